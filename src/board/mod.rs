@@ -1,0 +1,8 @@
+//! The blackboard as values: documents, tasks, leases, events and the rules between them.
+//!
+//! Pure: no files, clock, environment, processes or printing, and nothing here can fail on any input: what is wrong
+//! with a document comes back as [`problem::Problem`]s beside the document, what a rule forbids as a `Refusal`.
+
+pub mod problem;
+pub mod task;
+pub mod text;

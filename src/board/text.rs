@@ -1,0 +1,56 @@
+//! Edits: the only way in which a document's bytes change.
+//!
+//! Knows nothing of Markdown: an edit is a byte range and the text that takes its place.
+
+use std::ops::Range;
+
+/// One replacement: the bytes of `span` (offsets into the old text) give way to `text`. An empty span inserts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    pub span: Range<usize>,
+    pub text: String,
+}
+
+impl Edit {
+    pub fn replace(span: Range<usize>, text: impl Into<String>) -> Edit {
+        Edit { span, text: text.into() }
+    }
+
+    pub fn insert(at: usize, text: impl Into<String>) -> Edit {
+        Edit { span: at..at, text: text.into() }
+    }
+
+    pub fn delete(span: Range<usize>) -> Edit {
+        Edit { span, text: String::new() }
+    }
+}
+
+/// `text` with all `edits` made at once. They must not overlap; those that insert at the same place keep their order.
+/// All other bytes stay as they are, and no edits give the same bytes.
+pub fn apply(text: &str, edits: &[Edit]) -> String {
+    let mut sorted: Vec<&Edit> = edits.iter().collect();
+    sorted.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    let grown: usize = edits.iter().map(|edit| edit.text.len()).sum();
+    let mut result = String::with_capacity(text.len() + grown);
+    let mut done = 0;
+    for edit in sorted {
+        debug_assert!(done <= edit.span.start, "edits overlap at byte {}", edit.span.start);
+        result.push_str(&text[done..edit.span.start]);
+        result.push_str(&edit.text);
+        done = edit.span.end;
+    }
+    result.push_str(&text[done..]);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_touch_only_their_spans() {
+        let edits = [Edit::delete(4..6), Edit::insert(0, ">"), Edit::replace(1..3, "XYZ")];
+        assert_eq!(apply("abcdefgh", &edits), ">aXYZdgh");
+        assert_eq!(apply("a\r\nb", &[]), "a\r\nb");
+    }
+}
