@@ -1,1 +1,3 @@
+//! `tavern`: runs every other program as a verb, and lists them.
+
 fn main() {}

@@ -1,0 +1,97 @@
+//! The one place that reads the time. Records are in UTC and whole seconds; durations come from a clock that no one
+//! can set.
+//!
+//! Knows nothing of leases or back-off: rules take the time as a value. In debug builds `TAVERN_TEST_NOW` replaces
+//! the time of records: a moment (`2026-11-22T10:00:00Z`) stands still, a shift (`+90`, `-3600`, in seconds) runs on.
+#![expect(clippy::disallowed_methods, reason = "this is the file that reads the clocks")]
+
+use std::time::{Duration, Instant, SystemTime};
+
+use chrono::{DateTime, Utc};
+
+/// A moment in UTC, in whole seconds wherever it comes from [`now`].
+pub type Timestamp = DateTime<Utc>;
+
+/// The wall clock, cut to the second: what is written is what is read back. It may jump; measure with [`instant`].
+pub fn now() -> Timestamp {
+    let real = whole_seconds(SystemTime::now());
+    #[cfg(debug_assertions)]
+    if let Ok(text) = std::env::var("TAVERN_TEST_NOW") {
+        return replaced(&text, real);
+    }
+    real
+}
+
+/// The monotonic clock, for how long something took and how long to wait.
+pub fn instant() -> Instant {
+    Instant::now()
+}
+
+/// `time` (a file's, say) as a timestamp in whole seconds.
+pub fn whole_seconds(time: SystemTime) -> Timestamp {
+    let seconds = DateTime::<Utc>::from(time).timestamp();
+    DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+}
+
+/// A moment on the monotonic clock until which something may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// `duration` from now; one too long for the clock never comes.
+    pub fn after(duration: Duration) -> Deadline {
+        Deadline(instant().checked_add(duration))
+    }
+
+    /// Never comes.
+    pub const NEVER: Deadline = Deadline(None);
+
+    /// What is left, zero when it has passed; `None` if it never comes.
+    pub fn left(self) -> Option<Duration> {
+        self.0.map(|end| end.saturating_duration_since(instant()))
+    }
+
+    /// It has come.
+    pub fn has_passed(self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+}
+
+#[cfg(debug_assertions)]
+fn replaced(text: &str, real: Timestamp) -> Timestamp {
+    let shift = text.starts_with(['+', '-']).then(|| text.parse::<i64>().ok()).flatten();
+    let moment = match shift {
+        Some(seconds) => chrono::TimeDelta::try_seconds(seconds).and_then(|delta| real.checked_add_signed(delta)),
+        None => DateTime::parse_from_rfc3339(text).ok().map(|moment| moment.to_utc()),
+    };
+    moment.expect("TAVERN_TEST_NOW is a moment such as 2026-11-22T10:00:00Z or a shift such as +90")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_in_whole_seconds() {
+        assert_eq!(now().timestamp_subsec_nanos(), 0);
+        let before_the_epoch = SystemTime::UNIX_EPOCH - Duration::from_millis(1500);
+        assert_eq!(whole_seconds(before_the_epoch).timestamp(), -2);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_test_sets_or_shifts_the_time() {
+        let real = DateTime::from_timestamp(1_000_000, 0).expect("in range");
+        assert_eq!(replaced("2026-11-22T10:00:00Z", real).to_rfc3339(), "2026-11-22T10:00:00+00:00");
+        assert_eq!(replaced("+90", real).timestamp(), 1_000_090);
+        assert_eq!(replaced("-1000000", real).timestamp(), 0);
+    }
+
+    #[test]
+    fn deadlines_end() {
+        assert!(Deadline::after(Duration::ZERO).has_passed());
+        assert!(!Deadline::after(Duration::from_secs(3600)).has_passed());
+        assert!(!Deadline::after(Duration::MAX).has_passed());
+        assert_eq!(Deadline::NEVER.left(), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! A request to end that wakes whoever waits. Knows nothing of signals: `cli` turns them into this, a pool or a `STOP`
+//! file may raise it too.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::Deadline;
+
+/// Who asked: it picks the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Ctrl-C, SIGINT: exit 130.
+    Interrupted,
+    /// SIGTERM or SIGHUP: exit 143.
+    Terminated,
+    /// The program itself (a `STOP` file, a pool that ends its agents).
+    Stopped,
+}
+
+/// How fast to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Begin nothing new, end what runs politely, keep its work.
+    Politely,
+    /// Asked a second time: skip the grace, still leave nothing running.
+    AtOnce,
+}
+
+/// A shared flag with a wake-up; clones are the same flag. Once raised it stays raised.
+#[derive(Clone, Default)]
+pub struct Interrupt {
+    shared: Arc<Shared>,
+}
+
+type Subscriber = Box<dyn Fn(Urgency) + Send>;
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    raised: Option<(Cause, Urgency)>,
+    subscribers: Vec<Subscriber>,
+}
+
+impl Interrupt {
+    /// One that nobody has raised.
+    pub fn new() -> Interrupt {
+        Interrupt::default()
+    }
+
+    /// Asks for an end; asking again hurries. The first cause stays.
+    pub fn raise(&self, cause: Cause) {
+        let mut state = self.state();
+        let raised = match state.raised {
+            None => (cause, Urgency::Politely),
+            Some((first, _)) => (first, Urgency::AtOnce),
+        };
+        state.raised = Some(raised);
+        for subscriber in &state.subscribers {
+            subscriber(raised.1);
+        }
+        drop(state);
+        self.shared.wake.notify_all();
+    }
+
+    /// Has an end been asked for?
+    pub fn is_raised(&self) -> bool {
+        self.urgency().is_some()
+    }
+
+    /// How fast to end, if an end has been asked for.
+    pub fn urgency(&self) -> Option<Urgency> {
+        self.state().raised.map(|(_, urgency)| urgency)
+    }
+
+    /// Who asked first.
+    pub fn cause(&self) -> Option<Cause> {
+        self.state().raised.map(|(cause, _)| cause)
+    }
+
+    /// Blocks until an end is asked for, at most `time`; true if it was.
+    pub fn wait(&self, time: Duration) -> bool {
+        self.wait_for(Urgency::Politely, Deadline::after(time))
+    }
+
+    /// Blocks until an end is asked for at least as urgently as `urgency`, or until `deadline`; true if it was.
+    pub fn wait_for(&self, urgency: Urgency, deadline: Deadline) -> bool {
+        let mut state = self.state();
+        loop {
+            if state.raised.is_some_and(|(_, raised)| raised >= urgency) {
+                return true;
+            }
+            state = match deadline.left() {
+                Some(left) if left.is_zero() => return false,
+                Some(left) => self.shared.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Calls `subscriber` at each raise, and now if it is raised already: for a loop that blocks on a channel of its own.
+    /// It must be short, and must not use this interrupt.
+    pub fn subscribe(&self, subscriber: impl Fn(Urgency) + Send + 'static) {
+        let mut state = self.state();
+        if let Some((_, urgency)) = state.raised {
+            subscriber(urgency);
+        }
+        state.subscribers.push(Box::new(subscriber));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that could panic runs halfway through a change of the state.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn the_second_raise_hurries_and_the_first_cause_stays() {
+        let interrupt = Interrupt::new();
+        assert_eq!((interrupt.is_raised(), interrupt.cause()), (false, None));
+        interrupt.raise(Cause::Terminated);
+        assert_eq!(interrupt.urgency(), Some(Urgency::Politely));
+        interrupt.clone().raise(Cause::Interrupted);
+        assert_eq!(interrupt.urgency(), Some(Urgency::AtOnce));
+        assert_eq!(interrupt.cause(), Some(Cause::Terminated));
+    }
+
+    #[test]
+    fn a_raise_wakes_who_waits() {
+        let interrupt = Interrupt::new();
+        let (tell, told) = mpsc::channel();
+        let waiter = {
+            let interrupt = interrupt.clone();
+            std::thread::spawn(move || {
+                tell.send(()).expect("the test listens");
+                interrupt.wait_for(Urgency::Politely, Deadline::NEVER)
+            })
+        };
+        told.recv().expect("the waiter has begun");
+        interrupt.raise(Cause::Stopped);
+        assert!(waiter.join().expect("the waiter ends"));
+        assert!(!interrupt.wait_for(Urgency::AtOnce, Deadline::after(Duration::from_millis(1))));
+    }
+
+    #[test]
+    fn a_wait_ends_by_itself() {
+        assert!(!Interrupt::new().wait(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn subscribers_hear_of_earlier_and_later_raises() {
+        let interrupt = Interrupt::new();
+        let (tell, told) = mpsc::channel();
+        interrupt.raise(Cause::Stopped);
+        interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"));
+        interrupt.raise(Cause::Stopped);
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [Urgency::Politely, Urgency::AtOnce]);
+    }
+}

@@ -1,0 +1,250 @@
+//! A scratch folder with the real programs in reach: cleared environment, no git configuration but its own, a fixed
+//! identity. Everything in it goes when the value does.
+
+#![allow(dead_code, reason = "a set of tools: not every one is in use at every time")]
+
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long a condition may take before the test fails; never how long anything should take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder for one test: `work/` is where programs run, `home/` and `tmp/` are theirs.
+pub struct Scratch {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl Scratch {
+    /// An empty folder that is in no repository.
+    pub fn empty() -> Scratch {
+        let folder = tempfile::Builder::new().prefix("tavern-").tempdir().expect("a temporary folder can be made");
+        let scratch = Scratch { folder, variables: Vec::new() };
+        for part in ["work", "home", "tmp"] {
+            fs::create_dir(scratch.folder().join(part)).expect("the folder is ours");
+        }
+        scratch
+    }
+
+    /// A git repository on branch `main` with one commit of one file.
+    pub fn repository() -> Scratch {
+        let scratch = Scratch::empty();
+        scratch.git(&["init", "--quiet", "--initial-branch=main"]);
+        scratch.write("README.md", "# A project\n");
+        scratch.git(&["add", "--all"]);
+        scratch.git(&["commit", "--quiet", "--message=Begin"]);
+        scratch
+    }
+
+    /// Where programs run.
+    pub fn work(&self) -> PathBuf {
+        self.folder().join("work")
+    }
+
+    /// The whole folder, without symbolic links in its path.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().canonicalize().expect("it is there")
+    }
+
+    /// Sets a variable for every program that is run from now on.
+    pub fn variable(mut self, name: &str, value: &str) -> Scratch {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Writes `text` to `path` under `work/`, with the folders above it.
+    pub fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.work().join(path);
+        fs::create_dir_all(path.parent().expect("a file has a folder")).expect("the folder is ours");
+        fs::write(&path, text).expect("the folder is ours");
+        path
+    }
+
+    /// The text of `path` under `work/`.
+    pub fn read(&self, path: impl AsRef<Path>) -> String {
+        let path = self.work().join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// What git prints, without the last newline; it must succeed.
+    pub fn git(&self, arguments: &[&str]) -> String {
+        let ran = self.command(Path::new("git")).args(arguments).run();
+        assert_eq!(ran.code, Some(0), "git {arguments:?}\n{ran}");
+        ran.stdout.trim_end().to_owned()
+    }
+
+    /// Runs one of Tavern's programs and waits for its end.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Ran {
+        self.program(program).args(arguments).run()
+    }
+
+    /// One of Tavern's programs, to be run.
+    pub fn program(&self, name: &str) -> Run {
+        self.command(&program(name))
+    }
+
+    /// Any program, in the same surroundings.
+    pub fn command(&self, program: &Path) -> Run {
+        let mut command = Command::new(program);
+        let folder = self.folder();
+        let path = std::env::var("PATH").expect("PATH is set");
+        command
+            .current_dir(folder.join("work"))
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", folder.join("home"))
+            .env("TMPDIR", folder.join("tmp"))
+            .env("LC_ALL", "C")
+            .env("TZ", "UTC")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CEILING_DIRECTORIES", &folder)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_AUTHOR_NAME", "Rosie")
+            .env("GIT_AUTHOR_EMAIL", "rosie@example.org")
+            .env("GIT_COMMITTER_NAME", "Rosie")
+            .env("GIT_COMMITTER_EMAIL", "rosie@example.org")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        Run { command, input: None }
+    }
+}
+
+/// Where cargo has built the program `name`.
+pub fn program(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_tavern")).with_file_name(name);
+    assert!(path.exists(), "{} is not built", path.display());
+    path
+}
+
+/// A program about to be run.
+pub struct Run {
+    command: Command,
+    input: Option<Vec<u8>>,
+}
+
+impl Run {
+    pub fn args(mut self, arguments: &[&str]) -> Run {
+        self.command.args(arguments);
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Run {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it elsewhere than in `work/`.
+    pub fn within(mut self, folder: &Path) -> Run {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// What it reads on standard input; nothing unless set.
+    pub fn input(mut self, text: impl AsRef<[u8]>) -> Run {
+        self.input = Some(text.as_ref().to_vec());
+        self
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Ran {
+        self.start().end()
+    }
+
+    /// Starts it and goes on.
+    pub fn start(mut self) -> Running {
+        let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.command));
+        if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
+            // A program that ends without reading its input is fine.
+            let _ = stdin.write_all(&input);
+        }
+        Running { child: Some(child) }
+    }
+}
+
+/// A program that runs; killed if the test ends before it does.
+pub struct Running {
+    child: Option<Child>,
+}
+
+impl Running {
+    pub fn pid(&self) -> rustix::process::Pid {
+        let child = self.child.as_ref().expect("it is taken only at its end");
+        rustix::process::Pid::from_child(child)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(self.pid(), signal).expect("it runs, and is ours");
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ran {
+        let child = self.child.take().expect("it is taken only here");
+        Ran::from(child.wait_with_output().expect("it can be waited for"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A program that has ended. It prints as its exit code and both of its outputs, to be compared whole.
+#[derive(Debug, PartialEq)]
+pub struct Ran {
+    /// `None`: ended by a signal.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// It ended with exit code 0; gives what it printed.
+    #[track_caller]
+    pub fn succeeds(self) -> String {
+        assert_eq!(self.code, Some(0), "{self}");
+        self.stdout
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("programs print UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("programs print UTF-8"),
+        }
+    }
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => writeln!(f, "exit {code}")?,
+            None => writeln!(f, "ended by a signal")?,
+        }
+        write!(f, "--- stdout\n{}--- stderr\n{}", self.stdout, self.stderr)
+    }
+}
+
+/// Returns once `holds` does; fails with `what` if that takes far too long.
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
