@@ -9,10 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
-/// A moment in UTC, in whole seconds wherever it comes from [`now`].
-pub type Timestamp = DateTime<Utc>;
+use crate::board::task::Timestamp;
 
-/// The wall clock, cut to the second: what is written is what is read back. It may jump; measure with [`instant`].
+/// The wall clock in UTC, cut to the second: what is written is what is read back. It may jump; measure with [`instant`].
 pub fn now() -> Timestamp {
     let real = whole_seconds(SystemTime::now());
     #[cfg(debug_assertions)]

@@ -1,7 +1,9 @@
 //! Tavern, from the ground floor up: read the modules in this order.
 
+pub mod board;
+
 pub mod clock;
+pub mod config;
 pub mod failpoint;
 pub mod interrupt;
-
-pub mod board;
+pub mod near;

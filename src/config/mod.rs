@@ -1,0 +1,359 @@
+//! `.tavern/config.yaml`: what a board's owner can set, read over the defaults. Knows no flag and no environment.
+//!
+//! `templates/config.yaml` is the commented file that `tavern-init` writes; a test holds it against [`Config::default`].
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_yaml::Value;
+
+use crate::near::nearest;
+
+pub use flaw::Flaw;
+pub use outcome::{Outcomes, Policy};
+pub use period::Period;
+pub use role::Role;
+pub use runner::{Runner, RunnerKind};
+pub use size::Size;
+
+mod flaw;
+mod outcome;
+mod period;
+mod role;
+mod runner;
+mod size;
+
+/// The commented default file.
+pub const TEMPLATE: &str = include_str!("../../templates/config.yaml");
+
+/// Name of the file in `.tavern/`.
+pub const FILE: &str = "config.yaml";
+
+/// The newest shape of the file that this program understands.
+const VERSION: u32 = 1;
+
+/// Everything that can be set for a board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The shape of the file.
+    pub version: u32,
+    /// The branch that integration follows; `None`: the one that HEAD is on.
+    pub base: Option<String>,
+    pub integration: Integration,
+    /// How long a claim lasts without a heartbeat.
+    pub lease: Period,
+    /// Agents at once on the board.
+    pub limit: u32,
+    /// When Tavern commits the queue files by itself.
+    pub commit: Commit,
+    /// What happens to changes that an agent left uncommitted when it says it is done.
+    pub dirty: Dirty,
+    /// Between asking a process to end and killing it.
+    pub grace: Period,
+    pub worktree: Worktree,
+    pub verify: Verify,
+    /// Attempts of an item before it goes to the dead letter lane; a queue or an item may say otherwise.
+    pub max_attempts: u32,
+    /// Times that an item may come back through nobody's fault before a person is asked.
+    pub max_returns: u32,
+    /// What an agent does when its queues have nothing for it; a queue may say otherwise.
+    pub empty_behavior: EmptyBehavior,
+    pub roles: BTreeMap<String, Role>,
+    pub runners: BTreeMap<String, Runner>,
+    pub outcomes: Outcomes,
+    /// The agents' names, taken in this order.
+    pub names: Vec<String>,
+}
+
+/// Where verified and approved work is merged to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Integration {
+    pub branch: String,
+}
+
+/// When Tavern commits the queue files by itself; then these paths alone, and the index stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    #[default]
+    Never,
+    /// After each change of an item's status.
+    Transition,
+    /// When a drain has ended.
+    Drain,
+}
+
+/// What happens to changes that an agent left uncommitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dirty {
+    /// They are committed for it.
+    #[default]
+    Commit,
+    /// The report is refused.
+    Refuse,
+}
+
+/// What an agent does when its queues have nothing for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EmptyBehavior {
+    /// Waits, and is woken by a change.
+    #[default]
+    Idle,
+    /// Waits too, but only a person or a schedule wakes it.
+    Hibernate,
+    /// Ends.
+    Terminate,
+}
+
+/// How a worktree is made ready and given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Worktree {
+    /// A shell command that is run in each new worktree; empty: none.
+    pub setup: String,
+    /// Globs of untracked files that are copied from the main work tree.
+    pub copy: Vec<String>,
+    /// Limit of `setup`.
+    pub timeout: Period,
+    /// Worktrees stay after the item's end.
+    pub keep: bool,
+}
+
+/// How `done_when` commands are run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Verify {
+    /// Limit of each command.
+    pub timeout: Period,
+    /// How much of each command's output is kept.
+    pub output: Size,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            version: VERSION,
+            base: None,
+            integration: Integration::default(),
+            lease: Period::minutes(2),
+            limit: 10,
+            commit: Commit::Never,
+            dirty: Dirty::Commit,
+            grace: Period::seconds(10),
+            worktree: Worktree::default(),
+            verify: Verify::default(),
+            max_attempts: 3,
+            max_returns: 20,
+            empty_behavior: EmptyBehavior::Idle,
+            roles: BTreeMap::from([("coder".to_owned(), Role::default())]),
+            runners: Runner::built_in(),
+            outcomes: Outcomes::default(),
+            names: NAMES.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// Theme: hobbits and those they met, short and easy to type.
+const NAMES: &str = "Frodo Sam Merry Pippin Bilbo Rosie Gandalf Aragorn Legolas Gimli \
+    Boromir Faramir Eowyn Eomer Theoden Arwen Elrond Galadriel Celeborn Haldir \
+    Treebeard Bombadil Goldberry Radagast Beorn Thorin Balin Dwalin Fili Kili \
+    Bofur Bombur Dori Nori Ori Oin Gloin Bard Elanor Hamfast";
+
+impl Default for Integration {
+    fn default() -> Integration {
+        Integration { branch: "tavern/integration".to_owned() }
+    }
+}
+
+impl Default for Worktree {
+    fn default() -> Worktree {
+        Worktree { setup: String::new(), copy: Vec::new(), timeout: Period::minutes(10), keep: false }
+    }
+}
+
+impl Default for Verify {
+    fn default() -> Verify {
+        Verify { timeout: Period::minutes(10), output: Size::kib(64) }
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("can't read `{}`", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{0}")]
+    Flawed(Box<Flaw>),
+}
+
+impl ConfigError {
+    /// What to type next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ConfigError::Read { path, .. } => Some(format!("see who may read it: ls -l {}", path.display())),
+            ConfigError::Flawed(flaw) => flaw.hint.clone(),
+        }
+    }
+}
+
+impl Config {
+    /// The configuration of the board in `dir`; the defaults if it has no file.
+    pub fn load(dir: &Path) -> Result<Config, ConfigError> {
+        let path = dir.join(FILE);
+        match fs::read_to_string(&path) {
+            Ok(text) => Config::parse(&text, &path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
+            Err(source) => Err(ConfigError::Read { path, source }),
+        }
+    }
+
+    /// What `text` sets, over the defaults: mappings are merged key by key, anything else replaces. `path` is only for
+    /// what is said about it.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+        let flawed = |flaw: Flaw| ConfigError::Flawed(Box::new(flaw));
+        let from_yaml = |error: &serde_yaml::Error| flawed(Flaw::from_yaml(path.to_owned(), text, error));
+        let is_empty = text.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#'));
+        if is_empty {
+            return Ok(Config::default());
+        }
+        // Once on its own, so that what is wrong is told with its place; a merged value has none.
+        serde_yaml::from_str::<Option<Config>>(text).map_err(|error| from_yaml(&error))?;
+        let set: Value = serde_yaml::from_str(text).map_err(|error| from_yaml(&error))?;
+        let defaults = serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(&error))?;
+        let config: Config = serde_yaml::from_value(merged(defaults, set)).map_err(|error| from_yaml(&error))?;
+        match config.fault() {
+            None => Ok(config),
+            Some(fault) => {
+                let flaw = Flaw::at(path.to_owned(), text, locate(text, &fault.keys), fault.message);
+                Err(flawed(flaw.with_hint(fault.hint)))
+            }
+        }
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        if self.version != VERSION {
+            let message = format!("version {} of this file is not known", self.version);
+            return Some(Fault::new(
+                &["version"],
+                message,
+                format!("write `version: {VERSION}`, or use a newer Tavern"),
+            ));
+        }
+        for (name, period) in [("lease", self.lease), ("grace", self.grace)] {
+            if period.duration().as_secs() < 1 {
+                return Some(Fault::new(
+                    &[name],
+                    format!("`{name}` is less than a second"),
+                    format!("try `{name}: 10s`"),
+                ));
+            }
+        }
+        for (name, number) in [("limit", self.limit), ("max_attempts", self.max_attempts)] {
+            if number == 0 {
+                let hint = "write at least 1; to stop all work, put a file `PAUSE` beside this one";
+                return Some(Fault::new(&[name], format!("with `{name}: 0` nothing is ever done"), hint));
+            }
+        }
+        for (name, runner) in &self.runners {
+            if let Some(fault) = runner.fault() {
+                let hint = "see the examples in the commented file that `tavern-init` writes";
+                return Some(Fault::new(&["runners", name], format!("runner `{name}` {fault}"), hint));
+            }
+        }
+        for (name, role) in &self.roles {
+            if !self.runners.contains_key(&role.runner) {
+                let known = self.runners.keys().map(String::as_str);
+                let hint = nearest(&role.runner, known.clone()).map_or_else(
+                    || format!("one of: {}; or add it under `runners`", known.collect::<Vec<_>>().join(", ")),
+                    |guess| format!("did you mean `{guess}`?"),
+                );
+                return Some(Fault::new(&["roles", name, "runner"], format!("no runner `{}`", role.runner), hint));
+            }
+        }
+        let mut seen = HashSet::new();
+        for name in &self.names {
+            if !is_agent_name(name) {
+                let hint = "letters, digits, `-` and `_`, beginning with a letter: it is a file name too";
+                return Some(Fault::new(&["names"], format!("`{name}` can't be an agent's name"), hint));
+            }
+            if !seen.insert(name.to_lowercase()) {
+                return Some(Fault::new(&["names"], format!("the name `{name}` is there twice"), "take one out"));
+            }
+        }
+        None
+    }
+}
+
+/// May an agent be called this? Names become file names and parts of trailers.
+pub fn is_agent_name(name: &str) -> bool {
+    name.len() <= 40
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// A fault that only the whole shows; `keys` lead to it.
+struct Fault {
+    keys: Vec<String>,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Fault {
+    fn new(keys: &[&str], message: String, hint: impl Into<String>) -> Fault {
+        Fault { keys: keys.iter().map(|&key| key.to_owned()).collect(), message, hint: Some(hint.into()) }
+    }
+}
+
+fn merged(under: Value, over: Value) -> Value {
+    match (under, over) {
+        (Value::Mapping(mut under), Value::Mapping(over)) => {
+            for (key, value) in over {
+                let value = match under.remove(&key) {
+                    Some(old) => merged(old, value),
+                    None => value,
+                };
+                under.insert(key, value);
+            }
+            Value::Mapping(under)
+        }
+        (under, Value::Null) => under,
+        (_, over) => over,
+    }
+}
+
+/// Line and column of the last of `keys` that is found, each looked for below and further in than the one before.
+/// Reads block style only; a mapping in braces is found by the key that it belongs to.
+fn locate(text: &str, keys: &[String]) -> Option<(usize, usize)> {
+    let mut keys = keys.iter();
+    let mut key = keys.next()?;
+    let mut found = None;
+    let mut least = 0;
+    for (number, line) in text.lines().enumerate() {
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        if indent < least {
+            break;
+        }
+        let is_key = content.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with(':'));
+        if is_key && (least > 0 || indent == 0) {
+            found = Some((number + 1, indent + 1));
+            let Some(next) = keys.next() else { break };
+            key = next;
+            least = indent + 1;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Runners: how an agent program is started.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Which of the implementations runs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunnerKind {
+    /// The Claude CLI, spoken to live.
+    Claude,
+    /// The item's own `sh` fence: no model, no key, no network.
+    Shell,
+    /// Any command line.
+    #[default]
+    Command,
+}
+
+/// One agent program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Runner {
+    pub kind: RunnerKind,
+    /// The Claude CLI: its name on the PATH, or its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Further arguments of the Claude CLI.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The command line of a `command` runner; `{prompt_file}`, `{worktree}`, `{task}` are filled in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Set for the agent, beside what Tavern sets.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Runner {
+    pub(super) fn built_in() -> BTreeMap<String, Runner> {
+        let claude = Runner { kind: RunnerKind::Claude, program: Some("claude".to_owned()), ..Runner::default() };
+        let shell = Runner { kind: RunnerKind::Shell, ..Runner::default() };
+        BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
+    }
+
+    /// What contradicts itself in it.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        match self.kind {
+            RunnerKind::Command if self.command.is_empty() => Some("has no `command`"),
+            RunnerKind::Claude | RunnerKind::Shell if !self.command.is_empty() => {
+                Some("has a `command`, which only `kind: command` runs")
+            }
+            RunnerKind::Command | RunnerKind::Shell if self.program.is_some() || !self.args.is_empty() => {
+                Some("has `program` or `args`, which only `kind: claude` uses")
+            }
+            _ => None,
+        }
+    }
+}

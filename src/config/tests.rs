@@ -1,0 +1,142 @@
+//! What the file says against what is read, and every fault with its caret and hint.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, Path::new("config.yaml"))
+}
+
+/// The file with every setting uncommented: settings are `#key`, or `#` and two blanks or more; prose is `# Text`.
+fn uncommented(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with("  ") || !rest.starts_with(' ') => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn keys(value: &Value, within: &str, into: &mut Vec<String>) {
+    let Value::Mapping(mapping) = value else { return };
+    for (key, value) in mapping {
+        let path = format!("{within}/{}", key.as_str().expect("keys are words"));
+        keys(value, &path, into);
+        into.push(path);
+    }
+}
+
+#[test]
+fn the_commented_file_is_the_defaults() {
+    assert_eq!(parse(TEMPLATE).expect("it parses as it stands"), Config::default());
+    let all = uncommented(TEMPLATE);
+    assert_eq!(parse(&all).expect("it parses uncommented"), Config::default());
+    assert_eq!(serde_yaml::from_str::<Config>(&all).expect("it needs no defaults under it"), Config::default());
+}
+
+#[test]
+fn the_commented_file_shows_every_key() {
+    let (mut shown, mut there) = (Vec::new(), Vec::new());
+    keys(&serde_yaml::from_str(&uncommented(TEMPLATE)).expect("parsed"), "", &mut shown);
+    keys(&serde_yaml::to_value(Config::default()).expect("it can be written"), "", &mut there);
+    there.retain(|key| !shown.contains(key));
+    assert_eq!(there, Vec::<String>::new(), "keys that templates/config.yaml does not show");
+}
+
+#[test]
+fn nothing_set_is_the_defaults() {
+    for text in ["", "\n# a comment\n", "---\n", "roles:\n", "roles: {}\n", "outcomes: {failed: {}}\n"] {
+        assert_eq!(parse(text).unwrap_or_else(|error| panic!("`{text}`: {error}")), Config::default());
+    }
+}
+
+#[test]
+fn what_is_set_goes_over_the_defaults() {
+    let config = parse(
+        "lease: 90\nroles:\n  coder: {model: opus, budget: {usd: 2.5}}\n  reviewer:\n    runner: codex\n\
+         runners:\n  claude: {env: {A: b}}\n  codex: {command: [codex, exec]}\n\
+         outcomes: {usage_limit: {backoff: 1h}}\nnames: [Ada]\n",
+    )
+    .expect("it is right");
+    assert_eq!(config.lease, Period::seconds(90));
+    let coder = &config.roles["coder"];
+    assert_eq!((coder.model.as_deref(), coder.budget.usd, coder.runner.as_str()), (Some("opus"), Some(2.5), "shell"));
+    assert_eq!(config.roles["reviewer"].runner, "codex");
+    let claude = &config.runners["claude"];
+    assert_eq!((claude.kind, claude.program.as_deref()), (RunnerKind::Claude, Some("claude")));
+    assert_eq!(claude.env["A"], "b");
+    assert_eq!(config.runners["codex"].kind, RunnerKind::Command);
+    let limit = &config.outcomes.usage_limit;
+    assert_eq!((limit.attempt, limit.backoff, limit.max_backoff), (false, Period::minutes(60), Period::minutes(360)));
+    assert_eq!(config.names, ["Ada"]);
+}
+
+#[test]
+fn faults_are_shown_in_place_with_what_to_type() {
+    let cases = [
+        (
+            "version: 1\nleese: 2m\n",
+            "config.yaml:2:1: unknown key `leese`\n2 | leese: 2m\n  | ^^^^^",
+            "did you mean `lease`?",
+        ),
+        (
+            "roles:\n  coder:\n    # model: x\n    modle: x\n",
+            "config.yaml:4:5: unknown key `modle` in `roles.coder`\n4 |     modle: x\n  |     ^^^^^",
+            "did you mean `model`?",
+        ),
+        (
+            "roles: {coder: {colour: red}}\n",
+            "config.yaml:1:17: unknown key `colour` in `roles.coder`\n1 | roles: {coder: {colour: red}}\n  |                 ^^^^^^",
+            "one of: runner, queues, template, model, budget, idle, prods, permission_mode, allowed_tools",
+        ),
+        (
+            "commit: alway\n",
+            "config.yaml:1:9: `alway` is no choice in `commit`\n1 | commit: alway\n  |         ^^^^^",
+            "one of: never, transition, drain",
+        ),
+        (
+            "lease: soon\n",
+            "config.yaml:1:8: `lease`: `soon` is not a length of time such as 30s, 2m, 1h30m or 1d\n1 | lease: soon\n  |        ^^^^",
+            "",
+        ),
+        (
+            "limit: many\n",
+            "config.yaml:1:8: `limit`: invalid type: string \"many\", expected u32\n1 | limit: many\n  |        ^^^^",
+            "",
+        ),
+        ("names: [\n", "config.yaml:2:1: did not find expected node content\n2 | \n  | ^", ""),
+        (
+            "version: 2\n",
+            "config.yaml:1:1: version 2 of this file is not known\n1 | version: 2\n  | ^^^^^^^",
+            "write `version: 1`, or use a newer Tavern",
+        ),
+        ("lease: 0\n", "config.yaml:1:1: `lease` is less than a second\n1 | lease: 0\n  | ^^^^^", "try `lease: 10s`"),
+        (
+            "roles:\n  coder:\n    prods: 1\n\n    runner: cluade\n",
+            "config.yaml:5:5: no runner `cluade`\n5 |     runner: cluade\n  |     ^^^^^^",
+            "did you mean `claude`?",
+        ),
+        (
+            "runners:\n  mine: {env: {}}\n",
+            "config.yaml:2:3: runner `mine` has no `command`\n2 |   mine: {env: {}}\n  |   ^^^^",
+            "see the examples in the commented file that `tavern-init` writes",
+        ),
+        (
+            "names: [Ada, ada]\n",
+            "config.yaml:1:1: the name `ada` is there twice\n1 | names: [Ada, ada]\n  | ^^^^^",
+            "take one out",
+        ),
+    ];
+    for (text, message, hint) in cases {
+        let error = parse(text).expect_err(text);
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.hint().unwrap_or_default(), hint, "{message}");
+    }
+}
+
+#[test]
+fn built_in_names_are_good_ones() {
+    let names = Config::default().names;
+    assert_eq!(names.len(), 40);
+    for bad in ["", "-rf", "../x", "a b", "1st", &"x".repeat(41)] {
+        assert!(!is_agent_name(bad), "`{bad}`");
+    }
+}
