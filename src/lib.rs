@@ -7,3 +7,5 @@ pub mod config;
 pub mod failpoint;
 pub mod interrupt;
 pub mod near;
+
+pub mod cli;

@@ -1,3 +1,5 @@
-//! `tavern`: runs every other program as a verb, and lists them.
+//! `tavern`: every program as a verb, and the list of them all.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    tavern::cli::front::main()
+}

@@ -66,6 +66,14 @@ impl Scratch {
         path
     }
 
+    /// Writes a program to `path` under `work/`. A shell writes it: a file that this process had open for writing while
+    /// another thread started a child could not be run for a moment ("text file busy").
+    pub fn executable(&self, path: &str, text: &str) -> PathBuf {
+        let line = r#"mkdir -p "$(dirname "$0")" && cat >"$0" && chmod +x "$0""#;
+        self.command(Path::new("sh")).args(&["-c", line, path]).input(text).run().succeeds();
+        self.work().join(path)
+    }
+
     /// The text of `path` under `work/`.
     pub fn read(&self, path: impl AsRef<Path>) -> String {
         let path = self.work().join(path);

@@ -1,0 +1,43 @@
+//! What a verb is run with.
+
+use std::sync::OnceLock;
+
+use crate::interrupt::Interrupt;
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::Output;
+use super::shared::Shared;
+use super::signals;
+
+/// The shared flags, the output, and the request to end.
+pub struct Context {
+    pub shared: Shared,
+    pub out: Output,
+    interrupt: OnceLock<Interrupt>,
+}
+
+impl Context {
+    pub(super) fn new(shared: Shared) -> Context {
+        anstream::ColorChoice::from(shared.color).write_global();
+        let out = Output::stdout(shared.format, shared.notes());
+        Context { shared, out, interrupt: OnceLock::new() }
+    }
+
+    /// Raised by SIGINT, SIGTERM and SIGHUP from the first call on. A program that never calls it is ended by them at
+    /// once, which is right for one that only reads, or changes the board in one step.
+    pub fn interrupt(&self) -> Result<&Interrupt, CliError> {
+        if let Some(interrupt) = self.interrupt.get() {
+            return Ok(interrupt);
+        }
+        let interrupt = Interrupt::new();
+        signals::forward(&signals::ENDING, &interrupt)
+            .map_err(|error| CliError::from_error(Exit::Failed, &error).with_hint("end some programs".to_owned()))?;
+        Ok(self.interrupt.get_or_init(|| interrupt))
+    }
+
+    /// The exit that a raised interrupt asks for.
+    pub fn interrupted(&self) -> Option<Exit> {
+        self.interrupt.get().and_then(Interrupt::cause).map(Exit::from)
+    }
+}

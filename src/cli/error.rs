@@ -1,0 +1,86 @@
+//! The one error that programs end with, and the one place where it is printed.
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::config::ConfigError;
+
+use super::exit::Exit;
+
+/// Why a program ends without having done its job. Library errors are converted into it; each rule about exit codes
+/// stands in such a conversion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliError {
+    pub exit: Exit,
+    /// Lower case, without a final period; may have several lines.
+    pub message: String,
+    /// What lies beneath, nearest first.
+    pub causes: Vec<String>,
+    /// What to type.
+    pub hint: Option<String>,
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+
+impl CliError {
+    pub fn new(exit: Exit, message: impl Into<String>) -> CliError {
+        CliError { exit, message: message.into(), causes: Vec::new(), hint: None }
+    }
+
+    /// `error` and everything beneath it.
+    pub fn from_error(exit: Exit, error: &dyn Error) -> CliError {
+        let mut causes = Vec::new();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            causes.push(cause.to_string());
+            source = cause.source();
+        }
+        CliError { exit, message: error.to_string(), causes, hint: None }
+    }
+
+    /// Adds what to type, if there is something.
+    pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> CliError {
+        self.hint = hint.into();
+        self
+    }
+
+    /// Standard output could not be written. That its reader has gone (`tavern-log | head`) is nobody's fault, and is
+    /// told to nobody.
+    pub fn output(error: &io::Error) -> CliError {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return CliError::new(Exit::Done, "");
+        }
+        let hint = "see where standard output leads, and whether that disk is full".to_owned();
+        CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, "can't write standard output") }
+            .with_hint(hint)
+    }
+
+    /// For people, on standard error.
+    pub(super) fn print(&self) {
+        if self.message.is_empty() {
+            return;
+        }
+        let mut text = format!("{ERROR}error:{ERROR:#} {}\n", self.message);
+        for cause in &self.causes {
+            text.push_str(&format!("{ERROR}caused by:{ERROR:#} {cause}\n"));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("{HINT}hint:{HINT:#} {hint}\n"));
+        }
+        // Nobody is left to be told that standard error is closed.
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> CliError {
+        let exit = match &error {
+            ConfigError::Read { .. } => Exit::Failed,
+            ConfigError::Flawed(_) => Exit::BoardHasErrors,
+        };
+        CliError::from_error(exit, &error).with_hint(error.hint())
+    }
+}

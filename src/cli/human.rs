@@ -1,0 +1,64 @@
+//! Numbers in words that people read at a glance.
+
+use std::time::Duration;
+
+/// How long ago or how long in all, in its largest unit: `12s`, `3m`, `5h`, `2d`.
+pub fn age(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// How long something took, to about three figures: `85ms`, `1.4s`, `2m05s`, `1h12m`.
+pub fn took(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{}ms", duration.as_millis()),
+        1..60 => format!("{seconds}.{}s", duration.subsec_millis() / 100),
+        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+/// US dollars, to the cent; what is less than a cent is not nothing.
+pub fn money(usd: f64) -> String {
+    if usd > 0.0 && usd < 0.01 { "<$0.01".to_owned() } else { format!("${usd:.2}") }
+}
+
+/// A large number of small things, tokens say: `950`, `12.3k`, `1.5M`.
+pub fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", number / 1_000, number / 100 % 10),
+        _ => format!("{}.{}M", number / 1_000_000, number / 100_000 % 10),
+    }
+}
+
+/// `1 item`, `2 items`.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_at_a_glance() {
+        let seconds = Duration::from_secs;
+        assert_eq!(
+            [0, 59, 60, 3_599, 3_600, 172_799, 172_800].map(|s| age(seconds(s))),
+            ["0s", "59s", "1m", "59m", "1h", "47h", "2d"]
+        );
+        assert_eq!(took(Duration::from_millis(85)), "85ms");
+        assert_eq!(took(Duration::from_millis(1_490)), "1.4s");
+        assert_eq!([60, 125, 4_320].map(|s| took(seconds(s))), ["1m00s", "2m05s", "1h12m"]);
+        assert_eq!([0.0, 0.004, 0.42, 12.0].map(money), ["$0.00", "<$0.01", "$0.42", "$12.00"]);
+        assert_eq!([950, 12_345, 1_599_999].map(short), ["950", "12.3k", "1.5M"]);
+        assert_eq!([0, 1, 2].map(|number| count(number, "item")), ["0 items", "1 item", "2 items"]);
+    }
+}

@@ -1,0 +1,40 @@
+//! The programs: flags, output, errors and exit codes. Each verb is a file with its `Args` beside its `run`; the doc
+//! comment of `Args` is its help, and the first line of that its one job.
+//!
+//! Decides nothing about tasks: it reads what was typed, calls the library and prints.
+
+use std::process::ExitCode;
+
+pub use context::Context;
+pub use error::CliError;
+pub use exit::Exit;
+pub use output::{Format, Output};
+pub use program::{PROGRAMS, Program};
+pub use shared::Shared;
+
+pub mod front;
+pub mod human;
+pub mod progress;
+pub mod signals;
+
+mod context;
+mod error;
+mod exit;
+mod output;
+mod program;
+mod shared;
+
+pub mod check;
+
+/// One program's flags and what it does with them.
+pub trait Verb: clap::Args {
+    /// The program's name, such as `tavern-check`.
+    const NAME: &'static str;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError>;
+}
+
+/// The whole of a program's `main`.
+pub fn main<V: Verb>() -> ExitCode {
+    Program::of::<V>().start(V::NAME, std::env::args_os().skip(1).collect()).into()
+}

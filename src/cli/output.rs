@@ -1,0 +1,169 @@
+//! Standard output: data, one record after the other, in the form that was asked for.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::io::{BufWriter, Write};
+
+use serde::Serialize;
+
+use super::error::CliError;
+use super::exit::Exit;
+
+/// The form of what a program prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people: one line a record
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+    /// `NAME=value` pairs for a shell's `eval`
+    Env,
+}
+
+/// Where records go. Nothing is seen before [`Output::flush`] or the program's end.
+pub struct Output {
+    format: Format,
+    speaks: bool,
+    sink: RefCell<BufWriter<Box<dyn Write>>>,
+}
+
+/// Whether standard error is told what goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notes {
+    Told,
+    /// `--quiet`
+    Left,
+}
+
+impl Output {
+    pub(super) fn stdout(format: Format, notes: Notes) -> Output {
+        Output::into(format, notes, Box::new(anstream::stdout()))
+    }
+
+    fn into(format: Format, notes: Notes, sink: Box<dyn Write>) -> Output {
+        Output { format, speaks: notes == Notes::Told, sink: RefCell::new(BufWriter::new(sink)) }
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// One record: `text` for people, the whole of `record` as JSON.
+    pub fn record(&self, record: &impl Serialize, text: impl Display) -> Result<(), CliError> {
+        match self.format {
+            Format::Text => self.line(text),
+            Format::Json => {
+                let json = serde_json::to_string(record).map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+                self.line(json)
+            }
+            Format::Env => Err(no_variables()),
+        }
+    }
+
+    /// As [`Output::record`], for the few programs that a shell takes variables from.
+    pub fn record_with_variables(
+        &self,
+        record: &impl Serialize,
+        text: impl Display,
+        variables: &[(&str, &str)],
+    ) -> Result<(), CliError> {
+        if self.format != Format::Env {
+            return self.record(record, text);
+        }
+        let pairs: Vec<String> = variables.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        self.line(pairs.join(" "))
+    }
+
+    /// A line that is for people only (a heading, a total): not there in JSON.
+    pub fn text(&self, text: impl Display) -> Result<(), CliError> {
+        if self.format == Format::Text { self.line(text) } else { Ok(()) }
+    }
+
+    /// Tells people, on standard error, what goes on; silent under `--quiet`.
+    pub fn note(&self, text: impl Display) {
+        if self.speaks {
+            // A closed standard error is no reason to stop.
+            let _ = writeln!(anstream::stderr().lock(), "{text}");
+        }
+    }
+
+    /// Is standard error told what goes on?
+    pub fn is_told(&self) -> bool {
+        self.speaks
+    }
+
+    /// Shows what has been printed so far: before a wait.
+    pub fn flush(&self) -> Result<(), CliError> {
+        self.sink.borrow_mut().flush().map_err(|error| CliError::output(&error))
+    }
+
+    fn line(&self, text: impl Display) -> Result<(), CliError> {
+        writeln!(self.sink.borrow_mut(), "{text}").map_err(|error| CliError::output(&error))
+    }
+}
+
+fn no_variables() -> CliError {
+    let hint = "use `--format text` or `--format json`".to_owned();
+    CliError::new(Exit::Usage, "this program has no variables to print").with_hint(hint)
+}
+
+/// As one word of a POSIX shell.
+fn quoted(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
+    if !value.is_empty() && value.chars().all(is_plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[derive(Serialize)]
+    struct Item {
+        id: &'static str,
+    }
+
+    fn printed(format: Format) -> Result<String, CliError> {
+        let page = Page::default();
+        let out = Output::into(format, Notes::Told, Box::new(page.clone()));
+        out.text("ITEMS")?;
+        out.record_with_variables(&Item { id: "T-1" }, "the item", &[("ID", "T-1"), ("TITLE", "it's a b")])?;
+        out.flush()?;
+        let bytes = page.0.borrow().clone();
+        Ok(String::from_utf8(bytes).expect("it is text"))
+    }
+
+    #[test]
+    fn a_record_has_three_forms() {
+        assert_eq!(printed(Format::Text).as_deref(), Ok("ITEMS\nthe item\n"));
+        assert_eq!(printed(Format::Json).as_deref(), Ok("{\"id\":\"T-1\"}\n"));
+        assert_eq!(printed(Format::Env).as_deref(), Ok("ID=T-1 TITLE='it'\\''s a b'\n"));
+    }
+
+    #[test]
+    fn a_program_without_variables_says_so() {
+        let out = Output::into(Format::Env, Notes::Left, Box::new(io::sink()));
+        let error = out.record(&Item { id: "T-1" }, "").expect_err("it has none");
+        assert_eq!(error.exit, Exit::Usage);
+    }
+}

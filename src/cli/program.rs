@@ -1,0 +1,92 @@
+//! The table of programs, and how one of them is run.
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::shared::Shared;
+use super::{Verb, check};
+
+/// One job, as a program of its own and as a verb of `tavern`.
+pub struct Program {
+    /// `tavern-check`
+    pub name: &'static str,
+    augment: fn(Command) -> Command,
+    run: fn(&ArgMatches, &Context) -> Result<Exit, CliError>,
+}
+
+/// Every program, in the order in which people meet them. A test holds it against `src/bin`, the README and the spec.
+pub const PROGRAMS: &[Program] = &[Program::of::<check::Args>()];
+
+impl Program {
+    pub(super) const fn of<V: Verb>() -> Program {
+        Program { name: V::NAME, augment: V::augment_args, run: run::<V> }
+    }
+
+    /// The one that `tavern VERB` means.
+    pub fn named(verb: &str) -> Option<&'static Program> {
+        PROGRAMS.iter().find(|program| program.verb() == verb)
+    }
+
+    /// `check` of `tavern-check`
+    pub fn verb(&self) -> &'static str {
+        self.name.strip_prefix("tavern-").unwrap_or(self.name)
+    }
+
+    /// Its one job, in a line.
+    pub fn job(&self) -> String {
+        self.command().get_about().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// Its flags and help, for parsing, manuals and completions.
+    pub fn command(&self) -> Command {
+        // The verb's own last: what it says of itself is the program's help.
+        let shared = Shared::augment_args(Command::new(self.name)).next_help_heading(None);
+        (self.augment)(shared).version(env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Runs it on `arguments`, without the program's name; `called` is what the user typed for that.
+    pub fn start(&self, called: &str, arguments: Vec<OsString>) -> Exit {
+        let command = self.command().bin_name(called);
+        let line = std::iter::once(OsString::from(called)).chain(arguments);
+        match command.try_get_matches_from(line) {
+            Ok(matches) => self.end(&matches),
+            Err(error) => usage(&error),
+        }
+    }
+
+    fn end(&self, matches: &ArgMatches) -> Exit {
+        let shared = match Shared::from_arg_matches(matches) {
+            Ok(shared) => shared,
+            Err(error) => return usage(&error),
+        };
+        let context = Context::new(shared);
+        let result = (self.run)(matches, &context);
+        let result = result.and_then(|exit| context.out.flush().map(|()| exit));
+        result.unwrap_or_else(|error| {
+            // What was printed before the error still belongs to the reader.
+            let _ = context.out.flush();
+            error.print();
+            error.exit
+        })
+    }
+}
+
+fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliError> {
+    match V::from_arg_matches(matches) {
+        Ok(verb) => verb.run(context),
+        Err(error) => Ok(usage(&error)),
+    }
+}
+
+/// Prints what clap has to say: a mistake, or the help or version that was asked for.
+pub(super) fn usage(error: &clap::Error) -> Exit {
+    // Nobody is left to be told that the output is closed.
+    let _ = error.print();
+    let _ = std::io::stdout().flush();
+    if error.use_stderr() { Exit::Usage } else { Exit::Done }
+}

@@ -1,0 +1,76 @@
+//! The flags that every program has.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+
+use super::output::{Format, Notes};
+
+/// Where the board is, and how to speak. A program's own help takes the place of this comment.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Shared {
+    /// The board: a `.tavern` folder, or the folder that it is in [default: that of the repository around you]
+    #[arg(long, value_name = "FOLDER", env = "TAVERN_DIR", hide_env_values = true, display_order = 900)]
+    pub dir: Option<PathBuf>,
+
+    /// The form of standard output
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        default_value_t,
+        env = "TAVERN_FORMAT",
+        hide_env_values = true,
+        display_order = 901
+    )]
+    pub format: Format,
+
+    /// Say nothing on standard error but errors
+    #[arg(
+        long,
+        short,
+        env = "TAVERN_QUIET",
+        hide_env_values = true,
+        value_parser = FalseyValueParser::new(),
+        display_order = 902
+    )]
+    pub quiet: bool,
+
+    /// Colours; `auto` obeys NO_COLOR and is off when no terminal looks on
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        env = "TAVERN_COLOR",
+        hide_env_values = true,
+        display_order = 903
+    )]
+    pub color: Color,
+}
+
+/// When there are colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Shared {
+    pub(super) fn notes(&self) -> Notes {
+        if self.quiet { Notes::Left } else { Notes::Told }
+    }
+}
+
+impl From<Color> for anstream::ColorChoice {
+    fn from(color: Color) -> anstream::ColorChoice {
+        match color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+    }
+}

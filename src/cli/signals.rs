@@ -1,0 +1,47 @@
+//! Signals become an [`Interrupt`].
+
+use std::io;
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::interrupt::{Cause, Interrupt};
+
+/// Those that ask a program to end: Ctrl-C, `kill`, and a terminal that was closed.
+pub const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// From now on each of `signals` raises `interrupt` instead of ending the process. A thread of its own blocks until one
+/// comes, so nothing is polled.
+pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
+    let mut signals = Signals::new(signals)?;
+    let interrupt = interrupt.clone();
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            interrupt.raise(if signal == SIGINT { Cause::Interrupted } else { Cause::Terminated });
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use crate::clock::Deadline;
+    use crate::interrupt::Urgency;
+
+    use super::*;
+
+    #[test]
+    fn a_signal_wakes_and_a_second_one_hurries() {
+        let interrupt = Interrupt::new();
+        // Not one that would keep the test program from being ended.
+        forward(&[signal_hook::consts::SIGUSR1], &interrupt).expect("a free signal");
+        for urgency in [Urgency::Politely, Urgency::AtOnce] {
+            kill_process(getpid(), Signal::USR1).expect("we may signal ourselves");
+            assert!(interrupt.wait_for(urgency, Deadline::after(std::time::Duration::from_secs(60))));
+        }
+        assert_eq!(interrupt.cause(), Some(Cause::Terminated));
+    }
+}

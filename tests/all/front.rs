@@ -1,0 +1,92 @@
+//! `tavern` as the door to all programs, and how every program speaks.
+
+use crate::support::Scratch;
+
+#[test]
+fn every_program_is_in_the_list_as_a_line_and_as_json() {
+    let scratch = Scratch::empty();
+    let lines = scratch.run("tavern", &[]).succeeds();
+    let records = scratch.run("tavern", &["--format", "json"]).succeeds();
+    let names: Vec<&str> = tavern::cli::PROGRAMS.iter().map(|program| program.name).collect();
+    let first_words: Vec<&str> = lines.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(first_words, names);
+    for (record, name) in records.lines().zip(names) {
+        let record: serde_json::Value = serde_json::from_str(record).expect("each line is JSON");
+        assert_eq!(record["name"], name);
+        assert!(record["job"].as_str().is_some_and(|job| !job.is_empty()), "{name} says its job");
+    }
+}
+
+#[test]
+fn a_verb_is_the_program_in_process() {
+    let scratch = Scratch::empty();
+    scratch.write(".tavern/config.yaml", "leese: 2m\n");
+    let program = scratch.run("tavern-check", &["--dir", ".tavern"]);
+    assert_eq!(
+        program.to_string(),
+        "exit 5\n--- stdout\n.tavern/config.yaml:1:1: unknown key `leese`\n1 | leese: 2m\n  | ^^^^^\n\
+         hint: did you mean `lease`?\n--- stderr\n"
+    );
+    assert_eq!(scratch.run("tavern", &["check", "--dir", ".tavern"]), program);
+    // Flags before the verb are the verb's.
+    assert_eq!(scratch.run("tavern", &["--dir", ".tavern", "check"]), program);
+    assert_eq!(scratch.program("tavern-check").variable("TAVERN_DIR", ".tavern").run(), program);
+}
+
+#[test]
+fn mistakes_are_usage_errors_with_a_hint() {
+    let scratch = Scratch::empty();
+    for (arguments, error) in [
+        (["chek"].as_slice(), "error: no verb `chek`\nhint: did you mean `tavern check`?\n"),
+        (&["help", "juggle"], "error: no verb `juggle`\nhint: list them all with `tavern`\n"),
+        (&["../check"], "error: no verb `../check`\nhint: list them all with `tavern`\n"),
+    ] {
+        let ran = scratch.run("tavern", arguments);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(2), "", error), "{arguments:?}");
+    }
+    let ran = scratch.run("tavern-check", &["--frmat", "json"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran}");
+    assert!(ran.stderr.contains("--format"), "{ran}");
+}
+
+#[test]
+fn help_and_version_are_asked_for_and_no_error() {
+    let scratch = Scratch::empty();
+    let help = scratch.run("tavern", &["help", "check"]).succeeds();
+    assert!(help.contains("Usage: tavern check"), "{help}");
+    assert_eq!(scratch.run("tavern", &["check", "--help"]).succeeds(), help);
+    let all = scratch.run("tavern", &["help"]).succeeds();
+    for program in tavern::cli::PROGRAMS {
+        assert!(all.contains(&program.job()), "{} is missing in\n{all}", program.name);
+        let version = scratch.run(program.name, &["--version"]).succeeds();
+        assert_eq!(version, format!("{} {}\n", program.name, env!("CARGO_PKG_VERSION")));
+    }
+}
+
+#[test]
+fn a_foreign_program_on_the_path_is_a_verb() {
+    let scratch = Scratch::empty();
+    scratch.executable("bin/tavern-sing", "#!/bin/sh\necho \"sings $*\"\nexit 9\n");
+    let path = format!("{}:{}", scratch.work().join("bin").display(), std::env::var("PATH").expect("PATH is set"));
+    let ran = scratch.program("tavern").args(&["--quiet", "sing", "a song"]).variable("PATH", path).run();
+    assert_eq!(ran.to_string(), "exit 9\n--- stdout\nsings --quiet a song\n--- stderr\n");
+}
+
+#[test]
+fn colours_are_for_terminals_unless_asked_for() {
+    let scratch = Scratch::empty();
+    let plain = scratch.run("tavern-check", &[]);
+    assert_eq!(plain.code, Some(1));
+    assert!(plain.stderr.starts_with("error: no board in `.tavern`\nhint: "), "{plain}");
+    let coloured = scratch.run("tavern-check", &["--color", "always"]);
+    assert!(coloured.stderr.starts_with("\u{1b}["), "{coloured}");
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let scratch = Scratch::empty();
+    let program = crate::support::program("tavern");
+    let line = format!("({}; echo $? >&2) | true", program.display());
+    let ran = scratch.command("sh".as_ref()).args(&["-c", &line]).run();
+    assert_eq!(ran.stderr, "0\n");
+}
