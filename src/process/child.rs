@@ -1,0 +1,328 @@
+//! A running program and all that it starts. It doesn't know why it runs.
+
+use std::fmt;
+use std::io;
+use std::process::ChildStdin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use serde::{Deserialize, Serialize};
+
+use super::bell::{Bell, Hammer};
+use super::end::{Swept, end_found};
+use super::identity::Identity;
+use super::mark::Mark;
+use super::table;
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// By itself, with this status.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Its status was taken by somebody else (this process ignores SIGCHLD).
+    Lost,
+}
+
+/// A program that was started here. Dropping it ends the whole tree at once.
+#[derive(Debug)]
+pub struct Child {
+    inner: std::process::Child,
+    identity: Identity,
+    marks: Vec<Mark>,
+    exit: Arc<ExitCell>,
+    is_reaped: bool,
+}
+
+#[derive(Debug, Default)]
+struct ExitCell {
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    exit: Option<Exit>,
+    bells: Vec<Weak<Hammer>>,
+}
+
+impl Child {
+    pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>) -> io::Result<Child> {
+        let pid = inner.id();
+        let entry = table::Entry::of(pid);
+        let exit = Arc::new(ExitCell::default());
+        let mut identity = Identity::own()?;
+        identity.pid = pid;
+        identity.start_time = entry.map_or(0, |entry| entry.start_time);
+        let child = Child { inner, identity, marks, exit: Arc::clone(&exit), is_reaped: false };
+        let waited = pid_of(pid);
+        // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
+        std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
+            let exit_seen = wait_without_reaping(waited);
+            exit.set(exit_seen);
+        })?;
+        Ok(child)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.identity.pid
+    }
+
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The pipe to its standard input, once, if it was started with one; dropping the pipe is the end of input.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.inner.stdin.take()
+    }
+
+    /// How it ended, if it has. Its descendants may live on: see [`Child::sweep`].
+    pub fn exit(&self) -> Option<Exit> {
+        self.exit.lock().exit
+    }
+
+    /// Sleep until it has ended, at most for `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Option<Exit> {
+        let now = Instant::now();
+        let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
+        let mut seen = self.exit.lock();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if seen.exit.is_some() || left.is_zero() {
+                return seen.exit;
+            }
+            seen = self.exit.changed.wait_timeout(seen, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Let `bell` ring when it has ended, at once if it has already.
+    pub fn wake(&self, bell: &Bell) {
+        let mut seen = self.exit.lock();
+        seen.bells.push(bell.downgrade());
+        if seen.exit.is_some() {
+            bell.ring();
+        }
+    }
+
+    /// Send `signal` to the program alone, not to what it started.
+    pub fn signal(&self, signal: Signal) {
+        if !self.is_reaped {
+            // It may have ended just now: then there is nothing to tell it.
+            let _ = kill_process(pid_of(self.pid()), signal);
+        }
+    }
+
+    /// The program and its living descendants.
+    pub fn members(&self) -> Vec<table::Entry> {
+        let root = (!self.is_reaped).then_some(self.pid());
+        table::members(root, &self.marks)
+    }
+
+    /// Resident memory of the whole tree, in MiB.
+    pub fn memory_mib(&self) -> u64 {
+        table::resident_mib(&self.members())
+    }
+
+    /// End the whole tree: TERM, `grace`, KILL, until nothing is left; returns when that is so.
+    pub fn end(&mut self, grace: Duration) -> Swept {
+        let swept = end_found(|| self.members(), grace);
+        self.reap();
+        swept
+    }
+
+    /// After the program has ended: end what it left behind. A program that still runs is ended too.
+    pub fn sweep(&mut self) -> Swept {
+        self.end(Duration::from_millis(500))
+    }
+
+    fn reap(&mut self) {
+        if self.exit().is_some() || self.wait(Duration::from_secs(1)).is_some() {
+            // The status is known already; this gives the pid back.
+            self.is_reaped = self.inner.wait().is_ok();
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            self.end(Duration::ZERO);
+        }
+    }
+}
+
+impl ExitCell {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, exit: Exit) {
+        let mut seen = self.lock();
+        seen.exit = Some(exit);
+        for hammer in seen.bells.drain(..).filter_map(|bell| bell.upgrade()) {
+            hammer.ring();
+        }
+        self.changed.notify_all();
+    }
+}
+
+impl Exit {
+    pub fn is_success(self) -> bool {
+        self == Exit::Code(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit {code}"),
+            Exit::Signal(signal) => write!(f, "signal {signal}"),
+            Exit::Lost => f.write_str("exit unknown"),
+        }
+    }
+}
+
+fn pid_of(pid: u32) -> Pid {
+    i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the system gave this pid to a child: it is above zero")
+}
+
+fn wait_without_reaping(pid: Pid) -> Exit {
+    loop {
+        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Ok(Some(status)) => {
+                let by_signal = status.terminating_signal().map(Exit::Signal);
+                return by_signal.or(status.exit_status().map(Exit::Code)).unwrap_or(Exit::Lost);
+            }
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Exit::Lost,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::start::{Input, Output, Spec, start};
+    use crate::process::{Liveness, end_marked};
+    use std::fs;
+    use std::path::Path;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str, folder: &Path) -> Spec {
+        Spec::new("sh", folder).args(["-c", script])
+    }
+
+    /// Wait until `path` holds a whole line, and give it.
+    fn read_line(path: &Path) -> String {
+        let deadline = Instant::now() + LONG;
+        loop {
+            if let Ok(text) = fs::read_to_string(path)
+                && let Some(line) = text.strip_suffix('\n')
+            {
+                return line.to_owned();
+            }
+            assert!(Instant::now() < deadline, "`{}` was never written", path.display());
+            std::thread::yield_now();
+        }
+    }
+
+    fn is_gone(pid: &str) -> bool {
+        table::Entry::of(pid.parse().expect("a pid was written")).is_none_or(|entry| entry.is_zombie)
+    }
+
+    #[test]
+    fn the_exit_status_is_told_and_the_bell_rings() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let rows = [("exit 0", Exit::Code(0)), ("exit 7", Exit::Code(7)), ("kill -9 $$", Exit::Signal(9))];
+        for (script, exit) in rows {
+            let mut child = start(shell(script, folder.path())).expect("sh starts");
+            let bell = Bell::new();
+            child.wake(&bell);
+            assert!(bell.wait(LONG), "{script}");
+            assert_eq!(child.exit(), Some(exit), "{script}");
+            assert_eq!(child.sweep(), Swept::default(), "{script}");
+            assert_eq!(child.identity().liveness(), Liveness::Dead, "{script}");
+        }
+    }
+
+    #[test]
+    fn input_arrives_whole_and_output_is_a_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("out");
+        let file = fs::File::create(&path).expect("the folder is writable");
+        let mut spec = shell("cat", folder.path());
+        // More than a pipe holds.
+        let text = "tavern\n".repeat(100_000).into_bytes();
+        spec.stdin = Input::Bytes(text.clone());
+        spec.stdout = Output::File(file);
+        let mut child = start(spec).expect("sh starts");
+        assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
+        child.sweep();
+        assert!(fs::read(&path).expect("it was written") == text);
+    }
+
+    #[test]
+    fn ending_reaches_sessions_of_their_own_and_those_who_ignore_the_request() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // One ignores TERM in a session of its own, one has cleared its environment, one has lost its parent.
+        let script = "setsid sh -c 'trap \"\" TERM; echo $$ > one; while :; do sleep 100; done' &
+            env -i sh -c 'echo $$ > two; while :; do sleep 100; done' &
+            (setsid sh -c 'echo $$ > three; exec sleep 100' &)
+            wait";
+        let mark = Mark::run(folder.path().display().to_string());
+        let mut child = start(shell(script, folder.path()).mark(mark)).expect("sh starts");
+        let pids: Vec<String> =
+            ["one", "two", "three"].iter().map(|name| read_line(&folder.path().join(name))).collect();
+        assert!(child.memory_mib() > 0);
+        let swept = child.end(Duration::from_millis(200));
+        assert_eq!(swept.survivors, Vec::<u32>::new());
+        assert!(swept.ended.len() >= 4, "{swept:?}");
+        for pid in &pids {
+            assert!(is_gone(pid), "{pid} of {pids:?} lives on");
+        }
+        assert_eq!(child.exit(), Some(Exit::Signal(15)));
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_is_swept() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut child = start(shell("sleep 100 & echo $! > left", folder.path())).expect("sh starts");
+        assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
+        let pid = read_line(&folder.path().join("left"));
+        assert_eq!(child.sweep().ended, [pid.parse::<u32>().expect("a pid")]);
+        assert!(is_gone(&pid));
+    }
+
+    #[test]
+    fn dropping_ends_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let child = start(shell("echo $$ > pid; sleep 100", folder.path())).expect("sh starts");
+        let pid = read_line(&folder.path().join("pid"));
+        drop(child);
+        assert!(is_gone(&pid));
+    }
+
+    #[test]
+    fn the_marked_are_found_without_their_parent_and_others_are_left_alone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mine = Mark::run(format!("{}-mine", folder.path().display()));
+        let other = Mark::run(format!("{}-other", folder.path().display()));
+        let script = |name: &str| format!("(setsid sh -c 'echo $$ > {name}; exec sleep 100' &)");
+        let one = start(shell(&script("mine"), folder.path()).mark(mine.clone())).expect("sh starts");
+        let two = start(shell(&script("other"), folder.path()).mark(other.clone())).expect("sh starts");
+        let pids = [read_line(&folder.path().join("mine")), read_line(&folder.path().join("other"))];
+        assert!(one.wait(LONG).is_some() && two.wait(LONG).is_some());
+        let swept = end_marked(&mine, LONG);
+        assert!(swept.ended.contains(&pids[0].parse().expect("a pid")), "{swept:?}");
+        assert!(is_gone(&pids[0]));
+        assert!(!is_gone(&pids[1]));
+        assert_eq!(end_marked(&mine, LONG), Swept::default());
+        end_marked(&other, LONG);
+        assert!(is_gone(&pids[1]));
+    }
+}

@@ -1,0 +1,204 @@
+//! One shell command, run to its end within a time limit, leaving nothing behind. It doesn't judge the result.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::bell::Bell;
+use super::child::Exit;
+use super::excerpt::Excerpt;
+use super::interrupt::Interrupt;
+use super::mark::Mark;
+use super::start::{Output, Spec, start};
+
+/// A command line for `sh -c`.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    pub command: String,
+    pub cwd: PathBuf,
+    pub env: Vec<(String, String)>,
+    pub env_remove: Vec<String>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Between the request to end (TERM) and the force (KILL).
+    pub grace: Duration,
+    /// How many bytes of the output to keep: half from its beginning, half from its end.
+    pub keep: usize,
+    /// The run that it belongs to, if any.
+    pub run: Option<Mark>,
+}
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandResult {
+    pub exit: Exit,
+    /// Its time was up, and it was ended.
+    pub has_timed_out: bool,
+    /// The interrupt was raised, and it was ended.
+    pub is_interrupted: bool,
+    pub duration: Duration,
+    /// Standard output and standard error as they came.
+    pub output: String,
+    /// How many bytes of the output are not in `output`.
+    pub omitted: u64,
+    /// Digest of the whole output (XXH3, 128 bits, hexadecimal).
+    pub digest: String,
+    /// How many processes it left running; they were ended.
+    pub left_behind: usize,
+}
+
+impl CommandSpec {
+    /// `command` in `cwd` for at most ten minutes, 64 KiB of its output kept.
+    pub fn new(command: impl Into<String>, cwd: impl Into<PathBuf>) -> CommandSpec {
+        CommandSpec {
+            command: command.into(),
+            cwd: cwd.into(),
+            env: Vec::new(),
+            env_remove: Vec::new(),
+            timeout: Duration::from_secs(600),
+            grace: Duration::from_secs(2),
+            keep: 64 * 1024,
+            run: None,
+        }
+    }
+}
+
+impl CommandResult {
+    /// It ended by itself, in time, with status 0.
+    pub fn is_success(&self) -> bool {
+        self.exit.is_success() && !self.has_timed_out && !self.is_interrupted
+    }
+}
+
+/// Run `spec` with no input, in a group of its own; end it, with all that it started, when its time is up or `interrupt`
+/// is raised, and end what it left running when it is done.
+///
+/// # Errors
+/// What the system says of starting it: the folder is not there, or there is no `sh`. A command that fails is no error.
+pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<CommandResult> {
+    let started_at = Instant::now();
+    let (reader, writer) = io::pipe()?;
+    let mut program = Spec::new("sh", &spec.cwd).args(["-c", &spec.command]).mark(Mark::command());
+    program.env = spec.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    program.env_remove = spec.env_remove.iter().map(Into::into).collect();
+    program.marks.extend(spec.run.clone());
+    // One pipe for both streams keeps their order. It is no file, so that a flood can't fill the disk.
+    program.stdout = Output::Pipe(writer.try_clone()?);
+    program.stderr = Output::Pipe(writer);
+    // What it leaves behind is told by the mark of this command alone: the run's own mark is on others too.
+    let run = program.marks.split_off(1);
+    program.env.extend(run.iter().map(|mark| (mark.name().into(), mark.value().into())));
+    let mut child = start(program)?;
+    let output = read_all(reader, spec.keep);
+
+    let bell = Bell::new();
+    child.wake(&bell);
+    interrupt.wake(&bell);
+    let deadline = started_at.checked_add(spec.timeout);
+    let mut has_timed_out = false;
+    while child.exit().is_none() && !interrupt.is_raised() && !has_timed_out {
+        let left = deadline.map_or(spec.timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        bell.wait(left);
+        has_timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    }
+    // It may have ended in the very moment its time was up: then it was in time.
+    let ended_by_itself = child.exit();
+    let grace = if interrupt.is_hurried() { Duration::ZERO } else { spec.grace };
+    let swept = if ended_by_itself.is_some() { child.sweep() } else { child.end(grace) };
+    // Nobody writes any more, so the reader is about to end, unless somebody got away with the pipe.
+    let excerpt = output.recv_timeout(Duration::from_secs(2)).unwrap_or_else(|_| Excerpt::new(0));
+    Ok(CommandResult {
+        exit: child.exit().unwrap_or(Exit::Lost),
+        has_timed_out: ended_by_itself.is_none() && has_timed_out,
+        is_interrupted: ended_by_itself.is_none() && !has_timed_out,
+        duration: started_at.elapsed(),
+        output: excerpt.text(),
+        omitted: excerpt.omitted(),
+        digest: excerpt.digest(),
+        left_behind: if ended_by_itself.is_some() { swept.ended.len() } else { 0 },
+    })
+}
+
+fn read_all(mut reader: io::PipeReader, keep: usize) -> mpsc::Receiver<Excerpt> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut excerpt = Excerpt::new(keep);
+        let mut chunk = vec![0; 64 * 1024];
+        loop {
+            match reader.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => excerpt.push(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        // Nobody may be listening any more.
+        let _ = sender.send(excerpt);
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn run(command: &str) -> CommandResult {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        run_command(&CommandSpec::new(command, folder.path()), &Interrupt::new()).expect("sh starts")
+    }
+
+    #[test]
+    fn output_of_both_streams_is_in_order_and_the_exit_code_is_told() {
+        let result = run("echo one; echo two >&2; echo three; exit 4");
+        assert_eq!((result.exit, result.output.as_str()), (Exit::Code(4), "one\ntwo\nthree\n"));
+        assert!(!result.is_success() && !result.has_timed_out && !result.is_interrupted);
+        assert!(run("true").is_success());
+        // It has no input to wait for.
+        assert_eq!(run("cat; read x || echo none").output, "none\n");
+    }
+
+    #[test]
+    fn time_is_up_for_the_whole_tree() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut spec = CommandSpec::new("echo start; setsid sh -c 'echo $$ > pid; sleep 100'", folder.path());
+        // Long enough for the shell to write its pid even on a busy machine.
+        spec.timeout = Duration::from_millis(1500);
+        let result = run_command(&spec, &Interrupt::new()).expect("sh starts");
+        assert!(result.has_timed_out && !result.is_success() && !result.is_interrupted);
+        assert_eq!(result.output, "start\n");
+        let pid: u32 =
+            fs::read_to_string(folder.path().join("pid")).expect("it wrote its pid").trim().parse().expect("a pid");
+        assert!(super::super::table::Entry::of(pid).is_none_or(|entry| entry.is_zombie));
+    }
+
+    #[test]
+    fn background_jobs_are_ended_and_counted() {
+        let result = run("sleep 100 & setsid sleep 100 & exit 0");
+        assert_eq!((result.exit, result.left_behind), (Exit::Code(0), 2));
+    }
+
+    #[test]
+    fn a_flood_is_bounded() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut spec = CommandSpec::new("head -c 30000000 /dev/zero | tr '\\0' y; echo end", folder.path());
+        spec.keep = 100;
+        let result = run_command(&spec, &Interrupt::new()).expect("sh starts");
+        assert!(result.is_success());
+        assert_eq!(result.omitted, 30_000_004 - 100);
+        assert!(result.output.len() < 200 && result.output.ends_with("end\n"));
+    }
+
+    #[test]
+    fn an_interrupt_ends_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let spec = CommandSpec::new("sleep 100", folder.path());
+        let interrupt = Interrupt::new();
+        let raiser = interrupt.clone();
+        let thread = std::thread::spawn(move || raiser.raise());
+        let result = run_command(&spec, &interrupt).expect("sh starts");
+        assert!(result.is_interrupted && !result.has_timed_out);
+        thread.join().expect("it does not panic");
+    }
+}

@@ -1,0 +1,116 @@
+//! Ending processes: politely, then by force, and until none is left. It knows pids and marks, not why.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::mark::Mark;
+use super::table::{self, Entry};
+
+/// What an ending did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The pids that were ended.
+    pub ended: Vec<u32>,
+    /// The pids that even SIGKILL has not ended yet (they wait in the kernel for a disk or the network).
+    pub survivors: Vec<u32>,
+}
+
+/// End every process that bears `mark`, with its descendants: TERM, `grace`, KILL. For orphans of a dead supervisor.
+pub fn end_marked(mark: &Mark, grace: Duration) -> Swept {
+    end_found(|| table::members(None, std::slice::from_ref(mark)), grace)
+}
+
+/// End what `find` finds, and look again until it finds nothing. Found before the first signal, since a process whose
+/// parent has died can't be told from a stranger's any more, unless it bears the mark.
+pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept {
+    /// After this long in vain the rest are survivors.
+    const PATIENCE: Duration = Duration::from_secs(10);
+    /// How long one KILL may take before the next look.
+    const ROUND: Duration = Duration::from_millis(200);
+
+    let mut swept = Swept::default();
+    let mut handles: Vec<Handle> = find().iter().filter_map(Handle::open).collect();
+    if handles.is_empty() {
+        return swept;
+    }
+    for handle in &handles {
+        handle.send(Signal::TERM);
+        // A stopped process gets its TERM only when it goes on.
+        handle.send(Signal::CONT);
+        swept.note(handle.entry.pid);
+    }
+    wait_until_gone(&mut handles, grace);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // Those of the first look count even where a second one can't find them: they may have cleared their
+        // environment and lost their parent.
+        let mut found = find();
+        found.extend(handles.iter().map(|handle| handle.entry));
+        handles = found.iter().filter_map(Handle::open).collect();
+        if handles.is_empty() {
+            return swept;
+        }
+        for handle in &handles {
+            handle.send(Signal::KILL);
+            swept.note(handle.entry.pid);
+        }
+        wait_until_gone(&mut handles, ROUND);
+        if !handles.is_empty() && Instant::now() >= deadline {
+            swept.survivors = handles.iter().map(|handle| handle.entry.pid).collect();
+            return swept;
+        }
+    }
+}
+
+/// A process that can be signalled without hitting a later one of the same pid (pidfd_open(2)).
+struct Handle {
+    entry: Entry,
+    pidfd: OwnedFd,
+}
+
+impl Handle {
+    /// `None` if the process has ended, or its pid is another's by now.
+    fn open(entry: &Entry) -> Option<Handle> {
+        let pid = Pid::from_raw(i32::try_from(entry.pid).ok()?)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // Looked at after the descriptor was taken: if the start time is right now, the descriptor is the right one.
+        let now = Entry::of(entry.pid)?;
+        (now.start_time == entry.start_time && !now.is_zombie).then_some(Handle { entry: *entry, pidfd })
+    }
+
+    fn send(&self, signal: Signal) {
+        // It may have ended meanwhile, or be another user's: the next look tells.
+        let _ = pidfd_send_signal(&self.pidfd, signal);
+    }
+}
+
+impl Swept {
+    fn note(&mut self, pid: u32) {
+        if !self.ended.contains(&pid) {
+            self.ended.push(pid);
+        }
+    }
+}
+
+/// Sleep until all have ended, at most for `timeout`; those that have are taken out.
+fn wait_until_gone(handles: &mut Vec<Handle>, timeout: Duration) {
+    let now = Instant::now();
+    let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
+    while !handles.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(left_spec) = Timespec::try_from(left) else { return };
+        let mut fds: Vec<PollFd<'_>> = handles.iter().map(|h| PollFd::new(&h.pidfd, PollFlags::IN)).collect();
+        if poll(&mut fds, Some(&left_spec)).is_err_and(|error| error != rustix::io::Errno::INTR) {
+            return;
+        }
+        let has_ended: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ended = has_ended.iter();
+        handles.retain(|_| !ended.next().copied().unwrap_or(false));
+        if left.is_zero() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The beginning and the end of an output of any length, in bounded memory. It knows nothing of where it comes from.
+
+use std::collections::VecDeque;
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// Keeps the first and the last bytes of what is pushed, and a digest of all of it.
+pub struct Excerpt {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    half: usize,
+    total: u64,
+    digest: Xxh3,
+}
+
+impl Excerpt {
+    /// Keep at most `bytes` bytes: half from the beginning, half from the end.
+    pub fn new(bytes: usize) -> Excerpt {
+        let half = bytes / 2;
+        Excerpt { head: Vec::new(), tail: VecDeque::new(), half, total: 0, digest: Xxh3::new() }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        self.digest.update(bytes);
+        let to_head = bytes.len().min(self.half - self.head.len());
+        self.head.extend_from_slice(&bytes[..to_head]);
+        let rest = &bytes[to_head..];
+        let rest = &rest[rest.len().saturating_sub(self.half)..];
+        let surplus = (self.tail.len() + rest.len()).saturating_sub(self.half);
+        self.tail.drain(..surplus);
+        self.tail.extend(rest);
+    }
+
+    /// How many bytes were pushed but not kept.
+    pub fn omitted(&self) -> u64 {
+        self.total - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// The digest of all that was pushed: XXH3, 128 bits, as 32 hexadecimal digits.
+    pub fn digest(&self) -> String {
+        format!("{:032x}", self.digest.digest128())
+    }
+
+    /// What was kept, with a line in the middle that says how much is missing. No character is cut in two visibly:
+    /// bytes that are no UTF-8 become U+FFFD.
+    pub fn text(&self) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if self.omitted() == 0 {
+            return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
+        }
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
+        format!("{head}\n[… {} bytes left out …]\n{tail}", self.omitted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_output_is_kept_whole_and_long_output_at_both_ends() {
+        let mut excerpt = Excerpt::new(8);
+        excerpt.push(b"abc");
+        excerpt.push("dé".as_bytes());
+        assert_eq!((excerpt.text().as_str(), excerpt.omitted()), ("abcdé", 0));
+        excerpt.push(b"0123456789");
+        assert_eq!((excerpt.text().as_str(), excerpt.omitted()), ("abcd\n[… 8 bytes left out …]\n6789", 8));
+        excerpt.push(b"z");
+        assert!(excerpt.text().ends_with("789z"));
+    }
+
+    #[test]
+    fn the_digest_is_of_all_bytes_however_they_come() {
+        let digest = |parts: &[&[u8]]| {
+            let mut excerpt = Excerpt::new(2);
+            parts.iter().for_each(|part| excerpt.push(part));
+            excerpt.digest()
+        };
+        assert_eq!(digest(&[b"hello world"]), digest(&[b"hello", b" ", b"world"]));
+        assert_ne!(digest(&[b"hello world"]), digest(&[b"hello_world"]));
+        // The reference value of XXH3_128bits for no input.
+        assert_eq!(digest(&[]), "99aa06d3014798d86001c324468d497f");
+    }
+}

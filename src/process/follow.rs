@@ -1,0 +1,166 @@
+//! The lines of a file while it grows. It knows nothing of what they say.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::bell::Bell;
+
+/// Reads whole lines as they are appended, and rings a bell when there may be more.
+#[derive(Debug)]
+pub struct Follower {
+    file: File,
+    chunk: Vec<u8>,
+    /// What of `chunk` has been read but not looked at.
+    rest: std::ops::Range<usize>,
+    line: Vec<u8>,
+    cut: u64,
+    offset: u64,
+    watcher: Option<RecommendedWatcher>,
+}
+
+/// One line without its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Bytes that are no UTF-8 are shown as U+FFFD.
+    pub text: String,
+    /// How many bytes of the line were dropped because it was too long; 0 for a whole line.
+    pub cut: u64,
+}
+
+impl Follower {
+    /// The longest line kept, in bytes; of a longer one the beginning. One line of an agent's stream can hold a picture.
+    pub const LONGEST: usize = 16 * 1024 * 1024;
+
+    /// Follow `path` from its byte `offset`; `bell` rings when the file has changed.
+    ///
+    /// # Errors
+    /// What the system says of the file. If it can't be watched (the user has no watches left), it is followed all the
+    /// same: see [`Follower::patience`].
+    pub fn open(path: &Path, offset: u64, bell: &Bell) -> io::Result<Follower> {
+        let mut file = File::open(path)?;
+        io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+        let watcher = watch(path, bell.clone()).ok();
+        Ok(Follower { file, chunk: vec![0; 64 * 1024], rest: 0..0, line: Vec::new(), cut: 0, offset, watcher })
+    }
+
+    /// How long to sleep at most before looking again without a ring: bounded even while watching, since some network
+    /// file systems tell nothing.
+    pub fn patience(&self) -> Duration {
+        if self.watcher.is_some() { Duration::from_secs(2) } else { Duration::from_millis(100) }
+    }
+
+    /// Bytes read so far, from the file's beginning.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next whole line, or `None` if there is none yet.
+    ///
+    /// # Errors
+    /// What the system says of reading.
+    pub fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if self.rest.is_empty() {
+                let read = match self.file.read(&mut self.chunk) {
+                    Ok(read) => read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error),
+                };
+                if read == 0 {
+                    return Ok(None);
+                }
+                self.offset += read as u64;
+                self.rest = 0..read;
+            }
+            let fresh = &self.chunk[self.rest.clone()];
+            let end = fresh.iter().position(|byte| *byte == b'\n');
+            let part = &fresh[..end.unwrap_or(fresh.len())];
+            let kept = part.len().min(Follower::LONGEST - self.line.len());
+            self.line.extend_from_slice(&part[..kept]);
+            self.cut += (part.len() - kept) as u64;
+            self.rest.start += end.map_or(part.len(), |end| end + 1);
+            if end.is_some() {
+                return Ok(Some(self.take_line()));
+            }
+        }
+    }
+
+    /// What stands after the last line end: a line that was never finished. To be asked when nobody writes any more.
+    pub fn last_line(&mut self) -> Option<Line> {
+        (!self.line.is_empty()).then(|| self.take_line())
+    }
+
+    fn take_line(&mut self) -> Line {
+        let mut bytes = std::mem::take(&mut self.line);
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+        let text =
+            String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Line { text, cut: std::mem::take(&mut self.cut) }
+    }
+}
+
+fn watch(path: &Path, bell: Bell) -> notify::Result<RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // Being opened and read is no change, and this very reader does both.
+        if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+            bell.ring();
+        }
+    })?;
+    watcher.watch(path, RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn line(text: &str) -> Option<Line> {
+        Some(Line { text: text.to_owned(), cut: 0 })
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_are_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("log");
+        let mut file = File::create(&path).expect("the folder is writable");
+        let bell = Bell::new();
+        let mut follower = Follower::open(&path, 0, &bell).expect("the file is there");
+        assert_eq!(follower.next_line().expect("readable"), None);
+        file.write_all(b"one\ntw").expect("writable");
+        assert!(bell.wait(Duration::from_secs(20)), "an append rings the bell");
+        assert_eq!(follower.next_line().expect("readable"), line("one"));
+        assert_eq!(follower.next_line().expect("readable"), None);
+        file.write_all(b"o\r\n\n\xff\nrest").expect("writable");
+        assert_eq!(follower.next_line().expect("readable"), line("two"));
+        assert_eq!(follower.next_line().expect("readable"), line(""));
+        assert_eq!(follower.next_line().expect("readable"), line("\u{fffd}"));
+        assert_eq!(follower.next_line().expect("readable"), None);
+        assert_eq!(follower.last_line(), line("rest"));
+        assert_eq!(follower.last_line(), None);
+        assert_eq!(follower.offset(), 16);
+    }
+
+    #[test]
+    fn an_endless_line_is_cut_and_the_next_is_whole() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("log");
+        let mut file = File::create(&path).expect("the folder is writable");
+        let block = vec![b'x'; 1024 * 1024];
+        for _ in 0..50 {
+            file.write_all(&block).expect("writable");
+        }
+        file.write_all(b"\nshort\n").expect("writable");
+        let mut follower = Follower::open(&path, 0, &Bell::new()).expect("the file is there");
+        let long = follower.next_line().expect("readable").expect("it is whole");
+        assert_eq!(long.text.len(), Follower::LONGEST);
+        assert_eq!(long.cut, 50 * 1024 * 1024 - Follower::LONGEST as u64);
+        assert_eq!(follower.next_line().expect("readable"), line("short"));
+    }
+}

@@ -1,0 +1,77 @@
+//! A mark: an environment variable by which a program and all that it starts are recognised later, whatever happened to
+//! process groups, sessions and parents meanwhile. It doesn't know what its value stands for.
+
+use std::fmt;
+
+/// `NAME=value` in the environment of every process of a run. The value must be unique on this host for ever: two boards
+/// may both have a run `T-k3f9-1`, so use the absolute path of the run's folder or a uuid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    name: &'static str,
+    value: String,
+}
+
+impl Mark {
+    /// The variable that marks the processes of a run.
+    pub const RUN: &'static str = "TAVERN_RUN";
+    /// The variable that marks the processes of one shell command.
+    pub const COMMAND: &'static str = "TAVERN_COMMAND";
+
+    /// The mark of all processes of the run `value`.
+    pub fn run(value: impl Into<String>) -> Mark {
+        Mark { name: Mark::RUN, value: value.into() }
+    }
+
+    /// A mark that no process has borne yet, for one shell command and what it leaves behind.
+    pub fn command() -> Mark {
+        Mark { name: Mark::COMMAND, value: uuid::Uuid::new_v4().to_string() }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Is the mark among the variables of `environ`, the NUL-separated text of `/proc/<pid>/environ`? An empty value
+    /// marks nothing, so that a mistake can't end every process of a user.
+    pub(super) fn is_in(&self, environ: &[u8]) -> bool {
+        !self.value.is_empty()
+            && environ.split(|byte| *byte == 0).any(|variable| {
+                variable
+                    .strip_prefix(self.name.as_bytes())
+                    .and_then(|rest| rest.strip_prefix(b"="))
+                    .is_some_and(|value| value == self.value.as_bytes())
+            })
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_variable_counts() {
+        let mark = Mark::run("r1");
+        let rows: [(&[u8], bool); 6] = [
+            (b"TAVERN_RUN=r1\0HOME=/\0", true),
+            (b"HOME=/\0TAVERN_RUN=r1", true),
+            (b"TAVERN_RUN=r12\0", false),
+            (b"MY_TAVERN_RUN=r1\0", false),
+            (b"A=TAVERN_RUN=r1\0", false),
+            (b"", false),
+        ];
+        for (environ, is_in) in rows {
+            assert_eq!(mark.is_in(environ), is_in, "{}", String::from_utf8_lossy(environ));
+        }
+        assert!(!Mark::run("").is_in(b"TAVERN_RUN=\0"));
+    }
+}

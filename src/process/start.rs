@@ -1,0 +1,186 @@
+//! What to start and how: program, arguments, environment, folder, standard streams, marks. It doesn't wait.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::child::Child;
+use super::mark::Mark;
+
+/// A program to start. Its environment is this process's own, less `env_remove`, plus `env` and the marks.
+#[derive(Debug)]
+pub struct Spec {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+    pub env_remove: Vec<OsString>,
+    pub cwd: PathBuf,
+    pub stdin: Input,
+    pub stdout: Output,
+    pub stderr: Output,
+    /// Borne by it and by all that it starts.
+    pub marks: Vec<Mark>,
+}
+
+/// What the program reads.
+#[derive(Debug)]
+pub enum Input {
+    /// Nothing: the end at once.
+    Null,
+    /// What is written to [`Child::take_stdin`], until that is dropped.
+    Piped,
+    /// These bytes, then the end. A thread writes them, so a program that never reads blocks nobody.
+    Bytes(Vec<u8>),
+}
+
+/// Where the program writes. Never a pipe by default: a file loses nothing when the supervisor dies.
+#[derive(Debug)]
+pub enum Output {
+    Null,
+    File(File),
+    Pipe(io::PipeWriter),
+}
+
+/// Variables that make git work on another repository than that of the current folder (gitrepository-layout(5)): set
+/// when Tavern runs from a git hook, and never meant for a program in a worktree.
+const GIT_VARIABLES: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
+
+impl Spec {
+    /// `program` in `cwd`, with no arguments, no input and no output.
+    pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Spec {
+        Spec {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            env_remove: Vec::new(),
+            cwd: cwd.into(),
+            stdin: Input::Null,
+            stdout: Output::Null,
+            stderr: Output::Null,
+            marks: Vec::new(),
+        }
+    }
+
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Spec {
+        self.args.push(arg.into());
+        self
+    }
+
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Spec {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Spec {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn mark(mut self, mark: Mark) -> Spec {
+        self.marks.push(mark);
+        self
+    }
+}
+
+/// Start it in a process group of its own. It is ended with all its descendants when the [`Child`] is dropped.
+///
+/// # Errors
+/// What the system says, with the program's or the folder's name in it.
+pub fn start(spec: Spec) -> io::Result<Child> {
+    let Spec { program, args, env, env_remove, cwd, stdin, stdout, stderr, marks } = spec;
+    if !cwd.is_dir() {
+        // The system reports a missing folder as a missing program.
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("the folder `{}` is not there", cwd.display())));
+    }
+    let mut command = Command::new(&program);
+    command.args(args).current_dir(cwd).process_group(0);
+    for name in GIT_VARIABLES.iter().map(OsStr::new).chain(env_remove.iter().map(OsString::as_os_str)) {
+        command.env_remove(name);
+    }
+    command.envs(env).envs(marks.iter().map(|mark| (mark.name(), mark.value())));
+    command.stdin(if matches!(stdin, Input::Null) { Stdio::null() } else { Stdio::piped() });
+    command.stdout(stdout).stderr(stderr);
+    let started = command.spawn();
+    // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
+    // pipe would never end.
+    drop(command);
+    let mut child = started
+        .map_err(|error| io::Error::new(error.kind(), format!("can't start `{}`: {error}", program.display())))?;
+    if let Input::Bytes(bytes) = stdin
+        && let Some(mut pipe) = child.stdin.take()
+    {
+        std::thread::spawn(move || {
+            // A program may end, or stop reading, before it has read all: that is its right.
+            let _ = pipe.write_all(&bytes);
+        });
+    }
+    Child::new(child, marks)
+}
+
+impl From<Output> for Stdio {
+    fn from(output: Output) -> Stdio {
+        match output {
+            Output::Null => Stdio::null(),
+            Output::File(file) => file.into(),
+            Output::Pipe(pipe) => pipe.into(),
+        }
+    }
+}
+
+/// The file that `program` names: itself if it has a slash in it, else the first executable of that name on PATH.
+pub fn find_program(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if program.as_encoded_bytes().contains(&b'/') {
+        return is_executable(path).then(|| path.to_owned());
+    }
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(path)).find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+/// From now on orphans of what this process starts become its own children instead of the first process's
+/// (PR_SET_CHILD_SUBREAPER), so that they stay visible as descendants. Call it once, at the start of a supervisor.
+///
+/// # Errors
+/// What the system says; all works without it, less surely.
+pub fn adopt_orphans() -> io::Result<()> {
+    let own = rustix::process::getpid();
+    Ok(rustix::process::set_child_subreaper(Some(own))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_on_the_path_or_by_path() {
+        let sh = find_program(OsStr::new("sh")).expect("every system has a shell");
+        assert_eq!(find_program(sh.as_os_str()), Some(sh));
+        assert_eq!(find_program(OsStr::new("no-such-program-here")), None);
+        assert_eq!(find_program(OsStr::new("/")), None);
+    }
+
+    #[test]
+    fn a_missing_folder_is_not_taken_for_a_missing_program() {
+        let error = start(Spec::new("sh", "/no/such/folder")).expect_err("the folder is not there");
+        assert!(error.to_string().contains("/no/such/folder"), "{error}");
+        let error = start(Spec::new("no-such-program-here", "/")).expect_err("the program is not there");
+        assert!(error.to_string().contains("no-such-program-here"), "{error}");
+    }
+}

@@ -1,0 +1,148 @@
+//! The table of processes as `/proc` shows it, and which of them belong together. It ends none of them.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Read;
+
+use super::mark::Mark;
+
+/// One process at one moment, from `/proc/<pid>/stat` (proc_pid_stat(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub pid: u32,
+    pub parent: u32,
+    pub group: u32,
+    pub session: u32,
+    /// Ticks since boot at which it started: with the pid, this names one process and no later one.
+    pub start_time: u64,
+    /// Resident memory in pages.
+    pub resident_pages: u64,
+    /// True if it has ended and only waits to be reaped.
+    pub is_zombie: bool,
+}
+
+impl Entry {
+    /// The process `pid` as it is now; `None` if there is none.
+    pub fn of(pid: u32) -> Option<Entry> {
+        parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+}
+
+/// Every process that can be seen.
+pub fn all() -> Vec<Entry> {
+    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
+    folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()).filter_map(Entry::of).collect()
+}
+
+/// The living processes that belong to a run: `root` and its group, all that bear one of `marks`, all descendants of
+/// these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
+///
+/// `root` must be a child that has not been reaped yet (else its pid may be somebody else's by now).
+pub fn members(root: Option<u32>, marks: &[Mark]) -> Vec<Entry> {
+    let all = all();
+    let spared = ancestry(std::process::id(), &all);
+    let is_marked = |entry: &Entry| !marks.is_empty() && is_marked(entry.pid, marks);
+    let mut found: HashSet<u32> = HashSet::new();
+    for entry in &all {
+        let is_root = root.is_some_and(|root| entry.pid == root || entry.group == root);
+        if !spared.contains(&entry.pid) && (is_root || is_marked(entry)) {
+            found.insert(entry.pid);
+        }
+    }
+    loop {
+        let before = found.len();
+        for entry in &all {
+            // A group or session counts only if a member leads it: a member may well have been started in the session
+            // of a person's terminal, whose shell is not to be ended.
+            let is_led = [entry.parent, entry.group, entry.session].iter().any(|leader| found.contains(leader));
+            if is_led && !spared.contains(&entry.pid) {
+                found.insert(entry.pid);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    all.into_iter().filter(|entry| found.contains(&entry.pid) && !entry.is_zombie).collect()
+}
+
+/// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
+pub fn resident_mib(members: &[Entry]) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    members.iter().map(|entry| entry.resident_pages * page).sum::<u64>() / (1024 * 1024)
+}
+
+fn is_marked(pid: u32, marks: &[Mark]) -> bool {
+    // Linux bounds an environment to 6 MB; another user's is not readable, and none of ours.
+    const MOST: u64 = 8 * 1024 * 1024;
+    let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else { return false };
+    let mut environ = Vec::new();
+    file.take(MOST).read_to_end(&mut environ).is_ok() && marks.iter().any(|mark| mark.is_in(&environ))
+}
+
+/// `pid`, its parents up to the first process, and pid 1 (pid 0 is the kernel's, and leads what no one leads).
+fn ancestry(pid: u32, all: &[Entry]) -> HashSet<u32> {
+    let parents: HashMap<u32, u32> = all.iter().map(|entry| (entry.pid, entry.parent)).collect();
+    let mut ancestry = HashSet::from([0, 1]);
+    let mut next = Some(pid);
+    while let Some(pid) = next {
+        if !ancestry.insert(pid) {
+            break;
+        }
+        next = parents.get(&pid).copied();
+    }
+    ancestry
+}
+
+fn parse_stat(stat: &[u8]) -> Option<Entry> {
+    // The program's name stands in parentheses and may itself hold blanks and parentheses: the last one closes it.
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let pid = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
+    let fields: Vec<&str> = std::str::from_utf8(&stat[close + 1..]).ok()?.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Entry {
+        pid,
+        is_zombie: matches!(*fields.first()?, "Z" | "X" | "x"),
+        parent: number(1)? as u32,
+        group: number(2)? as u32,
+        session: number(3)? as u32,
+        start_time: number(19)?,
+        resident_pages: number(21)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_blanks_and_parentheses_is_skipped() {
+        let line = b"71 (a) S (b) R 7 70 69 34816 70 4194304 1 2 3 4 5 6 7 8 20 0 1 0 123456 10000000 250 99 0\n";
+        let entry = parse_stat(line).expect("it is a whole line");
+        assert_eq!(
+            entry,
+            Entry {
+                pid: 71,
+                parent: 7,
+                group: 70,
+                session: 69,
+                start_time: 123_456,
+                resident_pages: 250,
+                is_zombie: false
+            }
+        );
+        assert_eq!(
+            parse_stat(b"71 (\xff) Z 7 70 69 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0 0").map(|e| (e.pid, e.is_zombie)),
+            Some((71, true))
+        );
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b"71 (sh) R 7"), None);
+    }
+
+    #[test]
+    fn this_process_and_its_ancestors_are_never_members() {
+        let own = Entry::of(std::process::id()).expect("this process runs");
+        let found = members(Some(own.parent), &[]);
+        assert!(found.iter().all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1));
+    }
+}
