@@ -8,6 +8,7 @@ pub mod near;
 
 pub mod board;
 
+pub mod git;
 pub mod process;
 
 pub mod cli;

@@ -1,0 +1,326 @@
+//! Branches and other references: made, moved by compare-and-swap, deleted.
+//!
+//! Knows nothing of what a branch is for. Each change takes git's own lock on the one reference.
+
+use std::path::PathBuf;
+
+use git2::{ErrorCode, Reference};
+
+use super::registration;
+use super::{CommitId, GitError, Repository};
+
+impl Repository {
+    /// Makes the branch `name` at `at`, unless there is one of that name, which is left where it is. Was it made?
+    ///
+    /// [`GitError::BadName`], [`GitError::NameInTheWay`] (`a` and `a/b` can't both be), [`GitError::UnknownCommit`].
+    pub fn start_branch(&self, name: &str, at: &CommitId) -> Result<bool, GitError> {
+        let reference = branch_reference(name)?;
+        let repository = self.open()?;
+        let oid = self.commit_in(&repository, at)?.id();
+        let log = format!("branch: created from {at}");
+        match repository.reference(&reference, oid, false, &log) {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == ErrorCode::Exists => match repository.refname_to_id(&reference) {
+                Ok(_) => Ok(false),
+                Err(_) => Err(in_the_way(&repository, name).unwrap_or_else(|| creating(name, error))),
+            },
+            Err(error) => Err(in_the_way(&repository, name).unwrap_or_else(|| creating(name, error))),
+        }
+    }
+
+    /// Where the branch is, if there is one.
+    pub fn branch_tip(&self, name: &str) -> Result<Option<CommitId>, GitError> {
+        self.tip_in(&self.open()?, &branch_reference(name)?)
+    }
+
+    /// Names of all local branches that start with `prefix`, in order.
+    pub fn branches(&self, prefix: &str) -> Result<Vec<String>, GitError> {
+        let found = self.references(&format!("refs/heads/{prefix}"))?;
+        Ok(found.iter().filter_map(|(name, _)| name.strip_prefix("refs/heads/")).map(str::to_owned).collect())
+    }
+
+    /// All references whose full name starts with `prefix`, with their commits, in order of name.
+    pub fn references(&self, prefix: &str) -> Result<Vec<(String, CommitId)>, GitError> {
+        let repository = self.open()?;
+        let listing = || GitError::library(format!("list the references `{prefix}…`"));
+        let mut found = Vec::new();
+        for reference in repository.references().map_err(listing())? {
+            let reference = reference.map_err(listing())?;
+            if let (Ok(name), Some(oid)) = (reference.name(), target(&reference))
+                && name.starts_with(prefix)
+            {
+                found.push((name.to_owned(), oid));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Moves `reference` (`refs/…` in full) from `expect` to `to`, or not at all.
+    ///
+    /// [`GitError::Moved`] if it is elsewhere by now; [`GitError::CheckedOut`] if it is a branch that is checked out, or
+    /// being rebased, in any work tree, since moving it would leave that work tree's files behind.
+    pub fn advance(&self, reference: &str, expect: &CommitId, to: &CommitId, log: &str) -> Result<(), GitError> {
+        if !Reference::is_valid_name(reference) {
+            return Err(GitError::BadName { name: reference.to_owned() });
+        }
+        if let Some(branch) = reference.strip_prefix("refs/heads/")
+            && let Some(path) = self.checked_out_at(branch)?
+        {
+            return Err(GitError::CheckedOut { branch: branch.to_owned(), path });
+        }
+        let repository = self.open()?;
+        let target = self.commit_in(&repository, to)?.id();
+        let expected = oid(expect)?;
+        match repository.reference_matching(reference, target, true, expected, log) {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::NotFound) => Err(GitError::Moved {
+                reference: reference.to_owned(),
+                expected: expect.clone(),
+                found: self.tip_in(&repository, reference)?,
+            }),
+            Err(error) => Err(moving(&repository, reference, error)),
+        }
+    }
+
+    /// Deletes the branch if it is still at `expect`. Was there one? Refused like [`Repository::advance`].
+    pub fn branch_delete_if(&self, name: &str, expect: &CommitId) -> Result<bool, GitError> {
+        let reference = branch_reference(name)?;
+        if let Some(path) = self.checked_out_at(name)? {
+            return Err(GitError::CheckedOut { branch: name.to_owned(), path });
+        }
+        let repository = self.open()?;
+        // The lock is held from the comparison to the removal, so nothing that was committed in between is lost.
+        let mut transaction = repository.transaction().map_err(GitError::library("begin to delete a branch"))?;
+        transaction.lock_ref(&reference).map_err(|error| moving(&repository, &reference, error))?;
+        let found = self.tip_in(&repository, &reference)?;
+        match found {
+            None => Ok(false),
+            Some(found) if found == *expect => {
+                transaction.remove(&reference).map_err(|error| moving(&repository, &reference, error))?;
+                transaction.commit().map_err(|error| moving(&repository, &reference, error))?;
+                Ok(true)
+            }
+            found => Err(GitError::Moved { reference, expected: expect.clone(), found }),
+        }
+    }
+
+    /// The work tree, main or linked, in which the branch is checked out, or being rebased or bisected. A linked worktree
+    /// whose folder is gone counts only while it is locked.
+    pub fn checked_out_at(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
+        let name = format!("refs/heads/{branch}");
+        let mut main = registration::branches_under_way(self.common_dir())?;
+        if let registration::RegisteredHead::Branch(head) = registration::head(self.common_dir())? {
+            main.push(head);
+        }
+        if main.contains(&name) {
+            return Ok(Some(self.main_worktree().to_owned()));
+        }
+        for entry in registration::all(self.common_dir())? {
+            if (entry.path.exists() || entry.locked.is_some()) && entry.busy_branches()?.contains(&name) {
+                return Ok(Some(entry.path));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn commit_in<'r>(
+        &self,
+        repository: &'r git2::Repository,
+        id: &CommitId,
+    ) -> Result<git2::Commit<'r>, GitError> {
+        repository
+            .find_commit(oid(id)?)
+            .map_err(|_| GitError::UnknownCommit { id: id.clone(), repository: self.main_worktree().to_owned() })
+    }
+
+    pub(super) fn tip_in(&self, repository: &git2::Repository, name: &str) -> Result<Option<CommitId>, GitError> {
+        match repository.find_reference(name) {
+            Ok(reference) => Ok(target(&reference)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(GitError::library(format!("read `{name}`"))(error)),
+        }
+    }
+}
+
+/// `refs/heads/<name>`, if git allows the name.
+pub(super) fn branch_reference(name: &str) -> Result<String, GitError> {
+    let reference = format!("refs/heads/{name}");
+    let allowed = git2::Branch::name_is_valid(name).unwrap_or(false) && Reference::is_valid_name(&reference);
+    if allowed { Ok(reference) } else { Err(GitError::BadName { name: name.to_owned() }) }
+}
+
+pub(super) fn oid(id: &CommitId) -> Result<git2::Oid, GitError> {
+    git2::Oid::from_str(id.as_str()).map_err(GitError::library(format!("use the commit id `{id}`")))
+}
+
+fn target(reference: &Reference<'_>) -> Option<CommitId> {
+    reference.resolve().ok()?.peel_to_commit().ok().map(|commit| commit.id().into())
+}
+
+fn creating(name: &str, error: git2::Error) -> GitError {
+    GitError::library(format!("make the branch `{name}`"))(error)
+}
+
+fn moving(repository: &git2::Repository, reference: &str, error: git2::Error) -> GitError {
+    if error.code() == ErrorCode::Locked {
+        // Another git is writing this one reference right now, or was killed while it did.
+        let path = repository.commondir().join(format!("{reference}.lock"));
+        return GitError::Busy { path, waited: std::time::Duration::ZERO };
+    }
+    GitError::library(format!("move `{reference}`"))(error)
+}
+
+/// The branch that makes `name` impossible: a file can't be a folder too.
+fn in_the_way(repository: &git2::Repository, name: &str) -> Option<GitError> {
+    let above = name.match_indices('/').map(|(at, _)| name[..at].to_owned());
+    let taken = |other: &String| repository.refname_to_id(&format!("refs/heads/{other}")).is_ok();
+    let below = || {
+        let mut found = repository.references_glob(&format!("refs/heads/{name}/*")).ok()?;
+        let reference = found.names().next()?.ok()?.to_owned();
+        reference.strip_prefix("refs/heads/").map(str::to_owned)
+    };
+    let other = above.into_iter().find(taken).or_else(below)?;
+    Some(GitError::NameInTheWay { name: name.to_owned(), other })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, id};
+    use super::*;
+
+    #[test]
+    fn a_branch_is_made_once_and_never_moved_by_making_it() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        let second = fixture.commit(&[("a", "two\n")], "second");
+        let repository = fixture.repository();
+        assert!(repository.start_branch("tavern/integration", &first).expect("the name is free"));
+        assert!(!repository.start_branch("tavern/integration", &second).expect("it is there"));
+        assert_eq!(repository.branch_tip("tavern/integration").expect("it can be read"), Some(first.clone()));
+        // A packed reference is there as well.
+        fixture.git(&["pack-refs", "--all"]);
+        assert!(!repository.start_branch("tavern/integration", &second).expect("it is there"));
+        assert_eq!(repository.branch_tip("tavern/integration").expect("it can be read"), Some(first));
+        assert_eq!(repository.branches("tavern/").expect("they can be listed"), ["tavern/integration"]);
+        assert_eq!(repository.branch_tip("nowhere").expect("it can be read"), None);
+    }
+
+    #[test]
+    fn names_that_git_can_not_hold_are_refused_with_what_is_in_the_way() {
+        let fixture = Fixture::new();
+        let repository = fixture.repository();
+        let at = fixture.head();
+        for name in ["", "-x", "a b", "a..b", "a/", "x.lock", "HEAD", "a~1", "a\nb"] {
+            let result = repository.start_branch(name, &at);
+            assert!(matches!(result, Err(GitError::BadName { .. })), "{name:?}: {result:?}");
+        }
+        for (name, other) in [("main/x", "main"), ("main/x/y", "main")] {
+            let result = repository.start_branch(name, &at);
+            assert!(
+                matches!(&result, Err(GitError::NameInTheWay { other: found, .. }) if found == other),
+                "{result:?}"
+            );
+        }
+        fixture.git(&["branch", "deep/er"]);
+        let result = repository.start_branch("deep", &at);
+        assert!(matches!(&result, Err(GitError::NameInTheWay { other, .. }) if other == "deep/er"), "{result:?}");
+        let unknown = id(&"1".repeat(40));
+        assert!(matches!(repository.start_branch("x", &unknown), Err(GitError::UnknownCommit { .. })));
+    }
+
+    #[test]
+    fn a_reference_moves_only_from_where_it_was_expected() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        let second = fixture.commit(&[("a", "two\n")], "second");
+        let third = fixture.commit(&[("a", "three\n")], "third");
+        let repository = fixture.repository();
+        repository.start_branch("x", &first).expect("the name is free");
+        repository.advance("refs/heads/x", &first, &second, "test: on").expect("it is where it was");
+        let late = repository.advance("refs/heads/x", &first, &third, "test: late");
+        assert!(matches!(&late, Err(GitError::Moved { found: Some(found), .. }) if *found == second), "{late:?}");
+        assert_eq!(repository.branch_tip("x").expect("it can be read"), Some(second.clone()));
+        assert!(fixture.git(&["reflog", "x"]).contains("test: on"));
+        let gone = repository.advance("refs/heads/y", &first, &second, "test: gone");
+        assert!(matches!(&gone, Err(GitError::Moved { found: None, .. })), "{gone:?}");
+        assert_eq!(repository.branch_tip("y").expect("it can be read"), None);
+    }
+
+    #[test]
+    fn one_of_many_movers_wins() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        let repository = fixture.repository();
+        repository.start_branch("x", &first).expect("the name is free");
+        let targets: Vec<CommitId> = (0..8).map(|n| fixture.commit(&[("a", &format!("{n}\n"))], "next")).collect();
+        let won: Vec<bool> = std::thread::scope(|scope| {
+            let movers: Vec<_> = targets
+                .iter()
+                .map(|to| {
+                    let (repository, first) = (&repository, &first);
+                    scope.spawn(move || match repository.advance("refs/heads/x", first, to, "test: race") {
+                        Ok(()) => true,
+                        Err(GitError::Moved { .. } | GitError::Busy { .. }) => false,
+                        Err(other) => panic!("{other:?}"),
+                    })
+                })
+                .collect();
+            movers.into_iter().map(|mover| mover.join().expect("no mover panics")).collect()
+        });
+        assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
+        let winner = won.iter().position(|won| *won).expect("one won");
+        assert_eq!(repository.branch_tip("x").expect("it can be read").as_ref(), Some(&targets[winner]));
+    }
+
+    #[test]
+    fn a_branch_that_is_checked_out_anywhere_stays() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        let second = fixture.commit(&[("a", "two\n")], "second");
+        fixture.git(&["branch", "x", first.as_str()]);
+        fixture.git(&["branch", "free", first.as_str()]);
+        fixture.git(&["worktree", "add", "--quiet", "../linked", "x"]);
+        let repository = fixture.repository();
+        let rows = [("main", Some(fixture.root())), ("x", Some(fixture.beside("linked"))), ("free", None)];
+        for (name, expected) in rows {
+            assert_eq!(repository.checked_out_at(name).expect("it can be read"), expected, "{name}");
+        }
+        let refused = repository.advance("refs/heads/x", &first, &second, "test: no");
+        assert!(matches!(&refused, Err(GitError::CheckedOut { path, .. }) if *path == fixture.beside("linked")));
+        let refused = repository.branch_delete_if("x", &first);
+        assert!(matches!(&refused, Err(GitError::CheckedOut { .. })), "{refused:?}");
+        // The folder is gone: nobody's files would be left behind.
+        std::fs::remove_dir_all(fixture.beside("linked")).expect("it is ours");
+        assert_eq!(repository.checked_out_at("x").expect("it can be read"), None);
+    }
+
+    #[test]
+    fn a_branch_that_is_being_rebased_stays() {
+        let fixture = Fixture::new();
+        fixture.git(&["checkout", "--quiet", "-b", "x"]);
+        fixture.commit(&[("a", "mine\n")], "mine");
+        fixture.git(&["checkout", "--quiet", "main"]);
+        fixture.commit(&[("a", "theirs\n")], "theirs");
+        fixture.git(&["checkout", "--quiet", "x"]);
+        let stopped = super::super::fixture::git_command(&fixture.root()).args(["rebase", "main"]).output();
+        assert!(!stopped.expect("the tests need git").status.success(), "the rebase must stop at a conflict");
+        assert_eq!(fixture.repository().checked_out_at("x").expect("it can be read"), Some(fixture.root()));
+    }
+
+    #[test]
+    fn a_branch_is_deleted_only_where_it_was_expected() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        let second = fixture.commit(&[("a", "two\n")], "second");
+        let repository = fixture.repository();
+        repository.start_branch("x", &first).expect("the name is free");
+        fixture.git(&["pack-refs", "--all"]);
+        let moved = repository.branch_delete_if("x", &second);
+        assert!(matches!(&moved, Err(GitError::Moved { .. })), "{moved:?}");
+        assert!(repository.branch_delete_if("x", &first).expect("it is where it was"));
+        assert_eq!(repository.branch_tip("x").expect("it can be read"), None);
+        assert!(!repository.branch_delete_if("x", &first).expect("there is none"));
+        repository.start_branch("x", &second).expect("no lock is left behind");
+    }
+}

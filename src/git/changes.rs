@@ -1,0 +1,187 @@
+//! What a work tree holds that its last commit does not.
+//!
+//! Asks the `git` program, not libgit2: only it knows the user's clean filters (LFS), without which an untouched file looks
+//! changed, and sparse indexes. The index is not refreshed on disk.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::history::path_of;
+use super::program::THOROUGH;
+use super::repository::Place;
+use super::{GitError, Repository};
+
+/// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The index differs from the last commit.
+    pub staged: Vec<PathBuf>,
+    /// The file differs from the index, or is gone.
+    pub modified: Vec<PathBuf>,
+    /// Neither tracked nor ignored; each file, not its folder.
+    pub untracked: Vec<PathBuf>,
+    /// Both sides of a merge that nobody has resolved yet.
+    pub conflicted: Vec<PathBuf>,
+    /// Submodules that have changes of their own inside, which a commit here doesn't take.
+    pub submodules: Vec<PathBuf>,
+    /// Untracked folders that are repositories of their own; a commit here doesn't take them either.
+    pub nested: Vec<PathBuf>,
+}
+
+impl Changes {
+    pub fn is_clean(&self) -> bool {
+        self.lists().iter().all(|list| list.is_empty())
+    }
+
+    /// Every path once, in order.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let all: BTreeSet<PathBuf> = self.lists().into_iter().flatten().cloned().collect();
+        all.into_iter().collect()
+    }
+
+    fn lists(&self) -> [&Vec<PathBuf>; 6] {
+        [&self.staged, &self.modified, &self.untracked, &self.conflicted, &self.submodules, &self.nested]
+    }
+}
+
+impl Repository {
+    /// The changes of the main work tree or of a linked one, by the path of its root. Nothing is written.
+    pub fn changes(&self, worktree: &Path) -> Result<Changes, GitError> {
+        self.changes_at(&self.place(worktree)?)
+    }
+
+    pub(super) fn changes_at(&self, place: &Place) -> Result<Changes, GitError> {
+        let output = self
+            .call(place)
+            .args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"])
+            .arg("--ignore-submodules=none")
+            .limit(THOROUGH)
+            .read()?;
+        Ok(parse(&output))
+    }
+}
+
+/// Reads `git status --porcelain=v2 -z`; source of the format: git-status(1). Unknown lines are passed over.
+fn parse(output: &[u8]) -> Changes {
+    let mut changes = Changes::default();
+    for record in output.split(|byte| *byte == 0) {
+        match record.first() {
+            // 1 XY sub mH mI mW hH hI path
+            Some(b'1') => {
+                let fields: Vec<&[u8]> = record.splitn(9, |byte| *byte == b' ').collect();
+                if let [_, [x, y], sub, _, _, _, _, _, path] = fields[..] {
+                    take_tracked(&mut changes, (*x, *y), sub, path_of(path));
+                }
+            }
+            // u XY sub m1 m2 m3 mW h1 h2 h3 path
+            Some(b'u') => {
+                if let Some(path) = record.splitn(11, |byte| *byte == b' ').nth(10) {
+                    changes.conflicted.push(path_of(path));
+                }
+            }
+            Some(b'?') => match record.get(2..) {
+                // A folder is listed as such only if it is a repository of its own.
+                Some([path @ .., b'/']) => changes.nested.push(path_of(path)),
+                Some(path) => changes.untracked.push(path_of(path)),
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    let Changes { staged, modified, untracked, conflicted, submodules, nested } = &mut changes;
+    for list in [staged, modified, untracked, conflicted, submodules, nested] {
+        list.sort();
+    }
+    changes
+}
+
+fn take_tracked(changes: &mut Changes, (x, y): (u8, u8), sub: &[u8], path: PathBuf) {
+    // `N...`, or `S` and: commit changed, modified inside, untracked inside.
+    let (moved, inside) = match sub {
+        [b'S', moved, modified, untracked] => (*moved == b'C', *modified == b'M' || *untracked == b'U'),
+        _ => (true, false),
+    };
+    if inside {
+        changes.submodules.push(path.clone());
+    }
+    if x != b'.' {
+        changes.staged.push(path.clone());
+    }
+    if y != b'.' && (moved || y != b'M') {
+        changes.modified.push(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, git_command};
+    use super::*;
+
+    fn names(list: &[PathBuf]) -> Vec<&str> {
+        list.iter().map(|path| path.to_str().expect("the tests use UTF-8")).collect()
+    }
+
+    #[test]
+    fn each_kind_of_change_is_in_its_list() {
+        let fixture = Fixture::new();
+        fixture.commit(&[("b", "b\n"), ("c", "c\n"), ("d d", "d\n"), (".gitignore", "*.o\n")], "more");
+        let repository = fixture.repository();
+        assert!(repository.changes(&fixture.root()).expect("it can be read").is_clean());
+        fixture.write("a", "changed\n");
+        fixture.write("b", "staged\n");
+        fixture.git(&["add", "b"]);
+        fixture.write("b", "and changed\n");
+        std::fs::remove_file(fixture.root().join("c")).expect("it is there");
+        fixture.git(&["mv", "d d", "é\ne"]);
+        fixture.write("new/deep/file", "");
+        fixture.write("x.o", "");
+        let found = repository.changes(&fixture.root()).expect("it can be read");
+        assert_eq!(names(&found.staged), ["b", "d d", "é\ne"]);
+        assert_eq!(names(&found.modified), ["a", "b", "c"]);
+        assert_eq!(names(&found.untracked), ["new/deep/file"]);
+        assert!(!found.is_clean());
+        assert_eq!(names(&found.paths()), ["a", "b", "c", "d d", "new/deep/file", "é\ne"]);
+    }
+
+    #[test]
+    fn conflicts_and_inner_repositories_are_told() {
+        let fixture = Fixture::new();
+        let other = Fixture::new();
+        fixture.git(&["submodule", "--quiet", "add", &other.root().display().to_string(), "mod"]);
+        fixture.git(&["commit", "--quiet", "--message", "with a submodule"]);
+        fixture.git(&["checkout", "--quiet", "-b", "x"]);
+        fixture.commit(&[("a", "x\n")], "x");
+        fixture.git(&["checkout", "--quiet", "main"]);
+        fixture.commit(&[("a", "main\n")], "main");
+        let merged = git_command(&fixture.root()).args(["merge", "x"]).output().expect("the tests need git");
+        assert!(!merged.status.success(), "the merge must conflict");
+        fixture.write("mod/a", "inside\n");
+        fixture.git(&["init", "--quiet", "inner"]);
+        let found = fixture.repository().changes(&fixture.root()).expect("it can be read");
+        let expected = Changes {
+            conflicted: vec!["a".into()],
+            submodules: vec!["mod".into()],
+            nested: vec!["inner".into()],
+            ..Changes::default()
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn looking_writes_nothing() {
+        let fixture = Fixture::new();
+        // The same text in a new file: the index would like to be refreshed.
+        std::fs::remove_file(fixture.root().join("a")).expect("it is there");
+        fixture.write("a", "one\n");
+        let before = fixture.photograph();
+        assert!(fixture.repository().changes(&fixture.root()).expect("it can be read").is_clean());
+        assert_eq!(fixture.photograph(), before);
+    }
+
+    #[test]
+    fn lines_of_a_later_git_are_passed_over() {
+        let output =
+            b"# branch.oid 1\x001 .M N... 100644 100644 100644 1 1 a b\x001 short\x00z new kind\x00? \x00?\x00";
+        assert_eq!(names(&parse(output).modified), ["a b"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! The name of a commit: its full hexadecimal digest, checked once where it comes in.
+//!
+//! Knows nothing of any repository: a well-formed id may name nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A full commit id: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CommitId(String);
+
+impl CommitId {
+    /// All digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first seven digits, for people; not unique in large repositories.
+    pub fn short(&self) -> &str {
+        &self.0[..7]
+    }
+}
+
+/// The text is not a full commit id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a full commit id of 40 or 64 hexadecimal digits")]
+pub struct BadCommitId {
+    pub text: String,
+}
+
+impl FromStr for CommitId {
+    type Err = BadCommitId;
+
+    fn from_str(text: &str) -> Result<CommitId, BadCommitId> {
+        let full = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if full { Ok(CommitId(text.to_ascii_lowercase())) } else { Err(BadCommitId { text: text.to_owned() }) }
+    }
+}
+
+impl TryFrom<String> for CommitId {
+    type Error = BadCommitId;
+
+    fn try_from(text: String) -> Result<CommitId, BadCommitId> {
+        text.parse()
+    }
+}
+
+impl From<CommitId> for String {
+    fn from(id: CommitId) -> String {
+        id.0
+    }
+}
+
+impl From<git2::Oid> for CommitId {
+    fn from(oid: git2::Oid) -> CommitId {
+        CommitId(oid.to_string())
+    }
+}
+
+impl fmt::Display for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_full_digests_are_ids() {
+        let forty = "0123456789abcdef0123456789ABCDEF01234567";
+        let rows = [
+            (forty.to_owned(), Some(forty.to_lowercase())),
+            ("a".repeat(64), Some("a".repeat(64))),
+            ("a".repeat(39), None),
+            ("a".repeat(41), None),
+            ("g".repeat(40), None),
+            ("ä".repeat(20), None),
+            (String::new(), None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text.parse::<CommitId>().ok().map(String::from), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_id_reads_back_from_json_and_bad_ones_are_refused() {
+        let id: CommitId = "b".repeat(40).parse().expect("forty digits are an id");
+        let json = serde_json::to_string(&id).expect("an id is a string");
+        assert_eq!(serde_json::from_str::<CommitId>(&json).expect("it was just written"), id);
+        assert!(serde_json::from_str::<CommitId>("\"main\"").is_err());
+        assert_eq!(id.short(), "bbbbbbb");
+    }
+}

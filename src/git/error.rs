@@ -1,0 +1,275 @@
+//! What can go wrong with a repository: typed, with the path in it and a hint that says what to type.
+//!
+//! Knows nothing of exit codes: [`GitError::kind`] groups the errors, and callers decide what a group means.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::CommitId;
+
+/// How a caller may react to a [`GitError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GitErrorKind {
+    /// The repository or the machine is not fit for the work; a person has to change it first.
+    Setup,
+    /// The caller asked for something that has no meaning, such as an impossible branch name.
+    Request,
+    /// A rule that protects somebody's work said no; the way out is in the hint.
+    Refused,
+    /// Somebody else was faster or is still busy; the same call may succeed a moment later.
+    Busy,
+    /// The world failed: disk, permissions, a broken object, a program that gave up.
+    Failed,
+}
+
+/// Every error of the git room.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("`{}` is not in a git repository", dir.display())]
+    NotARepository { dir: PathBuf },
+    #[error("`{}` has no main work tree", path.display())]
+    Bare { path: PathBuf },
+    #[error("git does not trust `{}`, since it belongs to another user", path.display())]
+    DubiousOwnership { path: PathBuf },
+    #[error("`{}` uses a repository format that Tavern can't read: {reason}", path.display())]
+    UnsupportedFormat { path: PathBuf, reason: String },
+    #[error("the `git` program was not found")]
+    ProgramMissing,
+    #[error("`{command}` failed in `{}` with {status}: {stderr}", dir.display())]
+    Program { command: String, dir: PathBuf, status: String, stderr: String },
+    #[error("`{command}` was ended after {} s in `{}`", limit.as_secs(), dir.display())]
+    TimedOut { command: String, dir: PathBuf, limit: Duration },
+
+    #[error("`{name}` can't be the name of a branch or reference")]
+    BadName { name: String },
+    #[error("branch `{name}` can't be made beside branch `{other}`")]
+    NameInTheWay { name: String, other: String },
+    #[error("there is no reference `{name}`")]
+    UnknownReference { name: String },
+    #[error("`{revision}` does not name one commit: {reason}")]
+    BadRevision { revision: String, reason: String },
+    #[error("commit `{id}` is not in `{}`", repository.display())]
+    UnknownCommit { id: CommitId, repository: PathBuf },
+    #[error("`{}` is not a linked worktree of `{}`", path.display(), repository.display())]
+    NotAWorktree { path: PathBuf, repository: PathBuf },
+
+    #[error("`{reference}` moved: expected {expected}, found {}", found.as_ref().map_or("nothing", CommitId::as_str))]
+    Moved { reference: String, expected: CommitId, found: Option<CommitId> },
+    #[error("waited {} s for the lock `{}`", waited.as_secs(), path.display())]
+    Busy { path: PathBuf, waited: Duration },
+
+    #[error("branch `{branch}` is checked out in `{}`", path.display())]
+    CheckedOut { branch: String, path: PathBuf },
+    #[error("`{}` is in the way of a new worktree", path.display())]
+    FolderInTheWay { path: PathBuf },
+    #[error("the worktree `{}` is on {found}, not on {}", path.display(), wanted(expected.as_deref()))]
+    OtherHead { path: PathBuf, expected: Option<String>, found: String },
+    #[error("the worktree `{}` is locked: {reason}", path.display())]
+    Locked { path: PathBuf, reason: String },
+    #[error("the worktree `{}` holds another worktree, `{}`", path.display(), inner.display())]
+    HoldsWorktree { path: PathBuf, inner: PathBuf },
+    #[error("`{}` holds unresolved conflicts in {}", worktree.display(), list(paths))]
+    Conflicted { worktree: PathBuf, paths: Vec<PathBuf> },
+    #[error("`{}` is in the middle of a {operation}", worktree.display())]
+    Unfinished { worktree: PathBuf, operation: String },
+
+    #[error("can't {doing} `{}`", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error("can't {doing}")]
+    Library { doing: String, source: git2::Error },
+}
+
+impl GitError {
+    pub fn kind(&self) -> GitErrorKind {
+        match self {
+            GitError::NotARepository { .. }
+            | GitError::Bare { .. }
+            | GitError::DubiousOwnership { .. }
+            | GitError::UnsupportedFormat { .. }
+            | GitError::ProgramMissing => GitErrorKind::Setup,
+            GitError::BadName { .. }
+            | GitError::NameInTheWay { .. }
+            | GitError::UnknownReference { .. }
+            | GitError::BadRevision { .. }
+            | GitError::UnknownCommit { .. }
+            | GitError::NotAWorktree { .. } => GitErrorKind::Request,
+            GitError::CheckedOut { .. }
+            | GitError::FolderInTheWay { .. }
+            | GitError::OtherHead { .. }
+            | GitError::Locked { .. }
+            | GitError::HoldsWorktree { .. }
+            | GitError::Conflicted { .. }
+            | GitError::Unfinished { .. } => GitErrorKind::Refused,
+            GitError::Moved { .. } | GitError::Busy { .. } => GitErrorKind::Busy,
+            GitError::Program { .. } | GitError::TimedOut { .. } | GitError::Io { .. } | GitError::Library { .. } => {
+                GitErrorKind::Failed
+            }
+        }
+    }
+
+    /// What to do or type next: one line, lower case, without a final period.
+    pub fn hint(&self) -> String {
+        match self {
+            GitError::NotARepository { dir } => {
+                format!("make one with `git init {}`, or change into a repository", quoted(dir))
+            }
+            GitError::Bare { path } => {
+                format!("work in a clone that has files: `git clone {} work && cd work`", quoted(path))
+            }
+            GitError::DubiousOwnership { path } => {
+                format!("if you trust it: `git config --global --add safe.directory {}`", quoted(path))
+            }
+            GitError::UnsupportedFormat { .. } => "use a plain clone: all objects (no `--filter`), SHA-1 ids, \
+                 references as files (no `--ref-format=reftable`)"
+                .to_owned(),
+            GitError::ProgramMissing => "install git 2.36 or later and put it into PATH".to_owned(),
+            GitError::Program { dir, .. } => {
+                format!("run the same command by hand in {} to see all of it", quoted(dir))
+            }
+            GitError::TimedOut { .. } => {
+                "a filter or a slow disk may have hung it: run the same command by hand and look".to_owned()
+            }
+            GitError::BadName { .. } => "use letters, digits, `-`, `_`, `.` and single slashes".to_owned(),
+            GitError::NameInTheWay { other, .. } => {
+                format!("rename one of them, for example `git branch -m {other} {other}-old`")
+            }
+            GitError::UnknownReference { .. } => "see which there are: `git for-each-ref`".to_owned(),
+            GitError::BadRevision { .. } => "give a branch, a tag or a longer commit id".to_owned(),
+            GitError::UnknownCommit { .. } => "fetch it first, or look for it with `git log --all`".to_owned(),
+            GitError::NotAWorktree { .. } => "see which there are: `git worktree list`".to_owned(),
+            GitError::Moved { reference, .. } => format!("look at `git log {reference}`, then try again"),
+            GitError::Busy { path, .. } => format!("see who holds it with `fuser {}`, then try again", quoted(path)),
+            GitError::CheckedOut { path, .. } => {
+                format!("switch that checkout to another branch: `git -C {} switch --detach`", quoted(path))
+            }
+            GitError::FolderInTheWay { path } => {
+                format!("keep what is in it by moving it away: `mv {0} {0}.old`", quoted(path))
+            }
+            GitError::OtherHead { path, expected, .. } => {
+                let target = expected.as_deref().unwrap_or("--detach");
+                format!("keep what is there, then: `git -C {} switch {target}`", quoted(path))
+            }
+            GitError::Locked { path, .. } => {
+                format!("if nobody needs the lock: `git worktree unlock {}`", quoted(path))
+            }
+            GitError::HoldsWorktree { inner, .. } => {
+                format!("save what is in it, then: `git worktree remove {}`", quoted(inner))
+            }
+            GitError::Conflicted { worktree, .. } => {
+                format!("take out the conflict markers, then: `git -C {} add -A`", quoted(worktree))
+            }
+            GitError::Unfinished { worktree, operation } => {
+                format!("finish it or give it up: `git -C {} {operation} --abort`", quoted(worktree))
+            }
+            GitError::Io { path, .. } => format!("look at `ls -ld {}` and at the free space with `df`", quoted(path)),
+            GitError::Library { .. } => "check the repository with `git fsck`".to_owned(),
+        }
+    }
+
+    pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> GitError {
+        let path = path.into();
+        move |source| GitError::Io { doing, path, source }
+    }
+
+    pub(super) fn library(doing: impl Into<String>) -> impl FnOnce(git2::Error) -> GitError {
+        let doing = doing.into();
+        move |source| GitError::Library { doing, source }
+    }
+}
+
+/// The path as a shell reads it, so that a hint can be pasted whatever the folder is called.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,@%:=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// A branch, or `None` for no branch at all.
+fn wanted(branch: Option<&str>) -> String {
+    branch.map_or_else(|| "a commit without a branch".to_owned(), |name| format!("branch `{name}`"))
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let shown: Vec<String> = paths.iter().take(5).map(|path| format!("`{}`", path.display())).collect();
+    let more = paths.len().saturating_sub(shown.len());
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> CommitId {
+        "a".repeat(40).parse().expect("forty digits are an id")
+    }
+
+    fn one_of_each() -> Vec<(GitError, GitErrorKind)> {
+        use GitErrorKind::{Busy, Failed, Refused, Request, Setup};
+        let path = || PathBuf::from("/w/my repo");
+        let name = || "main".to_owned();
+        vec![
+            (GitError::NotARepository { dir: path() }, Setup),
+            (GitError::Bare { path: path() }, Setup),
+            (GitError::DubiousOwnership { path: path() }, Setup),
+            (GitError::UnsupportedFormat { path: path(), reason: "sha256".to_owned() }, Setup),
+            (GitError::ProgramMissing, Setup),
+            (
+                GitError::Program {
+                    command: "git status".to_owned(),
+                    dir: path(),
+                    status: "exit status 128".to_owned(),
+                    stderr: "fatal".to_owned(),
+                },
+                Failed,
+            ),
+            (
+                GitError::TimedOut { command: "git reset".to_owned(), dir: path(), limit: Duration::from_secs(9) },
+                Failed,
+            ),
+            (GitError::BadName { name: "a b".to_owned() }, Request),
+            (GitError::NameInTheWay { name: "main/x".to_owned(), other: name() }, Request),
+            (GitError::UnknownReference { name: name() }, Request),
+            (GitError::BadRevision { revision: "a".to_owned(), reason: "ambiguous".to_owned() }, Request),
+            (GitError::UnknownCommit { id: id(), repository: path() }, Request),
+            (GitError::NotAWorktree { path: path(), repository: path() }, Request),
+            (GitError::Moved { reference: name(), expected: id(), found: None }, Busy),
+            (GitError::Busy { path: path(), waited: Duration::from_secs(60) }, Busy),
+            (GitError::CheckedOut { branch: name(), path: path() }, Refused),
+            (GitError::FolderInTheWay { path: path() }, Refused),
+            (GitError::OtherHead { path: path(), expected: Some(name()), found: "`x`".to_owned() }, Refused),
+            (GitError::Locked { path: path(), reason: "on a stick".to_owned() }, Refused),
+            (GitError::HoldsWorktree { path: path(), inner: path() }, Refused),
+            (GitError::Conflicted { worktree: path(), paths: vec![PathBuf::from("a")] }, Refused),
+            (GitError::Unfinished { worktree: path(), operation: "rebase".to_owned() }, Refused),
+            (GitError::Io { doing: "read", path: path(), source: io::Error::other("broken") }, Failed),
+            (GitError::Library { doing: "merge".to_owned(), source: git2::Error::from_str("broken") }, Failed),
+        ]
+    }
+
+    #[test]
+    fn every_error_has_its_kind_a_message_and_a_hint() {
+        for (error, kind) in one_of_each() {
+            assert_eq!(error.kind(), kind, "{error:?}");
+            for text in [error.to_string(), error.hint()] {
+                assert!(!text.is_empty() && !text.ends_with('.') && !text.contains('\n'), "{error:?}: {text}");
+                assert!(!text.starts_with(char::is_uppercase), "{error:?}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn paths_in_hints_can_be_pasted_into_a_shell() {
+        assert_eq!(quoted(Path::new("/a/b-c_d.e")), "/a/b-c_d.e");
+        assert_eq!(quoted(Path::new("/a/it's me")), r"'/a/it'\''s me'");
+        let hint = GitError::Locked { path: PathBuf::from("/w/my repo"), reason: String::new() }.hint();
+        assert!(hint.contains("unlock '/w/my repo'"), "{hint}");
+    }
+
+    #[test]
+    fn long_lists_of_conflicts_are_cut() {
+        let paths: Vec<PathBuf> = (0..7).map(|n| PathBuf::from(format!("f{n}"))).collect();
+        assert_eq!(list(&paths), "`f0`, `f1`, `f2`, `f3`, `f4` and 2 more");
+        assert_eq!(list(&paths[..1]), "`f0`");
+    }
+}

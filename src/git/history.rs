@@ -1,0 +1,239 @@
+//! What commits say: which come before which, what they change.
+//!
+//! Knows nothing of work trees; reads objects only.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use git2::{DiffFormat, DiffOptions, ErrorCode, Sort};
+
+use super::branch::oid;
+use super::{CommitId, GitError, Repository};
+
+/// One commit, for lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitSummary {
+    pub id: CommitId,
+    /// The first line of the message.
+    pub subject: String,
+    /// `Name <address>`.
+    pub author: String,
+}
+
+/// A difference in git's patch format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// Whole lines; bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// More was left out than the limit allows.
+    pub is_cut: bool,
+}
+
+impl Repository {
+    /// The commit that `revision` names, in any way that git-rev-parse(1) knows; `None` if it names nothing, or something
+    /// that has no commit. [`GitError::BadRevision`] if it has no meaning or several.
+    pub fn commit_of(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
+        let repository = self.open()?;
+        let found = match repository.revparse_single(revision) {
+            Ok(object) => object,
+            Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::UnbornBranch) => return Ok(None),
+            Err(error) => {
+                let reason = error.message().to_owned();
+                return Err(GitError::BadRevision { revision: revision.to_owned(), reason });
+            }
+        };
+        Ok(found.peel_to_commit().ok().map(|commit| commit.id().into()))
+    }
+
+    /// Is `ancestor` contained in `descendant`? A commit contains itself.
+    pub fn is_ancestor(&self, ancestor: &CommitId, descendant: &CommitId) -> Result<bool, GitError> {
+        let repository = self.open()?;
+        let (above, below) = (self.commit_in(&repository, ancestor)?, self.commit_in(&repository, descendant)?);
+        contains(&repository, below.id(), above.id())
+    }
+
+    /// The commits that are in `tip` and not in `base`, oldest first.
+    pub fn commits_between(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<CommitSummary>, GitError> {
+        let repository = self.open()?;
+        let (base, tip) = (self.commit_in(&repository, base)?, self.commit_in(&repository, tip)?);
+        let walking = || GitError::library("walk the history");
+        let mut walk = repository.revwalk().map_err(walking())?;
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE).map_err(walking())?;
+        walk.push(tip.id()).map_err(walking())?;
+        walk.hide(base.id()).map_err(walking())?;
+        let mut found = Vec::new();
+        for id in walk {
+            let commit = repository.find_commit(id.map_err(walking())?).map_err(walking())?;
+            found.push(summary(&commit));
+        }
+        Ok(found)
+    }
+
+    /// What changes from `base` to `tip`, with renames found, cut at the end of a line to at most `limit` bytes.
+    pub fn diff(&self, base: &CommitId, tip: &CommitId, limit: usize) -> Result<Patch, GitError> {
+        let repository = self.open()?;
+        let mut diff = self.tree_diff(&repository, base, tip)?;
+        diff.find_similar(None).map_err(GitError::library("find renames"))?;
+        let mut bytes = Vec::new();
+        let mut is_cut = false;
+        let printed = diff.print(DiffFormat::Patch, |_, _, line| {
+            let marked = matches!(line.origin(), ' ' | '+' | '-');
+            if bytes.len() + line.content().len() + usize::from(marked) > limit {
+                is_cut = true;
+                return false;
+            }
+            if marked {
+                bytes.push(line.origin() as u8);
+            }
+            bytes.extend_from_slice(line.content());
+            true
+        });
+        if is_cut {
+            // Where a file lacks its last newline, git's pieces end in the middle of a line.
+            bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+        }
+        match printed {
+            Err(error) if !is_cut => Err(GitError::library("write a patch")(error)),
+            _ => Ok(Patch { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut }),
+        }
+    }
+
+    /// Every path that differs between the two, in order; of a renamed file both the old and the new one.
+    pub fn changed_paths(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<PathBuf>, GitError> {
+        let repository = self.open()?;
+        let diff = self.tree_diff(&repository, base, tip)?;
+        Ok(paths(&diff))
+    }
+
+    fn tree_diff<'r>(
+        &self,
+        repository: &'r git2::Repository,
+        base: &CommitId,
+        tip: &CommitId,
+    ) -> Result<git2::Diff<'r>, GitError> {
+        let comparing = || GitError::library(format!("compare {base} with {tip}"));
+        let old = self.commit_in(repository, base)?.tree().map_err(comparing())?;
+        let new = self.commit_in(repository, tip)?.tree().map_err(comparing())?;
+        let mut options = DiffOptions::new();
+        options.ignore_submodules(false);
+        repository.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options)).map_err(comparing())
+    }
+}
+
+/// Is `inner` contained in `outer`?
+pub(super) fn contains(repository: &git2::Repository, outer: git2::Oid, inner: git2::Oid) -> Result<bool, GitError> {
+    if outer == inner {
+        return Ok(true);
+    }
+    repository.graph_descendant_of(outer, inner).map_err(GitError::library("compare two commits"))
+}
+
+/// As [`contains`], for any of several, none of which has to exist any more.
+pub(super) fn contained_in_any(
+    repository: &git2::Repository,
+    outer: &[CommitId],
+    inner: git2::Oid,
+) -> Result<bool, GitError> {
+    for id in outer {
+        let id = oid(id)?;
+        if repository.find_commit(id).is_ok() && contains(repository, id, inner)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+pub(super) fn paths(diff: &git2::Diff<'_>) -> Vec<PathBuf> {
+    let sides = diff
+        .deltas()
+        .flat_map(|delta| [delta.old_file().path_bytes().map(path_of), delta.new_file().path_bytes().map(path_of)]);
+    sides.flatten().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
+    Path::new(OsStr::from_bytes(bytes)).to_owned()
+}
+
+fn summary(commit: &git2::Commit<'_>) -> CommitSummary {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let author = commit.author();
+    CommitSummary {
+        id: commit.id().into(),
+        subject: text(commit.summary_bytes().unwrap_or_default()),
+        author: format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Fixture;
+    use super::*;
+
+    #[test]
+    fn revisions_name_a_commit_or_nothing() {
+        let fixture = Fixture::unborn();
+        let repository = fixture.repository();
+        assert_eq!(repository.commit_of("HEAD").expect("it has a meaning"), None);
+        let first = fixture.commit(&[("a", "one\n")], "first");
+        fixture.git(&["tag", "--annotate", "--message", "tagged", "v1"]);
+        let second = fixture.commit(&[("a", "two\n")], "second");
+        let rows = [
+            ("HEAD", Some(&second)),
+            ("main~1", Some(&first)),
+            ("v1", Some(&first)),
+            (first.short(), Some(&first)),
+            (second.as_str(), Some(&second)),
+            ("nowhere", None),
+            ("HEAD:a", None),
+            ("1111111111111111111111111111111111111111", None),
+        ];
+        for (revision, expected) in rows {
+            assert_eq!(repository.commit_of(revision).expect("it has a meaning").as_ref(), expected, "{revision}");
+        }
+        let bad = repository.commit_of("a^{nonsense}");
+        assert!(matches!(bad, Err(GitError::BadRevision { .. })), "{bad:?}");
+    }
+
+    #[test]
+    fn ancestry_and_the_commits_between() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        let second = fixture.commit(&[("a", "two\n")], "second\n\nwith a body");
+        let third = fixture.commit(&[("a", "three\n")], "third");
+        let repository = fixture.repository();
+        for (a, b, expected) in [(&first, &third, true), (&third, &first, false), (&second, &second, true)] {
+            assert_eq!(repository.is_ancestor(a, b).expect("both are there"), expected);
+        }
+        let between = repository.commits_between(&first, &third).expect("both are there");
+        let subjects: Vec<(&CommitId, &str)> = between.iter().map(|one| (&one.id, one.subject.as_str())).collect();
+        assert_eq!(subjects, [(&second, "second"), (&third, "third")]);
+        assert_eq!(between[0].author, "User <user@localhost>");
+        assert_eq!(repository.commits_between(&third, &first).expect("both are there"), []);
+    }
+
+    #[test]
+    fn differences_are_bounded_patches_that_git_can_apply() {
+        let fixture = Fixture::new();
+        let long: String = (0..50).map(|n| format!("line {n}\n")).collect();
+        let first = fixture.commit(&[("b", &long)], "first");
+        fixture.git(&["mv", "b", "c"]);
+        let second = fixture.commit(&[("a", "two\n"), ("é", "no newline")], "second");
+        let repository = fixture.repository();
+        let paths = repository.changed_paths(&first, &second).expect("both are there");
+        assert_eq!(paths, ["a", "b", "c", "é"].map(PathBuf::from));
+        let whole = repository.diff(&first, &second, 1 << 20).expect("both are there");
+        assert!(!whole.is_cut && whole.text.contains("rename from b") && whole.text.contains("-one\n+two\n"));
+        fixture.git(&["checkout", "--quiet", "--detach", first.as_str()]);
+        let patch = fixture.beside("patch");
+        std::fs::write(&patch, &whole.text).expect("the folder is writable");
+        fixture.git(&["apply", "--index", &patch.display().to_string()]);
+        assert_eq!(fixture.git(&["write-tree"]), fixture.git(&["rev-parse", &format!("{second}^{{tree}}")]));
+        for limit in 0..whole.text.len() {
+            let cut = repository.diff(&first, &second, limit).expect("both are there");
+            assert!(cut.is_cut && cut.text.len() <= limit && whole.text.starts_with(&cut.text), "at {limit}");
+            assert!(cut.text.is_empty() || cut.text.ends_with('\n'), "at {limit}");
+        }
+    }
+}

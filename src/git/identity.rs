@@ -1,0 +1,40 @@
+//! In whose name commits are made: the user's, as git would find it, else Tavern's own.
+
+use git2::{Repository, Signature};
+
+use super::GitError;
+use super::program::Call;
+use super::repository::ConfigFiles;
+
+const NAME: &str = "Tavern";
+const EMAIL: &str = "tavern@localhost";
+
+/// Author and committer of a new commit, at the present time.
+pub(super) struct Identity {
+    pub(super) author: Signature<'static>,
+    pub(super) committer: Signature<'static>,
+}
+
+impl Identity {
+    /// From `GIT_AUTHOR_*` and `GIT_COMMITTER_*`, then `user.name` and `user.email`. With injected configuration files the
+    /// environment is left out too.
+    pub(super) fn of(repository: &Repository, config: Option<&ConfigFiles>) -> Result<Identity, GitError> {
+        let (author, committer) = match config {
+            Some(_) => (repository.signature(), repository.signature()),
+            None => (repository.author_from_env(), repository.committer_from_env()),
+        };
+        Ok(Identity { author: or_tavern(author)?, committer: or_tavern(committer)? })
+    }
+
+    pub(super) fn give_to(&self, call: Call) -> Call {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        call.env("GIT_AUTHOR_NAME", text(self.author.name_bytes()))
+            .env("GIT_AUTHOR_EMAIL", text(self.author.email_bytes()))
+            .env("GIT_COMMITTER_NAME", text(self.committer.name_bytes()))
+            .env("GIT_COMMITTER_EMAIL", text(self.committer.email_bytes()))
+    }
+}
+
+fn or_tavern(found: Result<Signature<'static>, git2::Error>) -> Result<Signature<'static>, GitError> {
+    found.or_else(|_| Signature::now(NAME, EMAIL)).map_err(GitError::library("make a signature"))
+}

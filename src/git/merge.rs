@@ -1,0 +1,211 @@
+//! Merges in memory: commits are written, no work tree, index or reference is touched.
+//!
+//! Knows nothing of why something is merged. `advance` and `follow` are what moves a branch afterwards.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use git2::{Commit, ErrorCode, MergeOptions, Oid, Tree};
+
+use super::branch::branch_reference;
+use super::history::{contains, path_of, paths};
+use super::identity::Identity;
+use super::{CommitId, GitError, Repository};
+
+/// How a merge came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The merge would change nothing. `left_out` as below.
+    UpToDate { left_out: Vec<PathBuf> },
+    /// A merge commit with both as parents, first `into`; no reference names it yet. `left_out` are the paths that `from`
+    /// changed and that were taken from `into` all the same.
+    Clean { commit: CommitId, left_out: Vec<PathBuf> },
+    /// Nothing was written that matters. The paths that need a person, or an agent.
+    Conflict { paths: Vec<PathBuf> },
+}
+
+/// How a branch caught up with another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Follow {
+    UpToDate,
+    FastForwarded(CommitId),
+    Merged(CommitId),
+    Conflict(Vec<PathBuf>),
+}
+
+impl Repository {
+    /// Merges `from` into `into`, always as a merge commit, so that one merge is one step of the history. Whatever `from`
+    /// changed at or under a path of `without` (relative to the root) is left out.
+    pub fn merge(&self, into: &CommitId, from: &CommitId, without: &[&str], message: &str) -> Result<Merge, GitError> {
+        let repository = self.open()?;
+        let (ours, theirs) = (self.commit_in(&repository, into)?, self.commit_in(&repository, from)?);
+        if contains(&repository, ours.id(), theirs.id())? {
+            return Ok(Merge::UpToDate { left_out: Vec::new() });
+        }
+        let left_out = left_out(&repository, &ours, &theirs, without)?;
+        let tree = match self.merged_tree(&repository, &ours, &theirs, without)? {
+            Ok(tree) => tree,
+            Err(paths) => return Ok(Merge::Conflict { paths }),
+        };
+        if tree.id() == ours.tree_id() {
+            return Ok(Merge::UpToDate { left_out });
+        }
+        let commit = self.write_merge(&repository, &ours, &theirs, &tree, message)?;
+        Ok(Merge::Clean { commit, left_out })
+    }
+
+    /// Brings the commits of `base` into `branch`: by moving it forward if it has none of its own, else by a merge commit.
+    /// The branch moves by compare-and-swap; errors as for [`Repository::advance`].
+    pub fn follow(&self, branch: &str, base: &CommitId) -> Result<Follow, GitError> {
+        let reference = branch_reference(branch)?;
+        let repository = self.open()?;
+        let tip = self
+            .tip_in(&repository, &reference)?
+            .ok_or_else(|| GitError::UnknownReference { name: reference.clone() })?;
+        let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, base)?);
+        if contains(&repository, ours.id(), theirs.id())? {
+            return Ok(Follow::UpToDate);
+        }
+        if contains(&repository, theirs.id(), ours.id())? {
+            self.advance(&reference, &tip, base, &format!("follow: fast-forward to {base}"))?;
+            return Ok(Follow::FastForwarded(base.clone()));
+        }
+        let tree = match self.merged_tree(&repository, &ours, &theirs, &[])? {
+            Ok(tree) => tree,
+            Err(paths) => return Ok(Follow::Conflict(paths)),
+        };
+        let message = format!("Merge {} into {branch}", base.short());
+        let commit = self.write_merge(&repository, &ours, &theirs, &tree, &message)?;
+        self.advance(&reference, &tip, &commit, &format!("follow: merge {base}"))?;
+        Ok(Follow::Merged(commit))
+    }
+
+    /// The tree of the merge, or the paths in conflict.
+    fn merged_tree<'r>(
+        &self,
+        repository: &'r git2::Repository,
+        ours: &Commit<'r>,
+        theirs: &Commit<'r>,
+        without: &[&str],
+    ) -> Result<Result<Tree<'r>, Vec<PathBuf>>, GitError> {
+        let merging = || GitError::library(format!("merge {} into {}", theirs.id(), ours.id()));
+        let theirs = self.without(repository, ours, theirs, without)?;
+        let mut options = MergeOptions::new();
+        options.find_renames(true);
+        let mut index = repository.merge_commits(ours, &theirs, Some(&options)).map_err(merging())?;
+        if index.has_conflicts() {
+            return Ok(Err(conflicts(&index)?));
+        }
+        let tree = index.write_tree_to(repository).map_err(merging())?;
+        Ok(Ok(repository.find_tree(tree).map_err(merging())?))
+    }
+
+    /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree
+    /// there, and the merge bases stay what they are.
+    fn without<'r>(
+        &self,
+        repository: &'r git2::Repository,
+        ours: &Commit<'r>,
+        theirs: &Commit<'r>,
+        without: &[&str],
+    ) -> Result<Commit<'r>, GitError> {
+        let preparing = || GitError::library(format!("leave parts out of {}", theirs.id()));
+        let ours_tree = ours.tree().map_err(preparing())?;
+        let mut tree = theirs.tree().map_err(preparing())?;
+        for prefix in without {
+            let names: Vec<&str> = prefix.split('/').filter(|name| !name.is_empty()).collect();
+            let entry = match ours_tree.get_path(Path::new(&names.join("/"))) {
+                Ok(entry) => Some((entry.id(), entry.filemode())),
+                Err(error) if error.code() == ErrorCode::NotFound => None,
+                Err(error) => return Err(preparing()(error)),
+            };
+            let id = graft(repository, Some(&tree), &names, entry).map_err(preparing())?;
+            let empty = || repository.treebuilder(None).and_then(|builder| builder.write());
+            tree = match id {
+                Some(id) => repository.find_tree(id),
+                None => empty().and_then(|id| repository.find_tree(id)),
+            }
+            .map_err(preparing())?;
+        }
+        if tree.id() == theirs.tree_id() {
+            return Ok(theirs.clone());
+        }
+        let (author, committer) = (theirs.author(), theirs.committer());
+        let id = repository.commit(None, &author, &committer, "left out", &tree, &[theirs]).map_err(preparing())?;
+        repository.find_commit(id).map_err(preparing())
+    }
+
+    fn write_merge(
+        &self,
+        repository: &git2::Repository,
+        ours: &Commit<'_>,
+        theirs: &Commit<'_>,
+        tree: &Tree<'_>,
+        message: &str,
+    ) -> Result<CommitId, GitError> {
+        let identity = Identity::of(repository, self.config())?;
+        let id = repository
+            .commit(None, &identity.author, &identity.committer, message, tree, &[ours, theirs])
+            .map_err(GitError::library("write the merge commit"))?;
+        Ok(id.into())
+    }
+}
+
+/// The paths under `without` that `theirs` changed since it left `ours`.
+fn left_out(
+    repository: &git2::Repository,
+    ours: &Commit<'_>,
+    theirs: &Commit<'_>,
+    without: &[&str],
+) -> Result<Vec<PathBuf>, GitError> {
+    let comparing = || GitError::library(format!("compare {} with {}", ours.id(), theirs.id()));
+    if without.is_empty() {
+        return Ok(Vec::new());
+    }
+    let base = match repository.merge_base(ours.id(), theirs.id()) {
+        Ok(id) => Some(repository.find_commit(id).and_then(|commit| commit.tree()).map_err(comparing())?),
+        Err(error) if error.code() == ErrorCode::NotFound => None,
+        Err(error) => return Err(comparing()(error)),
+    };
+    let tree = theirs.tree().map_err(comparing())?;
+    let diff = repository.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;
+    let is_under = |path: &PathBuf| without.iter().any(|prefix| path.starts_with(prefix.trim_matches('/')));
+    Ok(paths(&diff).into_iter().filter(is_under).collect())
+}
+
+/// `tree` with `entry` at the path `names`, or with nothing there; `None` if nothing at all is left.
+fn graft(
+    repository: &git2::Repository,
+    tree: Option<&Tree<'_>>,
+    names: &[&str],
+    entry: Option<(Oid, i32)>,
+) -> Result<Option<Oid>, git2::Error> {
+    let Some((name, below)) = names.split_first() else { return Ok(tree.map(Tree::id)) };
+    let mut builder = repository.treebuilder(tree)?;
+    let replacement = if below.is_empty() {
+        entry
+    } else {
+        let inner = tree.and_then(|tree| tree.get_name(name)).and_then(|entry| repository.find_tree(entry.id()).ok());
+        if inner.is_none() && entry.is_none() {
+            return Ok(tree.map(Tree::id));
+        }
+        graft(repository, inner.as_ref(), below, entry)?.map(|id| (id, 0o040_000))
+    };
+    match replacement {
+        Some((id, mode)) => drop(builder.insert(name, id, mode)?),
+        None if builder.get(name)?.is_some() => builder.remove(name)?,
+        None => {}
+    }
+    if builder.is_empty() { Ok(None) } else { builder.write().map(Some) }
+}
+
+fn conflicts(index: &git2::Index) -> Result<Vec<PathBuf>, GitError> {
+    let reading = || GitError::library("list the conflicts");
+    let mut found = BTreeSet::new();
+    for conflict in index.conflicts().map_err(reading())? {
+        let conflict = conflict.map_err(reading())?;
+        let sides = [conflict.ancestor, conflict.our, conflict.their];
+        found.extend(sides.into_iter().flatten().map(|entry| path_of(&entry.path)));
+    }
+    Ok(found.into_iter().collect())
+}

@@ -1,0 +1,35 @@
+//! Git: worktrees, branches, in-memory merges and rescued work.
+//!
+//! Knows nothing of tasks, queues or boards. Two hands do the work: libgit2 for references, commits, diffs and merges
+//! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see [`program`]).
+//!
+//! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor its
+//! `HEAD`, whatever state it is in; only a linked worktree that is registered in this repository is changed or removed; no
+//! hook of the user's runs. `specs/git.md` is the contract in words.
+
+mod branch;
+mod changes;
+mod commit;
+mod commit_id;
+mod error;
+mod history;
+mod identity;
+mod lock;
+mod merge;
+mod program;
+mod registration;
+mod repository;
+mod salvage;
+mod worktree;
+
+#[cfg(test)]
+mod fixture;
+
+pub use changes::Changes;
+pub use commit_id::{BadCommitId, CommitId};
+pub use error::{GitError, GitErrorKind};
+pub use history::{CommitSummary, Patch};
+pub use merge::{Follow, Merge};
+pub use repository::{Head, Repository};
+pub use salvage::Salvage;
+pub use worktree::Worktree;

@@ -1,0 +1,238 @@
+//! The one place that starts the `git` program.
+//!
+//! Every call is deaf and mute: no prompt, no editor, no hook, no signature, no background maintenance, a fixed language, and
+//! none of the variables with which a surrounding git (a hook, an alias) points at another repository. Each call has a
+//! time-out, after which its whole process group is killed.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::GitError;
+use super::lock::Lock;
+use super::repository::ConfigFiles;
+
+/// For steps that touch no file contents.
+pub(super) const QUICK: Duration = Duration::from_secs(60);
+
+/// For steps that read or write a whole work tree, perhaps through filters that fetch from afar.
+pub(super) const THOROUGH: Duration = Duration::from_secs(30 * 60);
+
+/// Settings that win over the user's: what would start a hook, an editor, a daemon, a clean-up or a question; and what
+/// would make git write something that libgit2 can't read.
+const SETTINGS: [&str; 14] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.editor=true",
+    "core.safecrlf=false",
+    "core.splitIndex=false",
+    "commit.gpgSign=false",
+    "commit.status=false",
+    "commit.verbose=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "worktree.useRelativePaths=false",
+    "i18n.commitEncoding=UTF-8",
+    "advice.addEmbeddedRepo=false",
+];
+
+/// What `git rev-parse --local-env-vars` lists, without the user's own `-c` settings, and what changes the meaning of paths.
+const FOREIGN: [&str; 18] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_DIR",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_GRAFT_FILE",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// One call of `git`, being prepared.
+pub(super) struct Call {
+    command: Command,
+    dir: PathBuf,
+    limit: Duration,
+    input: Option<Stdio>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) output: Vec<u8>,
+    pub(super) complaint: String,
+}
+
+impl Call {
+    /// `git` at exactly this git directory and work tree. Both are always named, never searched for: in a worktree whose
+    /// `.git` an agent has deleted, a search would find the user's own checkout above it.
+    pub(super) fn new(git_dir: &Path, work_tree: &Path, config: Option<&ConfigFiles>) -> Call {
+        let mut command = Command::new("git");
+        for name in FOREIGN {
+            command.env_remove(name);
+        }
+        for (name, value) in [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ASKPASS", ""),
+            ("SSH_ASKPASS", ""),
+            ("GIT_EDITOR", "true"),
+            ("GIT_SEQUENCE_EDITOR", "true"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("LC_ALL", "C"),
+        ] {
+            command.env(name, value);
+        }
+        if let Some(files) = config {
+            match &files.system {
+                Some(path) => command.env("GIT_CONFIG_SYSTEM", path),
+                None => command.env("GIT_CONFIG_NOSYSTEM", "1"),
+            };
+            command.env("GIT_CONFIG_GLOBAL", files.global.first().map_or(Path::new("/dev/null"), PathBuf::as_path));
+        }
+        command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", work_tree).current_dir(work_tree).process_group(0);
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        Call { command, dir: work_tree.to_owned(), limit: QUICK, input: None }
+    }
+
+    pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Call {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(super) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Call {
+        self.command.args(args);
+        self
+    }
+
+    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Call {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(super) fn limit(mut self, limit: Duration) -> Call {
+        self.limit = limit;
+        self
+    }
+
+    /// The child keeps `lock` until it ends, though this process may be killed before.
+    pub(super) fn holding(mut self, lock: &Lock) -> Result<Call, GitError> {
+        self.input = Some(lock.as_input()?);
+        Ok(self)
+    }
+
+    pub(super) fn input(mut self, bytes: &[u8]) -> Result<Call, GitError> {
+        self.input = Some(spooled(bytes).map_err(GitError::io("write a temporary file in", env::temp_dir()))?);
+        Ok(self)
+    }
+
+    /// Runs it; any exit status other than 0 is [`GitError::Program`]. Returns standard output.
+    pub(super) fn read(self) -> Result<Vec<u8>, GitError> {
+        let (command, dir) = (self.describe(), self.dir.clone());
+        let ended = self.run()?;
+        if ended.status.success() {
+            return Ok(ended.output);
+        }
+        Err(GitError::Program { command, dir, status: ended.status.to_string(), stderr: ended.complaint })
+    }
+
+    /// Runs it, whatever the exit status.
+    pub(super) fn run(mut self) -> Result<Ended, GitError> {
+        let input = self.input.take().unwrap_or_else(Stdio::null);
+        self.command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().map_err(|source| {
+            // A missing folder gives the same error as a missing program.
+            if source.kind() == ErrorKind::NotFound && self.dir.is_dir() {
+                GitError::ProgramMissing
+            } else {
+                GitError::Io { doing: "start `git` in", path: self.dir.clone(), source }
+            }
+        })?;
+        let (done, finished) = mpsc::channel();
+        let output = read_aside(child.stdout.take(), done.clone());
+        let complaint = read_aside(child.stderr.take(), done);
+        let deadline = Instant::now() + self.limit;
+        let in_time = (0..2).all(|_| finished.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok());
+        let status = if in_time { wait_until(&mut child, deadline) } else { None };
+        let Some(status) = status else {
+            end(&mut child);
+            return Err(GitError::TimedOut { command: self.describe(), dir: self.dir, limit: self.limit });
+        };
+        let output = output.join().expect("reading a pipe does not panic");
+        let complaint = complaint.join().expect("reading a pipe does not panic");
+        Ok(Ended { status, output, complaint: one_line(&complaint) })
+    }
+
+    /// The command without the settings that every call has.
+    fn describe(&self) -> String {
+        let own = self.command.get_args().skip(2 * SETTINGS.len()).map(|arg| arg.to_string_lossy().into_owned());
+        std::iter::once("git".to_owned()).chain(own).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn spooled(bytes: &[u8]) -> std::io::Result<Stdio> {
+    let mut file: File = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(Stdio::from(file))
+}
+
+fn read_aside(pipe: Option<impl Read + Send + 'static>, done: mpsc::Sender<()>) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is still the best account of what happened.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = done.send(());
+        bytes
+    })
+}
+
+/// Its pipes are closed, so it is about to end; a program that lingers all the same is not waited for beyond `deadline`.
+fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_micros(200)),
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+fn end(child: &mut Child) {
+    // The child has not been waited for yet, so the number still names its group.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
+}

@@ -1,0 +1,172 @@
+//! The entries that git keeps for linked worktrees, `<common dir>/worktrees/<id>/`, read as they are on disk.
+//!
+//! Also half-made ones, which git itself and libgit2 leave out. Source of the files' meaning: gitrepository-layout(5).
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf, absolute};
+
+use super::GitError;
+
+/// One entry whose folder is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Registration {
+    /// `<common dir>/worktrees/<id>`.
+    pub(super) admin: PathBuf,
+    /// The root of the worktree; the folder may be gone.
+    pub(super) path: PathBuf,
+    /// What the file `locked` says, if there is one.
+    pub(super) locked: Option<String>,
+    pub(super) head: RegisteredHead,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RegisteredHead {
+    /// `refs/heads/…`, in full.
+    Branch(String),
+    Commit(String),
+    /// Missing, or the zero id that git writes at first: the entry was never completed.
+    Nothing,
+}
+
+/// All entries that name a folder.
+pub(super) fn all(common_dir: &Path) -> Result<Vec<Registration>, GitError> {
+    let mut found = Vec::new();
+    for admin in admin_dirs(common_dir)? {
+        if let Some(path) = folder(&admin)? {
+            let locked =
+                read(&admin.join("locked"))?.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
+            let head = head(&admin)?;
+            found.push(Registration { admin, path, locked, head });
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// The entry of the worktree at `path`, which must be [`resolved`].
+pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration>, GitError> {
+    Ok(all(common_dir)?.into_iter().find(|entry| entry.path == path))
+}
+
+/// Entries without a folder whose lock has exactly this reason: left by a `git worktree add` that was killed at its start.
+pub(super) fn nameless(common_dir: &Path, reason: &str) -> Result<Vec<PathBuf>, GitError> {
+    let mut found = Vec::new();
+    for admin in admin_dirs(common_dir)? {
+        let locked = read(&admin.join("locked"))?.unwrap_or_default();
+        if folder(&admin)?.is_none() && String::from_utf8_lossy(&locked).trim_end() == reason {
+            found.push(admin);
+        }
+    }
+    Ok(found)
+}
+
+/// The path of a folder that may be gone or not yet there: absolute, links resolved as far as it exists.
+pub(super) fn resolved(path: &Path) -> Result<PathBuf, GitError> {
+    let whole = absolute(path).map_err(GitError::io("resolve", path))?;
+    let mut missing = Vec::new();
+    let mut there = whole.as_path();
+    loop {
+        match fs::canonicalize(there) {
+            Ok(real) => return Ok(missing.iter().rev().fold(real, |path, name| path.join(name))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(source) => return Err(GitError::Io { doing: "resolve", path: whole, source }),
+        }
+        match (there.parent(), there.file_name()) {
+            (Some(parent), Some(name)) => {
+                missing.push(name.to_owned());
+                there = parent;
+            }
+            _ => return Ok(whole),
+        }
+    }
+}
+
+impl Registration {
+    /// Does the folder's `.git` file point back to this entry?
+    pub(super) fn is_linked_back(&self) -> bool {
+        let pointed = fs::read(self.path.join(".git")).ok().and_then(|bytes| git_file_target(&bytes));
+        let Some(target) = pointed else { return false };
+        let target = self.path.join(target);
+        fs::canonicalize(target).ok() == fs::canonicalize(&self.admin).ok()
+    }
+
+    /// The branch that may not be touched from elsewhere: the one that is checked out, or being rebased or bisected here.
+    pub(super) fn busy_branches(&self) -> Result<Vec<String>, GitError> {
+        let mut found = branches_under_way(&self.admin)?;
+        if let RegisteredHead::Branch(name) = &self.head {
+            found.push(name.clone());
+        }
+        Ok(found)
+    }
+}
+
+/// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.
+pub(super) fn branches_under_way(git_dir: &Path) -> Result<Vec<String>, GitError> {
+    let mut found = Vec::new();
+    for (file, prefix) in
+        [("rebase-merge/head-name", ""), ("rebase-apply/head-name", ""), ("BISECT_START", "refs/heads/")]
+    {
+        if let Some(bytes) = read(&git_dir.join(file))? {
+            found.push(format!("{prefix}{}", String::from_utf8_lossy(&bytes).trim_end()));
+        }
+    }
+    Ok(found)
+}
+
+/// What a `.git` file points to.
+pub(super) fn git_file_target(bytes: &[u8]) -> Option<PathBuf> {
+    let target = bytes.strip_prefix(b"gitdir: ")?;
+    Some(path_of(target.strip_suffix(b"\n").unwrap_or(target)))
+}
+
+/// `HEAD` of a git directory, as it stands in the file.
+pub(super) fn head(git_dir: &Path) -> Result<RegisteredHead, GitError> {
+    let bytes = read(&git_dir.join("HEAD"))?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim();
+    Ok(match text.strip_prefix("ref: ") {
+        Some(name) => RegisteredHead::Branch(name.trim().to_owned()),
+        None if text.bytes().all(|byte| byte == b'0') => RegisteredHead::Nothing,
+        None => RegisteredHead::Commit(text.to_owned()),
+    })
+}
+
+fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let parent = common_dir.join("worktrees");
+    let entries = match fs::read_dir(&parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(GitError::Io { doing: "list", path: parent, source }),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        found.push(entry.map_err(GitError::io("list", &parent))?.path());
+    }
+    Ok(found)
+}
+
+/// The folder that the file `gitdir` names; relative ones (git 2.48 and later) start from the entry.
+fn folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
+    let Some(bytes) = read(&admin.join("gitdir"))? else { return Ok(None) };
+    let named = admin.join(path_of(bytes.strip_suffix(b"\n").unwrap_or(&bytes)));
+    match named.parent() {
+        Some(root) if !bytes.is_empty() => resolved(root).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// `None` if there is no such file; entries come and go while others list them.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(source) => Err(GitError::Io { doing: "read", path: path.to_owned(), source }),
+    }
+}

@@ -1,0 +1,444 @@
+//! Linked worktrees: made, found again after a crash, removed.
+//!
+//! A worktree is made in two steps. Under the caller's lock file, git registers it without files, with a lock of git's own
+//! that says who is making it; then, without the caller's lock, the files are checked out under a lock on that lock. So many
+//! are made at once, only the registering is one after the other; and whoever finds a half-made one can tell if it is still
+//! being made or was given up. It is removed by a rename first, so no half-removed folder is ever found at its path.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use walkdir::WalkDir;
+
+use super::branch::branch_reference;
+use super::lock::Lock;
+use super::program::THOROUGH;
+use super::registration::{self, RegisteredHead, Registration};
+use super::repository::Place;
+use super::{CommitId, GitError, Repository};
+
+/// Folders with this prefix, beside worktrees, are what is left of removed ones.
+const REMOVED: &str = ".tavern-removed-";
+
+/// A linked worktree with all its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worktree {
+    /// The root: absolute, without links.
+    pub path: PathBuf,
+    /// What its `HEAD` names.
+    pub commit: CommitId,
+    /// It was not there before this call, or was only half made.
+    pub was_made: bool,
+}
+
+impl Repository {
+    /// A worktree at `path` with `branch` checked out through the user's filters. The branch is made at `start` if there is
+    /// none, else it is taken as it is.
+    ///
+    /// It may be there already, or half made by a call that was killed. Nobody else may be at work in it: locks that a
+    /// killed git left inside are taken away. `lock_file` (its folder must exist) is shared by all who add or remove
+    /// worktrees here, and is held for milliseconds only.
+    ///
+    /// [`GitError::CheckedOut`], [`GitError::FolderInTheWay`], [`GitError::OtherHead`] (it is there, on another branch),
+    /// [`GitError::Locked`] (by somebody else, with `git worktree lock`), [`GitError::Busy`].
+    pub fn add_worktree(
+        &self,
+        path: &Path,
+        branch: &str,
+        start: &CommitId,
+        lock_file: &Path,
+    ) -> Result<Worktree, GitError> {
+        let reference = branch_reference(branch)?;
+        self.make(path, &Goal::Branch { name: branch, reference, start }, lock_file)
+    }
+
+    /// A worktree at `path` without a branch, with exactly the files of `commit`: changed, untracked and ignored files of an
+    /// earlier use are removed. [`GitError::OtherHead`] if a branch is checked out there: then it is somebody's work.
+    pub fn checkout_scratch(&self, path: &Path, commit: &CommitId, lock_file: &Path) -> Result<Worktree, GitError> {
+        self.make(path, &Goal::Commit(commit), lock_file)
+    }
+
+    /// Removes the linked worktree at `path` with everything in it, and its registration, also if one of the two is gone
+    /// already. Was there anything? The branch stays. What is in it must have been saved before.
+    ///
+    /// [`GitError::NotAWorktree`] for the main work tree and any folder that is not of this repository,
+    /// [`GitError::HoldsWorktree`], [`GitError::Locked`], [`GitError::FolderInTheWay`] (another repository took its place).
+    pub fn remove_worktree(&self, path: &Path, lock_file: &Path) -> Result<bool, GitError> {
+        let path = registration::resolved(path)?;
+        let deadline = Instant::now() + THOROUGH;
+        let removed = loop {
+            let step = {
+                let _lock = Lock::take(lock_file)?;
+                self.detach(&path)?
+            };
+            match step {
+                Detached::Nothing => break false,
+                Detached::Gone => break true,
+                Detached::StillBeingMade(entry) => wait_for(&entry, deadline)?,
+            }
+        };
+        sweep(&path)?;
+        Ok(removed)
+    }
+
+    /// The roots of all registered linked worktrees whose folder exists, anybody's, in order.
+    pub fn worktrees(&self) -> Result<Vec<PathBuf>, GitError> {
+        let all = registration::all(self.common_dir())?;
+        Ok(all.into_iter().map(|entry| entry.path).filter(|path| path.is_dir()).collect())
+    }
+
+    fn make(&self, path: &Path, goal: &Goal<'_>, lock_file: &Path) -> Result<Worktree, GitError> {
+        let path = registration::resolved(path)?;
+        let deadline = Instant::now() + THOROUGH;
+        loop {
+            let step = {
+                let lock = Lock::take(lock_file)?;
+                self.register(&path, goal, &lock)?
+            };
+            match step {
+                Registered::StillBeingMade(entry) => wait_for(&entry, deadline)?,
+                Registered::Whole(entry) => {
+                    remove_stale_locks(&entry.admin)?;
+                    if let Goal::Commit(commit) = goal {
+                        self.reset_scratch(&entry, commit, None)?;
+                    }
+                    return self.finished(entry.path, false);
+                }
+                Registered::Bare(entry, making) => {
+                    remove_stale_locks(&entry.admin)?;
+                    self.check_out(&entry, goal, &making)?;
+                    let mark = entry.admin.join("locked");
+                    fs::remove_file(&mark).map_err(GitError::io("remove", mark))?;
+                    return self.finished(entry.path, true);
+                }
+            }
+        }
+    }
+
+    /// Under the caller's lock: what is there, and if nothing is, a new registration.
+    fn register(&self, path: &Path, goal: &Goal<'_>, lock: &Lock) -> Result<Registered, GitError> {
+        let reason = reason(path);
+        for admin in registration::nameless(self.common_dir(), &reason)? {
+            remove_admin(&admin)?;
+        }
+        if let Some(entry) = registration::find(self.common_dir(), path)? {
+            if entry.locked.as_deref() == Some(reason.as_str()) {
+                let Some(making) = Lock::try_take_existing(&entry.admin.join("locked"))? else {
+                    return Ok(Registered::StillBeingMade(entry));
+                };
+                if entry.is_linked_back() && entry.admin.join("commondir").is_file() && goal.accepts(&entry.head) {
+                    return Ok(Registered::Bare(entry, making));
+                }
+                // It was never handed out, so what is in it are copies of committed files at most.
+                discard(&entry.path)?;
+                remove_admin(&entry.admin)?;
+            } else if is_absent_or_empty(&entry.path)? {
+                if let Some(reason) = entry.locked {
+                    return Err(GitError::Locked { path: entry.path, reason });
+                }
+                remove_admin(&entry.admin)?;
+            } else {
+                return whole(entry, goal).map(Registered::Whole);
+            }
+        }
+        if !is_absent_or_empty(path)? {
+            return Err(GitError::FolderInTheWay { path: path.to_owned() });
+        }
+        self.register_anew(path, goal, &reason, lock)
+    }
+
+    fn register_anew(&self, path: &Path, goal: &Goal<'_>, reason: &str, lock: &Lock) -> Result<Registered, GitError> {
+        let mut call = self.call(&self.main_place()).args([
+            "worktree",
+            "add",
+            "--quiet",
+            "--no-checkout",
+            "--lock",
+            "--reason",
+            reason,
+        ]);
+        match goal {
+            Goal::Branch { name, start, .. } => {
+                if let Some(path) = self.checked_out_at(name)? {
+                    return Err(GitError::CheckedOut { branch: (*name).to_owned(), path });
+                }
+                self.start_branch(name, start)?;
+                if self.is_claimed_by_missing_folder(name)? {
+                    call = call.arg("--force");
+                }
+                call = call.arg("--").arg(path).arg(name);
+            }
+            Goal::Commit(commit) => {
+                self.commit_in(&self.open()?, commit)?;
+                call = call.args(["--detach", "--"]).arg(path).arg(commit.as_str());
+            }
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(GitError::io("make", parent))?;
+        }
+        call.holding(lock)?.read()?;
+        let lost = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
+        let entry = registration::find(self.common_dir(), path)?.ok_or_else(lost)?;
+        let making = Lock::try_take_existing(&entry.admin.join("locked"))?.ok_or_else(lost)?;
+        Ok(Registered::Bare(entry, making))
+    }
+
+    /// git refuses a branch that a registration without a folder still names; the caller has made sure that nothing else
+    /// has it checked out.
+    fn is_claimed_by_missing_folder(&self, branch: &str) -> Result<bool, GitError> {
+        let name = format!("refs/heads/{branch}");
+        for entry in registration::all(self.common_dir())? {
+            if !entry.path.exists() && entry.busy_branches()?.contains(&name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn check_out(&self, entry: &Registration, goal: &Goal<'_>, making: &Lock) -> Result<(), GitError> {
+        match goal {
+            Goal::Commit(commit) => self.reset_scratch(entry, commit, Some(making)),
+            Goal::Branch { .. } => {
+                let call = self.call(&entry.place()).args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
+                call.limit(THOROUGH).holding(making)?.read().map(drop)
+            }
+        }
+    }
+
+    fn reset_scratch(&self, entry: &Registration, commit: &CommitId, making: Option<&Lock>) -> Result<(), GitError> {
+        let place = entry.place();
+        let checkout = self.call(&place).args(["checkout", "--force", "--detach", "--quiet", commit.as_str()]);
+        let clean = self.call(&place).args(["clean", "-ffdx", "--quiet"]);
+        for call in [checkout, clean] {
+            let call = call.limit(THOROUGH);
+            let call = if let Some(lock) = making { call.holding(lock)? } else { call };
+            call.read()?;
+        }
+        Ok(())
+    }
+
+    fn finished(&self, path: PathBuf, was_made: bool) -> Result<Worktree, GitError> {
+        use super::Head::{Branch, Detached, Unborn};
+        match self.head_of(&path)? {
+            Branch { commit, .. } | Detached { commit } => Ok(Worktree { path, commit, was_made }),
+            Unborn { name } => Err(GitError::UnknownReference { name }),
+        }
+    }
+
+    /// Under the caller's lock: takes the folder out of sight and the registration away.
+    fn detach(&self, path: &Path) -> Result<Detached, GitError> {
+        let refusal = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
+        if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {
+            return Err(refusal());
+        }
+        let all = registration::all(self.common_dir())?;
+        let inner = |entry: &&Registration| entry.path != path && entry.path.starts_with(path) && entry.path.exists();
+        if let Some(inner) = all.iter().find(inner) {
+            return Err(GitError::HoldsWorktree { path: path.to_owned(), inner: inner.path.clone() });
+        }
+        let Some(entry) = all.into_iter().find(|entry| entry.path == path) else {
+            if !path.exists() {
+                return Ok(Detached::Nothing);
+            }
+            // A link back into this repository is proof enough; an empty folder is no loss to anybody.
+            if !is_absent_or_empty(path)? && !self.is_lost_worktree(path) {
+                return Err(refusal());
+            }
+            discard(path)?;
+            return Ok(Detached::Gone);
+        };
+        // Held until the registration is gone, so that nobody goes on making it meanwhile.
+        let mut _making = None;
+        if let Some(text) = &entry.locked {
+            if *text != reason(path) {
+                return Err(GitError::Locked { path: entry.path, reason: text.clone() });
+            }
+            _making = Lock::try_take_existing(&entry.admin.join("locked"))?;
+            if _making.is_none() {
+                return Ok(Detached::StillBeingMade(entry));
+            }
+        }
+        if path.join(".git").exists() && !entry.is_linked_back() {
+            return Err(GitError::FolderInTheWay { path: entry.path });
+        }
+        discard(path)?;
+        remove_admin(&entry.admin)?;
+        Ok(Detached::Gone)
+    }
+
+    /// A folder that points to a registration of this repository which is gone.
+    fn is_lost_worktree(&self, path: &Path) -> bool {
+        let pointed = fs::read(path.join(".git")).ok().and_then(|bytes| registration::git_file_target(&bytes));
+        let Some(admin) = pointed.map(|target| path.join(target)) else { return false };
+        let Ok(admin) = registration::resolved(&admin) else { return false };
+        admin.parent() == Some(&self.common_dir().join("worktrees")) && !admin.exists()
+    }
+}
+
+enum Goal<'a> {
+    Branch { name: &'a str, reference: String, start: &'a CommitId },
+    Commit(&'a CommitId),
+}
+
+/// What stands at a path after the step under the caller's lock.
+enum Registered {
+    /// Complete.
+    Whole(Registration),
+    /// Registered, and still without its files; the lock is on git's `locked` mark.
+    Bare(Registration, Lock),
+    StillBeingMade(Registration),
+}
+
+enum Detached {
+    Nothing,
+    Gone,
+    StillBeingMade(Registration),
+}
+
+impl Goal<'_> {
+    fn accepts(&self, head: &RegisteredHead) -> bool {
+        match (self, head) {
+            (Goal::Branch { reference, .. }, RegisteredHead::Branch(found)) => reference == found,
+            (Goal::Commit(_), RegisteredHead::Commit(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Registration {
+    fn place(&self) -> Place {
+        Place { git_dir: self.admin.clone(), work_tree: self.path.clone() }
+    }
+}
+
+/// What the `locked` mark of a worktree says while it is being made.
+fn reason(path: &Path) -> String {
+    format!("tavern is making {}", path.display()).trim_end().to_owned()
+}
+
+/// A registration whose folder has something in it, checked and mended.
+fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError> {
+    let link = entry.path.join(".git");
+    if !link.exists() {
+        // Somebody deleted the one file that makes the folder a worktree; the work is still there.
+        let mut text = b"gitdir: ".to_vec();
+        text.extend_from_slice(std::os::unix::ffi::OsStrExt::as_bytes(entry.admin.as_os_str()));
+        text.push(b'\n');
+        fs::write(&link, text).map_err(GitError::io("write", link))?;
+    } else if !entry.is_linked_back() {
+        return Err(GitError::FolderInTheWay { path: entry.path });
+    }
+    if goal.accepts(&entry.head) {
+        return Ok(entry);
+    }
+    let found = match &entry.head {
+        RegisteredHead::Branch(name) => format!("branch `{}`", name.trim_start_matches("refs/heads/")),
+        RegisteredHead::Commit(id) => format!("commit {id} without a branch"),
+        RegisteredHead::Nothing => "nothing".to_owned(),
+    };
+    let expected = match goal {
+        Goal::Branch { name, .. } => Some((*name).to_owned()),
+        Goal::Commit(_) => None,
+    };
+    Err(GitError::OtherHead { path: entry.path, expected, found })
+}
+
+fn wait_for(entry: &Registration, deadline: Instant) -> Result<(), GitError> {
+    if Instant::now() >= deadline {
+        return Err(GitError::Busy { path: entry.admin.join("locked"), waited: THOROUGH });
+    }
+    thread::sleep(Duration::from_millis(10));
+    Ok(())
+}
+
+fn remove_stale_locks(admin: &Path) -> Result<(), GitError> {
+    for name in ["index.lock", "HEAD.lock"] {
+        gone(fs::remove_file(admin.join(name))).map_err(GitError::io("remove", admin.join(name)))?;
+    }
+    Ok(())
+}
+
+fn is_absent_or_empty(path: &Path) -> Result<bool, GitError> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(false),
+        Err(source) => Err(GitError::Io { doing: "list", path: path.to_owned(), source }),
+    }
+}
+
+/// Moves the folder out of the way at once; [`sweep`] deletes it.
+fn discard(path: &Path) -> Result<(), GitError> {
+    let Some(parent) = path.parent().filter(|_| path.exists()) else { return Ok(()) };
+    let bin = tempfile::Builder::new().prefix(REMOVED).tempdir_in(parent).map_err(GitError::io("write in", parent))?;
+    // From here on the folder is deleted by `sweep` only, which knows how to delete what is read-only.
+    let bin = bin.keep();
+    fs::rename(path, bin.join("worktree")).map_err(GitError::io("move away", path))
+}
+
+/// Deletes what [`discard`] put beside `path`, now or in a process that was killed.
+fn sweep(path: &Path) -> Result<(), GitError> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    let Ok(entries) = fs::read_dir(parent) else { return Ok(()) };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(REMOVED) {
+            remove_tree(&entry.path()).map_err(GitError::io("remove", entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a folder, also one with read-only folders in it (as package caches have), and while others delete it too.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    let mut tries = 0;
+    loop {
+        match gone(fs::remove_dir_all(path)) {
+            Err(error) if tries < 3 => {
+                tries += 1;
+                if error.kind() == ErrorKind::PermissionDenied {
+                    make_writable(path);
+                }
+            }
+            other => return other,
+        }
+    }
+}
+
+fn make_writable(path: &Path) {
+    for entry in WalkDir::new(path).into_iter().flatten().filter(|entry| entry.file_type().is_dir()) {
+        // What can't be made writable shows when it is deleted.
+        let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o700));
+    }
+}
+
+/// Deletes a registration. The file that tells where its folder was goes last, so that a repeated call finds what is left.
+fn remove_admin(admin: &Path) -> Result<(), GitError> {
+    let removing = || GitError::io("remove", admin);
+    let entries = match fs::read_dir(admin) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(removing())?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(removing())?;
+        if entry.file_name() == "gitdir" {
+            continue;
+        }
+        let is_dir = entry.file_type().map_err(removing())?.is_dir();
+        let done = if is_dir { remove_tree(&entry.path()) } else { gone(fs::remove_file(entry.path())) };
+        done.map_err(removing())?;
+    }
+    gone(fs::remove_file(admin.join("gitdir"))).map_err(removing())?;
+    gone(fs::remove_dir(admin)).map_err(removing())
+}
+
+/// Already removed is as good as removed.
+fn gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
