@@ -1,0 +1,142 @@
+//! How long a prompt may be, and what is left out first.
+
+use super::{Assigned, EarlierAttempt, Note};
+
+/// Bounds in bytes, and numbers of things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptLimits {
+    /// The whole prompt.
+    pub total: usize,
+    /// The task's description; its beginning is kept.
+    pub description: usize,
+    /// Attempts that are told of; the latest are.
+    pub attempts: usize,
+    /// The output of each attempt's failing command; its end is kept.
+    pub output: usize,
+    /// Commits of each attempt; the newest are told.
+    pub commits: usize,
+    /// Each note and each learning; its beginning is kept.
+    pub note: usize,
+    /// Notes, and learnings; the latest are told.
+    pub notes: usize,
+}
+
+impl Default for PromptLimits {
+    fn default() -> PromptLimits {
+        PromptLimits {
+            total: 64 << 10,
+            description: 32 << 10,
+            attempts: 5,
+            output: 4 << 10,
+            commits: 20,
+            note: 4 << 10,
+            notes: 20,
+        }
+    }
+}
+
+impl PromptLimits {
+    /// These limits, then ever tighter ones, to be tried until the whole is short enough: history goes first, what
+    /// people wrote last.
+    pub(super) fn steps(&self) -> Vec<PromptLimits> {
+        let tight = PromptLimits {
+            attempts: self.attempts.min(2),
+            output: self.output.min(1 << 10),
+            commits: self.commits.min(5),
+            notes: self.notes.min(5),
+            note: self.note.min(1 << 10),
+            ..self.clone()
+        };
+        let tighter = PromptLimits {
+            attempts: self.attempts.min(1),
+            output: self.output.min(256),
+            commits: 1,
+            notes: 2,
+            note: 256,
+            ..tight.clone()
+        };
+        let half = PromptLimits { description: self.description.min(self.total / 2), ..tighter.clone() };
+        let quarter = PromptLimits { description: self.description.min(self.total / 8), ..tighter.clone() };
+        vec![self.clone(), tight, tighter, half, quarter]
+    }
+
+    /// What is left of `assigned` within these limits.
+    pub(super) fn cut(&self, assigned: &Assigned) -> Assigned {
+        let mut cut = assigned.clone();
+        cut.task.title = head(&assigned.task.title, 512);
+        cut.task.description = head(&assigned.task.description, self.description);
+        cut.earlier =
+            latest(&assigned.earlier, self.attempts).iter().map(|attempt| self.cut_attempt(attempt)).collect();
+        cut.notes = self.cut_notes(&assigned.notes);
+        cut.learnings = self.cut_notes(&assigned.learnings);
+        cut
+    }
+
+    fn cut_attempt(&self, attempt: &EarlierAttempt) -> EarlierAttempt {
+        let mut commits: Vec<String> = attempt.commits.iter().take(self.commits).cloned().collect();
+        let left_out = attempt.commits.len() - commits.len();
+        if left_out > 0 {
+            commits.push(format!("[… {left_out} older ones left out …]"));
+        }
+        EarlierAttempt {
+            reason: head(&attempt.reason, 512),
+            output: tail(attempt.output.trim_end(), self.output),
+            commits,
+            ..attempt.clone()
+        }
+    }
+
+    fn cut_notes(&self, notes: &[Note]) -> Vec<Note> {
+        let cut = |note: &Note| Note { from: head(&note.from, 64), text: head(&note.text, self.note) };
+        latest(notes, self.notes).iter().map(cut).collect()
+    }
+}
+
+fn latest<T>(all: &[T], number: usize) -> &[T] {
+    &all[all.len().saturating_sub(number)..]
+}
+
+/// The beginning of `text`: at most `limit` bytes of it and a mark of how much was left out.
+pub fn head(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(limit);
+    // Whole lines read better, unless that would leave nothing.
+    let end = text[..end].rfind('\n').filter(|&line| line > 0).unwrap_or(end);
+    format!("{}\n[… {} bytes left out …]", &text[..end], text.len() - end)
+}
+
+/// The end of `text`: at most `limit` bytes of it behind a mark of how much was left out.
+pub fn tail(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let start = text.ceil_char_boundary(text.len() - limit);
+    let start = text[start..].find('\n').map_or(start, |line| start + line + 1);
+    format!("[… {start} bytes left out …]\n{}", &text[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, proptest};
+
+    use super::*;
+
+    #[test]
+    fn whole_lines_are_kept() {
+        assert_eq!(head("one\ntwo\nthree", 6), "one\n[… 10 bytes left out …]");
+        assert_eq!(tail("one\ntwo\nthree", 8), "[… 8 bytes left out …]\nthree");
+        assert_eq!(head("äöü", 3), "ä\n[… 4 bytes left out …]");
+        assert_eq!(tail("äöü", 3), "[… 4 bytes left out …]\nü");
+        assert_eq!((head("ab", 2), tail("ab", 2)), ("ab".to_owned(), "ab".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_are_short_and_on_characters(text in any::<String>(), limit in 0_usize..200) {
+            assert!(head(&text, limit).len() <= limit.max(text.len().min(limit)) + 50);
+            assert!(tail(&text, limit).len() <= limit.max(text.len().min(limit)) + 50);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Prompts: a template and plain values become the text that an agent is started with.
+//!
+//! Pure: knows no file, no other room and no model. What stands in the values (a person's words, an agent's, a
+//! command's output) can't forge the marks of a block, and can't make the prompt longer than its limits.
+
+use serde::Serialize;
+
+pub use limits::{PromptLimits, head, tail};
+pub use marks::neutral;
+pub use template::{Template, TemplateError};
+
+mod limits;
+mod marks;
+mod template;
+
+/// What an agent is told about the task that it holds. Templates see these fields by their names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Assigned {
+    pub task: AssignedTask,
+    /// The agent's own name.
+    pub agent: String,
+    pub role: String,
+    pub queue: String,
+    /// Absolute path of the folder that it works in.
+    pub worktree: String,
+    /// The branch that is checked out there; `None`: the task needs no repository.
+    pub branch: Option<String>,
+    /// The commit that the branch started from, abbreviated.
+    pub base: Option<String>,
+    /// Counted from 1.
+    pub attempt: u32,
+    pub max_attempts: u32,
+    /// Oldest first.
+    pub earlier: Vec<EarlierAttempt>,
+    /// What people have said about it: answers to questions, comments of a review. Oldest first.
+    pub notes: Vec<Note>,
+    /// What other agents have found out that concerns it.
+    pub learnings: Vec<Note>,
+}
+
+/// The task itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AssignedTask {
+    pub id: String,
+    pub title: String,
+    /// As its owner wrote it; may be empty.
+    pub description: String,
+    /// Shell commands that must all exit 0.
+    pub done_when: Vec<String>,
+    /// Globs of the paths that it is expected to change.
+    pub touches: Vec<String>,
+}
+
+/// One run that did not end the task.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EarlierAttempt {
+    pub number: u32,
+    /// `failed`, `timeout` and so on.
+    pub outcome: String,
+    /// In one line.
+    pub reason: String,
+    /// The command that failed, if one did.
+    pub command: Option<String>,
+    /// What it printed; the end of it is kept.
+    pub output: String,
+    /// Its commits, `abc1234 Subject` each, newest first; they are on the branch.
+    pub commits: Vec<String>,
+    /// Where its uncommitted work was kept.
+    pub salvage: Option<String>,
+}
+
+/// A few words from somebody.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Note {
+    pub from: String,
+    pub text: String,
+}
+
+/// The prompt for `assigned`: at most `limits.total` bytes, for which the oldest and longest of it is left out first,
+/// with a mark where it was.
+pub fn assigned(template: &Template, assigned: &Assigned, limits: &PromptLimits) -> Result<String, TemplateError> {
+    let mut shortest = usize::MAX;
+    for step in limits.steps() {
+        let prompt = template.render(&step.cut(assigned))?;
+        if prompt.len() <= limits.total {
+            return Ok(prompt);
+        }
+        shortest = shortest.min(prompt.len());
+    }
+    Err(TemplateError::too_long(template, shortest, limits.total))
+}
+
+/// Is `template` right? It is tried with everything that a task can have, and with nothing.
+pub fn check(template: &Template) -> Result<(), TemplateError> {
+    for sample in [Assigned::full_sample(), Assigned::bare_sample()] {
+        assigned(template, &sample, &PromptLimits::default())?;
+    }
+    Ok(())
+}
+
+impl Assigned {
+    fn bare_sample() -> Assigned {
+        Assigned {
+            task: AssignedTask {
+                id: "T-k3f9".into(),
+                title: "Add a login endpoint".into(),
+                description: String::new(),
+                done_when: Vec::new(),
+                touches: Vec::new(),
+            },
+            agent: "Frodo".into(),
+            role: "coder".into(),
+            queue: "main".into(),
+            worktree: "/project/.tavern/worktrees/T-k3f9".into(),
+            branch: None,
+            base: None,
+            attempt: 1,
+            max_attempts: 3,
+            earlier: Vec::new(),
+            notes: Vec::new(),
+            learnings: Vec::new(),
+        }
+    }
+
+    fn full_sample() -> Assigned {
+        let mut sample = Assigned::bare_sample();
+        sample.task.description = "Follow specs/auth.md#login.".into();
+        sample.task.done_when = vec!["cargo test login".into()];
+        sample.task.touches = vec!["src/auth/**".into()];
+        sample.branch = Some("tavern/T-k3f9".into());
+        sample.base = Some("1a2b3c4".into());
+        sample.attempt = 2;
+        sample.earlier = vec![EarlierAttempt {
+            number: 1,
+            outcome: "failed".into(),
+            reason: "`cargo test login` exited with 101".into(),
+            command: Some("cargo test login".into()),
+            output: "test login::refuses_a_wrong_password ... FAILED".into(),
+            commits: vec!["9f8e7d6 Add the route".into()],
+            salvage: Some("refs/tavern/salvage/T-k3f9/1".into()),
+        }];
+        sample.notes = vec![Note { from: "Rosie".into(), text: "Use argon2.".into() }];
+        sample.learnings = vec![Note { from: "T-b7q2".into(), text: "The user table is `account`.".into() }];
+        sample
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! A template: the built-in ones, or text that the caller found elsewhere.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{Environment, UndefinedBehavior, Value};
+use serde::Serialize;
+
+use super::marks::{neutral_of, tags_in};
+
+/// The built-in templates by their names, embedded at build time.
+const BUILT_IN: [(&str, &str); 1] = [("coder.md", include_str!("../../templates/coder.md"))];
+
+/// A prompt's text with places for values, in Jinja's syntax.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// For messages: a file name or a path.
+    pub name: String,
+    pub text: String,
+}
+
+/// Why a template gives no prompt.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("template `{name}`, line {line}: {message}")]
+pub struct TemplateError {
+    pub name: String,
+    /// Counted from 1; 0 if it is about the whole.
+    pub line: usize,
+    /// Lower case, without a final period.
+    pub message: String,
+}
+
+impl TemplateError {
+    /// What to type next.
+    pub fn hint(&self) -> String {
+        format!("edit `{}`; or delete it, and the built-in one is used", self.name)
+    }
+
+    pub(super) fn too_long(template: &Template, shortest: usize, most: usize) -> TemplateError {
+        let message = format!("the prompt has {shortest} bytes at least, and may have {most}");
+        TemplateError { name: template.name.clone(), line: 0, message }
+    }
+}
+
+impl Template {
+    /// The built-in one called `name`, such as `coder.md`.
+    pub fn built_in(name: &str) -> Option<Template> {
+        let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        Some(Template { name: (*name).to_owned(), text: (*text).to_owned() })
+    }
+
+    /// The names of the built-in ones.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// The text with `values` in it. A name that they don't have is an error.
+    pub(super) fn render(&self, values: &impl Serialize) -> Result<String, TemplateError> {
+        let tags = tags_in(&self.text);
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_syntax(syntax());
+        environment.set_formatter(move |output, _, value| {
+            match value.kind() {
+                ValueKind::None => {}
+                _ => output.write_str(&neutral_of(&value.to_string(), &tags))?,
+            }
+            Ok(())
+        });
+        let template =
+            environment.template_from_named_str(&self.name, &self.text).map_err(|error| self.error(&error))?;
+        template.render(Value::from(Serde(values))).map_err(|error| self.error(&error))
+    }
+
+    fn error(&self, error: &minijinja::Error) -> TemplateError {
+        let kind = error.kind().to_string();
+        let message = match error.detail() {
+            Some(detail) => format!("{kind}: {detail}"),
+            None => kind,
+        };
+        TemplateError { name: self.name.clone(), line: error.line().unwrap_or(0), message }
+    }
+}
+
+/// A tag alone on its line leaves no empty line.
+fn syntax() -> SyntaxConfig {
+    let mut builder = SyntaxConfig::builder();
+    builder.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    builder.build().expect("the delimiters are the usual ones")
+}
