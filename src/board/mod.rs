@@ -3,6 +3,13 @@
 //! Pure: no files, clock, environment, processes or printing, and nothing here can fail on any input: what is wrong
 //! with a document comes back as [`problem::Problem`]s beside the document, what a rule forbids as a `Refusal`.
 
+pub mod check;
+pub mod document;
+pub mod edit;
+pub mod front;
+pub mod lane;
+pub mod markup;
+pub mod metadata;
 pub mod problem;
 pub mod task;
 pub mod text;

@@ -1,5 +1,8 @@
 //! What is wrong with a document: where it is, how it reads, and what to type next.
+//!
+//! Knows nothing of Markdown or queues, only of text, spans and lines.
 
+use std::fmt::Write;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,4 +23,194 @@ pub struct Problem {
     pub span: Range<usize>,
     pub message: String,
     pub hint: String,
+}
+
+impl Problem {
+    pub fn error(
+        code: &'static str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Problem {
+        Problem { code, severity: Severity::Error, span, message: message.into(), hint: hint.into() }
+    }
+
+    pub fn warning(
+        code: &'static str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Problem {
+        Problem { severity: Severity::Warning, ..Problem::error(code, span, message, hint) }
+    }
+}
+
+/// A place as editors count: both from 1, the column in characters, a leading byte order mark not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl Position {
+    /// Of the byte `offset` in `text`; an offset past the end is the end, one inside a character is that character.
+    pub fn of(text: &str, offset: usize) -> Position {
+        let offset = floor_boundary(text, offset);
+        let start = line_start(text, offset);
+        Position { line: 1 + count_newlines(&text[..start]), column: 1 + text[start..offset].chars().count() }
+    }
+}
+
+/// Most characters of a line that are shown around the finding.
+const SHOWN: usize = 120;
+
+/// The finding as people read it: `path:line:column: error: message`, the line with a caret under the span, and the
+/// hint. Of a very long line only the part around the finding is shown; control characters are shown as `·`.
+pub fn render(path: &str, text: &str, problem: &Problem) -> String {
+    let start = floor_boundary(text, problem.span.start);
+    let end = floor_boundary(text, problem.span.end).max(start);
+    let at = Position::of(text, start);
+    let severity = match problem.severity {
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    let mut out = format!("{path}:{}:{}: {severity}: {}\n", at.line, at.column, problem.message);
+
+    let from = line_start(text, start);
+    // Only so much of the line is ever looked at, so that a line of megabytes costs nothing.
+    let window_from = text[from..start].char_indices().rev().nth(SHOWN / 3).map_or(from, |(index, _)| from + index);
+    let line_end = text[start..].find(['\n', '\r']).map_or(text.len(), |index| start + index);
+    let window_to =
+        text[window_from..line_end].char_indices().nth(SHOWN).map_or(line_end, |(index, _)| window_from + index);
+    let end = end.clamp(start, window_to.max(start));
+
+    let number = at.line.to_string();
+    let gutter = " ".repeat(number.len());
+    let before_mark = if window_from > from { "…" } else { "" };
+    let after_mark = if window_to < line_end { "…" } else { "" };
+    let shown = |part: &str| -> String { part.chars().map(printable).collect() };
+    let _ = writeln!(out, "{number} | {before_mark}{}{after_mark}", shown(&text[window_from..window_to]));
+    // Tabs stay tabs in front of the caret, so that it stands under its character wherever tabs stop.
+    let lead: String = text[window_from..start].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let lead = format!("{}{lead}", if before_mark.is_empty() { "" } else { " " });
+    let carets = "^".repeat(text[start..end].chars().count().max(1));
+    let _ = writeln!(out, "{gutter} | {lead}{carets}");
+    if !problem.hint.is_empty() {
+        let _ = writeln!(out, "{gutter} = hint: {}", problem.hint);
+    }
+    out
+}
+
+/// The candidate that `word` was most likely meant to be: at most a third of its letters differ.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let count = word.chars().count();
+    if !(3..=32).contains(&count) {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= count.div_ceil(3).min(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Letters to insert, drop, replace or swap (Damerau–Levenshtein, optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let cost = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+fn printable(c: char) -> char {
+    if c.is_control() && c != '\t' { '·' } else { c }
+}
+
+fn line_start(text: &str, offset: usize) -> usize {
+    let start = text[..offset].rfind('\n').map_or(0, |index| index + 1);
+    let mark = '\u{feff}'.len_utf8();
+    if start == 0 && text.starts_with('\u{feff}') && offset >= mark { mark } else { start }
+}
+
+fn count_newlines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+fn floor_boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let text = "\u{feff}ab\r\ncä😀d\n";
+        let at = |needle: &str| Position::of(text, text.find(needle).unwrap_or(text.len()));
+        assert_eq!(at("ab"), Position { line: 1, column: 1 });
+        assert_eq!(at("d"), Position { line: 2, column: 4 });
+        assert_eq!(at("nothing"), Position { line: 3, column: 1 });
+        assert_eq!(Position::of(text, 9999), Position { line: 3, column: 1 });
+        assert_eq!(Position::of(text, text.find('😀').unwrap_or(0) + 2), Position { line: 2, column: 3 });
+    }
+
+    #[test]
+    fn a_finding_reads_like_a_compilers() {
+        let text = "one\n\t- [ ] a (priority: high ) \u{1b}[31m\n";
+        let start = text.find("high").unwrap_or(0);
+        let problem = Problem::error("wrong-type", start..start + 4, "`priority` can't be `high`", "write 0 to 9");
+        assert_eq!(
+            render("queues/main.md", text, &problem),
+            "queues/main.md:2:21: error: `priority` can't be `high`\n\
+             2 | \t- [ ] a (priority: high ) ·[31m\n\
+             \x20 | \t                   ^^^^\n\
+             \x20 = hint: write 0 to 9\n"
+        );
+    }
+
+    #[test]
+    fn a_huge_line_is_cut_around_the_finding() {
+        let text = format!("{}HERE{}", "ä".repeat(100_000), "x".repeat(5_000_000));
+        let start = text.find("HERE").unwrap_or(0);
+        let problem = Problem::warning("x", start..text.len(), "m", "");
+        let out = render("p", &text, &problem);
+        assert!(out.len() < 1000, "{} bytes", out.len());
+        assert!(out.starts_with("p:1:100001: warning: m\n"), "{out}");
+        assert!(out.contains("äHERExx") && out.contains('…'), "{out}");
+    }
+
+    #[test]
+    fn any_span_renders() {
+        for span in [0..0, 0..100, 3..1, 50..60, 1..2] {
+            let _ = render("p", "äö\r\n", &Problem::warning("x", span.clone(), "m", "h"));
+            let _ = render("p", "", &Problem::warning("x", span, "m", "h"));
+        }
+    }
+
+    #[test]
+    fn near_misses() {
+        let keys = ["priority", "after", "role", "tags"];
+        assert_eq!(nearest("priorty", keys), Some("priority"));
+        assert_eq!(nearest("afetr", keys), Some("after"));
+        assert_eq!(nearest("rolle", keys), Some("role"));
+        assert_eq!(nearest("see", keys), None);
+        assert_eq!(nearest("colour", keys), None);
+    }
 }

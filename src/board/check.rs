@@ -1,0 +1,400 @@
+//! What is wrong between items: IDs that stand twice, dependencies that lead nowhere or in a circle.
+//!
+//! Knows all documents of a board at once, but no files.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::board::document::{Document, Item};
+use crate::board::problem::{Problem, nearest};
+use crate::board::task::{Status, TaskId};
+
+/// What was found. Documents and items are named by their places in the slices given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The document and what is wrong in it, in that order.
+    pub problems: Vec<(usize, Problem)>,
+    /// Items (document, index) that are neither to be claimed nor touched until an error is mended; those that their
+    /// own document quarantines already are not repeated.
+    pub quarantined: HashSet<(usize, usize)>,
+}
+
+/// Looks at all documents of a board together: each with the name by which messages call it. `archived` knows items
+/// that are in none of them, with how they ended.
+pub fn check(documents: &[(&str, &Document<'_>)], archived: &dyn Fn(&TaskId) -> Option<Status>) -> Findings {
+    let mut checker = Checker::of(documents, archived);
+    checker.duplicates();
+    checker.dependencies();
+    checker.cycles();
+    checker.findings.problems.sort_by_key(|(document, problem)| (*document, problem.span.start));
+    checker.findings
+}
+
+/// An item and where it is.
+struct Node<'d> {
+    document: usize,
+    index: usize,
+    item: &'d Item<'d>,
+    id: &'d TaskId,
+}
+
+struct Checker<'d> {
+    documents: &'d [(&'d str, &'d Document<'d>)],
+    archived: &'d dyn Fn(&TaskId) -> Option<Status>,
+    nodes: Vec<Node<'d>>,
+    /// The first node of each ID.
+    by_id: HashMap<&'d TaskId, usize>,
+    findings: Findings,
+}
+
+impl<'d> Checker<'d> {
+    fn of(
+        documents: &'d [(&'d str, &'d Document<'d>)],
+        archived: &'d dyn Fn(&TaskId) -> Option<Status>,
+    ) -> Checker<'d> {
+        let mut nodes = Vec::new();
+        for (number, (_, document)) in documents.iter().enumerate() {
+            let named = document.items().iter().enumerate();
+            nodes.extend(
+                named.filter_map(|(index, item)| item.id.as_ref().map(|id| Node { document: number, index, item, id })),
+            );
+        }
+        let mut by_id = HashMap::with_capacity(nodes.len());
+        for (number, node) in nodes.iter().enumerate() {
+            by_id.entry(node.id).or_insert(number);
+        }
+        Checker { documents, archived, nodes, by_id, findings: Findings::default() }
+    }
+
+    fn duplicates(&mut self) {
+        let doubles: Vec<usize> =
+            (0..self.nodes.len()).filter(|node| self.by_id[self.nodes[*node].id] != *node).collect();
+        let mut told = HashSet::new();
+        for double in doubles {
+            let first = self.by_id[self.nodes[double].id];
+            let (first_place, place) = (self.place_of(first, double), self.place_of(double, first));
+            self.error(
+                double,
+                "duplicate-id",
+                format!("`{}` is also the ID of the item at {first_place}", self.nodes[double].id),
+                "give one of them another ID, or remove its ID and it gets a fresh one".to_owned(),
+            );
+            if !told.insert(first) {
+                continue;
+            }
+            self.error(
+                first,
+                "duplicate-id",
+                format!("`{}` is also the ID of the item at {place}", self.nodes[first].id),
+                "give one of them another ID, or remove its ID and it gets a fresh one".to_owned(),
+            );
+        }
+    }
+
+    fn dependencies(&mut self) {
+        for number in 0..self.nodes.len() {
+            let item = self.nodes[number].item;
+            if item.status.is_ended() {
+                continue;
+            }
+            for needed in &item.after {
+                let status = match self.by_id.get(needed) {
+                    Some(node) => Some(self.nodes[*node].item.status),
+                    None => (self.archived)(needed),
+                };
+                match status {
+                    None => self.unknown(number, needed),
+                    Some(Status::Cancelled) => self.warning(
+                        number,
+                        needed,
+                        "cancelled-dependency",
+                        format!("this waits for `{needed}`, which was cancelled"),
+                        format!("remove `{needed}` from `after`, or reopen it: tavern-release --reopen {needed}"),
+                    ),
+                    Some(Status::Dead) => self.warning(
+                        number,
+                        needed,
+                        "dead-dependency",
+                        format!("this waits for `{needed}`, which is in the dead letter lane"),
+                        format!("bring it back: tavern-release --revive {needed}"),
+                    ),
+                    Some(_) => {}
+                }
+            }
+            if let Some(parent) = &item.parent
+                && !self.by_id.contains_key(parent)
+                && (self.archived)(parent).is_none()
+            {
+                self.warning(
+                    number,
+                    parent,
+                    "unknown-parent",
+                    format!("there is no item `{parent}`"),
+                    "mend the ID, or remove `parent`".to_owned(),
+                );
+            }
+        }
+    }
+
+    fn unknown(&mut self, node: usize, needed: &TaskId) {
+        // With very many items the nearest ID isn't worth the look at each of them.
+        let ids = self.by_id.keys().take(if self.findings.problems.len() < 20 { usize::MAX } else { 0 });
+        let mut near: Vec<&str> = ids.map(|id| id.as_str()).collect();
+        near.sort_unstable();
+        let hint = match nearest(needed.as_str(), near) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("mend the ID, or remove `{needed}` from `after`"),
+        };
+        let span = self.span_of(node, needed);
+        self.quarantine(node);
+        let problem =
+            Problem::error("unknown-dependency", span, format!("there is no item `{needed}` to wait for"), hint);
+        self.findings.problems.push((self.nodes[node].document, problem));
+    }
+
+    /// Each group of items that wait for one another is reported once, with one way round.
+    fn cycles(&mut self) {
+        for group in self.groups() {
+            let members: HashSet<usize> = group.iter().copied().collect();
+            let path = self.way_round(&members, group[0]);
+            let ids: Vec<String> =
+                path.iter().chain(path.first()).map(|node| self.nodes[*node].id.to_string()).collect();
+            let shown = match ids.len() {
+                0..=12 => ids.join(" → "),
+                count => {
+                    format!("{} → … ({} more) → {}", ids[..6].join(" → "), count - 11, ids[count - 5..].join(" → "))
+                }
+            };
+            let first = path[0];
+            let next = self.nodes[path.get(1).copied().unwrap_or(first)].id;
+            let span = self.span_of(first, next);
+            let problem = Problem::error(
+                "dependency-cycle",
+                span,
+                format!("these wait for each other: {shown}"),
+                format!(
+                    "remove `{next}` from the `after` of `{}`, or break the circle elsewhere",
+                    self.nodes[first].id
+                ),
+            );
+            self.findings.problems.push((self.nodes[first].document, problem));
+            group.into_iter().for_each(|node| self.quarantine(node));
+        }
+    }
+
+    /// The items that this one waits for and that haven't ended.
+    fn needs(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
+        let after = self.nodes[node].item.after.iter();
+        after.filter_map(|id| self.by_id.get(id).copied()).filter(|needed| !self.nodes[*needed].item.status.is_ended())
+    }
+
+    /// Groups of items each of which waits for all others of its group (Tarjan's strongly connected components, without
+    /// recursion, since a chain of dependencies may be long), in the order of the documents.
+    fn groups(&self) -> Vec<Vec<usize>> {
+        const UNSEEN: usize = usize::MAX;
+        let count = self.nodes.len();
+        let mut order = vec![UNSEEN; count];
+        let mut low = vec![0; count];
+        let mut is_open = vec![false; count];
+        let mut open = Vec::new();
+        let mut seen = 0;
+        let mut groups = Vec::new();
+        for root in 0..count {
+            if order[root] != UNSEEN || self.nodes[root].item.status.is_ended() {
+                continue;
+            }
+            let mut path = vec![(root, self.needs(root))];
+            (order[root], low[root], is_open[root]) = (seen, seen, true);
+            seen += 1;
+            open.push(root);
+            while let Some((node, needs)) = path.last_mut() {
+                let node = *node;
+                match needs.next() {
+                    Some(next) if order[next] == UNSEEN => {
+                        (order[next], low[next], is_open[next]) = (seen, seen, true);
+                        seen += 1;
+                        open.push(next);
+                        path.push((next, self.needs(next)));
+                    }
+                    Some(next) if is_open[next] => low[node] = low[node].min(order[next]),
+                    Some(_) => {}
+                    None => {
+                        path.pop();
+                        if let Some((above, _)) = path.last() {
+                            low[*above] = low[*above].min(low[node]);
+                        }
+                        if low[node] == order[node] {
+                            let start = open.iter().rposition(|member| *member == node).unwrap_or(0);
+                            let mut group = open.split_off(start);
+                            group.iter().for_each(|member| is_open[*member] = false);
+                            group.sort_unstable();
+                            if group.len() > 1 || self.needs(node).any(|needed| needed == node) {
+                                groups.push(group);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        groups.sort_unstable();
+        groups
+    }
+
+    /// A shortest way from `start` back to itself.
+    fn way_round(&self, members: &HashSet<usize>, start: usize) -> Vec<usize> {
+        let mut from: HashMap<usize, usize> = HashMap::new();
+        let mut queue = std::collections::VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
+            for next in self.needs(node).filter(|next| members.contains(next)) {
+                if next == start {
+                    let mut path = vec![node];
+                    while let Some(before) = path.last().filter(|last| **last != start).and_then(|last| from.get(last))
+                    {
+                        path.push(*before);
+                    }
+                    path.reverse();
+                    return path;
+                }
+                if next != start && !from.contains_key(&next) {
+                    from.insert(next, node);
+                    queue.push_back(next);
+                }
+            }
+        }
+        vec![start]
+    }
+
+    fn quarantine(&mut self, node: usize) {
+        let node = &self.nodes[node];
+        if !node.item.quarantined {
+            self.findings.quarantined.insert((node.document, node.index));
+        }
+    }
+
+    fn error(&mut self, node: usize, code: &'static str, message: String, hint: String) {
+        self.quarantine(node);
+        let span = self.nodes[node].item.id_span().unwrap_or_else(|| self.nodes[node].item.head.clone());
+        self.findings.problems.push((self.nodes[node].document, Problem::error(code, span, message, hint)));
+    }
+
+    fn warning(&mut self, node: usize, id: &TaskId, code: &'static str, message: String, hint: String) {
+        let span = self.span_of(node, id);
+        self.findings.problems.push((self.nodes[node].document, Problem::warning(code, span, message, hint)));
+    }
+
+    /// Where the item names the other one in its keys.
+    fn span_of(&self, node: usize, id: &TaskId) -> std::ops::Range<usize> {
+        let Node { document, item, .. } = self.nodes[node];
+        let text = self.documents[document].1.text();
+        let places = [item.metadata.clone(), item.block.as_ref().map(|block| block.content.clone())];
+        for place in places.into_iter().flatten() {
+            if let Some(at) = text[place.clone()].find(id.as_str()) {
+                return place.start + at..place.start + at + id.as_str().len();
+            }
+        }
+        item.head.clone()
+    }
+
+    /// `line 12`, or `queue other, line 12` if the reader is in another document.
+    fn place_of(&self, node: usize, reader: usize) -> String {
+        let Node { document, item, .. } = self.nodes[node];
+        if document == self.nodes[reader].document {
+            format!("line {}", item.line)
+        } else {
+            format!("{}, line {}", self.documents[document].0, item.line)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::document::parse;
+
+    /// `(document, code, text of the span)` of each problem, and the IDs of the quarantined items.
+    fn found(texts: &[&str]) -> (Vec<(usize, &'static str, String)>, Vec<String>) {
+        let parsed: Vec<Document<'_>> = texts.iter().map(|text| parse(text).0).collect();
+        let named: Vec<(&str, &Document<'_>)> = ["one", "two", "three"].into_iter().zip(&parsed).collect();
+        let archived = |id: &TaskId| match id.as_str() {
+            "OLD-1" => Some(Status::Completed),
+            "OLD-2" => Some(Status::Cancelled),
+            _ => None,
+        };
+        let findings = check(&named, &archived);
+        let problems = findings.problems.iter();
+        let problems = problems.map(|(at, problem)| (*at, problem.code, texts[*at][problem.span.clone()].to_owned()));
+        let problems = problems.collect();
+        let mut quarantined: Vec<(usize, usize)> = findings.quarantined.into_iter().collect();
+        quarantined.sort_unstable();
+        let ids = quarantined.into_iter().map(|(at, index)| {
+            let item = &parsed[at].items()[index];
+            format!("{at}:{}", item.id.as_ref().expect("only items with IDs are checked"))
+        });
+        (problems, ids.collect())
+    }
+
+    #[test]
+    fn a_clean_board_has_no_findings() {
+        let texts = ["- [ ] T-1: a (after: [T-2, OLD-1])\n- [ ] b\n- [ ] b\n", "- [ ] T-2: c (parent: T-1)\n"];
+        assert_eq!(found(&texts), (vec![], vec![]));
+    }
+
+    #[test]
+    fn each_finding_names_its_place_and_quarantines_its_items() {
+        let rows: [(&[&str], &[(usize, &'static str, &str)], &[&str]); 9] = [
+            (
+                &["- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n"],
+                &[(0, "duplicate-id", "T-1"), (0, "duplicate-id", "T-1")],
+                &["0:T-1", "0:T-1"],
+            ),
+            (
+                &["- [ ] T-1: a\n", "- [ ] T-1: b\n- [ ] T-2: c\n"],
+                &[(0, "duplicate-id", "T-1"), (1, "duplicate-id", "T-1")],
+                &["0:T-1", "1:T-1"],
+            ),
+            (&["- [ ] T-1: a (after: T-7)\n- [ ] T-2: c\n"], &[(0, "unknown-dependency", "T-7")], &["0:T-1"]),
+            (&["- [x] T-1: a (after: T-7)\n"], &[], &[]),
+            (&["- [ ] T-1: a (after: T-1)\n"], &[(0, "dependency-cycle", "T-1")], &["0:T-1"]),
+            (
+                &["- [ ] T-1: a (after: T-2)\n- [ ] T-3: c (after: T-1)\n", "- [ ] T-2: b (after: T-1)\n"],
+                &[(0, "dependency-cycle", "T-2")],
+                &["0:T-1", "1:T-2"],
+            ),
+            // A completed item waits for nothing, so it closes no circle.
+            (&["- [ ] T-1: a (after: T-2)\n- [x] T-2: b (after: T-1)\n"], &[], &[]),
+            (
+                &["- [ ] T-1: a (after: T-2, OLD-2)\n- [x] T-2: b (status: cancelled)\n"],
+                &[(0, "cancelled-dependency", "T-2"), (0, "cancelled-dependency", "OLD-2")],
+                &[],
+            ),
+            (
+                &["- [ ] T-1: a (after: T-2, parent: T-9)\n- [ ] T-2: b (status: dead)\n"],
+                &[(0, "dead-dependency", "T-2"), (0, "unknown-parent", "T-9")],
+                &[],
+            ),
+        ];
+        for (texts, problems, quarantined) in rows {
+            let expected: Vec<_> = problems.iter().map(|(at, code, span)| (*at, *code, (*span).to_owned())).collect();
+            assert_eq!(found(texts), (expected, quarantined.iter().map(|id| (*id).to_owned()).collect()), "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn a_cycle_is_told_with_its_way_round() {
+        let text = "- [ ] T-1: a (after: [T-4, T-2])\n- [ ] T-2: b (after: T-3)\n- [ ] T-3: c (after: T-1)\n- [ ] T-4: d (after: T-2)\n";
+        let (document, _) = parse(text);
+        let findings = check(&[("main", &document)], &|_| None);
+        assert_eq!(findings.problems.len(), 1);
+        assert_eq!(findings.problems[0].1.message, "these wait for each other: T-1 → T-2 → T-3 → T-1");
+        assert_eq!(findings.quarantined.len(), 4);
+    }
+
+    #[test]
+    fn long_chains_need_no_deep_stack() {
+        let mut text: String = (1..50_000).map(|n| format!("- [ ] T-{n}: x (after: T-{})\n", n - 1)).collect();
+        text.push_str("- [ ] T-0: x (after: T-49999)\n");
+        let (document, _) = parse(&text);
+        let findings = check(&[("main", &document)], &|_| None);
+        assert_eq!(findings.problems.len(), 1);
+        assert_eq!(findings.quarantined.len(), 50_000);
+    }
+}

@@ -1,0 +1,797 @@
+//! A queue document, read: front matter, lanes and items, each as spans of the text.
+//!
+//! Reading never fails; what is wrong comes back beside the document. Knows nothing of files, leases or the other
+//! documents of a board. `specs/queue-document.md` is the contract; `change` and `add` are in `edit.rs`.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use crate::board::front::{self, Front};
+use crate::board::lane::{self, LaneKind, LaneSet, Place, Said};
+use crate::board::markup;
+use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
+use crate::board::problem::Problem;
+use crate::board::task::{Status, Task, TaskId, Timestamp};
+
+/// The priority of an item if neither it nor its queue names one.
+pub const DEFAULT_PRIORITY: u8 = 2;
+
+/// A queue document and what stands where in it.
+#[derive(Clone, Debug)]
+pub struct Document<'t> {
+    pub(crate) text: &'t str,
+    /// Where the front matter ends.
+    pub(crate) body: usize,
+    front: Front,
+    lanes: Vec<Lane<'t>>,
+    pub(crate) lane_set: LaneSet,
+    items: Vec<Item<'t>>,
+    /// The last list item of the document's top level that is or holds an item.
+    pub(crate) tail: Option<Tail>,
+}
+
+/// A heading that names a lane, and what is under it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane<'t> {
+    pub kind: LaneKind,
+    /// The heading's text.
+    pub name: &'t str,
+    /// The heading's lines.
+    pub heading: Range<usize>,
+    /// From the heading's end to the next heading of its level or above; lanes under deeper headings lie within it.
+    pub body: Range<usize>,
+    /// End of the paragraphs that stand under the heading before anything else, or of the heading.
+    pub(crate) lead_end: usize,
+    /// Something else has followed those paragraphs.
+    has_led: bool,
+    pub(crate) tail: Option<Tail>,
+}
+
+/// A list item of the document's top level behind which another can be put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub start: usize,
+    pub end: usize,
+    /// Blank lines set it apart from the list item before it.
+    pub is_spaced: bool,
+}
+
+/// One task-list line with all that is indented under it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item<'t> {
+    /// From the start of its first line to the end of its last that isn't blank, line end included.
+    pub span: Range<usize>,
+    /// Of its first line, from 1.
+    pub line: usize,
+    pub id: Option<TaskId>,
+    pub status: Status,
+    /// The box is ticked.
+    pub checked: bool,
+    /// Index of the innermost lane that it stands in.
+    pub lane: Option<usize>,
+    /// It changes in place and never moves: it is part of another item, or doesn't begin its line.
+    pub nested: bool,
+    /// Index of the item that it is a part of.
+    pub within: Option<usize>,
+    /// Something is wrong with it: neither to be claimed nor touched.
+    pub quarantined: bool,
+    /// Its own, else its queue's, else 2.
+    pub priority: u8,
+    /// Its own; see also `Front::role`.
+    pub role: Option<Cow<'t, str>>,
+    pub not_before: Option<Timestamp>,
+    pub after: Vec<TaskId>,
+    pub parent: Option<TaskId>,
+    /// The character between the brackets.
+    pub box_char: usize,
+    /// Where ID, title and metadata stand: the first line behind the box, trimmed.
+    pub head: Range<usize>,
+    pub title: Range<usize>,
+    /// The parenthesis at the end of the first line, both parentheses included.
+    pub metadata: Option<Range<usize>>,
+    /// Its `yaml task` block.
+    pub block: Option<TaskBlock>,
+    /// Its first shell fence: the lines between, and the columns before the fence.
+    pub(crate) shell: Option<(Range<usize>, usize)>,
+    /// Column of its bullet.
+    pub(crate) column: usize,
+    /// Column at which its content begins.
+    pub(crate) content_column: usize,
+    pub(crate) said: Said,
+}
+
+impl Item<'_> {
+    /// Of the ID on the first line.
+    pub fn id_span(&self) -> Option<Range<usize>> {
+        self.id.as_ref().map(|id| self.head.start..self.head.start + id.as_str().len())
+    }
+}
+
+/// Reads a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
+pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let (front, body) = front::read(text, &mut problems);
+    let conflicts = markup::conflicts(text, body);
+    let source = markup::without_markers(text, &conflicts);
+    let mut reader = Reader::new(text, &source, body, front, problems);
+    reader.read();
+    reader.finish(&conflicts)
+}
+
+impl<'t> Document<'t> {
+    pub fn text(&self) -> &'t str {
+        self.text
+    }
+
+    pub fn front(&self) -> &Front {
+        &self.front
+    }
+
+    pub fn lanes(&self) -> &[Lane<'t>] {
+        &self.lanes
+    }
+
+    /// In the order of the text; a nested item comes after the one that it is in.
+    pub fn items(&self) -> &[Item<'t>] {
+        &self.items
+    }
+
+    pub fn has_lanes(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// The first item with this ID.
+    pub fn find(&self, id: &TaskId) -> Option<&Item<'t>> {
+        self.items.iter().find(|item| item.id.as_ref() == Some(id))
+    }
+
+    /// The item's exact text, from its first line through its last that isn't blank, with that one's line end.
+    pub fn block(&self, item: &Item<'_>) -> &'t str {
+        &self.text[item.span.clone()]
+    }
+
+    pub fn title(&self, item: &Item<'_>) -> &'t str {
+        &self.text[item.title.clone()]
+    }
+
+    /// All that the item says, with the queue's defaults. `id` is its own, or the one that it is about to get.
+    pub fn task(&self, item: &Item<'_>, id: TaskId) -> Task {
+        let mut task = Task {
+            id,
+            title: self.title(item).to_owned(),
+            description: self.description(item),
+            status: item.status,
+            priority: item.priority,
+            after: item.after.clone(),
+            role: item.role.as_deref().map(str::to_owned).or_else(|| self.front.role.clone()),
+            tags: Vec::new(),
+            parent: item.parent.clone(),
+            runner: self.front.runner.clone(),
+            model: None,
+            done_when: Vec::new(),
+            touches: Vec::new(),
+            budget: Default::default(),
+            worktree: true,
+            allow_empty: false,
+            attempt: 0,
+            returns: 0,
+            max_attempts: self.front.max_attempts,
+            not_before: item.not_before,
+            agent: None,
+            started: None,
+            completed: None,
+            commit: None,
+            reason: None,
+        };
+        if task.parent.is_none() {
+            task.parent = item.within.and_then(|index| self.items[index].id.clone());
+        }
+        self.entries(item, &mut |entry| {
+            if let Meaning::Known(key, field) = entry.meaning {
+                fill(&mut task, key, field);
+            }
+        });
+        task
+    }
+
+    /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
+    /// counts.
+    pub fn entries(&self, item: &Item<'_>, found: &mut dyn FnMut(Entry<'t>)) {
+        let mut seen = 0u32;
+        let mut once = |entry: Entry<'t>| {
+            let bit = match entry.meaning {
+                Meaning::Known(key, _) | Meaning::Absent(key) | Meaning::Wrong(key) => 1 << key as u32,
+                Meaning::Unknown => 0,
+            };
+            if seen & bit == 0 {
+                seen |= bit;
+                found(entry);
+            }
+        };
+        if let Some(span) = &item.metadata {
+            metadata::read_parenthesis(self.text, span.clone(), &mut once);
+        }
+        if let Some(block) = &item.block {
+            // A block that can't be read was reported when the document was.
+            let _ = metadata::read_block(self.text, block, &mut once);
+        }
+    }
+
+    /// What the item's first `sh` fence says, with `\n` line ends: the script that the shell runner runs.
+    pub fn shell(&self, item: &Item<'_>) -> Option<String> {
+        let (content, column) = item.shell.clone()?;
+        let lines = self.text[content].split_inclusive('\n').map(|line| markup::dedent(line, column));
+        Some(lines.collect::<String>().replace("\r\n", "\n"))
+    }
+
+    /// The indented text under the title without the `yaml task` block, dedented, with `\n` line ends and without blank
+    /// lines around it.
+    pub fn description(&self, item: &Item<'_>) -> String {
+        let first_line_end = markup::line_end(self.text, item.head.end, item.span.end);
+        let mut parts = vec![first_line_end..item.span.end];
+        if let Some(block) = &item.block {
+            parts = vec![first_line_end..block.fences.start, block.fences.end..item.span.end];
+        }
+        let texts: Vec<String> = parts
+            .into_iter()
+            .map(|part| markup::dedented(&self.text[part], item.content_column))
+            .map(|text| markup::trim_blank_lines(&text).to_owned())
+            .filter(|text| !text.is_empty())
+            .collect();
+        markup::without_margin(&texts.join("\n\n"))
+    }
+
+    /// Where an item stands, as far as its status is concerned.
+    pub(crate) fn place(&self, item: &Item<'_>) -> Place {
+        let lane = item.lane.map(|index| self.lanes[index].kind);
+        match lane {
+            lane if item.nested => Place::Nested(lane),
+            Some(lane) => Place::Lane(lane),
+            None => Place::Loose,
+        }
+    }
+}
+
+fn fill(task: &mut Task, key: Key, field: Field<'_>) {
+    let owned = |texts: Vec<Cow<'_, str>>| texts.into_iter().map(Cow::into_owned).collect();
+    match (key, field) {
+        (Key::Tags, Field::Texts(texts)) => task.tags = owned(texts),
+        (Key::Runner, Field::Text(text)) => task.runner = Some(text.into_owned()),
+        (Key::Model, Field::Text(text)) => task.model = Some(text.into_owned()),
+        (Key::DoneWhen, Field::Texts(texts)) => task.done_when = owned(texts),
+        (Key::Touches, Field::Texts(texts)) => task.touches = owned(texts),
+        (Key::Budget, Field::Budget(budget)) => task.budget = budget,
+        (Key::Worktree, Field::Flag(flag)) => task.worktree = flag,
+        (Key::Empty, Field::Flag(flag)) => task.allow_empty = flag,
+        (Key::Attempt, Field::Number(number)) => task.attempt = number,
+        (Key::Returns, Field::Number(number)) => task.returns = number,
+        (Key::MaxAttempts, Field::Number(number)) => task.max_attempts = Some(number),
+        (Key::Agent, Field::Text(text)) => task.agent = Some(text.into_owned()),
+        (Key::Started, Field::Time(time)) => task.started = Some(time),
+        (Key::Completed, Field::Time(time)) => task.completed = Some(time),
+        (Key::Commit, Field::Text(text)) => task.commit = Some(text.into_owned()),
+        (Key::Reason, Field::Text(text)) => task.reason = Some(text.into_owned()),
+        // The others are on the item already, or some other program's matter.
+        _ => {}
+    }
+}
+
+/// One walk over the Markdown events.
+struct Reader<'t, 's> {
+    text: &'t str,
+    /// The text, its conflict markers blanked; byte for byte as long.
+    source: &'s str,
+    document: Document<'t>,
+    problems: Vec<Problem>,
+    /// The list items around the current place.
+    frames: Vec<Frame>,
+    quotes: usize,
+    /// The headings that the current place is under, outermost first.
+    headings: Vec<(HeadingLevel, Under)>,
+    /// Headings that are no lanes.
+    others: Vec<Other>,
+    /// For each item, the heading that is no lane and that it stands under.
+    under: Vec<Option<usize>>,
+    /// The last place whose line was counted.
+    counted: (usize, usize),
+}
+
+struct Frame {
+    start: usize,
+    end: usize,
+    /// How many items there were before it.
+    items_before: usize,
+    /// The item that this list item is.
+    own: Option<usize>,
+    /// The innermost item that it is or is in.
+    item: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Under {
+    Lane(usize),
+    Other(usize),
+}
+
+struct Other {
+    heading: Range<usize>,
+    items: usize,
+}
+
+impl<'t, 's> Reader<'t, 's> {
+    fn new(text: &'t str, source: &'s str, body: usize, front: Front, problems: Vec<Problem>) -> Reader<'t, 's> {
+        let document = Document {
+            text,
+            body,
+            front,
+            lanes: Vec::new(),
+            lane_set: LaneSet::default(),
+            items: Vec::new(),
+            tail: None,
+        };
+        Reader {
+            text,
+            source,
+            document,
+            problems,
+            frames: Vec::new(),
+            quotes: 0,
+            headings: Vec::new(),
+            others: Vec::new(),
+            under: Vec::new(),
+            counted: (0, 1),
+        }
+    }
+
+    fn read(&mut self) {
+        let body = self.document.body;
+        let source = self.source;
+        for (event, span) in Parser::new_ext(&source[body..], Options::ENABLE_TASKLISTS).into_offset_iter() {
+            let span = span.start + body..span.end + body;
+            match event {
+                Event::Start(Tag::Item) => self.open_list_item(span),
+                Event::End(TagEnd::Item) => self.close_list_item(),
+                Event::TaskListMarker(checked) => self.task(checked, span),
+                Event::Start(Tag::BlockQuote(_)) => {
+                    self.end_lead();
+                    self.quotes += 1;
+                }
+                Event::End(TagEnd::BlockQuote(_)) => self.quotes -= 1,
+                Event::Start(Tag::Heading { level, .. }) => self.heading(level, span),
+                Event::Start(Tag::Paragraph) => self.paragraph(span),
+                Event::Start(Tag::CodeBlock(kind)) => self.code(&kind, span),
+                Event::Start(Tag::HtmlBlock) => self.html(span),
+                Event::Rule => self.end_lead(),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_top_level(&self) -> bool {
+        self.frames.is_empty() && self.quotes == 0
+    }
+
+    fn open_list_item(&mut self, span: Range<usize>) {
+        self.end_lead();
+        let item = self.frames.last().and_then(|frame| frame.item);
+        if item.is_none() && self.quotes == 0 {
+            self.warn_of_odd_box(span.start);
+        }
+        self.frames.push(Frame {
+            start: span.start,
+            end: span.end,
+            items_before: self.document.items.len(),
+            own: None,
+            item,
+        });
+    }
+
+    fn close_list_item(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        let has_items = self.document.items.len() > frame.items_before;
+        if !has_items || !self.is_top_level() {
+            return;
+        }
+        let lane = self.document.items[frame.items_before].lane;
+        let start = markup::line_start(self.source, self.document.body, frame.start);
+        let end = markup::block_end(self.source, start, frame.end);
+        let before = match lane {
+            Some(index) => self.document.lanes[index].tail,
+            None => self.document.tail,
+        };
+        let is_spaced = before.is_some_and(|before| {
+            before.end < start && self.source[before.end..start].bytes().all(|byte| byte.is_ascii_whitespace())
+        });
+        let tail = Some(Tail { start, end, is_spaced });
+        if let Some(index) = lane {
+            self.document.lanes[index].tail = tail;
+        }
+        self.document.tail = tail;
+    }
+
+    /// A list item that was likely meant to be a task but isn't one.
+    fn warn_of_odd_box(&mut self, start: usize) {
+        let Some(span) = markup::odd_box(self.source, start) else { return };
+        self.problems.push(Problem::warning(
+            "odd-box",
+            span.clone(),
+            format!("`{}` is no box, so this line is no item", &self.text[span]),
+            "write `[ ]` or `[x]` and a blank behind it",
+        ));
+    }
+
+    fn task(&mut self, checked: bool, marker: Range<usize>) {
+        if self.quotes > 0 {
+            return;
+        }
+        let text = self.text;
+        let Some(frame) = self.frames.last_mut() else { return };
+        let Some(head) = markup::task_head(self.source, self.document.body, marker, frame.end) else { return };
+        let line = &text[head.after_box..head.line_end];
+        let (id, after_id) = markup::leading_id(line);
+        if frame.item.is_some() && id.is_none() {
+            return;
+        }
+        let index = self.document.items.len();
+        let within = frame.item;
+        frame.own = Some(index);
+        frame.item = Some(index);
+        let frame_end = frame.end;
+
+        let lane = match (within, self.headings.last()) {
+            (Some(within), _) => self.document.items[within].lane,
+            (None, Some((_, Under::Lane(lane)))) => Some(*lane),
+            (None, _) => None,
+        };
+        let other = match (within, self.headings.last()) {
+            (Some(within), _) => self.under[within],
+            (None, Some((_, Under::Other(other)))) => Some(*other),
+            (None, _) => None,
+        };
+        if let (None, Some(other)) = (within, other) {
+            self.others[other].items += 1;
+        }
+        self.under.push(other);
+
+        let rest = head.after_box + after_id..head.line_end;
+        let metadata = match metadata::find_parenthesis(&text[rest.clone()]) {
+            Ok(span) => span.map(|span| rest.start + span.start..rest.start + span.end),
+            Err(name) => {
+                self.near_key(rest.start + name.start..rest.start + name.end);
+                None
+            }
+        };
+        let title_end = metadata.as_ref().map_or(rest.end, |span| span.start);
+        let title = markup::trimmed(text, rest.start..title_end);
+        let span = head.start..markup::block_end(self.source, head.after_box, frame_end);
+        let line = self.line_of(span.start);
+        let mut item = Item {
+            line,
+            id,
+            status: Status::Pending,
+            checked,
+            lane,
+            nested: within.is_some() || !head.begins_line,
+            within,
+            quarantined: false,
+            priority: self.document.front.priority.unwrap_or(DEFAULT_PRIORITY),
+            role: None,
+            not_before: None,
+            after: Vec::new(),
+            parent: None,
+            box_char: head.box_char,
+            head: markup::trimmed(text, head.after_box..head.line_end),
+            title,
+            metadata,
+            block: None,
+            shell: None,
+            column: head.column,
+            content_column: head.content_column,
+            said: Said { ticked: checked, status: None, completed: false },
+            span,
+        };
+        if item.title.is_empty() {
+            self.problems.push(Problem::error(
+                "empty-title",
+                item.box_char - 1..item.head.end.max(item.box_char + 2),
+                "this item has no title",
+                "write what is to be done behind the box, or remove the line",
+            ));
+            item.quarantined = true;
+        }
+        if let Some(span) = item.metadata.clone() {
+            let mut seen = 0;
+            metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
+        }
+        self.document.items.push(item);
+    }
+
+    fn near_key(&mut self, name: Range<usize>) {
+        let near = Key::nearest(&self.text[name.clone()]).map_or("", Key::as_str);
+        self.problems.push(Problem::warning(
+            "unknown-key",
+            name.clone(),
+            format!("`{}` is no key, so this parenthesis is part of the title", &self.text[name]),
+            format!("did you mean `{near}`?"),
+        ));
+    }
+
+    fn line_of(&mut self, offset: usize) -> usize {
+        let (at, line) = self.counted;
+        let line = line + self.text.as_bytes()[at..offset].iter().filter(|byte| **byte == b'\n').count();
+        self.counted = (offset, line);
+        line
+    }
+
+    fn heading(&mut self, level: HeadingLevel, span: Range<usize>) {
+        if !self.is_top_level() {
+            return;
+        }
+        self.end_lead();
+        while self.headings.last().is_some_and(|(above, _)| *above >= level) {
+            if let Some((_, Under::Lane(lane))) = self.headings.pop() {
+                self.document.lanes[lane].body.end = span.start;
+            }
+        }
+        let end = markup::block_end(self.source, span.start, span.end);
+        let name = markup::heading_text(self.text, span.clone());
+        let under = match (LaneKind::named(name), self.headings.last()) {
+            (Some(kind), _) => {
+                self.document.lane_set.insert(kind);
+                self.document.lanes.push(Lane {
+                    kind,
+                    name,
+                    heading: span.start..end,
+                    body: end..self.text.len(),
+                    lead_end: end,
+                    has_led: false,
+                    tail: None,
+                });
+                Under::Lane(self.document.lanes.len() - 1)
+            }
+            (None, Some((_, Under::Lane(lane)))) => {
+                let lane = *lane;
+                Under::Lane(lane)
+            }
+            (None, _) => {
+                self.others.push(Other { heading: span.start..end, items: 0 });
+                Under::Other(self.others.len() - 1)
+            }
+        };
+        self.headings.push((level, under));
+    }
+
+    fn paragraph(&mut self, span: Range<usize>) {
+        if !self.is_top_level() {
+            return;
+        }
+        // `%%` opens the settings that Obsidian keeps at a board's end.
+        if self.text[span.clone()].starts_with("%%") {
+            return self.end_lead();
+        }
+        if let Some((_, Under::Lane(lane))) = self.headings.last() {
+            let end = markup::block_end(self.source, span.start, span.end);
+            let lane = &mut self.document.lanes[*lane];
+            if !lane.has_led {
+                lane.lead_end = end;
+            }
+        }
+    }
+
+    /// Something else than a paragraph begins: what follows is no introduction of the lane.
+    fn end_lead(&mut self) {
+        if self.is_top_level()
+            && let Some((_, Under::Lane(lane))) = self.headings.last()
+        {
+            self.document.lanes[*lane].has_led = true;
+        }
+    }
+
+    fn code(&mut self, kind: &CodeBlockKind<'_>, span: Range<usize>) {
+        self.end_lead();
+        let CodeBlockKind::Fenced(info) = kind else { return };
+        if self.quotes > 0 {
+            return;
+        }
+        let fence = markup::fence(self.source, span);
+        if !fence.is_closed {
+            let opening = fence.opening.clone();
+            let message = if self.frames.is_empty() {
+                "this fence is never closed, so all that follows it is code"
+            } else {
+                "this fence is never closed, so the rest of the item is code"
+            };
+            self.problems.push(Problem::warning("unclosed-fence", opening, message, "close it with a line of its own"));
+        }
+        let Some(frame) = self.frames.last() else { return };
+        let Some(index) = frame.item else { return };
+        let is_own = frame.own == Some(index);
+        let item = &mut self.document.items[index];
+        let mut words = info.split_ascii_whitespace();
+        match (words.next(), words.next()) {
+            (Some("sh" | "bash" | "shell"), _) if item.shell.is_none() => {
+                item.shell = Some((fence.content, fence.column));
+            }
+            (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
+                item.block = Some(TaskBlock { fences: fence.lines, content: fence.content, column: fence.column });
+                self.task_block(index);
+            }
+            (Some("yaml" | "yml"), Some("task")) if is_own => self.problems.push(Problem::warning(
+                "second-task-block",
+                fence.opening,
+                "an item's second `yaml task` block is ignored",
+                "put all keys into the first one",
+            )),
+            _ => {}
+        }
+    }
+
+    fn task_block(&mut self, index: usize) {
+        let text = self.text;
+        let item = &mut self.document.items[index];
+        let Some(block) = item.block.clone() else { return };
+        // The title line's keys come first, and are known to the item already.
+        let mut seen = 0;
+        if let Some(span) = item.metadata.clone() {
+            metadata::read_parenthesis(text, span, &mut |entry| seen |= bit_of(&entry));
+        }
+        let on_line = seen;
+        let mut seen = 0;
+        let problems = &mut self.problems;
+        let read = metadata::read_block(text, &block, &mut |entry| {
+            if on_line & bit_of(&entry) != 0 {
+                problems.push(Problem::warning(
+                    "duplicate-key",
+                    entry.at..entry.at + entry.name.len(),
+                    format!("`{}` stands on the title line too, and that one counts", entry.name),
+                    "remove one of them",
+                ));
+                return;
+            }
+            note(item, problems, &mut seen, entry);
+        });
+        if let Err(broken) = read {
+            item.quarantined = true;
+            let end = broken.at + text[broken.at..].find(['\n', '\r']).unwrap_or(text.len() - broken.at);
+            problems.push(Problem::error(
+                "broken-task-block",
+                broken.at..end,
+                format!("this `yaml task` block can't be read: {}", broken.message),
+                "mend the YAML; put texts with colons, stars or hashes in double quotes",
+            ));
+        }
+    }
+
+    fn html(&mut self, span: Range<usize>) {
+        self.end_lead();
+        if !self.is_top_level() {
+            return;
+        }
+        let html = &self.source[span.clone()];
+        if html.trim_start().starts_with("<!--") && !html.contains("-->") {
+            let start = span.start + (html.len() - html.trim_start().len());
+            self.problems.push(Problem::warning(
+                "unclosed-comment",
+                start..start + 4,
+                "this comment is never closed, so all that follows it is hidden",
+                "close it with `-->`",
+            ));
+        }
+    }
+
+    fn finish(mut self, conflicts: &[markup::Conflict]) -> (Document<'t>, Vec<Problem>) {
+        let has_lanes = self.document.has_lanes();
+        for index in 0..self.document.items.len() {
+            let item = &self.document.items[index];
+            let status = lane::status(self.document.place(item), item.said, self.document.lane_set);
+            let is_lost = has_lanes && self.under[index].is_some();
+            let item = &mut self.document.items[index];
+            item.status = status;
+            item.quarantined |= is_lost;
+        }
+        if has_lanes {
+            let lost = self.others.iter().filter(|other| other.items > 0);
+            let text = self.text;
+            self.problems.extend(lost.map(|other| unknown_lane(text, other)));
+        }
+        self.quarantine_conflicts(conflicts);
+        self.problems.sort_by_key(|problem| problem.span.start);
+        (self.document, self.problems)
+    }
+
+    fn quarantine_conflicts(&mut self, conflicts: &[markup::Conflict]) {
+        let mut conflicts_left = conflicts;
+        for item in &mut self.document.items {
+            while conflicts_left.first().is_some_and(|conflict| conflict.span.end <= item.span.start) {
+                conflicts_left = &conflicts_left[1..];
+            }
+            item.quarantined |= conflicts_left.first().is_some_and(|conflict| conflict.span.start < item.span.end);
+        }
+        self.problems.extend(conflicts.iter().map(|conflict| {
+            let message = if conflict.is_closed {
+                "two versions of these lines were left unmerged"
+            } else {
+                "a conflict marker without its end"
+            };
+            Problem::error(
+                "conflict-markers",
+                conflict.opening.clone(),
+                message,
+                "choose the lines to keep and remove the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`",
+            )
+        }));
+    }
+}
+
+fn unknown_lane(text: &str, other: &Other) -> Problem {
+    let span = markup::trimmed(text, other.heading.clone());
+    let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
+    let count = other.items;
+    let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
+    let hint = match LaneKind::nearest(&name) {
+        Some(near) => format!("did you mean `{}`?", near.name()),
+        None => {
+            let names: Vec<&str> = LaneKind::ALL.iter().map(|kind| kind.name()).collect();
+            format!(
+                "lanes are {}; move the items under one, or make this heading deeper than its lane's",
+                names.join(", ")
+            )
+        }
+    };
+    Problem::error("unknown-lane", span, format!("`{name}` is no lane, so {things} not worked"), hint)
+}
+
+fn bit_of(entry: &Entry<'_>) -> u32 {
+    match entry.meaning {
+        Meaning::Known(key, _) | Meaning::Absent(key) | Meaning::Wrong(key) => 1 << key as u32,
+        Meaning::Unknown => 0,
+    }
+}
+
+/// Takes over what eligibility needs of a key, and reports what is wrong with it.
+fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u32, entry: Entry<'t>) {
+    let name_span = entry.at..entry.at + entry.name.len();
+    if *seen & bit_of(&entry) != 0 {
+        item.quarantined = true;
+        problems.push(Problem::error(
+            "duplicate-key",
+            name_span,
+            format!("`{}` stands here twice", entry.name),
+            "remove one of them",
+        ));
+        return;
+    }
+    *seen |= bit_of(&entry);
+    match entry.meaning {
+        Meaning::Known(key, field) => match (key, field) {
+            (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
+            (Key::Role, Field::Text(role)) => item.role = Some(role),
+            (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
+            (Key::After, Field::Ids(ids)) => item.after = ids,
+            (Key::Parent, Field::Id(id)) => item.parent = Some(id),
+            (Key::Status, Field::Status(status)) => item.said.status = Some(status),
+            (Key::Completed, Field::Time(_)) => item.said.completed = true,
+            _ => {}
+        },
+        Meaning::Absent(_) => {}
+        Meaning::Wrong(key) => {
+            item.quarantined = true;
+            let span = if entry.value.is_empty() { name_span } else { entry.value };
+            problems.push(Problem::error("wrong-type", span, format!("`{}` can't be this", entry.name), key.expects()));
+        }
+        Meaning::Unknown => {
+            let hint = match Key::nearest(entry.name) {
+                Some(near) => format!("did you mean `{}`?", near.as_str()),
+                None => "it is kept, but nothing reads it".to_owned(),
+            };
+            problems.push(Problem::warning(
+                "unknown-key",
+                name_span,
+                format!("`{}` is no key of an item", entry.name),
+                hint,
+            ));
+        }
+    }
+}

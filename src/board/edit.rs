@@ -1,0 +1,628 @@
+//! Changes to a queue document: an item's own bytes, and where its block stands. Nothing else is ever touched.
+//!
+//! Most moves are plainly safe: between blank lines, headings and items at the margin. Where it isn't plain, the result
+//! is read again, and lines that separate are put in until every other item reads as before.
+
+use std::ops::Range;
+
+use serde_yaml::Value;
+
+use crate::board::document::{Document, Item, Lane, Tail, parse};
+use crate::board::lane::{self, LaneKind, Place};
+use crate::board::markup;
+use crate::board::metadata::{self, Key};
+use crate::board::task::{Status, TaskId};
+use crate::board::text::{Edit, apply};
+
+/// What is to be different about an item.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    /// The ID to give it.
+    pub id: Option<TaskId>,
+    pub status: Option<Status>,
+    /// Keys to set, or with `None` to remove. Not for `status`.
+    pub set: Vec<(&'static str, Option<Value>)>,
+}
+
+/// An item to be written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewItem {
+    pub id: Option<TaskId>,
+    pub title: String,
+    /// Keys of the title line.
+    pub fields: Vec<(&'static str, Value)>,
+    /// Keys of the `yaml task` block.
+    pub yaml_fields: Vec<(&'static str, Value)>,
+    pub description: String,
+}
+
+/// The item's block with `\n` line ends and the bullet `-`.
+pub fn render(new: &NewItem) -> String {
+    let title = new.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut block = String::from("- [ ]");
+    if let Some(id) = &new.id {
+        block.push_str(&format!(" {id}:"));
+    }
+    if !title.is_empty() {
+        block.push_str(&format!(" {title}"));
+    }
+    if !new.fields.is_empty() {
+        let pairs: Vec<String> =
+            new.fields.iter().map(|(key, value)| format!("{key}: {}", metadata::flow(value))).collect();
+        block.push_str(&format!(" ({})", pairs.join(", ")));
+    }
+    block.push('\n');
+    let yaml = yaml_block(&new.yaml_fields);
+    let description = markup::trim_blank_lines(&new.description).replace("\r\n", "\n");
+    let text = indented(&description);
+    if text.is_empty() && yaml.is_empty() {
+        return block;
+    }
+    // Directly under the title stands only what can't change how the title reads.
+    let gap = if description.starts_with(char::is_alphanumeric) { "" } else { "\n" };
+    let usual = match (text.is_empty(), yaml.is_empty()) {
+        (false, false) => format!("{block}{gap}{text}\n{yaml}"),
+        (false, true) => format!("{block}{gap}{text}"),
+        (true, _) => format!("{block}\n{yaml}"),
+    };
+    // A description that leaves a fence open would swallow the keys.
+    let has_keys = |text: &str| parse(text).0.items().first().is_some_and(|item| item.block.is_some());
+    if yaml.is_empty() || text.is_empty() || has_keys(&usual) { usual } else { format!("{block}\n{yaml}\n{text}") }
+}
+
+fn indented(text: &str) -> String {
+    text.split('\n').fold(String::new(), |mut lines, line| {
+        if !line.trim().is_empty() {
+            lines.push_str("  ");
+            lines.push_str(line.trim_end_matches('\r'));
+        }
+        if !(lines.is_empty() && line.is_empty()) {
+            lines.push('\n');
+        }
+        lines
+    })
+}
+
+fn yaml_block(fields: &[(&'static str, Value)]) -> String {
+    if fields.is_empty() {
+        return String::new();
+    }
+    let mut block = String::from("  ```yaml task\n");
+    for (key, value) in fields {
+        match value {
+            Value::Sequence(list) if !list.is_empty() && *key == Key::DoneWhen.as_str() => {
+                block.push_str(&format!("  {key}:\n"));
+                for element in list {
+                    block.push_str(&format!("    - {}\n", metadata::flow(element)));
+                }
+            }
+            _ => block.push_str(&format!("  {key}: {}\n", metadata::flow(value))),
+        }
+    }
+    block.push_str("  ```\n");
+    block
+}
+
+impl<'t> Document<'t> {
+    /// The edits that make the item what the patch says: its box, ID and keys in place; and if the document has a lane
+    /// for the new status that it isn't in yet, its block goes to the end of that lane.
+    pub fn change(&self, item: &Item<'_>, patch: &Patch) -> Vec<Edit> {
+        let Some(status) = patch.status else { return in_place(self.text, item, patch, None) };
+        let target = self.lane_to_move_to(item, status);
+        let place = target.map_or(self.place(item), |lane| Place::Lane(lane.kind));
+        let key = lane::needs_key(status, place, self.lane_set);
+        let edits = in_place(self.text, item, patch, Some((status, key)));
+        match target {
+            None => edits,
+            Some(lane) => self.moved(item, status, lane, &edits),
+        }
+    }
+
+    /// The edits that put a rendered item at the end of the lane for `status`, its box and `status:` key made to say so.
+    /// Without such a lane it goes behind the last item, or to the end of the document.
+    pub fn add(&self, status: Status, block: &str) -> Vec<Edit> {
+        let lane = self
+            .lane_of(LaneKind::of(status))
+            .or_else(|| LaneKind::ALL[1..].iter().find_map(|kind| self.lane_of(*kind)))
+            .or(self.lanes().first());
+        let place = lane.map_or(Place::Loose, |lane| Place::Lane(lane.kind));
+        let block = said(block, status, lane::needs_key(status, place, self.lane_set));
+        let block = self.with_bullet_of(lane.map_or(self.tail, |lane| lane.tail).or(self.tail), &block);
+        let block = block.replace("\r\n", "\n").replace('\n', markup::newline(self.text));
+
+        let mut tried = Vec::new();
+        for fill in Fill::ALL {
+            let spot = match lane {
+                Some(lane) => self.spot_in(lane),
+                None => self.spot_at_end(),
+            };
+            if fill == Fill::Nothing && self.is_plain_spot(&spot, &block) {
+                return vec![self.insertion(&spot, &block, fill).0];
+            }
+            tried.push((spot, fill));
+        }
+        // Whatever swallows the rest of the document can't swallow its beginning.
+        let top = Spot { at: self.body, blank_before: self.body > 3, blank_after: true, tail: None };
+        tried.extend([(top.clone(), Fill::Nothing), (top, Fill::Comment)]);
+        let mut edits = Vec::new();
+        for (spot, fill) in tried {
+            let (edit, inserted) = self.insertion(&spot, &block, fill);
+            edits = vec![edit];
+            if self.reads_as_before(None, &edits, inserted, status) {
+                break;
+            }
+        }
+        edits
+    }
+
+    fn lane_of(&self, kind: LaneKind) -> Option<&Lane<'t>> {
+        self.lanes().iter().find(|lane| lane.kind == kind)
+    }
+
+    fn lane_to_move_to(&self, item: &Item<'_>, status: Status) -> Option<&Lane<'t>> {
+        let kind = LaneKind::of(status);
+        match self.place(item) {
+            Place::Nested(_) => None,
+            Place::Lane(here) if here == kind => None,
+            // Before the first heading is as good as Pending.
+            Place::Loose if kind == LaneKind::Pending => None,
+            _ => self.lane_of(kind),
+        }
+    }
+
+    fn moved(&self, item: &Item<'_>, status: Status, lane: &Lane<'_>, edits: &[Edit]) -> Vec<Edit> {
+        let start = item.span.start;
+        let shifted: Vec<Edit> = edits
+            .iter()
+            .map(|edit| Edit::replace(edit.span.start - start..edit.span.end - start, edit.text.clone()))
+            .collect();
+        let block = apply(self.block(item), &shifted);
+        let spot = self.spot_in(lane);
+        let stays = item.column == 0 || spot.tail.is_some_and(|tail| self.column_of(tail) == item.column);
+        let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(&spot, &block);
+        let mut edits = Vec::new();
+        for fill in Fill::ALL {
+            let keep = stays && fill == Fill::Nothing;
+            let block = if keep { block.clone() } else { at_margin(&block, item) };
+            let (insertion, inserted) = self.insertion(&spot, &block, fill);
+            edits = vec![self.removal(&item.span, fill), insertion];
+            if is_plain || self.reads_as_before(Some(item), &edits, inserted, status) {
+                break;
+            }
+        }
+        edits
+    }
+
+    /// Behind the last item of the lane, or where its first one goes.
+    fn spot_in(&self, lane: &Lane<'_>) -> Spot {
+        lane.tail.map_or_else(|| self.spot_under(lane.lead_end), |tail| self.spot_behind(tail))
+    }
+
+    fn spot_at_end(&self) -> Spot {
+        match self.tail {
+            Some(tail) => self.spot_behind(tail),
+            None => {
+                let at = markup::block_end(self.text, self.body, self.text.len()).max(self.body);
+                let is_empty = self.text[self.body..].trim().is_empty();
+                let at = if is_empty { self.body } else { at };
+                self.spot_under(at)
+            }
+        }
+    }
+
+    fn spot_behind(&self, tail: Tail) -> Spot {
+        let next = &self.text[tail.end..];
+        let is_apart = next.is_empty()
+            || markup::is_blank_line(self.text, tail.end)
+            || next.trim_start_matches(' ').starts_with('#')
+            || is_list_item(next);
+        Spot { at: tail.end, blank_before: tail.is_spaced, blank_after: !is_apart, tail: Some(tail) }
+    }
+
+    /// Below the line that ends at `at`, with a blank line in between.
+    fn spot_under(&self, at: usize) -> Spot {
+        let text = self.text;
+        let has_blank = markup::is_blank_line(text, at);
+        let at = if has_blank { markup::line_end(text, at, text.len()) } else { at };
+        let is_head = at <= '\u{feff}'.len_utf8();
+        let blank_after = at < text.len() && !markup::is_blank_line(text, at);
+        Spot { at, blank_before: !has_blank && !is_head, blank_after, tail: None }
+    }
+
+    /// The edit that puts the block at the spot, and where in the new text the block then is, but for what other edits
+    /// before it shift.
+    fn insertion(&self, spot: &Spot, block: &str, fill: Fill) -> (Edit, Range<usize>) {
+        let newline = markup::newline(self.text);
+        let at_end = spot.at == self.text.len();
+        let is_open = at_end && spot.at > self.body.min(3) && !self.text.ends_with(['\n', '\r']);
+        let mut text = String::with_capacity(block.len() + 8);
+        if is_open {
+            text.push_str(newline);
+        }
+        match fill {
+            Fill::Nothing if spot.blank_before => text.push_str(newline),
+            Fill::Nothing => {}
+            Fill::Blank => text.push_str(newline),
+            Fill::Comment => text.push_str(&format!("{newline}{SEPARATOR}{newline}{newline}")),
+        }
+        let start = spot.at + text.len();
+        text.push_str(block.trim_end_matches(['\n', '\r']));
+        let end = spot.at + text.len();
+        let block_is_open = at_end && !self.text.is_empty() && !self.text.ends_with(['\n', '\r']);
+        if !block_is_open {
+            text.push_str(block_newline(block).unwrap_or(newline));
+        }
+        match fill {
+            Fill::Nothing if spot.blank_after => text.push_str(newline),
+            Fill::Blank if !at_end => text.push_str(newline),
+            Fill::Comment if !at_end => text.push_str(&format!("{newline}{SEPARATOR}{newline}{newline}")),
+            _ => {}
+        }
+        (Edit::insert(spot.at, text), start..end)
+    }
+
+    /// The edit that takes the block away. Where two blank lines would meet, one goes too, so that they don't pile up.
+    fn removal(&self, span: &Range<usize>, fill: Fill) -> Edit {
+        let text = self.text;
+        let newline = markup::newline(text);
+        match fill {
+            Fill::Nothing => {
+                let before = self.blank_line_before(span.start);
+                let mut cut = span.clone();
+                if before.is_some() && markup::is_blank_line(text, span.end) {
+                    cut.end = markup::line_end(text, span.end, text.len());
+                } else if let (Some(start), true) = (before, span.end == text.len()) {
+                    cut.start = start;
+                }
+                Edit::delete(cut)
+            }
+            Fill::Blank => Edit::replace(span.clone(), newline),
+            Fill::Comment => Edit::replace(span.clone(), format!("{newline}{SEPARATOR}{newline}{newline}")),
+        }
+    }
+
+    /// Where the line before `at` begins, if it is blank.
+    fn blank_line_before(&self, at: usize) -> Option<usize> {
+        let before = self.text[self.body..at].strip_suffix('\n')?;
+        let before = before.strip_suffix('\r').unwrap_or(before);
+        let start = markup::line_start(self.text, self.body, self.body + before.len());
+        (start > self.body && markup::is_blank_line(self.text, start)).then_some(start)
+    }
+
+    /// Nothing around the block can come to mean anything else without it.
+    fn is_plain_gap(&self, item: &Item<'_>) -> bool {
+        let (start, end) = (item.span.start, item.span.end);
+        let text = self.text;
+        let is_behind_item =
+            || self.items().iter().any(|other| other.span.end == start && other.column == 0 && !other.nested);
+        let before = start > self.body
+            && (self.blank_line_before(start).is_some()
+                || self.lanes().iter().any(|lane| lane.heading.end == start)
+                || (is_behind_item() && !self.is_ordered(item)));
+        before
+            && is_at_margin(text, end)
+            && (end == text.len() || markup::is_blank_line(text, end) || self.is_start(end))
+    }
+
+    /// The block at the spot can't be read but as an item, and nothing behind it but as before.
+    fn is_plain_spot(&self, spot: &Spot, block: &str) -> bool {
+        let is_dash = |text: &str| text.starts_with(['-', '*', '+']);
+        let before = match spot.tail {
+            Some(tail) => is_dash(&self.text[tail.start..]) && is_dash(block),
+            None => self.lanes().iter().any(|lane| lane.heading.end <= spot.at && spot.at <= lane.heading.end + 2),
+        };
+        before && is_at_margin(self.text, spot.at)
+    }
+
+    fn is_ordered(&self, item: &Item<'_>) -> bool {
+        self.block(item).trim_start().starts_with(|c: char| c.is_ascii_digit())
+    }
+
+    /// An item at the margin or a lane's heading begins at `at`.
+    fn is_start(&self, at: usize) -> bool {
+        let is_dash = self.text[at..].starts_with(['-', '*', '+']);
+        let items = self.items();
+        let is_item =
+            items.binary_search_by_key(&at, |item| item.span.start).is_ok_and(|found| items[found].column == 0);
+        (is_dash && is_item) || self.lanes().iter().any(|lane| lane.heading.start == at)
+    }
+
+    fn column_of(&self, tail: Tail) -> usize {
+        let line = &self.text[tail.start..tail.end];
+        markup::columns(&line[..line.len() - line.trim_start_matches([' ', '\t']).len()])
+    }
+
+    /// The block with the bullet of the list item before it.
+    fn with_bullet_of(&self, tail: Option<Tail>, block: &str) -> String {
+        let Some(tail) = tail else { return block.to_owned() };
+        let line = self.text[tail.start..tail.end].trim_start();
+        let Some(rest) = block.strip_prefix(['-', '*', '+']) else { return block.to_owned() };
+        match line.as_bytes().first() {
+            Some(bullet @ (b'-' | b'*' | b'+')) => format!("{}{rest}", char::from(*bullet)),
+            _ => {
+                let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+                let (Ok(number), Some(mark)) = (line[..digits].parse::<u32>(), line[digits..].chars().next()) else {
+                    return block.to_owned();
+                };
+                if number >= 999_999_998 {
+                    return block.to_owned();
+                }
+                let bullet = format!("{}{mark}", number + 1);
+                let indent = " ".repeat(bullet.len() - 1);
+                let mut lines = rest.split_inclusive('\n');
+                let first = lines.next().unwrap_or("");
+                let others =
+                    lines.map(|line| if line.trim().is_empty() { line.to_owned() } else { format!("{indent}{line}") });
+                format!("{bullet}{first}{}", others.collect::<String>())
+            }
+        }
+    }
+
+    /// Whether after the edits every other item reads as before, and the one at `inserted` as it should.
+    fn reads_as_before(
+        &self,
+        moved: Option<&Item<'_>>,
+        edits: &[Edit],
+        inserted: Range<usize>,
+        status: Status,
+    ) -> bool {
+        let text = apply(self.text, edits);
+        let (new, _) = parse(&text);
+        let at = edits.iter().find(|edit| edit.span.is_empty()).map_or(0, |insertion| insertion.span.start);
+        let before = |edit: &&Edit| !edit.span.is_empty() && edit.span.end <= at;
+        let (gone, filled) = edits
+            .iter()
+            .filter(before)
+            .fold((0, 0), |(gone, filled), edit| (gone + edit.span.len(), filled + edit.text.len()));
+        let inserted = inserted.start + filled - gone..inserted.end + filled - gone;
+        let is_old = |item: &&Item<'_>| moved.is_none_or(|moved| !within(&moved.span, item));
+        let is_other = |item: &&Item<'_>| !within(&inserted, item);
+        let old_others = self.items().iter().filter(is_old);
+        let mut new_others = new.items().iter().filter(is_other);
+        let others_same = old_others.clone().count() == new_others.clone().count()
+            && old_others.zip(new_others.by_ref()).all(|(old, new_item)| {
+                let block = |text: &str| text.trim_end_matches(['\n', '\r']).len();
+                let (a, b) = (self.block(old), new.block(new_item));
+                a[..block(a)] == b[..block(b)]
+                    && old.status == new_item.status
+                    && old.id == new_item.id
+                    && old.nested == new_item.nested
+                    && old.quarantined == new_item.quarantined
+            });
+        let mut own = new.items().iter().filter(|item| within(&inserted, item));
+        let Some(first) = own.next() else { return false };
+        let own_same = first.span.start == inserted.start
+            && first.status == status
+            && !first.nested
+            && new.block(first).trim_end_matches(['\n', '\r']).len() == inserted.len()
+            && moved.is_none_or(|moved| {
+                let count = self.items().iter().filter(|item| within(&moved.span, item)).count();
+                count == own.count() + 1
+                    && self.title(moved) == new.title(first)
+                    && self.description(moved) == new.description(first)
+                    && moved.block.is_some() == first.block.is_some()
+            });
+        let kinds = |document: &Document<'_>| document.lanes().iter().map(|lane| lane.kind).collect::<Vec<_>>();
+        others_same && own_same && self.front() == new.front() && kinds(self) == kinds(&new)
+    }
+}
+
+fn within(span: &Range<usize>, item: &Item<'_>) -> bool {
+    span.start <= item.span.start && item.span.start < span.end
+}
+
+/// Where a block goes.
+#[derive(Clone, Debug)]
+struct Spot {
+    at: usize,
+    blank_before: bool,
+    blank_after: bool,
+    /// The list item before it.
+    tail: Option<Tail>,
+}
+
+/// What is put around a block, and in its old place, so that nothing runs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    Nothing,
+    Blank,
+    /// A comment, as CommonMark suggests to end a list with.
+    Comment,
+}
+
+impl Fill {
+    const ALL: [Fill; 3] = [Fill::Nothing, Fill::Blank, Fill::Comment];
+}
+
+const SEPARATOR: &str = "<!-- -->";
+
+/// The item's own edits: box, ID, keys. `status` comes with whether a key must say it.
+fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Option<(Status, bool)>) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let box_span = item.box_char..item.box_char + 1;
+    match status {
+        Some((status, _)) if lane::is_ticked(status) && !item.checked => edits.push(Edit::replace(box_span, "x")),
+        Some((status, _)) if !lane::is_ticked(status) && item.checked => edits.push(Edit::replace(box_span, " ")),
+        _ => {}
+    }
+    let rest = item.id_span().map_or(item.head.start, |id| id.end + 1);
+    match (&patch.id, item.id_span()) {
+        (Some(id), Some(span)) if item.id.as_ref() != Some(id) => edits.push(Edit::replace(span, id.as_str())),
+        (Some(id), None) => {
+            let is_bare = item.head.start == item.box_char + 2;
+            let (before, after) = (if is_bare { " " } else { "" }, if item.head.is_empty() { "" } else { " " });
+            edits.push(Edit::insert(item.head.start, format!("{before}{id}:{after}")));
+        }
+        _ => {}
+    }
+
+    let mut keys: Vec<(&str, Option<String>)> = patch
+        .set
+        .iter()
+        .map(|(key, value)| (*key, value.as_ref().filter(|value| !value.is_null()).map(metadata::flow)))
+        .collect();
+    if let Some((status, needs_key)) = status {
+        keys.push((Key::Status.as_str(), needs_key.then(|| status.as_str().to_owned())));
+    }
+    let line_span = rest.min(item.head.end)..item.head.end;
+    let block_span = item.block.as_ref().map(|block| block.content.clone());
+    let old_line = &text[line_span.clone()];
+    let old_block = block_span.clone().map_or("", |span| &text[span]);
+    let (mut line, mut block) = (old_line.to_owned(), old_block.to_owned());
+    for (key, value) in &keys {
+        let on_line = metadata::line_has(&line, key);
+        let in_block = !block.is_empty() && metadata::block_has(&block, key);
+        if in_block && (!on_line || value.is_none()) {
+            block = metadata::set_in_block(&block, key, value.as_deref()).unwrap_or(block);
+        }
+        if on_line || !in_block {
+            line = metadata::set_in_line(&line, key, value.as_deref());
+        }
+    }
+    edits.extend(difference(old_line, &line, line_span.start));
+    edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
+    edits
+}
+
+/// The one edit that makes `old`, which begins at `at`, into `new`: without what both begin and end with.
+fn difference(old: &str, new: &str, at: usize) -> Option<Edit> {
+    if old == new {
+        return None;
+    }
+    let mut start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
+    while !old.is_char_boundary(start) || !new.is_char_boundary(start) {
+        start -= 1;
+    }
+    let (old_rest, new_rest) = (&old[start..], &new[start..]);
+    let mut same = old_rest.bytes().rev().zip(new_rest.bytes().rev()).take_while(|(a, b)| a == b).count();
+    while !old_rest.is_char_boundary(old_rest.len() - same) || !new_rest.is_char_boundary(new_rest.len() - same) {
+        same -= 1;
+    }
+    let end = old.len() - same;
+    Some(Edit::replace(at + start..at + end, &new_rest[..new_rest.len() - same]))
+}
+
+/// A rendered block whose box and `status:` key say the status.
+fn said(block: &str, status: Status, needs_key: bool) -> String {
+    let (document, _) = parse(block);
+    match document.items().first() {
+        Some(item) => apply(block, &in_place(block, item, &Patch::default(), Some((status, needs_key)))),
+        None => block.to_owned(),
+    }
+}
+
+/// The block with its bullet in the first column.
+fn at_margin(block: &str, item: &Item<'_>) -> String {
+    if item.column == 0 {
+        return block.to_owned();
+    }
+    let mut lines = block.split_inclusive('\n');
+    let first = lines.next().unwrap_or("");
+    let mut result = String::with_capacity(block.len());
+    let bullet = first.trim_start_matches([' ', '\t']);
+    let is_even = item.column % 4 == 0;
+    let open = bullet.find('[').unwrap_or(0);
+    if is_even || !bullet[..open].contains('\t') {
+        result.push_str(bullet);
+    } else {
+        // Behind a moved bullet a tab would reach another column.
+        let mark = bullet[..open].trim_end();
+        let width = item.content_column - item.column;
+        result.push_str(&format!("{mark:<width$}{}", &bullet[open..]));
+    }
+    for line in lines {
+        result.push_str(&markup::dedent(line, item.column));
+    }
+    result
+}
+
+fn block_newline(block: &str) -> Option<&'static str> {
+    if block.ends_with("\r\n") {
+        Some("\r\n")
+    } else if block.ends_with('\n') {
+        Some("\n")
+    } else {
+        None
+    }
+}
+
+/// The first line from `at` that isn't blank begins in the first column; the end of the text does.
+fn is_at_margin(text: &str, at: usize) -> bool {
+    let rest = &text[at..];
+    let filled = rest.trim_start_matches(['\n', '\r', ' ', '\t', '\u{b}', '\u{c}']);
+    let blanks = &rest[..rest.len() - filled.len()];
+    filled.is_empty() || blanks.is_empty() || blanks.ends_with('\n')
+}
+
+fn is_list_item(text: &str) -> bool {
+    let text = text.trim_start_matches(' ');
+    let digits = text.bytes().take(9).take_while(u8::is_ascii_digit).count();
+    let after = match text.as_bytes().get(digits) {
+        Some(b'-' | b'*' | b'+') if digits == 0 => text.as_bytes().get(1),
+        Some(b'.' | b')') if digits > 0 => text.as_bytes().get(digits + 1),
+        _ => return false,
+    };
+    matches!(after, Some(b' ' | b'\t'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUEUE: &str = "\
+---
+id: main
+priority: 3
+---
+
+Prose.
+
+## Pending
+
+- [ ] T-k3f9: Add a login endpoint (priority: 1, after: T-b7q2, role: coder, tags: [auth])
+  Follow specs/auth.md#login.
+
+  ```yaml task
+  done_when:
+    - cargo test login
+  touches: [src/auth/**]
+  budget: {usd: 2.00, minutes: 30}
+  ```
+- [ ] Fix the flaky upload test
+
+## In Progress
+
+- [ ] T-b7q2: Create the user table (agent: Frodo, attempt: 1, started: 2026-11-22T10:00:00Z)
+
+## Completed
+
+- [x] T-a001: Set up the project (completed: 2026-11-21T15:00:00Z, commit: 1a2b3c4)
+";
+
+    fn id(text: &str) -> TaskId {
+        text.parse().expect("a test's ID is one")
+    }
+
+    #[test]
+    fn smoke() {
+        let (document, problems) = parse(QUEUE);
+        assert_eq!(problems, []);
+        println!("{:#?}", document.items());
+        let item = &document.items()[0];
+        println!("{:#?}", document.task(item, id("T-k3f9")));
+        let edits = document.change(
+            item,
+            &Patch {
+                id: None,
+                status: Some(Status::InProgress),
+                set: vec![("agent", Some("Sam".into())), ("done_when", None), ("role", None)],
+            },
+        );
+        println!("{}", apply(QUEUE, &edits));
+        let edits = document.change(
+            &document.items()[1],
+            &Patch { id: Some(id("T-0001")), status: Some(Status::Dead), set: vec![("reason", Some("a, b".into()))] },
+        );
+        println!("{}", apply(QUEUE, &edits));
+    }
+}

@@ -1,0 +1,334 @@
+//! Lanes and what they say: the table from where an item stands to its status.
+//!
+//! Knows nothing of Markdown: a heading comes as its bare text.
+
+use crate::board::task::Status;
+
+/// What a lane's heading says of the items beneath it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LaneKind {
+    Draft,
+    Pending,
+    InProgress,
+    /// Holds in_review, reviewing and approved; a `status:` key tells them apart.
+    InReview,
+    Waiting,
+    /// Holds completed and cancelled.
+    Completed,
+    Dead,
+}
+
+impl LaneKind {
+    pub const ALL: [LaneKind; 7] = [
+        LaneKind::Draft,
+        LaneKind::Pending,
+        LaneKind::InProgress,
+        LaneKind::InReview,
+        LaneKind::Waiting,
+        LaneKind::Completed,
+        LaneKind::Dead,
+    ];
+
+    /// The lane in which an item of this status belongs.
+    pub fn of(status: Status) -> LaneKind {
+        match status {
+            Status::Draft => LaneKind::Draft,
+            Status::Pending => LaneKind::Pending,
+            Status::InProgress => LaneKind::InProgress,
+            Status::InReview | Status::Reviewing | Status::Approved => LaneKind::InReview,
+            Status::Waiting => LaneKind::Waiting,
+            Status::Completed | Status::Cancelled => LaneKind::Completed,
+            Status::Dead => LaneKind::Dead,
+        }
+    }
+
+    /// What an open item in this lane is if no key says anything else.
+    pub fn status(self) -> Status {
+        match self {
+            LaneKind::Draft => Status::Draft,
+            LaneKind::Pending => Status::Pending,
+            LaneKind::InProgress => Status::InProgress,
+            LaneKind::InReview => Status::InReview,
+            LaneKind::Waiting => Status::Waiting,
+            LaneKind::Completed => Status::Completed,
+            LaneKind::Dead => Status::Dead,
+        }
+    }
+
+    /// As `tavern-init` writes the heading.
+    pub fn name(self) -> &'static str {
+        match self {
+            LaneKind::Draft => "Draft",
+            LaneKind::Pending => "Pending",
+            LaneKind::InProgress => "In Progress",
+            LaneKind::InReview => "In Review",
+            LaneKind::Waiting => "Waiting",
+            LaneKind::Completed => "Completed",
+            LaneKind::Dead => "Dead Letter",
+        }
+    }
+
+    /// The lane that a heading's text names. Case, emoji, emphasis, punctuation, counts (`Done (3)`) and the words
+    /// "items", "tasks", "list", "queue" and "lane" behind the name don't matter.
+    pub fn named(heading: &str) -> Option<LaneKind> {
+        // No lane's name is longer, and most headings of a long document are no lanes.
+        if heading.len() > 80 {
+            return None;
+        }
+        let name = bare_name(heading);
+        let mut name = name.as_str();
+        for suffix in [" items", " tasks", " list", " queue", " lane"] {
+            name = name.strip_suffix(suffix).unwrap_or(name);
+        }
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    }
+
+    /// The lane name that a heading which is none was most likely meant to be.
+    pub fn nearest(heading: &str) -> Option<LaneKind> {
+        let name: String = bare_name(heading).chars().take(40).collect();
+        let near = crate::board::problem::nearest(&name, NAMES.iter().map(|(known, _)| *known))?;
+        NAMES.iter().find(|(known, _)| *known == near).map(|(_, kind)| *kind)
+    }
+}
+
+const NAMES: [(&str, LaneKind); 22] = [
+    ("draft", LaneKind::Draft),
+    ("drafts", LaneKind::Draft),
+    ("pending", LaneKind::Pending),
+    ("todo", LaneKind::Pending),
+    ("todos", LaneKind::Pending),
+    ("to do", LaneKind::Pending),
+    ("backlog", LaneKind::Pending),
+    ("in progress", LaneKind::InProgress),
+    ("doing", LaneKind::InProgress),
+    ("wip", LaneKind::InProgress),
+    ("in review", LaneKind::InReview),
+    ("review", LaneKind::InReview),
+    ("waiting", LaneKind::Waiting),
+    ("blocked", LaneKind::Waiting),
+    ("on hold", LaneKind::Waiting),
+    ("completed", LaneKind::Completed),
+    ("complete", LaneKind::Completed),
+    ("done", LaneKind::Completed),
+    ("dead letter", LaneKind::Dead),
+    ("dead letters", LaneKind::Dead),
+    ("dead", LaneKind::Dead),
+    ("failed", LaneKind::Dead),
+];
+
+/// The letters of a heading in lower case, with one space for everything between them.
+fn bare_name(heading: &str) -> String {
+    let mut name = String::with_capacity(heading.len());
+    for c in heading.chars() {
+        if c.is_alphabetic() {
+            name.extend(c.to_lowercase());
+        } else if !name.is_empty() && !name.ends_with(' ') && c != '\'' {
+            name.push(' ');
+        }
+    }
+    name.truncate(name.trim_end().len());
+    name
+}
+
+/// The lanes that a document has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneSet(u8);
+
+impl LaneSet {
+    pub fn insert(&mut self, kind: LaneKind) {
+        self.0 |= 1 << kind as u8;
+    }
+
+    pub fn has(self, kind: LaneKind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Where an item stands, as far as its status is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Lane(LaneKind),
+    /// Under no lane: in a document without lanes, or before the first heading of one with lanes.
+    Loose,
+    /// Inside another item, which carries it from lane to lane: lanes don't speak of it, but for Draft.
+    Nested(Option<LaneKind>),
+}
+
+/// What the item's own line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub ticked: bool,
+    /// The `status:` key.
+    pub status: Option<Status>,
+    /// There is a `completed:` key.
+    pub completed: bool,
+}
+
+/// An item's status. The box wins over the lane and the lane over the key, but a key speaks wherever the lane has
+/// several statuses, or where the document has no lane for what the key says.
+pub fn status(place: Place, said: Said, lanes: LaneSet) -> Status {
+    if said.ticked {
+        return if said.status == Some(Status::Cancelled) { Status::Cancelled } else { Status::Completed };
+    }
+    let unplaced = said.status.filter(|status| !lanes.has(LaneKind::of(*status)));
+    match place {
+        Place::Loose if lanes.is_empty() => said.status.unwrap_or(Status::Pending),
+        Place::Loose => unplaced.unwrap_or(Status::Pending),
+        Place::Nested(lane) => {
+            let draft = lane == Some(LaneKind::Draft);
+            said.status.unwrap_or(if draft { Status::Draft } else { Status::Pending })
+        }
+        Place::Lane(LaneKind::Completed) => match (unplaced, said) {
+            (Some(status), _) => status,
+            // It was completed once, so a person has unticked it.
+            (None, Said { completed: true, .. }) => Status::Pending,
+            // It was not, so a person has moved it here.
+            (None, Said { status: Some(Status::Cancelled), .. }) => Status::Cancelled,
+            (None, _) => Status::Completed,
+        },
+        Place::Lane(LaneKind::InReview) => {
+            let here = said.status.filter(|status| LaneKind::of(*status) == LaneKind::InReview);
+            here.or(unplaced).unwrap_or(Status::InReview)
+        }
+        Place::Lane(lane) => unplaced.unwrap_or(lane.status()),
+    }
+}
+
+/// Whether the box is ticked for this status.
+pub fn is_ticked(status: Status) -> bool {
+    matches!(status, Status::Completed | Status::Cancelled)
+}
+
+/// Whether an item that is to be `status` at `place`, its box as it should be, needs a `status:` key to say so.
+pub fn needs_key(status: Status, place: Place, lanes: LaneSet) -> bool {
+    let ticked = is_ticked(status);
+    // An open item among the completed ones would change its meaning with its `completed:` key.
+    let fragile = place == Place::Lane(LaneKind::Completed) && !ticked;
+    fragile || self::status(place, Said { ticked, status: None, completed: false }, lanes) != status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_name_lanes() {
+        let rows = [
+            ("Pending", Some(LaneKind::Pending)),
+            ("PENDING ITEMS", Some(LaneKind::Pending)),
+            ("To-Do:", Some(LaneKind::Pending)),
+            ("📋 Backlog (12)", Some(LaneKind::Pending)),
+            ("**In_Progress**", Some(LaneKind::InProgress)),
+            ("Doing", Some(LaneKind::InProgress)),
+            ("In  review", Some(LaneKind::InReview)),
+            ("Blocked", Some(LaneKind::Waiting)),
+            ("✅ Done", Some(LaneKind::Completed)),
+            ("Dead Letter", Some(LaneKind::Dead)),
+            ("Failed tasks", Some(LaneKind::Dead)),
+            ("Definition of done", None),
+            ("Notes", None),
+            ("", None),
+            ("😀", None),
+        ];
+        for (heading, expected) in rows {
+            assert_eq!(LaneKind::named(heading), expected, "{heading}");
+        }
+        for kind in LaneKind::ALL {
+            assert_eq!(LaneKind::named(kind.name()), Some(kind));
+            assert_eq!(LaneKind::of(kind.status()), kind);
+        }
+        assert_eq!(LaneKind::nearest("Complted"), Some(LaneKind::Completed));
+        assert_eq!(LaneKind::nearest("Notes"), None);
+    }
+
+    fn set(kinds: &[LaneKind]) -> LaneSet {
+        let mut lanes = LaneSet::default();
+        kinds.iter().for_each(|kind| lanes.insert(*kind));
+        lanes
+    }
+
+    #[test]
+    fn the_status_table() {
+        use LaneKind as L;
+        use Status as S;
+        let none = set(&[]);
+        let all = set(&L::ALL);
+        let few = set(&[L::Pending, L::Completed]);
+        let open = |status| Said { ticked: false, status, completed: false };
+        let done = |status| Said { ticked: true, status, completed: false };
+        let was_done = |status| Said { ticked: false, status, completed: true };
+        let rows = [
+            // Without lanes the box and the key speak.
+            (Place::Loose, open(None), none, S::Pending),
+            (Place::Loose, open(Some(S::Waiting)), none, S::Waiting),
+            (Place::Loose, done(None), none, S::Completed),
+            (Place::Loose, done(Some(S::Waiting)), none, S::Completed),
+            (Place::Loose, done(Some(S::Cancelled)), none, S::Cancelled),
+            // Before the first heading of a document with lanes.
+            (Place::Loose, open(None), all, S::Pending),
+            (Place::Loose, open(Some(S::InProgress)), all, S::Pending),
+            (Place::Loose, open(Some(S::InProgress)), few, S::InProgress),
+            // A tick counts in any lane.
+            (Place::Lane(L::Pending), done(None), all, S::Completed),
+            (Place::Lane(L::Dead), done(Some(S::Dead)), all, S::Completed),
+            (Place::Lane(L::Pending), done(Some(S::Cancelled)), all, S::Cancelled),
+            // The lane wins over the key, unless there is no lane for what the key says.
+            (Place::Lane(L::Pending), open(Some(S::InProgress)), all, S::Pending),
+            (Place::Lane(L::Pending), open(Some(S::InProgress)), few, S::InProgress),
+            (Place::Lane(L::Dead), open(None), all, S::Dead),
+            (Place::Lane(L::Draft), open(Some(S::Pending)), all, S::Draft),
+            // In Review holds three.
+            (Place::Lane(L::InReview), open(None), all, S::InReview),
+            (Place::Lane(L::InReview), open(Some(S::Reviewing)), all, S::Reviewing),
+            (Place::Lane(L::InReview), open(Some(S::Approved)), all, S::Approved),
+            (Place::Lane(L::InReview), open(Some(S::Pending)), all, S::InReview),
+            (Place::Lane(L::InReview), open(Some(S::Dead)), set(&[L::InReview]), S::Dead),
+            // Unticked among the completed ones.
+            (Place::Lane(L::Completed), open(None), all, S::Completed),
+            (Place::Lane(L::Completed), was_done(None), all, S::Pending),
+            (Place::Lane(L::Completed), open(Some(S::Cancelled)), all, S::Cancelled),
+            (Place::Lane(L::Completed), was_done(Some(S::Cancelled)), all, S::Pending),
+            (Place::Lane(L::Completed), open(Some(S::Waiting)), all, S::Completed),
+            (Place::Lane(L::Completed), open(Some(S::Waiting)), few, S::Waiting),
+            // Nested: only its own line speaks, but a draft's parts are drafts.
+            (Place::Nested(Some(L::Completed)), open(None), all, S::Pending),
+            (Place::Nested(Some(L::Pending)), open(Some(S::InProgress)), all, S::InProgress),
+            (Place::Nested(Some(L::Draft)), open(None), all, S::Draft),
+            (Place::Nested(Some(L::Draft)), open(Some(S::Pending)), all, S::Pending),
+            (Place::Nested(None), done(None), all, S::Completed),
+        ];
+        for (place, said, lanes, expected) in rows {
+            assert_eq!(status(place, said, lanes), expected, "{place:?} {said:?} {lanes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for bits in 0..128u8 {
+            let lanes = LaneSet(bits);
+            let mut places = vec![Place::Loose, Place::Nested(None)];
+            for kind in LaneKind::ALL.into_iter().filter(|kind| lanes.has(*kind)) {
+                places.extend([Place::Lane(kind), Place::Nested(Some(kind))]);
+            }
+            for place in places {
+                for wanted in Status::ALL {
+                    // An item with a lane of its own moves there; nested ones stay.
+                    let place = match place {
+                        Place::Nested(_) => place,
+                        _ if lanes.has(LaneKind::of(wanted)) => Place::Lane(LaneKind::of(wanted)),
+                        _ => place,
+                    };
+                    let key = needs_key(wanted, place, lanes).then_some(wanted);
+                    for completed in [false, true] {
+                        let said = Said { ticked: is_ticked(wanted), status: key, completed };
+                        assert_eq!(status(place, said, lanes), wanted, "{place:?} {said:?} {lanes:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Lines, blanks, columns, boxes and fences: what the Markdown parser's offsets don't tell.
+//!
+//! Knows the shapes of Markdown, not what they mean to a queue.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::board::task::{MAX_ID, TaskId};
+
+/// The line end that a text uses: that of its first line.
+pub fn newline(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// The end of the line that `from` is on, line end included; a lone carriage return ends a line too, as in CommonMark.
+pub fn line_end(text: &str, from: usize, limit: usize) -> usize {
+    let bytes = &text.as_bytes()[..limit];
+    match bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        None => limit,
+        Some(at) => {
+            let at = from + at;
+            let is_pair = bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n');
+            at + 1 + usize::from(is_pair)
+        }
+    }
+}
+
+/// Where the line begins that `from` is on, not before `limit`.
+pub fn line_start(text: &str, limit: usize, from: usize) -> usize {
+    let before = &text.as_bytes()[limit..from];
+    before.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(limit, |at| limit + at + 1)
+}
+
+/// The end of the last line in `start..end` that isn't blank, with its line end.
+pub fn block_end(text: &str, start: usize, end: usize) -> usize {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
+    let bytes = text.as_bytes();
+    let last = bytes[start..end].iter().rposition(|byte| !blank(byte)).map_or(start, |at| start + at);
+    line_end(text, last, text.len())
+}
+
+/// Whether the line at `at` has nothing but blanks; the end of the text is no line.
+pub fn is_blank_line(text: &str, at: usize) -> bool {
+    at < text.len()
+        && text[at..line_end(text, at, text.len())].bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0x0b)
+}
+
+/// `span` without blanks at both ends.
+pub fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+    let inner = &text[span.clone()];
+    let start = span.start + (inner.len() - inner.trim_start().len());
+    start..(start + inner.trim().len())
+}
+
+/// The column that a prefix of blanks and others reaches; tabs stop at each fourth.
+pub fn columns(prefix: &str) -> usize {
+    prefix.chars().fold(0, |column, c| if c == '\t' { column + 4 - column % 4 } else { column + 1 })
+}
+
+/// The first line of a task-list item.
+pub struct Head {
+    /// Start of the line, or of the bullet if something else is before it on the line.
+    pub start: usize,
+    pub begins_line: bool,
+    /// Of the bullet.
+    pub column: usize,
+    /// Of the box, where CommonMark has the item's content begin.
+    pub content_column: usize,
+    pub box_char: usize,
+    pub after_box: usize,
+    /// Without the line end.
+    pub line_end: usize,
+}
+
+/// The item whose box is in `marker`. `body` is where the document's text begins, `end` where the item does.
+pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> Option<Head> {
+    let bytes = text.as_bytes();
+    let open = marker.start + bytes[marker].iter().position(|byte| *byte == b'[')?;
+    if bytes.get(open + 2) != Some(&b']') {
+        return None;
+    }
+    let line = line_start(text, body, open);
+    let before = &bytes[line..open];
+    let bullet_end = before.iter().rposition(|byte| !matches!(byte, b' ' | b'\t'))? + 1;
+    let bullet = match before[bullet_end - 1] {
+        b')' | b'.' => {
+            let digits = before[..bullet_end - 1].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            bullet_end - 1 - digits
+        }
+        _ => bullet_end - 1,
+    };
+    let begins_line = before[..bullet].iter().all(|byte| matches!(byte, b' ' | b'\t'));
+    let line_end = bytes[open + 3..end.max(open + 3)].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+    Some(Head {
+        start: if begins_line { line } else { line + bullet },
+        begins_line,
+        column: columns(&text[line..line + bullet]),
+        content_column: columns(&text[line..open]),
+        box_char: open + 1,
+        after_box: open + 3,
+        line_end: line_end.map_or(end.max(open + 3), |at| open + 3 + at),
+    })
+}
+
+/// The ID at the start of what stands behind a box, and the length up to the end of its colon.
+pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
+    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+    let rest = &line.as_bytes()[blanks..];
+    if !rest.first().is_some_and(u8::is_ascii_uppercase) {
+        return (None, 0);
+    }
+    let Some(colon) =
+        rest.iter().take(MAX_ID + 1).position(|byte| !byte.is_ascii_alphanumeric() && !b"-._".contains(byte))
+    else {
+        return (None, 0);
+    };
+    // `HTTP-2://` is no ID, and without a hyphen most words before a colon are none either.
+    if rest[colon] != b':' || rest.get(colon + 1) == Some(&b'/') || !rest[..colon].contains(&b'-') {
+        return (None, 0);
+    }
+    match line[blanks..blanks + colon].parse() {
+        Ok(id) => (Some(id), blanks + colon + 1),
+        Err(_) => (None, 0),
+    }
+}
+
+/// A bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`, `[x]title`.
+pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let skip_blanks = |mut at: usize| {
+        while matches!(bytes.get(at), Some(b' ' | b'\t')) {
+            at += 1;
+        }
+        at
+    };
+    let mut at = skip_blanks(start);
+    match bytes.get(at)? {
+        b'-' | b'*' | b'+' => at += 1,
+        b'0'..=b'9' => {
+            at += bytes[at..].iter().take(9).take_while(|byte| byte.is_ascii_digit()).count();
+            if !matches!(bytes.get(at), Some(b'.' | b')')) {
+                return None;
+            }
+            at += 1;
+        }
+        _ => return None,
+    }
+    let open = skip_blanks(at);
+    if bytes.get(open) != Some(&b'[') {
+        return None;
+    }
+    // Byte by byte up to the bracket: what is in a box is short.
+    let close = open + 1 + bytes[open + 1..].iter().take(5).position(|byte| *byte == b']')?;
+    let inner = text.get(open + 1..close)?;
+    let next = bytes.get(close + 1);
+    if matches!(next, Some(b'(' | b'[' | b':')) {
+        return None;
+    }
+    let ends = matches!(next, None | Some(b' ' | b'\t' | b'\n' | b'\r'));
+    let is_box = matches!(inner, " " | "\t" | "x" | "X");
+    let is_near = inner.is_empty()
+        || matches!(
+            inner.trim(),
+            "" | "x" | "X" | "-" | "/" | ">" | "!" | "?" | "*" | "~" | "o" | "O" | "v" | "V" | "✓" | "✔" | "✗" | "✘"
+        );
+    let is_odd = (is_box && !ends) || (!is_box && is_near && ends);
+    is_odd.then_some(open..close + 1)
+}
+
+/// The text of a heading without its marks.
+pub fn heading_text(text: &str, span: Range<usize>) -> &str {
+    let heading = text[span].trim();
+    if heading.starts_with('#') {
+        let bare = heading.trim_start_matches('#').trim();
+        // Closing hashes count as such only behind a blank.
+        let open = bare.trim_end_matches('#');
+        return if open.is_empty() || open.ends_with([' ', '\t']) { open.trim_end() } else { bare };
+    }
+    heading.rfind(['\n', '\r']).map_or(heading, |at| heading[..at].trim_end())
+}
+
+/// A fenced code block.
+pub struct Fence {
+    /// The opening line, without blanks around.
+    pub opening: Range<usize>,
+    /// All of its lines, line ends included.
+    pub lines: Range<usize>,
+    /// The lines between the fences.
+    pub content: Range<usize>,
+    /// Of the opening fence.
+    pub column: usize,
+    pub is_closed: bool,
+}
+
+/// `span` is the block's as the parser has it.
+pub fn fence(text: &str, span: Range<usize>) -> Fence {
+    let start = span.start + (text[span.clone()].len() - text[span.clone()].trim_start().len());
+    let line = line_start(text, 0, start);
+    let content = line_end(text, start, text.len());
+    let end = block_end(text, start, span.end).max(content);
+    let opening = trimmed(text, start..content);
+    let mark = text.as_bytes().get(start).copied().unwrap_or(b'`');
+    let is_mark = |byte: &u8| *byte == mark;
+    let count = text.as_bytes()[start..].iter().take_while(|byte| is_mark(byte)).count();
+    let last_line = line_start(text, 0, trimmed(text, start..end).end);
+    let last = text[last_line..end].trim();
+    let is_closed = last_line >= content && last.len() >= count && last.bytes().all(|byte| is_mark(&byte));
+    Fence {
+        opening,
+        lines: line..end,
+        content: content..if is_closed { last_line } else { end },
+        column: columns(&text[line..start]),
+        is_closed,
+    }
+}
+
+/// `text` with up to `columns` columns of leading blanks taken off each line, and `\n` line ends.
+pub fn dedented(text: &str, columns: usize) -> String {
+    let mut result = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let line = dedent(line, columns);
+        match line.strip_suffix("\r\n") {
+            Some(bare) => {
+                result.push_str(bare);
+                result.push('\n');
+            }
+            None => result.push_str(&line),
+        }
+    }
+    result
+}
+
+/// `line` without up to `columns` columns of leading blanks. A tab that reaches beyond leaves its other half as spaces.
+pub fn dedent(line: &str, columns: usize) -> Cow<'_, str> {
+    let mut column = 0;
+    for (at, byte) in line.bytes().enumerate() {
+        if column >= columns {
+            return match column - columns {
+                0 => Cow::Borrowed(&line[at..]),
+                rest => Cow::Owned(format!("{}{}", " ".repeat(rest), &line[at..])),
+            };
+        }
+        match byte {
+            b' ' => column += 1,
+            b'\t' => column += 4 - column % 4,
+            _ => return Cow::Borrowed(&line[at..]),
+        }
+    }
+    Cow::Borrowed("")
+}
+
+/// Without the blank lines before and behind, and without the last line end.
+pub fn trim_blank_lines(text: &str) -> &str {
+    let text = text.trim_end();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if !line.trim().is_empty() {
+            break;
+        }
+        start += line.len();
+    }
+    &text[start..]
+}
+
+/// Without the spaces that all lines (but blank ones) begin with.
+pub fn without_margin(text: &str) -> String {
+    let filled = text.lines().filter(|line| !line.trim().is_empty());
+    let margin = filled.map(|line| line.len() - line.trim_start_matches(' ').len()).min().unwrap_or(0);
+    if margin == 0 {
+        return text.to_owned();
+    }
+    let lines: Vec<&str> = text.split('\n').map(|line| line.get(margin..).unwrap_or("")).collect();
+    lines.join("\n")
+}
+
+/// Lines between conflict markers.
+pub struct Conflict {
+    /// From the opening marker's line to the closing one's, both included; that line alone if nothing closes it.
+    pub span: Range<usize>,
+    /// The opening marker's line, without its line end.
+    pub opening: Range<usize>,
+    pub is_closed: bool,
+    markers: Vec<Range<usize>>,
+}
+
+pub fn conflicts(text: &str, body: usize) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    let mut at = body;
+    // The next closing marker is looked for once, not from each opening one anew.
+    let mut next_close = Some(body);
+    while let Some(start) = find_marker(text, at, "<<<<<<<") {
+        let opening_end = line_end(text, start, text.len());
+        let opening = start..start + text[start..opening_end].trim_end().len();
+        if next_close.is_some_and(|close| close < opening_end) {
+            next_close = find_marker(text, opening_end, ">>>>>>>");
+        }
+        // Another opening marker before the closing one: this one was left over.
+        let close = next_close.filter(|close| find_marker(&text[..*close], opening_end, "<<<<<<<").is_none());
+        let end = close.map_or(opening_end, |close| line_end(text, close, text.len()));
+        let mut markers = vec![opening.clone()];
+        if let Some(close) = close {
+            for mark in ["|||||||", "======="] {
+                let mut from = opening_end;
+                while let Some(start) = find_marker(&text[..close], from, mark) {
+                    from = line_end(text, start, text.len());
+                    markers.push(start..start + text[start..from].trim_end().len());
+                }
+            }
+            markers.push(close..close + text[close..end].trim_end().len());
+        }
+        conflicts.push(Conflict { span: start..end, opening, is_closed: close.is_some(), markers });
+        at = end;
+    }
+    conflicts
+}
+
+/// The next line from `at`, itself a line's start, that begins with `mark` and ends or goes on with a blank.
+fn find_marker(text: &str, mut at: usize, mark: &str) -> Option<usize> {
+    let needle = format!("\n{mark}");
+    let is_whole = |start: usize| {
+        let next = text.as_bytes().get(start + mark.len());
+        matches!(next, None | Some(b' ' | b'\t' | b'\r' | b'\n'))
+    };
+    if text[at..].starts_with(mark) && is_whole(at) {
+        return Some(at);
+    }
+    while let Some(found) = text[at..].find(&needle) {
+        let start = at + found + 1;
+        if is_whole(start) {
+            return Some(start);
+        }
+        at = start;
+    }
+    None
+}
+
+/// The text with all conflict markers blanked, so that the lines around them are read as what they are.
+pub fn without_markers<'t>(text: &'t str, conflicts: &[Conflict]) -> Cow<'t, str> {
+    if conflicts.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = String::with_capacity(text.len());
+    let mut markers: Vec<&Range<usize>> = conflicts.iter().flat_map(|conflict| &conflict.markers).collect();
+    markers.sort_by_key(|marker| marker.start);
+    for marker in markers {
+        masked.push_str(&text[masked.len()..marker.start]);
+        masked.push_str(&" ".repeat(marker.len()));
+    }
+    masked.push_str(&text[masked.len()..]);
+    Cow::Owned(masked)
+}
