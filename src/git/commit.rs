@@ -87,3 +87,125 @@ fn still_marked(place: &Place, changes: &Changes) -> Vec<PathBuf> {
     };
     changes.conflicted.iter().filter(is_marked).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, git_command, git_in, names, write_in};
+    use super::*;
+
+    fn worktree(fixture: &Fixture) -> PathBuf {
+        let path = fixture.beside("w");
+        fixture.repository().add_worktree(&path, "x", &fixture.head(), &fixture.lock_file()).expect("nothing is there");
+        path
+    }
+
+    fn files(fixture: &Fixture, commit: &CommitId) -> Vec<String> {
+        fixture
+            .git(&["ls-tree", "-r", "-z", "--name-only", commit.as_str()])
+            .split_terminator('\0')
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn everything_but_the_ignored_and_the_excluded_is_committed() {
+        let fixture = Fixture::new();
+        fixture.commit(&[(".gitignore", "*.o\n"), (".tavern/queue", "1\n"), ("gone", "")], "more");
+        let path = worktree(&fixture);
+        assert_eq!(fixture.repository().commit_all(&path, "nothing", &[".tavern/"]).expect("it is a worktree"), None);
+        std::fs::remove_file(path.join("gone")).expect("it is there");
+        for name in ["a", "new/é\n", ":(top)odd", ".tavernx", "x.o", ".tavern/queue", ".tavern/new", "*"] {
+            write_in(&path, name, "changed\n");
+        }
+        // Staged by hand, and excluded all the same.
+        git_in(&path, &["add", ".tavern/queue"]);
+        let repository = fixture.repository();
+        let commit =
+            repository.commit_all(&path, "# not a comment\n\nbody \n\n", &[".tavern/"]).expect("it can be committed");
+        let commit = commit.expect("there is something");
+        let expected = ["*", ".gitignore", ".tavern/queue", ".tavernx", ":(top)odd", "a", "new/é\n"];
+        assert_eq!(files(&fixture, &commit), expected);
+        assert_eq!(fixture.git(&["show", &format!("{commit}:.tavern/queue")]), "1");
+        assert_eq!(
+            fixture.git(&["log", "-1", "--format=%B|%an|%ae", "x"]),
+            "# not a comment\n\nbody\n|User|user@localhost"
+        );
+        assert_eq!(repository.branch_tip("x").expect("it can be read"), Some(commit));
+        let left = repository.changes(&path).expect("it is a worktree");
+        assert_eq!(left.paths(), [PathBuf::from(".tavern/new"), PathBuf::from(".tavern/queue")]);
+        assert!(left.staged.is_empty());
+        assert_eq!(repository.commit_all(&path, "nothing", &[".tavern"]).expect("it is a worktree"), None);
+        assert_eq!(names(&fixture.root()), [".gitignore", ".tavern", "a", "gone"]);
+    }
+
+    #[test]
+    fn without_a_name_of_the_users_it_is_taverns() {
+        let fixture = Fixture::new();
+        let path = worktree(&fixture);
+        fixture.git(&["config", "--unset", "user.name"]);
+        fixture.git(&["config", "user.useConfigOnly", "true"]);
+        fixture.git(&["config", "commit.gpgSign", "true"]);
+        fixture.git(&["config", "commit.template", "/nowhere"]);
+        write_in(&path, "a", "changed\n");
+        let commit = fixture.repository().commit_all(&path, "work", &[]).expect("it can be committed");
+        assert!(commit.is_some());
+        let who = fixture.git(&["log", "-1", "--format=%an <%ae> %cn <%ce>", "x"]);
+        assert_eq!(who, "Tavern <tavern@localhost> Tavern <tavern@localhost>");
+    }
+
+    #[test]
+    fn a_merge_is_completed_once_its_conflicts_are_resolved() {
+        let fixture = Fixture::new();
+        let path = worktree(&fixture);
+        fixture.commit(&[("a", "main\n")], "main");
+        fixture.repository().commit_all(&path, "nothing", &[]).expect("it is a worktree");
+        write_in(&path, "a", "mine\n");
+        fixture.repository().commit_all(&path, "mine", &[]).expect("it can be committed");
+        let merged = git_command(&path).args(["merge", "main"]).output().expect("the tests need git");
+        assert!(!merged.status.success(), "the merge must conflict");
+        let refused = fixture.repository().commit_all(&path, "merge", &[]);
+        assert!(
+            matches!(&refused, Err(GitError::Conflicted { paths, .. }) if *paths == [PathBuf::from("a")]),
+            "{refused:?}"
+        );
+        write_in(&path, "a", "both\n");
+        let commit = fixture.repository().commit_all(&path, "merge", &[]).expect("it is resolved");
+        let parents = fixture.git(&["log", "-1", "--format=%P", commit.expect("there is something").as_str()]);
+        assert_eq!(parents.split(' ').count(), 2);
+    }
+
+    #[test]
+    fn a_rebase_a_busy_index_and_the_main_work_tree_are_refused() {
+        let fixture = Fixture::new();
+        let path = worktree(&fixture);
+        write_in(&path, "a", "mine\n");
+        let lock = fixture.root().join(".git/worktrees/w/index.lock");
+        std::fs::write(&lock, "").expect("the folder is writable");
+        let refused = fixture.repository().commit_all(&path, "work", &[]);
+        assert!(matches!(&refused, Err(GitError::Busy { path, .. }) if *path == lock), "{refused:?}");
+        std::fs::remove_file(&lock).expect("it is there");
+        fixture.repository().commit_all(&path, "mine", &[]).expect("it can be committed");
+        fixture.commit(&[("a", "main\n")], "main");
+        let rebased = git_command(&path).args(["rebase", "main"]).output().expect("the tests need git");
+        assert!(!rebased.status.success(), "the rebase must conflict");
+        let refused = fixture.repository().commit_all(&path, "work", &[]);
+        assert!(matches!(&refused, Err(GitError::Unfinished { .. })), "{refused:?}");
+        fixture.write("a", "the user's\n");
+        let refused = fixture.repository().commit_all(&fixture.root(), "work", &[]);
+        assert!(matches!(&refused, Err(GitError::NotAWorktree { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_repository_inside_is_not_committed_as_a_dangling_link() {
+        let fixture = Fixture::new();
+        let path = worktree(&fixture);
+        for name in ["empty", "full"] {
+            git_in(&path, &["init", "--quiet", name]);
+        }
+        super::super::fixture::commit_in(&path.join("full"), &[("f", "f\n")], "inner");
+        assert_eq!(fixture.repository().commit_all(&path, "work", &[]).expect("it is a worktree"), None);
+        write_in(&path, "b", "");
+        let commit = fixture.repository().commit_all(&path, "work", &[]).expect("it can be committed");
+        assert_eq!(files(&fixture, &commit.expect("there is something")), ["a", "b"]);
+    }
+}

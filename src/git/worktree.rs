@@ -442,3 +442,6 @@ fn gone(result: io::Result<()>) -> io::Result<()> {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests;

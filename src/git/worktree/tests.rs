@@ -1,0 +1,567 @@
+//! Worktrees in real repositories: odd names, filters, crashes at each step, many at once.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::fixture::{Fixture, discover, git_in, id, names, write_in};
+use super::super::lock::Lock;
+use super::super::{CommitId, GitError, Head, Repository};
+use super::{Detached, Goal, Registered};
+
+/// Set for [`a_child_adds_one_worktree`]: repository, path, branch, start and lock file, one a line.
+const CHILD: &str = "TAVERN_TEST_ADD_WORKTREE";
+
+fn add(fixture: &Fixture, name: &str, branch: &str) -> Result<super::Worktree, GitError> {
+    let start = fixture.head();
+    fixture.repository().add_worktree(&fixture.beside(name), branch, &start, &fixture.lock_file())
+}
+
+fn remove(fixture: &Fixture, name: &str) -> Result<bool, GitError> {
+    fixture.repository().remove_worktree(&fixture.beside(name), &fixture.lock_file())
+}
+
+fn admin(fixture: &Fixture, id: &str) -> PathBuf {
+    fixture.root().join(".git/worktrees").join(id)
+}
+
+fn is_clean(repository: &Repository, path: &Path) -> bool {
+    repository.changes(path).expect("it is a worktree").is_clean()
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited for: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn it_is_made_once_with_its_branch() {
+    let fixture = Fixture::new();
+    let start = fixture.head();
+    fixture.commit(&[("later", "")], "later");
+    fixture.write("a", "changed by the user\n");
+    fixture.write("staged", "");
+    fixture.git(&["add", "staged"]);
+    let before = fixture.photograph();
+    let repository = fixture.repository();
+    let path = fixture.beside("w");
+    let made = repository.add_worktree(&path, "tavern/T-1", &start, &fixture.lock_file()).expect("nothing is there");
+    assert_eq!((made.path.as_path(), &made.commit, made.was_made), (path.as_path(), &start, true));
+    assert_eq!(names(&path), ["a"]);
+    assert_eq!(repository.branch_tip("tavern/T-1").expect("it can be read"), Some(start.clone()));
+    assert!(is_clean(&repository, &path) && !admin(&fixture, "w").join("locked").exists());
+    // A second call finds it, with the work that was done in it.
+    write_in(&path, "a", "work\n");
+    let again =
+        repository.add_worktree(&path, "tavern/T-1", &fixture.head(), &fixture.lock_file()).expect("it is there");
+    assert_eq!((&again.commit, again.was_made), (&start, false));
+    assert_eq!(fs::read_to_string(path.join("a")).expect("it is there"), "work\n");
+    assert_eq!(repository.worktrees().expect("they can be listed"), [path]);
+    assert_eq!(fixture.photograph(), before);
+}
+
+#[test]
+fn a_branch_that_exists_is_taken_as_it_is() {
+    let fixture = Fixture::new();
+    let old = fixture.head();
+    fixture.git(&["branch", "x"]);
+    fixture.git(&["tag", "x", "HEAD"]);
+    fixture.commit(&[("a", "two\n")], "second");
+    let made = add(&fixture, "w", "x").expect("nothing is there");
+    assert_eq!(made.commit, old);
+    let head = fixture.repository().head_of(&made.path).expect("it is registered");
+    assert_eq!(head, Head::Branch { name: "x".to_owned(), commit: old });
+}
+
+#[test]
+fn a_branch_that_is_checked_out_elsewhere_is_refused_with_its_place() {
+    let fixture = Fixture::new();
+    add(&fixture, "w", "x").expect("nothing is there");
+    for (branch, place) in [("x", fixture.beside("w")), ("main", fixture.root())] {
+        let refused = add(&fixture, "v", branch);
+        assert!(matches!(&refused, Err(GitError::CheckedOut { path, .. }) if *path == place), "{refused:?}");
+        assert!(!fixture.beside("v").exists());
+    }
+}
+
+#[test]
+fn folders_may_have_any_name() {
+    for (number, name) in
+        ["with blank", "Fröhlich-é", "new\nline", "it's \"quoted\"", "-dash", "$HOME;`x`"].iter().enumerate()
+    {
+        let fixture = Fixture::named(name);
+        fixture.commit(&[("a b\nc", "one\n")], "first");
+        let repository = fixture.repository();
+        assert_eq!(repository.main_worktree(), fixture.beside(name));
+        let path = fixture.root().join("trees").join(format!("{name} tree"));
+        let branch = format!("b{number}");
+        let start = fixture.head();
+        let made = repository.add_worktree(&path, &branch, &start, &fixture.lock_file()).expect("nothing is there");
+        assert!(made.was_made && is_clean(&repository, &path), "{name:?}");
+        let again = repository.add_worktree(&path, &branch, &start, &fixture.lock_file()).expect("it is there");
+        assert!(!again.was_made, "{name:?}");
+        write_in(&path, "new", "");
+        repository.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
+        assert!(discover(&path).expect("it is inside").main_worktree() == fixture.root(), "{name:?}");
+        assert!(repository.remove_worktree(&path, &fixture.lock_file()).expect("it is ours"), "{name:?}");
+        assert_eq!(names(&fixture.root().join("trees")), [""; 0], "{name:?}");
+    }
+}
+
+#[test]
+fn the_users_filters_run_and_the_users_hooks_do_not() {
+    let fixture = Fixture::new();
+    let ran = fixture.beside("hook-ran");
+    for hook in
+        ["post-checkout", "pre-commit", "post-commit", "commit-msg", "reference-transaction", "post-index-change"]
+    {
+        let script = fixture.script(hook, &format!("echo {hook} >> '{}'; exit 1", ran.display()));
+        symlink(script, fixture.root().join(".git/hooks").join(hook)).expect("the folder is there");
+    }
+    let large = fixture.script("large", "sed s/pointer/contents/");
+    let small = fixture.script("small", "sed s/contents/pointer/");
+    fixture.git(&["config", "filter.large.smudge", &large.display().to_string()]);
+    fixture.git(&["config", "filter.large.clean", &small.display().to_string()]);
+    fixture.git(&["config", "filter.large.required", "true"]);
+    fixture.write(".gitattributes", "*.bin filter=large\n*.txt text eol=crlf\n");
+    fixture.write("x.bin", "contents\n");
+    fixture.write("x.txt", "line\r\n");
+    fixture.git(&["-c", "core.hooksPath=/dev/null", "add", "--all"]);
+    fixture.git(&["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "filtered"]);
+    assert_eq!(fixture.git(&["show", "HEAD:x.bin"]), "pointer");
+    // Making the fixture itself may have moved references.
+    let _ = fs::remove_file(&ran);
+
+    let made = add(&fixture, "w", "x").expect("nothing is there");
+    assert_eq!(fs::read(made.path.join("x.bin")).expect("it is there"), b"contents\n");
+    assert_eq!(fs::read(made.path.join("x.txt")).expect("it is there"), b"line\r\n");
+    let repository = fixture.repository();
+    assert!(is_clean(&repository, &made.path));
+    write_in(&made.path, "y.bin", "more contents\n");
+    let commit =
+        repository.commit_all(&made.path, "work", &[]).expect("it can be committed").expect("there is something");
+    assert_eq!(fixture.git(&["show", &format!("{commit}:y.bin")]), "more pointer");
+    write_in(&made.path, "z.bin", "even more contents\n");
+    let saved = repository.salvage(&made.path, "refs/tavern/salvage/x/1", "saved", &[]).expect("it can be saved");
+    assert_eq!(fixture.git(&["show", "refs/tavern/salvage/x/1:z.bin"]), "even more pointer");
+    assert!(saved.expect("there is something").unsaved.is_empty());
+    remove(&fixture, "w").expect("it is ours");
+    assert!(!ran.exists(), "these ran: {}", fs::read_to_string(ran).unwrap_or_default());
+}
+
+#[test]
+fn a_sparse_checkout_stays_sparse() {
+    let fixture = Fixture::new();
+    fixture.commit(&[("in/a", "a\n"), ("out/b", "b\n")], "two folders");
+    fixture.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in"]);
+    let before = fixture.photograph();
+    let repository = fixture.repository();
+    let made = add(&fixture, "w", "x").expect("nothing is there");
+    assert_eq!(names(&made.path), ["a", "in"]);
+    assert!(is_clean(&repository, &made.path));
+    write_in(&made.path, "in/a", "changed\n");
+    write_in(&made.path, "far/new", "new\n");
+    let saved = repository.salvage(&made.path, "refs/tavern/salvage/x/1", "saved", &[]).expect("it can be saved");
+    let saved = saved.expect("there is something");
+    assert!(saved.unsaved.is_empty());
+    let listed = fixture.git(&["ls-tree", "-r", "--name-only", saved.commit.as_str()]);
+    assert_eq!(listed.lines().collect::<Vec<_>>(), ["a", "far/new", "in/a", "out/b"]);
+    let commit = repository.commit_all(&made.path, "work", &[".tavern"]).expect("it can be committed");
+    let listed = fixture.git(&["ls-tree", "-r", "--name-only", commit.expect("there is something").as_str()]);
+    assert_eq!(listed.lines().collect::<Vec<_>>(), ["a", "far/new", "in/a", "out/b"]);
+    assert_eq!(fixture.photograph(), before);
+}
+
+#[test]
+fn what_a_killed_call_left_behind_is_no_hindrance() {
+    type Leave = fn(&Fixture, &Path, &str);
+    // The reason that a call for this path writes; each row leaves what git would have written up to some step.
+    let rows: [(&str, Leave); 12] = [
+        ("a registration without a folder's name", |fixture, _, reason| {
+            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
+        }),
+        ("a registration with nothing but the folder's name", |fixture, path, reason| {
+            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
+            write_in(&admin(fixture, "w"), "gitdir", format!("{}/.git\n", path.display()));
+        }),
+        ("a folder without a HEAD", |fixture, path, reason| {
+            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
+            write_in(&admin(fixture, "w"), "gitdir", format!("{}/.git\n", path.display()));
+            write_in(path, ".git", format!("gitdir: {}\n", admin(fixture, "w").display()));
+        }),
+        ("git's first, empty HEAD", |fixture, path, reason| {
+            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
+            write_in(&admin(fixture, "w"), "gitdir", format!("{}/.git\n", path.display()));
+            write_in(path, ".git", format!("gitdir: {}\n", admin(fixture, "w").display()));
+            write_in(&admin(fixture, "w"), "HEAD", format!("{}\n", "0".repeat(40)));
+            write_in(&admin(fixture, "w"), "commondir", "../..\n");
+        }),
+        ("a folder without files", |fixture, path, reason| {
+            let path = path.display().to_string();
+            fixture.git(&["worktree", "add", "-q", "--no-checkout", "--lock", "--reason", reason, "-b", "x", &path]);
+        }),
+        ("a folder with half of the files and locks", |fixture, path, reason| {
+            let path = path.display().to_string();
+            fixture.git(&["worktree", "add", "-q", "--no-checkout", "--lock", "--reason", reason, "-b", "x", &path]);
+            write_in(Path::new(&path), "a", "on");
+            write_in(&admin(fixture, "w"), "index.lock", "");
+            write_in(&admin(fixture, "w"), "HEAD.lock", "");
+        }),
+        ("an earlier attempt for another branch", |fixture, path, reason| {
+            let path = path.display().to_string();
+            fixture.git(&["worktree", "add", "-q", "--no-checkout", "--lock", "--reason", reason, "-b", "y", &path]);
+            write_in(Path::new(&path), "a", "on");
+        }),
+        ("a whole worktree with the lock of a killed git", |fixture, path, _| {
+            fixture.git(&["worktree", "add", "-q", "-b", "x", &path.display().to_string()]);
+            write_in(&admin(fixture, "w"), "index.lock", "");
+        }),
+        ("a registration whose folder is gone", |fixture, path, _| {
+            fixture.git(&["worktree", "add", "-q", "-b", "x", &path.display().to_string()]);
+            fs::remove_dir_all(path).expect("it is ours");
+        }),
+        ("a registration whose folder was emptied", |fixture, path, _| {
+            fixture.git(&["worktree", "add", "-q", "-b", "x", &path.display().to_string()]);
+            fs::remove_dir_all(path).expect("it is ours");
+            fs::create_dir(path).expect("the folder is writable");
+        }),
+        ("another registration that names the branch, without a folder", |fixture, _, _| {
+            fixture.git(&["worktree", "add", "-q", "-b", "x", "../moved"]);
+            fs::remove_dir_all(fixture.beside("moved")).expect("it is ours");
+        }),
+        ("an empty folder", |_, path, _| fs::create_dir(path).expect("the folder is writable")),
+    ];
+    for (left, leave) in rows {
+        let fixture = Fixture::new();
+        fixture.git(&["worktree", "add", "-q", "--detach", "../others"]);
+        fs::remove_dir_all(fixture.beside("others")).expect("it is ours");
+        let path = fixture.beside("w");
+        leave(&fixture, &path, &super::reason(&path));
+        let made = add(&fixture, "w", "x").unwrap_or_else(|error| panic!("{left}: {error}"));
+        assert_eq!(names(&path), ["a"], "{left}");
+        assert_eq!(fs::read_to_string(path.join("a")).expect("it is there"), "one\n", "{left}");
+        let repository = fixture.repository();
+        assert!(is_clean(&repository, &path), "{left}");
+        assert_eq!(made.commit, fixture.head(), "{left}");
+        write_in(&path, "a", "work\n");
+        assert!(repository.commit_all(&path, "work", &[]).expect("no lock is left").is_some(), "{left}");
+        let listed = git_in(&path, &["worktree", "list", "--porcelain"]);
+        assert!(listed.contains("\nbranch refs/heads/x"), "{left}: {listed}");
+        assert!(!listed.contains("locked"), "{left}: {listed}");
+        assert!(admin(&fixture, "others").exists(), "{left}: somebody else's registration was pruned");
+    }
+}
+
+#[test]
+fn a_checkout_that_is_killed_in_the_middle_is_taken_up_again() {
+    let fixture = Fixture::new();
+    // The filter ends the whole process group of the git that called it, once.
+    let filter = fixture.script("filter", "cd \"$(dirname \"$0\")\"; if mkdir once 2>&-; then kill -KILL 0; fi; cat");
+    fixture.git(&["config", "filter.deadly.smudge", &filter.display().to_string()]);
+    fixture.commit(&[(".gitattributes", "m filter=deadly\n"), ("m", "m\n"), ("z", "z\n")], "deadly");
+    let first = add(&fixture, "w", "x");
+    assert!(matches!(&first, Err(GitError::Program { status, .. }) if status.contains("signal: 9")), "{first:?}");
+    assert!(admin(&fixture, "w").join("index.lock").exists(), "the kill came too early or too late to show anything");
+    let made = add(&fixture, "w", "x").expect("the second attempt isn't killed");
+    assert!(made.was_made && is_clean(&fixture.repository(), &made.path));
+    assert_eq!(names(&made.path), [".gitattributes", "a", "m", "z"]);
+}
+
+#[test]
+fn while_the_git_of_a_killed_process_goes_on_nobody_else_begins() {
+    let fixture = Fixture::new();
+    let filter = fixture
+        .script("filter", "cd \"$(dirname \"$0\")\"; echo >> started; until [ -e go ]; do sleep 0.01; done; cat");
+    fixture.git(&["config", "filter.slow.smudge", &filter.display().to_string()]);
+    fixture.git(&["config", "filter.slow.clean", "cat"]);
+    fixture.write("go-once", "");
+    fixture.commit(&[(".gitattributes", "m filter=slow\n"), ("m", "m\n"), ("z", "z\n")], "slow");
+    let mut child = child(&fixture, "w", "x", &fixture.head());
+    wait_until("the checkout has begun", || fixture.beside("started").exists());
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    // The orphaned git still has `index.lock`; a second git would fail on it, or worse, take it away.
+    let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
+    let goal = Goal::Branch { name: "x", reference: "refs/heads/x".to_owned(), start: &start };
+    let step = {
+        let lock = Lock::take(&fixture.lock_file()).expect("nobody holds it");
+        repository.register(&path, &goal, &lock).expect("it can be read")
+    };
+    assert!(matches!(step, Registered::StillBeingMade(_)));
+    let step = repository.detach(&path).expect("it can be read");
+    assert!(matches!(step, Detached::StillBeingMade(_)) && path.exists());
+    fs::write(fixture.beside("go"), "").expect("the folder is writable");
+    let made = add(&fixture, "w", "x").expect("the orphan has ended");
+    assert!(is_clean(&fixture.repository(), &made.path));
+    assert_eq!(names(&made.path), [".gitattributes", "a", "go-once", "m", "z"]);
+}
+
+#[test]
+fn what_is_somebody_elses_is_refused_and_left_alone() {
+    let fixture = Fixture::new();
+    // A folder with something in it, a file, another repository.
+    write_in(&fixture.beside("full"), "precious", "1");
+    fs::write(fixture.beside("file"), "precious").expect("the folder is writable");
+    fs::create_dir(fixture.beside("repository")).expect("the folder is writable");
+    git_in(&fixture.beside("repository"), &["init", "--quiet"]);
+    for name in ["full", "file", "repository"] {
+        let refused = add(&fixture, name, "x");
+        assert!(
+            matches!(&refused, Err(GitError::FolderInTheWay { path }) if *path == fixture.beside(name)),
+            "{refused:?}"
+        );
+        let refused = remove(&fixture, name);
+        assert!(matches!(&refused, Err(GitError::NotAWorktree { .. })), "{refused:?}");
+        assert!(fixture.beside(name).exists());
+    }
+    // Locked by a person, with the folder on a disk that is away just now.
+    fixture.git(&["worktree", "add", "-q", "--lock", "--reason", "on a stick", "-b", "stick", "../stick"]);
+    fs::rename(fixture.beside("stick"), fixture.beside("away")).expect("it is ours");
+    let refused = add(&fixture, "stick", "stick");
+    assert!(matches!(&refused, Err(GitError::Locked { reason, .. }) if reason == "on a stick"), "{refused:?}");
+    assert!(matches!(remove(&fixture, "stick"), Err(GitError::Locked { .. })));
+    assert!(matches!(add(&fixture, "other", "stick"), Err(GitError::CheckedOut { .. })));
+    fs::rename(fixture.beside("away"), fixture.beside("stick")).expect("it is ours");
+    assert!(matches!(remove(&fixture, "stick"), Err(GitError::Locked { .. })));
+    assert_eq!(names(&fixture.beside("stick")), ["a"]);
+}
+
+#[test]
+fn a_worktree_on_something_else_is_told_with_what_it_is_on() {
+    let fixture = Fixture::new();
+    let made = add(&fixture, "w", "x").expect("nothing is there");
+    git_in(&made.path, &["switch", "--quiet", "--create", "other"]);
+    let refused = add(&fixture, "w", "x").expect_err("it is on another branch");
+    assert!(matches!(&refused, GitError::OtherHead { found, .. } if found == "branch `other`"), "{refused:?}");
+    git_in(&made.path, &["switch", "--quiet", "--detach"]);
+    let refused = add(&fixture, "w", "x").expect_err("it is on no branch");
+    assert!(refused.to_string().contains("without a branch"), "{refused}");
+    assert!(refused.hint().contains("switch x"), "{}", refused.hint());
+}
+
+#[test]
+fn an_agent_that_deletes_the_git_file_harms_only_itself() {
+    let fixture = Fixture::new();
+    let root = fixture.root();
+    let path = root.join(".tavern/worktrees/T-1");
+    fixture.write(".tavern/.gitignore", "worktrees/\n");
+    fixture.commit(&[], "ignore worktrees");
+    let repository = fixture.repository();
+    let start = fixture.head();
+    repository.add_worktree(&path, "x", &start, &fixture.lock_file()).expect("nothing is there");
+    fixture.write("users-own", "untracked\n");
+    let before = fixture.photograph();
+    fs::remove_file(path.join(".git")).expect("it is there");
+    write_in(&path, "work", "1\n");
+    // From here a search upwards would find the user's own checkout.
+    let found = repository.changes(&path).expect("it is registered");
+    assert_eq!(found.untracked, [PathBuf::from("work")]);
+    let saved = repository.salvage(&path, "refs/tavern/salvage/T-1/1", "saved", &[start.clone()]);
+    let saved = saved.expect("it can be saved").expect("there is something");
+    assert_eq!(fixture.git(&["diff", "--name-only", "HEAD", saved.commit.as_str()]), "work");
+    let commit = repository.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
+    assert_eq!(fixture.git(&["diff", "--name-only", "HEAD", commit.as_str()]), "work");
+    fs::remove_file(path.join("work")).expect("it is there");
+    assert_eq!(fixture.head(), start);
+    let again = repository.add_worktree(&path, "x", &start, &fixture.lock_file()).expect("it is mended");
+    assert!(!again.was_made && path.join(".git").is_file());
+    fs::remove_file(path.join(".git")).expect("it is there");
+    assert!(repository.remove_worktree(&path, &fixture.lock_file()).expect("it is registered"));
+    let after = fixture.photograph();
+    let of_the_user =
+        |text: &str| text.lines().filter(|line| !line.starts_with(".tavern/worktrees")).collect::<Vec<_>>().join("\n");
+    assert_eq!(of_the_user(&after), of_the_user(&before));
+}
+
+#[test]
+fn an_agent_that_begins_a_repository_of_its_own_there_keeps_it() {
+    let fixture = Fixture::new();
+    let made = add(&fixture, "w", "x").expect("nothing is there");
+    fs::remove_file(made.path.join(".git")).expect("it is there");
+    git_in(&made.path, &["init", "--quiet"]);
+    assert!(matches!(remove(&fixture, "w"), Err(GitError::FolderInTheWay { .. })));
+    assert!(matches!(add(&fixture, "w", "x"), Err(GitError::FolderInTheWay { .. })));
+    fs::rename(&made.path, fixture.beside("w.old")).expect("it is ours");
+    assert!(add(&fixture, "w", "x").expect("the hint was followed").was_made);
+}
+
+#[test]
+fn removing_takes_folder_and_registration_and_nothing_else() {
+    let fixture = Fixture::new();
+    let made = add(&fixture, "w", "x").expect("nothing is there");
+    add(&fixture, "v", "y").expect("nothing is there");
+    write_in(&made.path, "cache/deep/file", "1");
+    for folder in ["cache/deep", "cache"] {
+        fs::set_permissions(made.path.join(folder), fs::Permissions::from_mode(0o555)).expect("it is ours");
+    }
+    symlink(fixture.root(), made.path.join("link")).expect("the folder is writable");
+    let before = fixture.photograph();
+    assert!(remove(&fixture, "w").expect("it is ours"));
+    assert!(!made.path.exists() && !admin(&fixture, "w").exists());
+    assert!(fixture.beside("v").join("a").exists() && admin(&fixture, "v").exists());
+    assert!(fixture.repository().branch_tip("x").expect("it can be read").is_some());
+    assert!(!remove(&fixture, "w").expect("nothing is there"));
+    assert_eq!(fixture.photograph(), before);
+    assert_eq!(names(&fixture.beside("")), ["current", "lock", "repo", "v"]);
+}
+
+#[test]
+fn removing_goes_on_where_a_killed_call_stopped() {
+    type Leave = fn(&Fixture, &Path);
+    let rows: [(&str, bool, Leave); 5] = [
+        ("the folder is moved away", true, |fixture, path| {
+            let bin = fixture.beside(".tavern-removed-1");
+            fs::create_dir(&bin).expect("the folder is writable");
+            fs::rename(path, bin.join("worktree")).expect("it is ours");
+        }),
+        ("half of the registration is gone", true, |fixture, path| {
+            fs::remove_dir_all(path).expect("it is ours");
+            for name in ["HEAD", "commondir", "index"] {
+                fs::remove_file(admin(fixture, "w").join(name)).expect("git made it");
+            }
+        }),
+        ("the registration is gone", true, |fixture, _| {
+            fs::remove_dir_all(admin(fixture, "w")).expect("it is ours");
+        }),
+        ("all is gone but the rest", false, |fixture, path| {
+            write_in(&fixture.beside(".tavern-removed-1"), "worktree/a", "");
+            fs::remove_dir_all(path).expect("it is ours");
+            fs::remove_dir_all(admin(fixture, "w")).expect("it is ours");
+        }),
+        ("it was half made", true, |fixture, path| {
+            write_in(&admin(fixture, "w"), "locked", super::reason(path));
+        }),
+    ];
+    for (left, expected, leave) in rows {
+        let fixture = Fixture::new();
+        let made = add(&fixture, "w", "x").expect("nothing is there");
+        leave(&fixture, &made.path);
+        let removed = remove(&fixture, "w").unwrap_or_else(|error| panic!("{left}: {error}"));
+        assert_eq!(removed, expected, "{left}");
+        assert_eq!(names(&fixture.beside("")), ["current", "lock", "repo"], "{left}");
+        assert!(!admin(&fixture, "w").exists(), "{left}");
+    }
+}
+
+#[test]
+fn what_is_no_linked_worktree_is_never_removed() {
+    let fixture = Fixture::new();
+    let made = add(&fixture, "w", "x").expect("nothing is there");
+    let inside = made.path.join("inner");
+    git_in(&made.path, &["worktree", "add", "--quiet", "--detach", "inner"]);
+    write_in(&made.path, "sub/file", "");
+    symlink(fixture.root(), fixture.beside("link")).expect("the folder is writable");
+    for name in ["repo", "link", "", "w/sub", "repo/.git", "repo/.git/worktrees"] {
+        let refused = remove(&fixture, name);
+        assert!(matches!(&refused, Err(GitError::NotAWorktree { .. })), "{name}: {refused:?}");
+    }
+    let refused = remove(&fixture, "w");
+    assert!(matches!(&refused, Err(GitError::HoldsWorktree { inner, .. }) if *inner == inside), "{refused:?}");
+    assert!(fixture.root().join("a").exists() && inside.join("a").exists());
+    assert!(remove(&fixture, "w/inner").expect("it is a linked worktree"));
+    assert!(remove(&fixture, "w").expect("it holds no other now"));
+}
+
+#[test]
+fn a_scratch_worktree_has_exactly_the_files_of_its_commit() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    let second = fixture.commit(&[("a", "two\n"), ("b", "b\n"), (".gitignore", "*.o\n")], "second");
+    let (repository, path, lock) = (fixture.repository(), fixture.beside("scratch"), fixture.lock_file());
+    let made = repository.checkout_scratch(&path, &second, &lock).expect("nothing is there");
+    assert!(made.was_made && made.commit == second);
+    // All that a verification may leave behind, and a merge on top.
+    write_in(&path, "a", "changed\n");
+    write_in(&path, "x.o", "ignored");
+    write_in(&path, "new/file", "untracked");
+    git_in(&path, &["init", "--quiet", "inner"]);
+    write_in(&path, "staged", "");
+    git_in(&path, &["add", "staged", "a"]);
+    write_in(&admin(&fixture, "scratch"), "index.lock", "");
+    let again = repository.checkout_scratch(&path, &first, &lock).expect("it is there");
+    assert_eq!((&again.commit, again.was_made), (&first, false));
+    assert_eq!(names(&path), ["a"]);
+    assert!(is_clean(&repository, &path));
+    assert_eq!(repository.head_of(&path).expect("it is there"), Head::Detached { commit: first.clone() });
+    // Somebody's branch there is somebody's work.
+    git_in(&path, &["switch", "--quiet", "--create", "work"]);
+    let refused = repository.checkout_scratch(&path, &second, &lock);
+    assert!(matches!(&refused, Err(GitError::OtherHead { expected: None, .. })), "{refused:?}");
+    assert_eq!(repository.branch_tip("work").expect("it can be read"), Some(first));
+    let unknown = repository.checkout_scratch(&fixture.beside("s2"), &id(&"1".repeat(40)), &lock);
+    assert!(matches!(unknown, Err(GitError::UnknownCommit { .. })));
+}
+
+#[test]
+fn twelve_threads_make_and_remove_their_worktrees_at_once() {
+    let fixture = Fixture::new();
+    let files: Vec<(String, String)> = (0..100).map(|n| (format!("d{}/f{n}", n % 7), format!("{n}\n"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    fixture.commit(&files, "many");
+    let before = fixture.photograph();
+    thread::scope(|scope| {
+        for n in 0..12 {
+            let fixture = &fixture;
+            scope.spawn(move || {
+                for round in 0..2 {
+                    let made =
+                        add(fixture, &format!("trees/w{n}"), &format!("b{n}-{round}")).expect("nothing is there");
+                    assert!(is_clean(&fixture.repository(), &made.path));
+                    assert_eq!(names(&made.path).len(), 8);
+                    assert!(remove(fixture, &format!("trees/w{n}")).expect("it is ours"));
+                }
+            });
+        }
+    });
+    assert_eq!(names(&fixture.beside("trees")), [""; 0]);
+    assert_eq!(fixture.repository().branches("b").expect("they can be listed").len(), 24);
+    assert_eq!(fixture.photograph(), before);
+}
+
+#[test]
+fn twelve_processes_all_succeed_also_for_one_path() {
+    let fixture = Fixture::new();
+    let start = fixture.head();
+    let children: Vec<_> =
+        (0..12).map(|n| child(&fixture, &format!("w{}", n / 2), &format!("b{}", n / 2), &start)).collect();
+    for mut child in children {
+        assert!(child.wait().expect("it is ours").success());
+    }
+    for n in 0..6 {
+        assert!(is_clean(&fixture.repository(), &fixture.beside(&format!("w{n}"))));
+    }
+}
+
+/// Starts this test program again, for the one test below.
+fn child(fixture: &Fixture, name: &str, branch: &str, start: &CommitId) -> std::process::Child {
+    let parts = [
+        fixture.root().display().to_string(),
+        fixture.beside(name).display().to_string(),
+        branch.to_owned(),
+        start.to_string(),
+        fixture.lock_file().display().to_string(),
+    ];
+    Command::new(std::env::current_exe().expect("a test program knows its path"))
+        .args(["--exact", "git::worktree::tests::a_child_adds_one_worktree", "--test-threads=1"])
+        .env(CHILD, parts.join("\n"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the test program can be started again")
+}
+
+/// Does nothing unless [`child`] has started this process.
+#[test]
+fn a_child_adds_one_worktree() {
+    let Ok(text) = std::env::var(CHILD) else { return };
+    let parts: Vec<&str> = text.lines().collect();
+    let [root, path, branch, start, lock_file] = parts[..] else { panic!("five lines are given") };
+    let repository = discover(Path::new(root)).expect("it is a repository");
+    repository.add_worktree(Path::new(path), branch, &id(start), Path::new(lock_file)).expect("all succeed");
+}
