@@ -13,3 +13,4 @@ pub mod git;
 pub mod process;
 
 pub mod cli;
+pub mod runner;

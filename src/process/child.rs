@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde::{Deserialize, Serialize};
 
 use super::bell::{Bell, Hammer};
-use super::end::{Swept, end_found};
+use super::end::{Swept, end_found, request_end};
 use super::identity::Identity;
 use super::mark::Mark;
 use super::table;
@@ -34,6 +34,9 @@ pub struct Child {
     identity: Identity,
     marks: Vec<Mark>,
     exit: Arc<ExitCell>,
+    /// Descendants seen at earlier looks: found again even where they have lost their parent and cleared their
+    /// environment since.
+    remembered: Vec<table::Entry>,
     is_reaped: bool,
 }
 
@@ -57,7 +60,7 @@ impl Child {
         let mut identity = Identity::own()?;
         identity.pid = pid;
         identity.start_time = entry.map_or(0, |entry| entry.start_time);
-        let child = Child { inner, identity, marks, exit: Arc::clone(&exit), is_reaped: false };
+        let child = Child { inner, identity, marks, exit: Arc::clone(&exit), remembered: Vec::new(), is_reaped: false };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
         std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
@@ -116,15 +119,28 @@ impl Child {
         }
     }
 
-    /// The program and its living descendants.
+    /// The program and its living descendants, those of earlier looks included.
     pub fn members(&self) -> Vec<table::Entry> {
         let root = (!self.is_reaped).then_some(self.pid());
-        table::members(root, &self.marks)
+        let mut members = table::members(root, &self.marks);
+        for old in &self.remembered {
+            let is_new = members.iter().all(|entry| entry.pid != old.pid);
+            let now = if is_new { table::Entry::of(old.pid) } else { None };
+            members.extend(now.filter(|now| now.start_time == old.start_time && !now.is_zombie));
+        }
+        members
     }
 
-    /// Resident memory of the whole tree, in MiB.
-    pub fn memory_mib(&self) -> u64 {
-        table::resident_mib(&self.members())
+    /// Look at the whole tree, remember it, and give its resident memory in MiB. To be called now and then.
+    pub fn look(&mut self) -> u64 {
+        self.remembered = self.members();
+        table::resident_mib(&self.remembered)
+    }
+
+    /// Ask the whole tree to end (TERM), without waiting.
+    pub fn request_end(&mut self) {
+        self.look();
+        request_end(&self.remembered);
     }
 
     /// End the whole tree: TERM, `grace`, KILL, until nothing is left; returns when that is so.
@@ -278,7 +294,7 @@ mod tests {
         let mut child = start(shell(script, folder.path()).mark(mark)).expect("sh starts");
         let pids: Vec<String> =
             ["one", "two", "three"].iter().map(|name| read_line(&folder.path().join(name))).collect();
-        assert!(child.memory_mib() > 0);
+        assert!(child.look() > 0);
         let swept = child.end(Duration::from_millis(200));
         assert_eq!(swept.survivors, Vec::<u32>::new());
         assert!(swept.ended.len() >= 4, "{swept:?}");

@@ -168,9 +168,11 @@ mod tests {
         let result = run_command(&spec, &Interrupt::new()).expect("sh starts");
         assert!(result.has_timed_out && !result.is_success() && !result.is_interrupted);
         assert_eq!(result.output, "start\n");
-        let pid: u32 =
-            fs::read_to_string(folder.path().join("pid")).expect("it wrote its pid").trim().parse().expect("a pid");
-        assert!(super::super::table::Entry::of(pid).is_none_or(|entry| entry.is_zombie));
+        // On a very busy machine the time may be up before the pid is written; then there was nothing to end.
+        if let Ok(pid) = fs::read_to_string(folder.path().join("pid")) {
+            let entry = super::super::table::Entry::of(pid.trim().parse().expect("a pid"));
+            assert!(entry.is_none_or(|entry| entry.is_zombie));
+        }
     }
 
     #[test]

@@ -37,9 +37,7 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept
         return swept;
     }
     for handle in &handles {
-        handle.send(Signal::TERM);
-        // A stopped process gets its TERM only when it goes on.
-        handle.send(Signal::CONT);
+        handle.request_end();
         swept.note(handle.entry.pid);
     }
     wait_until_gone(&mut handles, grace);
@@ -65,6 +63,13 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept
     }
 }
 
+/// Ask `members` to end (TERM), without waiting.
+pub(super) fn request_end(members: &[Entry]) {
+    for handle in members.iter().filter_map(Handle::open) {
+        handle.request_end();
+    }
+}
+
 /// A process that can be signalled without hitting a later one of the same pid (pidfd_open(2)).
 struct Handle {
     entry: Entry,
@@ -79,6 +84,12 @@ impl Handle {
         // Looked at after the descriptor was taken: if the start time is right now, the descriptor is the right one.
         let now = Entry::of(entry.pid)?;
         (now.start_time == entry.start_time && !now.is_zombie).then_some(Handle { entry: *entry, pidfd })
+    }
+
+    fn request_end(&self) {
+        self.send(Signal::TERM);
+        // A stopped process gets its TERM only when it goes on.
+        self.send(Signal::CONT);
     }
 
     fn send(&self, signal: Signal) {

@@ -58,6 +58,23 @@ impl Follower {
         self.offset
     }
 
+    /// How long the file is now, in bytes, read or not.
+    pub fn length(&self) -> u64 {
+        self.file.metadata().map_or(self.offset, |metadata| metadata.len())
+    }
+
+    /// Pass over all that is not read yet.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn skip_to_end(&mut self) -> io::Result<()> {
+        self.offset = io::Seek::seek(&mut self.file, io::SeekFrom::End(0))?;
+        self.rest = 0..0;
+        self.line.clear();
+        self.cut = 0;
+        Ok(())
+    }
+
     /// The next whole line, or `None` if there is none yet.
     ///
     /// # Errors

@@ -12,11 +12,12 @@ use std::process::{Command, Stdio};
 use super::child::Child;
 use super::mark::Mark;
 
-/// A program to start. Its environment is this process's own, less `env_remove`, plus `env` and the marks.
+/// A program to start. Its environment is `environment`, less `env_remove`, plus `env` and the marks.
 #[derive(Debug)]
 pub struct Spec {
     pub program: PathBuf,
     pub args: Vec<OsString>,
+    pub environment: Environment,
     pub env: Vec<(OsString, OsString)>,
     pub env_remove: Vec<OsString>,
     pub cwd: PathBuf,
@@ -25,6 +26,16 @@ pub struct Spec {
     pub stderr: Output,
     /// Borne by it and by all that it starts.
     pub marks: Vec<Mark>,
+}
+
+/// Where a program's environment begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Environment {
+    /// This process's own, without the variables that point git at another repository.
+    #[default]
+    Own,
+    /// Nothing: for tests, which must not depend on who runs them.
+    Empty,
 }
 
 /// What the program reads.
@@ -65,6 +76,7 @@ impl Spec {
         Spec {
             program: program.into(),
             args: Vec::new(),
+            environment: Environment::Own,
             env: Vec::new(),
             env_remove: Vec::new(),
             cwd: cwd.into(),
@@ -101,13 +113,16 @@ impl Spec {
 /// # Errors
 /// What the system says, with the program's or the folder's name in it.
 pub fn start(spec: Spec) -> io::Result<Child> {
-    let Spec { program, args, env, env_remove, cwd, stdin, stdout, stderr, marks } = spec;
+    let Spec { program, args, environment, env, env_remove, cwd, stdin, stdout, stderr, marks } = spec;
     if !cwd.is_dir() {
         // The system reports a missing folder as a missing program.
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("the folder `{}` is not there", cwd.display())));
     }
     let mut command = Command::new(&program);
     command.args(args).current_dir(cwd).process_group(0);
+    if environment == Environment::Empty {
+        command.env_clear();
+    }
     for name in GIT_VARIABLES.iter().map(OsStr::new).chain(env_remove.iter().map(OsString::as_os_str)) {
         command.env_remove(name);
     }

@@ -1,0 +1,144 @@
+//! The command runner: any agent program that takes a prompt and works until it ends. Its exit status decides.
+
+use std::ffi::OsStr;
+
+use crate::process::find_program;
+use crate::process::start::Input;
+
+use super::job::Job;
+use super::plain::PlainSession;
+use super::{NotReady, Ready, Runner, Session, StartError};
+
+/// Runs a command line from the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRunner {
+    pub name: String,
+    /// Program and arguments; `{prompt_file}`, `{worktree}`, `{task}`, `{run}` and `{model}` stand for the job's. Where
+    /// the job names no model, an argument with `{model}` is left out, with the option before it. The prompt is
+    /// standard input, unless an argument holds `{prompt_file}`.
+    pub argv: Vec<String>,
+}
+
+/// Agent programs with their command lines for unattended work, from their own manuals.
+const PRESETS: [(&str, &[&str]); 4] = [
+    // Never asks; edits and commands are bounded to the worktree by its sandbox.
+    ("codex", &["codex", "exec", "--skip-git-repo-check", "--sandbox", "workspace-write", "--model", "{model}", "-"]),
+    // Reads the prompt from standard input; asks nothing, has no sandbox of its own.
+    ("gemini", &["gemini", "--skip-trust", "--approval-mode", "yolo", "--model", "{model}"]),
+    (
+        "aider",
+        &[
+            "aider",
+            "--yes-always",
+            "--no-check-update",
+            "--no-show-release-notes",
+            "--no-pretty",
+            "--model",
+            "{model}",
+            "--message-file",
+            "{prompt_file}",
+        ],
+    ),
+    // Approves all that its own configuration does not deny.
+    ("opencode", &["opencode", "run", "--auto", "--model", "{model}"]),
+];
+
+impl CommandRunner {
+    /// A runner for the command line `argv`.
+    pub fn new(name: impl Into<String>, argv: impl IntoIterator<Item = impl Into<String>>) -> CommandRunner {
+        CommandRunner { name: name.into(), argv: argv.into_iter().map(Into::into).collect() }
+    }
+
+    /// The names of the presets.
+    pub fn presets() -> impl Iterator<Item = &'static str> {
+        PRESETS.iter().map(|(name, _)| *name)
+    }
+
+    /// The preset `name`.
+    pub fn preset(name: &str) -> Option<CommandRunner> {
+        let (name, argv) = PRESETS.iter().find(|(preset, _)| *preset == name)?;
+        Some(CommandRunner::new(*name, argv.iter().copied()))
+    }
+
+    fn program(&self) -> Result<&str, NotReady> {
+        let first = self.argv.first().filter(|program| !program.is_empty());
+        first.map(String::as_str).ok_or_else(|| {
+            NotReady::new(
+                format!("the runner `{}` has no command line", self.name),
+                format!("set `runners: {{{}: {{command: [program, …]}}}}` in config.yaml", self.name),
+            )
+        })
+    }
+
+    fn args(&self, job: &Job) -> Vec<String> {
+        let mut args: Vec<String> = Vec::new();
+        for arg in &self.argv[1..] {
+            if arg.contains("{model}") && job.model.is_none() {
+                if args.last().is_some_and(|option| option.starts_with('-')) {
+                    args.pop();
+                }
+                continue;
+            }
+            args.push(fill(arg, job));
+        }
+        args
+    }
+}
+
+impl Runner for CommandRunner {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self) -> Result<Ready, NotReady> {
+        let program = self.program()?;
+        let found = find_program(OsStr::new(program)).ok_or_else(|| {
+            NotReady::new(
+                format!("`{program}` is not on PATH"),
+                format!("install it, or choose another runner than `{}`", self.name),
+            )
+        })?;
+        Ok(Ready { program: found.display().to_string(), version: String::new() })
+    }
+
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+        let mut spec = job.spec(self.program()?);
+        spec.args = self.args(job).into_iter().map(Into::into).collect();
+        let reads_file = self.argv.iter().any(|arg| arg.contains("{prompt_file}"));
+        spec.stdin = if reads_file { Input::Null } else { Input::Bytes(job.prompt.clone().into_bytes()) };
+        Ok(Box::new(PlainSession::start(spec, job)?))
+    }
+}
+
+/// One pass from left to right, so that a value with braces in it is not filled in again.
+fn fill(arg: &str, job: &Job) -> String {
+    let mut filled = String::new();
+    let mut rest = arg;
+    while let Some(open) = rest.find('{') {
+        filled.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let value = rest.find('}').and_then(|close| Some((value(&rest[1..close], job)?, close)));
+        match value {
+            Some((value, close)) => {
+                filled.push_str(&value);
+                rest = &rest[close + 1..];
+            }
+            None => {
+                filled.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    filled + rest
+}
+
+fn value(name: &str, job: &Job) -> Option<String> {
+    match name {
+        "prompt_file" => Some(job.prompt_file.display().to_string()),
+        "worktree" => Some(job.worktree.display().to_string()),
+        "task" => Some(job.task.clone()),
+        "run" => Some(job.run.clone()),
+        "model" => job.model.clone(),
+        _ => None,
+    }
+}

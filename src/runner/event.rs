@@ -1,0 +1,115 @@
+//! What is seen of a running agent, whatever program it is. It draws no conclusions.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::outcome::{Denial, Usage};
+
+/// One thing that happened in an agent's stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// A turn begins. The first one is the start of the session; later ones are not new sessions.
+    Started {
+        session: String,
+        model: String,
+        version: String,
+    },
+    /// The agent says something. `message` names the model's reply it is part of.
+    Text {
+        text: String,
+        message: String,
+        nesting: Nesting,
+    },
+    /// The agent thinks; what it thinks is not kept.
+    Thinking {
+        nesting: Nesting,
+    },
+    ToolCall {
+        id: String,
+        name: String,
+        input: Value,
+        message: String,
+        nesting: Nesting,
+    },
+    ToolResult {
+        id: String,
+        ok: bool,
+        text: String,
+        nesting: Nesting,
+    },
+    /// The agent has read this message (the first one is its prompt).
+    Delivered {
+        text: String,
+    },
+    /// The provider refused or failed, and the program tries again by itself. `status` is HTTP's, `None` where there
+    /// was no answer.
+    Retry {
+        status: Option<u16>,
+        error: String,
+        attempt: u32,
+        most: u32,
+        delay_ms: u64,
+    },
+    /// The provider's final failure, as the program (not the model) reports it.
+    Failure {
+        error: String,
+        text: String,
+    },
+    /// What the provider says of its limits. `resets_at` is in seconds since 1970.
+    RateLimit {
+        status: String,
+        limit: String,
+        resets_at: Option<i64>,
+    },
+    /// Used up so far, by the whole process.
+    Spent {
+        usage: Usage,
+    },
+    /// A turn is over.
+    Turn(Box<TurnResult>),
+    /// An answer to a request of ours.
+    Reply {
+        request: String,
+        ok: bool,
+        body: Value,
+    },
+    /// Anything else, by its name.
+    Other {
+        name: String,
+    },
+    /// A line that is no event, or was too long to be read. The text is its beginning.
+    Unreadable {
+        text: String,
+    },
+}
+
+/// Whose event it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Nesting {
+    /// The agent's own.
+    #[default]
+    Main,
+    /// That of a sub-agent which the program started inside the session.
+    Inner,
+}
+
+/// How a turn ended: the `result` event of the Claude CLI (contract §2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TurnResult {
+    pub subtype: String,
+    /// The truth: `subtype` says `success` for failures of the provider, too.
+    pub is_error: bool,
+    /// HTTP status of the provider's final failure.
+    pub api_status: Option<u16>,
+    pub terminal_reason: Option<String>,
+    pub stop_reason: Option<String>,
+    /// The final text, or the error's.
+    pub result: Option<String>,
+    pub errors: Vec<String>,
+    pub denials: Vec<Denial>,
+    pub turns: u32,
+    /// Cumulative for the process, sub-agents included.
+    pub usage: Usage,
+}

@@ -1,0 +1,95 @@
+//! What a runner is asked to run. It doesn't know for whom.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::process::Mark;
+use crate::process::start::Environment;
+
+/// One run of one agent program.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Names for `{task}` and `{run}` in command lines.
+    pub task: String,
+    pub run: String,
+    /// Borne by every process of the run; see [`Mark`] for what makes a good one.
+    pub mark: Mark,
+    /// Where the logs go; must exist.
+    pub run_dir: PathBuf,
+    /// The folder the agent works in; must exist.
+    pub worktree: PathBuf,
+    pub prompt: String,
+    /// A file that holds the same prompt.
+    pub prompt_file: PathBuf,
+    /// A uuid; a new one for a new session, since a program refuses to begin one twice.
+    pub session: String,
+    /// Begin the session, or go on with it where it stopped.
+    pub opening: Opening,
+    /// The program's own name of a model; `None` for its default.
+    pub model: Option<String>,
+    /// Where the environment begins: this process's own, or (in tests) nothing.
+    pub environment: Environment,
+    /// Set in the agent's environment.
+    pub env: Vec<(String, String)>,
+    pub limits: Limits,
+    /// How long each polite step of an ending may take before the next one.
+    pub grace: Duration,
+    /// The item's own script, for the shell runner.
+    pub script: Option<String>,
+}
+
+/// How a session opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    New,
+    Resumed,
+}
+
+/// What ends a run from outside of any model; `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    pub usd: Option<f64>,
+    /// Model turns.
+    pub turns: Option<u32>,
+    /// Tokens as [`super::Usage::fresh`] counts them.
+    pub tokens: Option<u64>,
+    /// From start to end.
+    pub wall: Option<Duration>,
+    /// Without a sign of life. While a tool runs it is at least eleven minutes, since the longest command that the
+    /// Claude CLI lets its model run takes ten.
+    pub idle: Option<Duration>,
+    /// Resident memory of the whole process tree.
+    pub memory_mib: Option<u64>,
+    /// Length of the run's log.
+    pub log_mib: Option<u64>,
+}
+
+#[cfg(test)]
+impl Job {
+    /// A job in `folder`, which holds the worktree and the run's folder, with no limits.
+    pub(crate) fn in_folder(folder: &std::path::Path) -> Job {
+        let (run_dir, worktree) = (folder.join("run"), folder.join("worktree"));
+        for path in [&run_dir, &worktree] {
+            std::fs::create_dir_all(path).expect("the test's own folder is writable");
+        }
+        let prompt_file = run_dir.join("prompt.md");
+        std::fs::write(&prompt_file, "do it\n").expect("the test's own folder is writable");
+        Job {
+            task: "T-1".to_owned(),
+            run: "T-1-1".to_owned(),
+            mark: Mark::run(run_dir.display().to_string()),
+            run_dir,
+            worktree,
+            prompt: "do it\n".to_owned(),
+            prompt_file,
+            session: uuid::Uuid::new_v4().to_string(),
+            opening: Opening::New,
+            model: None,
+            environment: Environment::Own,
+            env: Vec::new(),
+            limits: Limits::default(),
+            grace: Duration::from_millis(500),
+            script: None,
+        }
+    }
+}

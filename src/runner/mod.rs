@@ -1,0 +1,171 @@
+//! Agent programs behind one interface: a [`Runner`] starts a [`Session`], whose output becomes typed events and, in
+//! the end, one [`Outcome`], decided from structure and never from words that an agent may have echoed.
+//!
+//! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`] and [`signal`] (how it ended
+//! and what the agent says of it), then the runners: [`shell`] and [`command`] over [`plain`], [`claude`] over
+//! [`live`], [`stream`], [`verdict`] and [`transcript`].
+//!
+//! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
+//! above.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::process::{Bell, Identity};
+
+pub mod command;
+pub mod event;
+pub mod job;
+pub mod outcome;
+pub mod plain;
+pub mod shell;
+pub mod signal;
+pub mod stream;
+pub mod verdict;
+pub mod watch;
+
+#[cfg(test)]
+mod samples;
+
+pub use command::CommandRunner;
+pub use event::AgentEvent;
+pub use job::{Job, Limits};
+pub use outcome::{Denial, EndReason, Ended, Outcome, Usage};
+pub use shell::Shell;
+pub use signal::Signal;
+
+/// The log of a run of an agent that writes JSON lines, in the run's folder.
+pub const THREAD_LOG: &str = "thread.jsonl";
+/// The log of a run of any other program, in the run's folder.
+pub const OUTPUT_LOG: &str = "output.log";
+
+/// A kind of agent program.
+pub trait Runner: Send + Sync {
+    /// The name by which the configuration and the records know it.
+    fn name(&self) -> &str;
+
+    /// Is the program there, and can it be started? Costs at most a start of it.
+    ///
+    /// # Errors
+    /// What is missing, with the way to mend it.
+    fn check(&self) -> Result<Ready, NotReady>;
+
+    /// Start the program for `job`. Writes only into the run's folder.
+    ///
+    /// # Errors
+    /// It could not be started; nothing is left running.
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError>;
+}
+
+/// One running agent. Dropping it ends its whole process tree at once; [`Session::finish`] is the proper end.
+pub trait Session: Send {
+    /// The program's process, for the lease.
+    fn identity(&self) -> &Identity;
+
+    /// Rings when there may be something new. Ring it to make [`Session::next`] return early.
+    fn bell(&self) -> Bell;
+
+    /// The next thing seen, waiting at most for `timeout`. Enforces the job's limits while it waits, so it must be
+    /// called again and again until it says [`Next::Over`].
+    fn next(&mut self, timeout: Duration) -> Next;
+
+    /// Hand a message to the running agent; it gets it between two steps, and a [`AgentEvent::Delivered`] tells when.
+    ///
+    /// # Errors
+    /// The program takes no messages, or no more.
+    fn say(&mut self, text: &str) -> Result<(), NotHeard>;
+
+    /// Begin to end it, politely first; returns at once, [`Session::next`] goes on until it is over. Only the first
+    /// reason counts.
+    fn end(&mut self, why: EndReason);
+
+    /// Skip what is merely polite: end it by force, now.
+    fn hurry(&mut self);
+
+    /// What has been used up so far.
+    fn usage(&self) -> Usage;
+
+    /// Wait until it is over (within the job's limits), end all that it left running, and judge.
+    fn finish(self: Box<Self>) -> Ended;
+}
+
+/// What [`Session::next`] has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    Event(AgentEvent),
+    /// Nothing new: the time is up, or the bell was rung from outside.
+    Quiet,
+    /// The program has ended and everything it said was told.
+    Over,
+}
+
+/// What a [`Runner::check`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    pub program: String,
+    /// The version, as the program tells it; empty where it isn't asked.
+    pub version: String,
+}
+
+/// Why a runner can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NotReady {
+    pub message: String,
+    hint: String,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+    #[error("can't start the agent: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Why a message did not reach an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotHeard {
+    /// This kind of program reads no messages; those in `$TAVERN_INBOX` are its own affair.
+    #[error("this runner takes no messages while it runs")]
+    Deaf,
+    /// Its input is closed: it has given its answer, or is being ended.
+    #[error("the agent takes no more messages: it is ending")]
+    Ending,
+}
+
+impl NotReady {
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> NotReady {
+        NotReady { message: message.into(), hint: hint.into() }
+    }
+
+    /// What to type.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+}
+
+impl StartError {
+    /// What to type, if that is known.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            StartError::NotReady(not_ready) => Some(not_ready.hint()),
+            StartError::Io(_) => None,
+        }
+    }
+}
+
+/// Does a program that was started for this run, or an orphan of it, still hold the run's log? False for a folder that
+/// isn't there.
+///
+/// # Errors
+/// What the system says.
+pub fn is_live(run_dir: &Path) -> std::io::Result<bool> {
+    for log in [THREAD_LOG, OUTPUT_LOG] {
+        if crate::process::is_running(&run_dir.join(log))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,363 @@
+//! A session of a program that writes plain text and whose exit status decides. It doesn't know which program.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use crate::process::start::Output;
+use crate::process::{Bell, Exit, Identity, Spec};
+
+use super::event::{AgentEvent, Nesting};
+use super::job::Job;
+use super::outcome::{EndReason, Ended, Outcome, Usage};
+use super::signal::Signal;
+use super::watch::{Seen, Tool, Watch};
+use super::{Next, NotHeard, OUTPUT_LOG, Session};
+
+/// How many of the last lines are kept as the result.
+const KEPT_LINES: usize = 40;
+
+pub struct PlainSession {
+    watch: Watch,
+    grace: Duration,
+    ending: Option<Ending>,
+    last_lines: VecDeque<String>,
+    is_over: bool,
+}
+
+struct Ending {
+    why: EndReason,
+    kill_at: Instant,
+}
+
+impl PlainSession {
+    /// Start `spec` with both output streams in the run's output log, in the order in which they are written.
+    pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<PlainSession> {
+        let log = job.run_dir.join(OUTPUT_LOG);
+        let watch = Watch::start(spec, &log, &job.limits, both_to)?;
+        Ok(PlainSession { watch, grace: job.grace, ending: None, last_lines: VecDeque::new(), is_over: false })
+    }
+
+    /// Keep the limits, and go on with an ending whose time has come.
+    fn keep_limits(&mut self) {
+        match &mut self.ending {
+            Some(ending) if Instant::now() >= ending.kill_at => {
+                self.watch.child.end(Duration::ZERO);
+                // Only a process that the kernel holds is still there; it is not asked in a tight loop.
+                ending.kill_at = Instant::now() + Duration::from_secs(10);
+            }
+            Some(_) => {}
+            None => {
+                if let Some(why) = self.watch.exceeded(Tool::None) {
+                    self.end(why);
+                }
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let patience = self.watch.patience(Tool::None);
+        match &self.ending {
+            Some(ending) => patience.min(ending.kill_at.saturating_duration_since(Instant::now())),
+            None => patience,
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.last_lines.len() == KEPT_LINES {
+            self.last_lines.pop_front();
+        }
+        self.last_lines.push_back(text.chars().take(1000).collect());
+    }
+}
+
+impl Session for PlainSession {
+    fn identity(&self) -> &Identity {
+        self.watch.child.identity()
+    }
+
+    fn bell(&self) -> Bell {
+        self.watch.bell.clone()
+    }
+
+    fn next(&mut self, timeout: Duration) -> Next {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut was_rung = false;
+        loop {
+            if self.watch.is_due() {
+                self.keep_limits();
+            }
+            match self.watch.next_line() {
+                Seen::Line(line) => {
+                    self.note(&line.text);
+                    let event = AgentEvent::Text { text: line.text, message: String::new(), nesting: Nesting::Main };
+                    return Next::Event(event);
+                }
+                Seen::Over => {
+                    self.is_over = true;
+                    return Next::Over;
+                }
+                Seen::Nothing => {}
+            }
+            let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if was_rung || left.is_zero() {
+                return Next::Quiet;
+            }
+            self.keep_limits();
+            was_rung = self.watch.bell.wait(left.min(self.patience()));
+        }
+    }
+
+    fn say(&mut self, _text: &str) -> Result<(), NotHeard> {
+        Err(NotHeard::Deaf)
+    }
+
+    fn end(&mut self, why: EndReason) {
+        if self.ending.is_none() {
+            let grace = if why.is_urgent() { Duration::ZERO } else { self.grace };
+            if grace.is_zero() {
+                self.watch.child.end(grace);
+                self.watch.stop_reading();
+            } else {
+                self.watch.child.request_end();
+            }
+            self.ending = Some(Ending { why, kill_at: Instant::now() + grace });
+        }
+    }
+
+    fn hurry(&mut self) {
+        self.end(EndReason::Stop);
+        self.watch.child.end(Duration::ZERO);
+    }
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+
+    fn finish(mut self: Box<Self>) -> Ended {
+        while !self.is_over {
+            self.next(Duration::MAX);
+        }
+        let (exit, swept) = self.watch.close();
+        let ended_by_us = self.ending.as_ref().map(|ending| ending.why);
+        let result: String = self.last_lines.make_contiguous().join("\n");
+        let outcome = judge(exit, ended_by_us);
+        let signal = if outcome == Outcome::Success { Signal::read(&result) } else { Signal::None };
+        Ended {
+            outcome,
+            reason: reason(exit, ended_by_us, &self.last_lines),
+            exit,
+            ended_by_us,
+            usage: Usage::default(),
+            turns: 0,
+            tool_calls: 0,
+            session: None,
+            result,
+            signal,
+            denials: Vec::new(),
+            resets_at: None,
+            undelivered: Vec::new(),
+            duration: self.watch.duration(),
+            swept,
+        }
+    }
+}
+
+fn both_to(mut spec: Spec, log: File) -> std::io::Result<Spec> {
+    spec.stderr = Output::File(log.try_clone()?);
+    spec.stdout = Output::File(log);
+    Ok(spec)
+}
+
+/// A clean exit counts even if an ending had begun in the same moment.
+fn judge(exit: Exit, ended_by_us: Option<EndReason>) -> Outcome {
+    match (exit, ended_by_us) {
+        (Exit::Code(0), _) => Outcome::Success,
+        (_, Some(why)) => why.outcome(),
+        (Exit::Code(_), None) => Outcome::Failed,
+        (Exit::Signal(_) | Exit::Lost, None) => Outcome::Crashed,
+    }
+}
+
+fn reason(exit: Exit, ended_by_us: Option<EndReason>, last_lines: &VecDeque<String>) -> String {
+    match (exit, ended_by_us) {
+        (Exit::Code(0), _) => "exit 0".to_owned(),
+        (_, Some(why)) => why.describe().to_owned(),
+        (exit, None) => match last_lines.iter().rev().find(|line| !line.trim().is_empty()) {
+            Some(line) => format!("{exit}: {}", line.trim().chars().take(200).collect::<String>()),
+            None => exit.to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::table::Entry;
+    use crate::runner::{CommandRunner, Runner, Shell, StartError, is_live};
+    use std::fs;
+    use std::path::Path;
+
+    fn shell(folder: &Path, script: &str) -> (Job, Box<dyn Session>) {
+        let mut job = Job::in_folder(folder);
+        job.script = Some(script.to_owned());
+        let session = Shell.start(&job).expect("sh starts");
+        (job, session)
+    }
+
+    fn run(script: &str) -> Ended {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        shell(folder.path(), script).1.finish()
+    }
+
+    fn wait_until_ready(session: &mut dyn Session) {
+        loop {
+            match session.next(Duration::from_secs(20)) {
+                Next::Event(AgentEvent::Text { text, .. }) if text == "ready" => return,
+                Next::Quiet => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_exit_status_decides_and_the_last_line_tells() {
+        let rows = [
+            ("echo work", Outcome::Success, "exit 0", Signal::None),
+            ("echo work; echo DONE", Outcome::Success, "exit 0", Signal::Done),
+            ("echo 'WAITING: red or blue?'", Outcome::Success, "exit 0", Signal::Waiting("red or blue?".to_owned())),
+            ("echo oh no >&2; exit 3", Outcome::Failed, "exit 3: oh no", Signal::None),
+            ("echo DONE; exit 1", Outcome::Failed, "exit 1: DONE", Signal::None),
+            // `sh -eu`: neither a failing command nor an unset variable is passed over.
+            ("false; echo DONE", Outcome::Failed, "exit 1", Signal::None),
+            ("echo $no_such_variable; echo DONE", Outcome::Failed, "exit 2: ", Signal::None),
+            ("kill -9 $$", Outcome::Crashed, "signal 9", Signal::None),
+        ];
+        for (script, outcome, reason, signal) in rows {
+            let ended = run(script);
+            assert_eq!((ended.outcome, &ended.signal), (outcome, &signal), "{script}: {ended:?}");
+            assert!(ended.reason.starts_with(reason), "{script}: {ended:?}");
+        }
+    }
+
+    #[test]
+    fn the_script_runs_in_the_worktree_with_its_variables() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut job = Job::in_folder(folder.path());
+        job.script = Some("pwd -P; echo $TAVERN_TASK; cat; echo $GIT_DIR$TAVERN_RUN > file".to_owned());
+        job.env = vec![("TAVERN_TASK".to_owned(), "T-1".to_owned()), ("GIT_DIR".to_owned(), String::new())];
+        let mut session = Shell.start(&job).expect("sh starts");
+        let mut texts = Vec::new();
+        loop {
+            match session.next(Duration::from_secs(20)) {
+                Next::Event(AgentEvent::Text { text, .. }) => texts.push(text),
+                Next::Over => break,
+                // Woken by a write of half a line.
+                Next::Quiet => {}
+                Next::Event(event) => panic!("{event:?}"),
+            }
+        }
+        assert!(matches!(session.say("hello"), Err(NotHeard::Deaf)));
+        assert_eq!(session.finish().outcome, Outcome::Success);
+        let worktree = fs::canonicalize(&job.worktree).expect("it is there");
+        assert_eq!(texts, [worktree.to_str().expect("an ASCII path"), "T-1"]);
+        let file = fs::read_to_string(job.worktree.join("file")).expect("the script wrote it");
+        assert_eq!(file.trim_end(), job.mark.value());
+        assert_eq!(fs::read_to_string(job.run_dir.join(OUTPUT_LOG)).expect("the log").lines().count(), 2);
+    }
+
+    #[test]
+    fn without_a_script_it_says_what_to_do() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let job = Job::in_folder(folder.path());
+        let Err(StartError::NotReady(error)) = Shell.start(&job) else { panic!("it has no script") };
+        assert!(error.hint().contains("```sh"), "{error:?}");
+    }
+
+    #[test]
+    fn limits_end_the_whole_tree() {
+        let second = Duration::from_millis(300);
+        let rows: [(super::super::Limits, &str, Outcome); 4] = [
+            (super::super::Limits { wall: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
+            (super::super::Limits { idle: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
+            (super::super::Limits { memory_mib: Some(0), ..Default::default() }, "sleep 100", Outcome::Budget),
+            (
+                super::super::Limits { log_mib: Some(2), ..Default::default() },
+                "head -c 40000000 /dev/zero",
+                Outcome::Budget,
+            ),
+        ];
+        for (limits, script, outcome) in rows {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let mut job = Job::in_folder(folder.path());
+            job.script = Some(format!("trap '' TERM; setsid {script} & wait; sleep 100"));
+            job.limits = limits;
+            let session = Shell.start(&job).expect("sh starts");
+            let pid = session.identity().pid;
+            let ended = session.finish();
+            assert_eq!(ended.outcome, outcome, "{script}: {ended:?}");
+            assert_eq!(ended.swept.survivors, Vec::<u32>::new());
+            assert!(Entry::of(pid).is_none());
+        }
+    }
+
+    #[test]
+    fn a_request_to_end_is_polite_first() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (job, mut session) = shell(folder.path(), "trap 'echo saved; exit 9' TERM; echo ready; sleep 100 & wait");
+        wait_until_ready(session.as_mut());
+        assert!(is_live(&job.run_dir).expect("it can be asked"));
+        session.end(EndReason::Stop);
+        session.end(EndReason::Wall);
+        let ended = session.finish();
+        assert_eq!((ended.outcome, ended.ended_by_us), (Outcome::Killed, Some(EndReason::Stop)));
+        assert_eq!((ended.exit, ended.result.as_str()), (Exit::Code(9), "ready\nsaved"));
+    }
+
+    #[test]
+    fn the_bell_ends_a_wait_early_and_hurry_skips_the_grace() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut job = Job::in_folder(folder.path());
+        job.script = Some("trap '' TERM; echo ready; while :; do sleep 100; done".to_owned());
+        job.grace = Duration::from_secs(86_400);
+        let mut session = Shell.start(&job).expect("sh starts");
+        wait_until_ready(session.as_mut());
+        session.bell().ring();
+        while session.next(Duration::from_secs(86_400)) != Next::Quiet {}
+        session.hurry();
+        assert_eq!(session.finish().exit, Exit::Signal(9));
+    }
+
+    #[test]
+    fn a_command_line_is_filled_in_and_gets_the_prompt() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let run = |argv: &[&str], model: Option<&str>| {
+            let mut job = Job::in_folder(folder.path());
+            job.model = model.map(str::to_owned);
+            job.task = "T-{run}".to_owned();
+            let ended = CommandRunner::new("mine", argv.iter().copied()).start(&job).expect("it starts").finish();
+            fs::remove_file(job.run_dir.join(OUTPUT_LOG)).expect("each run writes its log");
+            ended.result
+        };
+        let print = "for arg; do echo \"[$arg]\"; done; cat";
+        let argv = ["sh", "-c", print, "sh", "{task}/{run}", "{odd} {", "--model", "{model}", "-x"];
+        assert_eq!(run(&argv, Some("m")), "[T-{run}/T-1-1]\n[{odd} {]\n[--model]\n[m]\n[-x]\ndo it");
+        assert_eq!(run(&argv, None), "[T-{run}/T-1-1]\n[{odd} {]\n[-x]\ndo it");
+        // Named in the command line, the prompt is no input.
+        assert_eq!(run(&["sh", "-c", "cat; cat \"$1\"", "sh", "{prompt_file}"], None), "do it");
+    }
+
+    #[test]
+    fn presets_ask_nothing_and_missing_programs_are_named() {
+        let names: Vec<&str> = CommandRunner::presets().collect();
+        assert_eq!(names, ["codex", "gemini", "aider", "opencode"]);
+        for name in names {
+            assert_eq!(CommandRunner::preset(name).map(|preset| preset.argv[0].clone()).as_deref(), Some(name));
+        }
+        assert_eq!(CommandRunner::preset("nobody"), None);
+        let error = CommandRunner::new("mine", ["no-such-program-here"]).check().expect_err("it is not there");
+        assert!(error.message.contains("no-such-program-here"), "{error:?}");
+        let error = CommandRunner::new("mine", [""; 0]).check().expect_err("it has no command line");
+        assert!(error.hint().contains("mine"), "{error:?}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The shell runner: runs the item's own script in its worktree. It needs no model, no key and no network.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+
+use crate::process::{Spec, find_program};
+
+use super::job::Job;
+use super::plain::PlainSession;
+use super::{NotReady, Ready, Runner, Session, StartError};
+
+/// Runs [`Job::script`] with `sh -eu`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shell;
+
+/// The script as it ran, in the run's folder.
+pub const SCRIPT: &str = "script.sh";
+
+impl Runner for Shell {
+    fn name(&self) -> &str {
+        "shell"
+    }
+
+    fn check(&self) -> Result<Ready, NotReady> {
+        let found = find_program(OsStr::new("sh"));
+        let program = found.ok_or_else(|| NotReady::new("`sh` is not on PATH", "put a POSIX shell on PATH"))?;
+        Ok(Ready { program: program.display().to_string(), version: String::new() })
+    }
+
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+        let Some(script) = &job.script else {
+            return Err(NotReady::new(
+                "the item has no script for the shell runner",
+                "add a ```sh block to the item, or choose an agent: --runner claude",
+            )
+            .into());
+        };
+        // A file and no argument: the system bounds one argument to 128 KiB.
+        let path = job.run_dir.join(SCRIPT);
+        fs::write(&path, script)
+            .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))?;
+        let mut spec = job.spec("sh");
+        spec.args = vec!["-eu".into(), path.into()];
+        Ok(Box::new(PlainSession::start(spec, job)?))
+    }
+}
+
+impl Job {
+    /// `program` in the worktree, with the job's environment and mark.
+    pub(super) fn spec(&self, program: impl Into<std::path::PathBuf>) -> Spec {
+        let mut spec = Spec::new(program, &self.worktree).mark(self.mark.clone());
+        spec.environment = self.environment;
+        spec.env = self.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        spec
+    }
+}

@@ -1,0 +1,104 @@
+//! What an agent says of its work in the last lines of its answer. It is a wish, not an outcome.
+
+use serde::{Deserialize, Serialize};
+
+/// Read from the end of the final text only: what an agent quotes or echoes in between is no signal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// `DONE` or `COMPLETED`: verify it.
+    Done,
+    /// `WAITING: question` or `NEED INPUT: question`: put the question to a person.
+    Waiting(String),
+    /// Neither.
+    #[default]
+    None,
+}
+
+impl Signal {
+    /// The longest question kept, in characters.
+    pub const LONGEST: usize = 4000;
+
+    /// Read the last paragraph of `text`: it opens with the word for a question, or its last line is the word for done.
+    pub fn read(text: &str) -> Signal {
+        let lines: Vec<&str> = text.trim_end().lines().map(str::trim).collect();
+        let Some(last) = lines.last() else { return Signal::None };
+        if is_done(last) {
+            return Signal::Done;
+        }
+        // A question may take several lines, but no blank one.
+        let paragraph = lines.rsplit(|line| line.is_empty()).next().unwrap_or_default();
+        for (index, line) in paragraph.iter().enumerate().rev() {
+            if let Some(question) = question(line) {
+                let rest = paragraph[index + 1..].iter().copied();
+                let whole = std::iter::once(question).chain(rest).collect::<Vec<_>>().join("\n");
+                return Signal::Waiting(whole.trim().chars().take(Signal::LONGEST).collect());
+            }
+        }
+        Signal::None
+    }
+}
+
+fn is_done(line: &str) -> bool {
+    let word = bare(line).trim_end_matches(['.', '!']);
+    word == "DONE" || word == "COMPLETED" || word.starts_with("DONE:") || word.starts_with("COMPLETED:")
+}
+
+/// What follows the word in `line`.
+fn question(line: &str) -> Option<&str> {
+    let line = bare(line);
+    ["WAITING", "NEED INPUT"].iter().find_map(|word| {
+        let rest = line.strip_prefix(word)?;
+        // `**WAITING:** which one?` and `**WAITING**: which one?`
+        let rest = rest.trim_start_matches(['*', '_', '`']);
+        if rest.is_empty() {
+            return Some(rest);
+        }
+        Some(rest.strip_prefix(':')?.trim_start_matches(['*', '_', '`']).trim())
+    })
+}
+
+/// `line` without the Markdown that people and models put around such a word.
+fn bare(line: &str) -> &str {
+    line.trim_start_matches(['#', '>', '-', '*', '_', '`', ' ']).trim_end_matches(['*', '_', '`', ' '])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_the_text_is_a_signal() {
+        let waiting = |question: &str| Signal::Waiting(question.to_owned());
+        let rows = [
+            ("", Signal::None),
+            ("DONE", Signal::Done),
+            ("All tests pass.\n\n**DONE**\n", Signal::Done),
+            ("Finished.\nDONE.", Signal::Done),
+            ("COMPLETED: 3 files", Signal::Done),
+            ("I am done", Signal::None),
+            ("DONE\nbut one thing is left", Signal::None),
+            ("The prompt says: end with DONE when ready, and I am not.", Signal::None),
+            ("CONDONE", Signal::None),
+            ("DONELY", Signal::None),
+            ("WAITING: which database?", waiting("which database?")),
+            ("text\n\n**WAITING:** which one?\n- a\n- b", waiting("which one?\n- a\n- b")),
+            ("**NEED INPUT**: the key", waiting("the key")),
+            ("WAITING", waiting("")),
+            ("WAITING: for the tests\n\nThey pass now.\nDONE", Signal::Done),
+            ("WAITING: old question\n\nI found the answer myself.", Signal::None),
+            ("I was WAITING: no", Signal::None),
+        ];
+        for (text, signal) in rows {
+            assert_eq!(Signal::read(text), signal, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_bounded() {
+        let Signal::Waiting(question) = Signal::read(&format!("WAITING: {}", "é".repeat(9000))) else {
+            panic!("it is a question");
+        };
+        assert_eq!(question.chars().count(), Signal::LONGEST);
+    }
+}

@@ -1,0 +1,290 @@
+//! Events, exit status and what was done from here → outcome (contract §2, §3 and §6). Pure.
+//!
+//! The rule behind all rules: `is_error` of the last result is the truth, exit status 0 proves nothing, and words count
+//! only in what the program itself reports as the provider's failure, never in what the agent says or its tools print.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+
+use crate::process::Exit;
+
+use super::event::{AgentEvent, TurnResult};
+use super::outcome::{Denial, EndReason, Outcome, Usage};
+
+/// What has been read of a session so far.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// As the program says; `None` until it has begun.
+    pub session: Option<String>,
+    pub model: String,
+    pub version: String,
+    /// The last turn that is over.
+    pub turn: Option<TurnResult>,
+    /// A turn has begun that is not over.
+    pub is_turn_open: bool,
+    pub turns: u32,
+    pub tool_calls: u32,
+    /// Successful tool calls that may have changed something.
+    pub deeds: u32,
+    pub denials: Vec<Denial>,
+    pub usage: Usage,
+    /// The last text of the agent itself.
+    pub last_text: String,
+    /// Names of the tools that run now, by the id of the call.
+    open_tools: HashMap<String, String>,
+    /// The provider's final failure in this turn.
+    failure: Option<Failure>,
+    /// The provider's last failure, if the program was still trying when nothing more came.
+    retry: Option<Failure>,
+    /// The provider has said that a limit is reached; until when, if it said so.
+    rejected_until: Option<Option<i64>>,
+}
+
+#[derive(Clone, Debug)]
+struct Failure {
+    status: Option<u16>,
+    error: String,
+    text: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub outcome: Outcome,
+    /// One line for people.
+    pub reason: String,
+    /// When the provider's limit ends, if it said so.
+    pub resets_at: Option<DateTime<Utc>>,
+    /// The session can be gone on with.
+    pub is_resumable: bool,
+}
+
+/// Tools that change nothing in the worktree.
+const ONLY_LOOK: [&str; 14] = [
+    "Agent",
+    "Glob",
+    "Grep",
+    "LS",
+    "NotebookRead",
+    "Read",
+    "Skill",
+    "Task",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+];
+
+impl Reading {
+    /// Take `event` into account.
+    pub fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Started { session, model, version } => {
+                self.session = Some(session.clone());
+                self.model.clone_from(model);
+                self.version.clone_from(version);
+                self.is_turn_open = true;
+                self.failure = None;
+            }
+            AgentEvent::Text { text, nesting, .. } => {
+                self.retry = None;
+                if *nesting == super::event::Nesting::Main {
+                    self.last_text.clone_from(text);
+                }
+            }
+            AgentEvent::Thinking { .. } => self.retry = None,
+            AgentEvent::ToolCall { id, name, .. } => {
+                self.retry = None;
+                self.tool_calls += 1;
+                self.open_tools.insert(id.clone(), name.clone());
+            }
+            AgentEvent::ToolResult { id, ok, .. } => {
+                let name = self.open_tools.remove(id);
+                if *ok && name.is_some_and(|name| !ONLY_LOOK.contains(&name.as_str())) {
+                    self.deeds += 1;
+                }
+            }
+            AgentEvent::Retry { status, error, .. } => {
+                self.retry = Some(Failure { status: *status, error: error.clone(), text: String::new() });
+            }
+            AgentEvent::Failure { error, text } => {
+                self.retry = None;
+                self.failure = Some(Failure { status: None, error: error.clone(), text: text.clone() });
+            }
+            AgentEvent::RateLimit { status, resets_at, .. } => {
+                self.rejected_until = (status == "rejected").then_some(*resets_at);
+            }
+            AgentEvent::Spent { usage } => self.usage = usage.clone(),
+            AgentEvent::Turn(turn) => self.note_turn(turn),
+            AgentEvent::Delivered { .. }
+            | AgentEvent::Reply { .. }
+            | AgentEvent::Other { .. }
+            | AgentEvent::Unreadable { .. } => {}
+        }
+    }
+
+    /// A tool of the agent runs.
+    pub fn has_open_tool(&self) -> bool {
+        !self.open_tools.is_empty()
+    }
+
+    fn note_turn(&mut self, turn: &TurnResult) {
+        self.is_turn_open = false;
+        self.open_tools.clear();
+        self.turns += turn.turns;
+        self.denials.extend(turn.denials.iter().cloned());
+        // Cumulative; but a resumed session that ends before its first request reports nothing.
+        if turn.usage.total() > 0 || turn.usage.usd > 0.0 {
+            self.usage = turn.usage.clone();
+        }
+        self.turn = Some(turn.clone());
+    }
+
+    /// The final text: the last result that isn't empty and no error.
+    pub fn result(&self) -> &str {
+        let turn = self.turn.as_ref().filter(|turn| !turn.is_error);
+        let result = turn.and_then(|turn| turn.result.as_deref()).unwrap_or_default();
+        if result.is_empty() && turn.is_some() { &self.last_text } else { result }
+    }
+
+    /// Decide. `ended` is why the run was ended from here, if it was; `stderr` is the end of what the program wrote
+    /// there, shown to people where nothing else is known.
+    pub fn judge(&self, exit: Exit, ended: Option<EndReason>, stderr: &str) -> Verdict {
+        let turn = self.turn.as_ref().filter(|_| !self.is_turn_open);
+        match turn {
+            Some(turn) if !is_broken_off(turn) => self.judge_turn(turn, exit, ended),
+            _ => self.judge_broken_off(turn, exit, ended, stderr),
+        }
+    }
+
+    /// The last turn came to an end of its own.
+    fn judge_turn(&self, turn: &TurnResult, exit: Exit, ended: Option<EndReason>) -> Verdict {
+        let first_error = turn.errors.first().map(String::as_str);
+        let said = turn.result.as_deref().filter(|text| !text.is_empty()).or(first_error).unwrap_or(&turn.subtype);
+        match turn.subtype.as_str() {
+            "error_max_turns" | "error_max_budget_usd" => return verdict(Outcome::Budget, said),
+            _ if turn.is_error => return self.judge_failure(turn, said),
+            _ => {}
+        }
+        match turn.terminal_reason.as_deref() {
+            None | Some("completed") => {}
+            Some(reason) => return verdict(Outcome::Failed, &format!("it ended early: {reason}")),
+        }
+        // An exit that was forced from here says nothing of the answer before it.
+        if !exit.is_success() && ended.is_none() {
+            return verdict(Outcome::Crashed, &format!("{exit} after its answer"));
+        }
+        if !self.denials.is_empty() && self.deeds == 0 {
+            return verdict(Outcome::PermissionDenied, &denied(&self.denials));
+        }
+        verdict(Outcome::Success, said)
+    }
+
+    /// The provider failed, or refused, for good.
+    fn judge_failure(&self, turn: &TurnResult, said: &str) -> Verdict {
+        let error = self.failure.as_ref().map(|failure| failure.error.as_str()).unwrap_or_default();
+        let text = self.failure.as_ref().map(|failure| failure.text.as_str()).unwrap_or_default();
+        let outcome = match error {
+            // The reply was refused or cut, and the program says so in the same words as for a failed call.
+            "max_output_tokens" => Outcome::Failed,
+            _ if turn.stop_reason.as_deref() == Some("refusal") => Outcome::Failed,
+            _ => provider_outcome(turn.api_status, error, text),
+        };
+        let resets_at = match outcome {
+            Outcome::UsageLimit => self.reset_time().or_else(|| reset_time_in(text)).or_else(|| reset_time_in(said)),
+            _ => None,
+        };
+        Verdict { resets_at, ..verdict(outcome, said) }
+    }
+
+    /// There is no answer: the program ended, or was ended, in the middle.
+    fn judge_broken_off(
+        &self,
+        turn: Option<&TurnResult>,
+        exit: Exit,
+        ended: Option<EndReason>,
+        stderr: &str,
+    ) -> Verdict {
+        if let Some(why) = ended {
+            // Silence after a refusal is the provider's, not the agent's.
+            let retry = self.retry.as_ref().filter(|_| matches!(why, EndReason::Idle | EndReason::Wall));
+            let Some(retry) = retry else { return verdict(why.outcome(), why.describe()) };
+            let outcome = provider_outcome(retry.status, &retry.error, "");
+            let status = retry.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+            let resets_at = self.reset_time().filter(|_| outcome == Outcome::UsageLimit);
+            return Verdict {
+                resets_at,
+                ..verdict(outcome, &format!("{} while the provider failed: {status}, {}", why.describe(), retry.error))
+            };
+        }
+        let error = turn.and_then(|turn| turn.errors.first()).map(String::as_str).unwrap_or_default();
+        // The session is not known (any more) where the agent runs now: a new one must be begun.
+        let is_resumable = !error.starts_with("No conversation found");
+        match turn.and_then(|turn| turn.terminal_reason.as_deref()) {
+            Some(reason) => {
+                Verdict { is_resumable, ..verdict(Outcome::Killed, &format!("it was interrupted: {reason}")) }
+            }
+            None => {
+                let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+                let why = if error.is_empty() { last } else { error };
+                let reason =
+                    if why.is_empty() { format!("{exit} without an answer") } else { format!("{exit}: {why}") };
+                Verdict { is_resumable, ..verdict(Outcome::Crashed, &reason) }
+            }
+        }
+    }
+
+    fn reset_time(&self) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp(self.rejected_until??, 0)
+    }
+}
+
+/// A turn that was broken off has a result, too.
+fn is_broken_off(turn: &TurnResult) -> bool {
+    let is_aborted = turn.terminal_reason.as_deref().is_some_and(|reason| reason.starts_with("aborted_"));
+    is_aborted || turn.subtype == "error_during_execution"
+}
+
+/// What the provider's answer means. `error` is the CLI's own word for it, `text` the message of its report.
+fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
+    // A key's spending limit comes as a plain 400 (contract §6). The words are the provider's own.
+    let is_spent = text.contains("usage limit") || text.contains("regain access");
+    match (status, error) {
+        (Some(429), _) | (_, "rate_limit") => Outcome::UsageLimit,
+        (Some(401..=403), _) | (_, "authentication_failed" | "oauth_org_not_allowed" | "billing_error") => {
+            Outcome::Auth
+        }
+        // A model that isn't there, or isn't for this account, is mended by a person, like a wrong key.
+        (Some(404), _) | (_, "model_not_found") => Outcome::Auth,
+        (Some(500..=599), _) | (_, "overloaded" | "server_error") => Outcome::Overloaded,
+        (Some(400), _) | (None, _) if is_spent => Outcome::UsageLimit,
+        // No answer at all: the network, or a time-out.
+        (None | Some(408), "unknown") => Outcome::Overloaded,
+        _ => Outcome::Failed,
+    }
+}
+
+/// `… regain access on 2026-12-01 at 00:00 UTC`, or `…|1795314466` as older versions wrote it.
+fn reset_time_in(text: &str) -> Option<DateTime<Utc>> {
+    if let Some((_, rest)) = text.split_once("regain access on ") {
+        let moment: String = rest.chars().take("2026-12-01 at 00:00".len()).collect();
+        let parsed = NaiveDateTime::parse_from_str(&moment, "%Y-%m-%d at %H:%M").ok()?;
+        return Some(parsed.and_utc());
+    }
+    let (_, seconds) = text.rsplit_once('|')?;
+    DateTime::from_timestamp(seconds.trim().parse().ok()?, 0)
+}
+
+fn denied(denials: &[Denial]) -> String {
+    let mut tools: Vec<&str> = denials.iter().map(|denial| denial.tool.as_str()).collect();
+    tools.dedup();
+    format!("it was not allowed to use {}, and did nothing", tools.join(", "))
+}
+
+fn verdict(outcome: Outcome, reason: &str) -> Verdict {
+    let line = reason.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    Verdict { outcome, reason: line.chars().take(300).collect(), resets_at: None, is_resumable: true }
+}

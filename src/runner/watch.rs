@@ -1,0 +1,154 @@
+//! A program that is watched while it runs: its log is followed, its limits are kept. It doesn't read the lines.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::process::{Bell, Child, Exit, Follower, Line, Spec, Swept, create_log, start};
+
+use super::job::Limits;
+use super::outcome::EndReason;
+
+/// A running program, its log and its limits.
+pub struct Watch {
+    pub child: Child,
+    pub bell: Bell,
+    follower: Follower,
+    limits: Limits,
+    started_at: Instant,
+    last_sign: Instant,
+    next_look: Instant,
+    next_check: Instant,
+    memory_mib: u64,
+}
+
+/// What the log holds next.
+pub enum Seen {
+    Line(Line),
+    /// Nothing new yet.
+    Nothing,
+    /// The program has ended, and everything in the log was seen.
+    Over,
+}
+
+/// Whether a tool of the agent runs right now, which may be silent for long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    Running,
+    None,
+}
+
+impl Watch {
+    /// The longest that a tool may be silent: the Claude CLI ends a model's command after at most ten minutes.
+    const TOOL_PATIENCE: Duration = Duration::from_secs(660);
+
+    /// Start `spec`, whose output streams `direct` sets to the log that it is handed.
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` if an orphan of an earlier program still holds the log.
+    pub fn start(
+        spec: Spec,
+        log: &Path,
+        limits: &Limits,
+        direct: impl FnOnce(Spec, File) -> std::io::Result<Spec>,
+    ) -> std::io::Result<Watch> {
+        let file = create_log(log)?;
+        let offset = file.metadata()?.len();
+        let bell = Bell::new();
+        // Followed from before the start, so that the watch misses nothing.
+        let follower = Follower::open(log, offset, &bell)?;
+        let child = start(direct(spec, file)?)?;
+        child.wake(&bell);
+        let now = Instant::now();
+        Ok(Watch {
+            child,
+            bell,
+            follower,
+            limits: limits.clone(),
+            started_at: now,
+            last_sign: now,
+            next_look: now,
+            next_check: now,
+            memory_mib: 0,
+        })
+    }
+
+    /// The next line of the log.
+    pub fn next_line(&mut self) -> Seen {
+        // Asked before the log is read: what is read after the end is all there is.
+        let has_ended = self.child.exit().is_some();
+        // A log that can't be read any more says nothing more; the program's exit still tells.
+        if let Ok(Some(line)) = self.follower.next_line() {
+            self.last_sign = Instant::now();
+            return Seen::Line(line);
+        }
+        if !has_ended {
+            return Seen::Nothing;
+        }
+        self.follower.last_line().map_or(Seen::Over, Seen::Line)
+    }
+
+    /// Time to look at [`Watch::exceeded`] again, also while one line follows the other without end. A tenth of a
+    /// second is soon enough: a program can't fill a disk in it.
+    pub fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = now >= self.next_check;
+        if is_due {
+            self.next_check = now + Duration::from_millis(100);
+        }
+        is_due
+    }
+
+    /// The limit that is exceeded, of those that need no reading of the lines. Looks at the process tree now and then.
+    pub fn exceeded(&mut self, tool: Tool) -> Option<EndReason> {
+        let now = Instant::now();
+        if now >= self.next_look {
+            let is_bounded = self.limits.memory_mib.is_some();
+            self.next_look = now + Duration::from_secs(if is_bounded { 3 } else { 15 });
+            self.memory_mib = self.child.look();
+        }
+        let idle = self.limits.idle.map(|idle| patience(idle, tool));
+        if self.limits.wall.is_some_and(|wall| now.duration_since(self.started_at) >= wall) {
+            Some(EndReason::Wall)
+        } else if idle.is_some_and(|idle| now.duration_since(self.last_sign) >= idle) {
+            Some(EndReason::Idle)
+        } else if self.limits.memory_mib.is_some_and(|most| self.memory_mib > most) {
+            Some(EndReason::Memory)
+        } else if self.limits.log_mib.is_some_and(|most| self.follower.length() / (1024 * 1024) >= most) {
+            Some(EndReason::LogSize)
+        } else {
+            None
+        }
+    }
+
+    /// How long may be slept before [`Watch::exceeded`] and the log must be looked at again.
+    pub fn patience(&self, tool: Tool) -> Duration {
+        let now = Instant::now();
+        let wall = self.limits.wall.map(|wall| wall.saturating_sub(now.duration_since(self.started_at)));
+        let idle = self.limits.idle.map(|idle| patience(idle, tool).saturating_sub(now.duration_since(self.last_sign)));
+        let look = Some(self.next_look.saturating_duration_since(now));
+        let log = Some(self.follower.patience());
+        // Rounded up, so that a limit is really over when it is looked at.
+        [wall, idle, look, log].into_iter().flatten().min().unwrap_or_default() + Duration::from_millis(1)
+    }
+
+    /// Read no more of a log that has grown too long.
+    pub fn stop_reading(&mut self) {
+        // A log that can't be read is not read either.
+        let _ = self.follower.skip_to_end();
+    }
+
+    /// End what is left of the tree by force, and tell how the program ended.
+    pub fn close(&mut self) -> (Exit, Swept) {
+        let swept = self.child.sweep();
+        (self.child.exit().unwrap_or(Exit::Lost), swept)
+    }
+
+    pub fn duration(&self) -> Duration {
+        self.started_at.elapsed()
+    }
+}
+
+fn patience(idle: Duration, tool: Tool) -> Duration {
+    if tool == Tool::Running { idle.max(Watch::TOOL_PATIENCE) } else { idle }
+}
