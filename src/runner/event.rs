@@ -38,7 +38,7 @@ pub enum AgentEvent {
         text: String,
         nesting: Nesting,
     },
-    /// The agent has read this message (the first one is its prompt).
+    /// The agent has been given this message. In a recording the first one is its prompt; a session leaves that out.
     Delivered {
         text: String,
     },

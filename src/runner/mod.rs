@@ -13,20 +13,24 @@ use std::time::Duration;
 
 use crate::process::{Bell, Identity};
 
+pub mod claude;
 pub mod command;
 pub mod event;
 pub mod job;
+pub mod live;
 pub mod outcome;
 pub mod plain;
 pub mod shell;
 pub mod signal;
 pub mod stream;
+pub mod transcript;
 pub mod verdict;
 pub mod watch;
 
 #[cfg(test)]
 mod samples;
 
+pub use claude::Claude;
 pub use command::CommandRunner;
 pub use event::AgentEvent;
 pub use job::{Job, Limits};

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use crate::process::start::Output;
-use crate::process::{Bell, Exit, Identity, Spec};
+use crate::process::{Bell, Exit, Identity, Line, Spec};
 
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
 use super::outcome::{EndReason, Ended, Outcome, Usage};
 use super::signal::Signal;
-use super::watch::{Seen, Tool, Watch};
+use super::watch::{self, Tool, Watch, Watched};
 use super::{Next, NotHeard, OUTPUT_LOG, Session};
 
 /// How many of the last lines are kept as the result.
@@ -21,6 +21,7 @@ pub struct PlainSession {
     watch: Watch,
     grace: Duration,
     ending: Option<Ending>,
+    pending: Option<AgentEvent>,
     last_lines: VecDeque<String>,
     is_over: bool,
 }
@@ -35,10 +36,42 @@ impl PlainSession {
     pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<PlainSession> {
         let log = job.run_dir.join(OUTPUT_LOG);
         let watch = Watch::start(spec, &log, &job.limits, both_to)?;
-        Ok(PlainSession { watch, grace: job.grace, ending: None, last_lines: VecDeque::new(), is_over: false })
+        Ok(PlainSession {
+            watch,
+            grace: job.grace,
+            ending: None,
+            pending: None,
+            last_lines: VecDeque::new(),
+            is_over: false,
+        })
     }
 
-    /// Keep the limits, and go on with an ending whose time has come.
+    fn note(&mut self, text: &str) {
+        if self.last_lines.len() == KEPT_LINES {
+            self.last_lines.pop_front();
+        }
+        self.last_lines.push_back(text.chars().take(1000).collect());
+    }
+}
+
+impl Watched for PlainSession {
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+
+    fn next_event(&mut self) -> Option<AgentEvent> {
+        self.pending.take()
+    }
+
+    fn read(&mut self, line: Line) {
+        self.note(&line.text);
+        self.pending = Some(AgentEvent::Text { text: line.text, message: String::new(), nesting: Nesting::Main });
+    }
+
+    fn close(&mut self) {
+        self.is_over = true;
+    }
+
     fn keep_limits(&mut self) {
         match &mut self.ending {
             Some(ending) if Instant::now() >= ending.kill_at => {
@@ -62,13 +95,6 @@ impl PlainSession {
             None => patience,
         }
     }
-
-    fn note(&mut self, text: &str) {
-        if self.last_lines.len() == KEPT_LINES {
-            self.last_lines.pop_front();
-        }
-        self.last_lines.push_back(text.chars().take(1000).collect());
-    }
 }
 
 impl Session for PlainSession {
@@ -81,31 +107,7 @@ impl Session for PlainSession {
     }
 
     fn next(&mut self, timeout: Duration) -> Next {
-        let deadline = Instant::now().checked_add(timeout);
-        let mut was_rung = false;
-        loop {
-            if self.watch.is_due() {
-                self.keep_limits();
-            }
-            match self.watch.next_line() {
-                Seen::Line(line) => {
-                    self.note(&line.text);
-                    let event = AgentEvent::Text { text: line.text, message: String::new(), nesting: Nesting::Main };
-                    return Next::Event(event);
-                }
-                Seen::Over => {
-                    self.is_over = true;
-                    return Next::Over;
-                }
-                Seen::Nothing => {}
-            }
-            let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if was_rung || left.is_zero() {
-                return Next::Quiet;
-            }
-            self.keep_limits();
-            was_rung = self.watch.bell.wait(left.min(self.patience()));
-        }
+        watch::next(self, timeout)
     }
 
     fn say(&mut self, _text: &str) -> Result<(), NotHeard> {

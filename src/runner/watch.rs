@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Bell, Child, Exit, Follower, Line, Spec, Swept, create_log, start};
 
+use super::Next;
+use super::event::AgentEvent;
 use super::job::Limits;
 use super::outcome::EndReason;
 
@@ -22,8 +24,55 @@ pub struct Watch {
     memory_mib: u64,
 }
 
+/// A session over a watched program.
+pub(super) trait Watched {
+    fn watch(&mut self) -> &mut Watch;
+    /// The next event of the lines read so far.
+    fn next_event(&mut self) -> Option<AgentEvent>;
+    /// Make events of `line`.
+    fn read(&mut self, line: Line);
+    /// The program has ended and every line was read.
+    fn close(&mut self);
+    /// Begin an ending if a limit is exceeded, and go on with one whose time has come.
+    fn keep_limits(&mut self);
+    /// How long may be slept before the limits must be looked at again.
+    fn patience(&self) -> Duration;
+}
+
+/// [`super::Session::next`] of any watched session.
+pub(super) fn next(session: &mut impl Watched, timeout: Duration) -> Next {
+    let deadline = Instant::now().checked_add(timeout);
+    let mut was_rung = false;
+    loop {
+        if session.watch().is_due() {
+            session.keep_limits();
+        }
+        if let Some(event) = session.next_event() {
+            return Next::Event(event);
+        }
+        match session.watch().next_line() {
+            Seen::Line(line) => {
+                session.read(line);
+                continue;
+            }
+            Seen::Over => {
+                session.close();
+                return Next::Over;
+            }
+            Seen::Nothing => {}
+        }
+        let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if was_rung || left.is_zero() {
+            return Next::Quiet;
+        }
+        session.keep_limits();
+        let patience = left.min(session.patience());
+        was_rung = session.watch().bell.wait(patience);
+    }
+}
+
 /// What the log holds next.
-pub enum Seen {
+enum Seen {
     Line(Line),
     /// Nothing new yet.
     Nothing,
@@ -74,7 +123,7 @@ impl Watch {
     }
 
     /// The next line of the log.
-    pub fn next_line(&mut self) -> Seen {
+    fn next_line(&mut self) -> Seen {
         // Asked before the log is read: what is read after the end is all there is.
         let has_ended = self.child.exit().is_some();
         // A log that can't be read any more says nothing more; the program's exit still tells.
@@ -90,7 +139,7 @@ impl Watch {
 
     /// Time to look at [`Watch::exceeded`] again, also while one line follows the other without end. A tenth of a
     /// second is soon enough: a program can't fill a disk in it.
-    pub fn is_due(&mut self) -> bool {
+    fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = now >= self.next_check;
         if is_due {

@@ -1,0 +1,207 @@
+//! The Claude runner: which command line and environment start the Claude CLI for unattended work (contract §1).
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::process::Spec;
+use crate::process::find_program;
+use crate::process::start::{Environment, Input};
+
+use super::job::{Job, Opening};
+use super::live::ClaudeSession;
+use super::transcript::Transcript;
+use super::{NotReady, Ready, Runner, Session, StartError};
+
+/// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claude {
+    /// A name on PATH, or a path.
+    pub program: PathBuf,
+    /// `--permission-mode`. None of them asks in this mode: what isn't allowed is denied, and listed in the outcome.
+    pub permission_mode: String,
+    /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`.
+    pub allowed_tools: Vec<String>,
+    /// `--disallowedTools`: they win.
+    pub denied_tools: Vec<String>,
+    /// `--append-system-prompt`.
+    pub system_prompt: Option<String>,
+    /// `--settings`: JSON, or a file's name.
+    pub settings: Option<String>,
+    /// How often the CLI tries a failed call again, before the run ends as overloaded or at its usage limit; Tavern
+    /// waits better than an agent does. `CLAUDE_CODE_MAX_RETRIES`, unless the user has set it.
+    pub max_retries: u32,
+    /// How long one call may take to begin its answer. `API_TIMEOUT_MS`, unless the user has set it.
+    pub api_timeout: Duration,
+    /// Anything else, before the options above.
+    pub extra_args: Vec<String>,
+}
+
+/// Set by a Claude session for what it starts; an agent started from there (by a person's own session, say) is none of
+/// its children.
+const OUTER_SESSION: [&str; 4] =
+    ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT"];
+
+impl Default for Claude {
+    /// Works as root, too: it bypasses nothing. Edits in the worktree and any command, as a person would allow for a
+    /// task like this; the worktree, and no sandbox, is the boundary.
+    fn default() -> Claude {
+        Claude {
+            program: PathBuf::from("claude"),
+            permission_mode: "acceptEdits".to_owned(),
+            allowed_tools: ["Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep", "TodoWrite"]
+                .map(str::to_owned)
+                .to_vec(),
+            denied_tools: Vec::new(),
+            system_prompt: None,
+            settings: None,
+            max_retries: 4,
+            api_timeout: Duration::from_secs(300),
+            extra_args: Vec::new(),
+        }
+    }
+}
+
+impl Runner for Claude {
+    fn name(&self) -> &str {
+        "claude"
+    }
+
+    fn check(&self) -> Result<Ready, NotReady> {
+        let found = find_program(self.program.as_os_str()).ok_or_else(|| {
+            NotReady::new(
+                format!("`{}` is not on PATH", self.program.display()),
+                "install it (npm install -g @anthropic-ai/claude-code), or choose another runner: --runner shell",
+            )
+        })?;
+        let is_guarded = env::var_os("IS_SANDBOX").is_none() && env::var_os("CLAUDE_CODE_BUBBLEWRAP").is_none();
+        if self.permission_mode == "bypassPermissions" && rustix::process::geteuid().is_root() && is_guarded {
+            return Err(NotReady::new(
+                "the Claude CLI refuses `permission_mode: bypassPermissions` for root",
+                "set `permission_mode: acceptEdits`, run as another user, or, in a container only, set IS_SANDBOX=1",
+            ));
+        }
+        Ok(Ready { program: found.display().to_string(), version: String::new() })
+    }
+
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+        let mut spec: Spec = job.spec(&self.program);
+        spec.args = self.args(job);
+        spec.env_remove = OUTER_SESSION.iter().map(OsString::from).collect();
+        for (name, value) in self.env() {
+            if variable(job, name).is_none() {
+                spec.env.push((name.into(), value.into()));
+            }
+        }
+        spec.stdin = Input::Piped;
+        let transcript = Transcript::of(job);
+        Ok(Box::new(ClaudeSession::start(spec, job, transcript)?))
+    }
+}
+
+impl Claude {
+    fn args(&self, job: &Job) -> Vec<OsString> {
+        let mut args: Vec<&str> = vec!["--print"];
+        args.extend(self.extra_args.iter().map(String::as_str));
+        args.extend(["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
+        // A receipt for every message: the moment when the model is given it.
+        args.push("--replay-user-messages");
+        args.push(if job.opening == Opening::Resumed { "--resume" } else { "--session-id" });
+        args.push(&job.session);
+        args.extend(["--permission-mode", &self.permission_mode]);
+        // These two take any number of values, so what follows must be an option.
+        if !self.allowed_tools.is_empty() {
+            args.push("--allowedTools");
+            args.extend(self.allowed_tools.iter().map(String::as_str));
+        }
+        if !self.denied_tools.is_empty() {
+            args.push("--disallowedTools");
+            args.extend(self.denied_tools.iter().map(String::as_str));
+        }
+        let optional = [
+            ("--model", job.model.clone()),
+            ("--max-turns", job.limits.turns.map(|turns| turns.to_string())),
+            ("--max-budget-usd", job.limits.usd.map(|usd| usd.to_string())),
+            ("--append-system-prompt", self.system_prompt.clone()),
+            ("--settings", self.settings.clone()),
+        ];
+        let mut args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
+        for (option, value) in optional {
+            if let Some(value) = value {
+                args.extend([option.into(), value.into()]);
+            }
+        }
+        args
+    }
+
+    fn env(&self) -> [(&'static str, String); 4] {
+        [
+            // Neither telemetry nor error reports nor updates: unattended work starts what was installed.
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+            ("CLAUDE_CODE_MAX_RETRIES", self.max_retries.to_string()),
+            ("API_TIMEOUT_MS", self.api_timeout.as_millis().to_string()),
+        ]
+    }
+}
+
+/// The variable `name` as the agent of `job` sees it.
+pub(super) fn variable(job: &Job, name: &str) -> Option<OsString> {
+    let own = job.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value));
+    let inherited = || (job.environment == Environment::Own).then(|| env::var_os(OsStr::new(name))).flatten();
+    own.or_else(inherited)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(claude: &Claude, job: &Job) -> String {
+        let args: Vec<String> = claude.args(job).iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        args.join(" ")
+    }
+
+    #[test]
+    fn the_command_line_is_the_contracts() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut job = Job::in_folder(folder.path());
+        job.session = "U".to_owned();
+        let mut claude = Claude { allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()], ..Claude::default() };
+        let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages";
+        let tools = "--permission-mode acceptEdits --allowedTools Bash Edit";
+        assert_eq!(args(&claude, &job), format!("{live} --session-id U {tools}"));
+        job.opening = Opening::Resumed;
+        job.model = Some("sonnet".to_owned());
+        job.limits.turns = Some(3);
+        job.limits.usd = Some(0.5);
+        claude.denied_tools = vec!["Bash(git push *)".to_owned()];
+        claude.system_prompt = Some("be brief".to_owned());
+        assert_eq!(
+            args(&claude, &job),
+            format!(
+                "{live} --resume U {tools} --disallowedTools Bash(git push *) --model sonnet --max-turns 3 --max-budget-usd 0.5 \
+                 --append-system-prompt be brief"
+            )
+        );
+    }
+
+    #[test]
+    fn what_the_user_has_set_stays() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut job = Job::in_folder(folder.path());
+        job.environment = Environment::Empty;
+        assert_eq!(variable(&job, "PATH"), None);
+        job.env = vec![("API_TIMEOUT_MS".to_owned(), "1".to_owned()), ("API_TIMEOUT_MS".to_owned(), "2".to_owned())];
+        assert_eq!(variable(&job, "API_TIMEOUT_MS"), Some(OsString::from("2")));
+        job.environment = Environment::Own;
+        assert!(variable(&job, "PATH").is_some());
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_a_way_out() {
+        let claude = Claude { program: PathBuf::from("no-such-program-here"), ..Claude::default() };
+        let error = claude.check().expect_err("it is not there");
+        assert!(error.message.contains("no-such-program-here") && error.hint().contains("--runner shell"), "{error:?}");
+    }
+}

@@ -1,0 +1,180 @@
+//! The Claude CLI's own record of a session, from which usage is recovered when there was no result (contract §7).
+//! Read only; the CLI owns the file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::claude::variable;
+use super::job::Job;
+use super::outcome::Usage;
+
+/// Where the record of a session is, and how much of it was there before this run.
+#[derive(Debug)]
+pub struct Transcript {
+    /// `projects` in the CLI's configuration folder; `None` if there is no home.
+    projects: Option<PathBuf>,
+    session: String,
+    /// Lengths of the files that were there at the start, in bytes: what they hold belongs to earlier runs.
+    before: BTreeMap<PathBuf, u64>,
+}
+
+impl Transcript {
+    /// Of `job`, which has not been started yet.
+    pub fn of(job: &Job) -> Transcript {
+        let home = variable(job, "CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let home = home.or_else(|| Some(PathBuf::from(variable(job, "HOME")?).join(".claude")));
+        let projects = home.map(|home| home.join("projects"));
+        let mut transcript = Transcript { projects, session: job.session.clone(), before: BTreeMap::new() };
+        transcript.before = transcript
+            .files()
+            .into_iter()
+            .filter_map(|path| Some((length(&path)?, path)))
+            .map(|(length, path)| (path, length))
+            .collect();
+        transcript
+    }
+
+    /// The session was recorded, so that it can be resumed.
+    pub fn is_there(&self) -> bool {
+        !self.files().is_empty()
+    }
+
+    /// What was used up in this run, by the replies that were recorded; money by [`price`].
+    pub fn usage(&self) -> Usage {
+        let mut replies: BTreeMap<String, (String, Usage)> = BTreeMap::new();
+        for path in self.files() {
+            let before = self.before.get(&path).copied().unwrap_or(0);
+            // A file that can't be read adds nothing.
+            let _ = read_replies(&path, before, &mut replies);
+        }
+        let mut all = Usage { is_estimate: true, ..Usage::default() };
+        for (model, usage) in replies.into_values() {
+            all.add(&Usage { models: BTreeMap::from([(model, usage.clone())]), ..usage });
+        }
+        all
+    }
+
+    /// The session's file, and those of its sub-agents. The folder is named for the worktree in a way that has changed
+    /// between versions, so all are looked through: the session's name is unique.
+    fn files(&self) -> Vec<PathBuf> {
+        let Some(projects) = &self.projects else { return Vec::new() };
+        let mut files = Vec::new();
+        for project in entries(projects) {
+            let main = project.join(format!("{}.jsonl", self.session));
+            if main.is_file() {
+                files.push(main);
+                files.extend(
+                    entries(&project.join(&self.session).join("subagents"))
+                        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")),
+                );
+            }
+        }
+        files
+    }
+}
+
+/// Collect `message id → (model, usage)` of the lines of `path` after `before`. One reply is several lines with the
+/// same id and the same figures; the last counts.
+fn read_replies(path: &Path, before: u64, replies: &mut BTreeMap<String, (String, Usage)>) -> std::io::Result<()> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(before))?;
+    for line in BufReader::new(file).split(b'\n') {
+        // The last line may be torn: the CLI was killed while it wrote.
+        let Ok(value) = serde_json::from_slice::<Value>(&line?) else { continue };
+        let message = &value["message"];
+        let (Some(id), Some(model)) = (message["id"].as_str(), message["model"].as_str()) else { continue };
+        if value["type"] != "assistant" || model == "<synthetic>" {
+            continue;
+        }
+        let tokens = |name: &str| message["usage"][name].as_u64().unwrap_or(0);
+        let mut usage = Usage {
+            input: tokens("input_tokens"),
+            output: tokens("output_tokens"),
+            cache_read: tokens("cache_read_input_tokens"),
+            cache_write: tokens("cache_creation_input_tokens"),
+            is_estimate: true,
+            ..Usage::default()
+        };
+        usage.usd = price(model, &usage);
+        replies.insert(id.to_owned(), (model.to_owned(), usage));
+    }
+    Ok(())
+}
+
+/// US dollars for `usage` of `model`, as CLI 2.1.197 reckons them: per million tokens in and out, a cache write 1.25 and
+/// a cache read 0.1 of the input price; an unknown model costs what opus costs.
+pub fn price(model: &str, usage: &Usage) -> f64 {
+    const PRICES: [(&str, f64, f64); 3] = [("haiku", 1.0, 5.0), ("sonnet", 3.0, 15.0), ("fable", 10.0, 50.0)];
+    let known = PRICES.iter().find(|(name, ..)| model.contains(name));
+    let (input, output) = known.map_or((5.0, 25.0), |(_, input, output)| (*input, *output));
+    let read = usage.input as f64 + 1.25 * usage.cache_write as f64 + 0.1 * usage.cache_read as f64;
+    (input * read + output * usage.output as f64) / 1e6
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+}
+
+fn length(path: &Path) -> Option<u64> {
+    Some(path.metadata().ok()?.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::start::Environment;
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    #[test]
+    fn prices_are_those_that_the_cli_reported() {
+        let usage = Usage { input: 1200, cache_write: 300, cache_read: 8000, output: 150, ..Usage::default() };
+        // Contract §2.
+        let rows = [
+            ("claude-opus-4-8", 0.015_625),
+            ("claude-sonnet-5", 0.009_375),
+            ("claude-haiku-4-5-20251001", 0.003_125),
+            ("claude-fable-5", 0.031_25),
+            ("no-such-model", 0.015_625),
+        ];
+        for (model, usd) in rows {
+            assert!((price(model, &usage) - usd).abs() < 1e-12, "{model}");
+        }
+    }
+
+    #[test]
+    fn replies_are_counted_once_and_only_those_of_this_run() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut job = Job::in_folder(folder.path());
+        job.environment = Environment::Empty;
+        job.session = "11111111-2222-4333-8444-555555555555".to_owned();
+        assert!(!Transcript::of(&job).is_there(), "there is no home");
+        job.env = vec![("HOME".to_owned(), folder.path().display().to_string())];
+        let before_all = Transcript::of(&job);
+        let project = folder.path().join(".claude/projects/-repo");
+        fs::create_dir_all(&project).expect("writable");
+        let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/claude/transcript-success.jsonl");
+        let path = project.join(format!("{}.jsonl", job.session));
+        fs::copy(recording, &path).expect("the recording is in the repository");
+
+        // The same figures as the result of that recording.
+        assert!(before_all.is_there());
+        let usage = before_all.usage();
+        assert_eq!((usage.input, usage.output, usage.cache_read, usage.cache_write), (3600, 342, 24_000, 900));
+        assert!((usage.usd - 0.044_175).abs() < 1e-9, "{usage:?}");
+        assert!(usage.is_estimate);
+
+        // A later run of the session counts only what came after its start, and not a torn line.
+        let resumed = Transcript::of(&job);
+        assert_eq!(resumed.usage().total(), 0);
+        let mut file = OpenOptions::new().append(true).open(&path).expect("writable");
+        let line = r#"{"type":"assistant","message":{"id":"m9","model":"claude-haiku-4-5","usage":{"input_tokens":10,"output_tokens":2}}}"#;
+        write!(file, "{line}\n{line}\n{{\"type\":\"assis").expect("writable");
+        let usage = resumed.usage();
+        assert_eq!((usage.input, usage.output, usage.models.len()), (10, 2, 1));
+    }
+}

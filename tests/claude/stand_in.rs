@@ -1,0 +1,235 @@
+//! A scripted stand-in for the Messages API on the loopback interface, so that the real CLI can be driven without a
+//! network, an account or a model. It knows only as much of the API as CLI 2.1.197 asks of it.
+//!
+//! A step is JSON with any of: `text`, `tool` and `input` (or `tools`), `usage`, `stop`; `error` (an HTTP status) with
+//! `message` and `headers`; `delay` (seconds before the answer), `trickle` (seconds between events), `hang` (never
+//! answer), `stall` (begin to answer, then say nothing more); `repeat` (a number, or true for ever).
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// One scripted server. It ends, with all its connections, when it is dropped.
+pub struct StandIn {
+    port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    steps: Mutex<Vec<Value>>,
+    /// Bodies of the calls that offered tools, in order.
+    calls: Mutex<Vec<Value>>,
+    called: Condvar,
+    messages: AtomicU32,
+    is_over: AtomicBool,
+}
+
+impl StandIn {
+    /// Answer the calls with `steps`, each in turn; then with the text `out of script`.
+    pub fn start(steps: Value) -> StandIn {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback interface has a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let state =
+            Arc::new(State { steps: Mutex::new(steps.as_array().expect("a list").clone()), ..State::default() });
+        let served = Arc::clone(&state);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if served.is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let served = Arc::clone(&served);
+                // A client that hangs up is part of the tests.
+                thread::spawn(move || stream.and_then(|stream| serve(stream, &served)));
+            }
+        });
+        StandIn { port, state }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The bodies of the calls so far.
+    pub fn calls(&self) -> Vec<Value> {
+        self.state.calls.lock().expect("no server thread panics").clone()
+    }
+
+    /// Wait until there were `number` calls.
+    pub fn wait_for_calls(&self, number: usize) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut calls = self.state.calls.lock().expect("no server thread panics");
+        while calls.len() < number {
+            let left = deadline.checked_duration_since(Instant::now()).unwrap_or_default();
+            assert!(!left.is_zero(), "only {} of {number} calls came", calls.len());
+            calls = self.state.called.wait_timeout(calls, left).expect("no server thread panics").0;
+        }
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::SeqCst);
+        // Wakes the listener, so that it sees the flag.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+impl State {
+    fn next_step(&self) -> Value {
+        let mut steps = self.steps.lock().expect("no server thread panics");
+        let Some(step) = steps.first_mut() else { return json!({"text": "out of script"}) };
+        let this = step.clone();
+        match step["repeat"].as_u64() {
+            Some(left) if left > 1 => step["repeat"] = json!(left - 1),
+            _ if step["repeat"] == json!(true) => {}
+            _ => {
+                steps.remove(0);
+            }
+        }
+        this
+    }
+
+    fn fresh(&self, prefix: &str) -> String {
+        format!("{prefix}_{:022}", self.messages.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// Sleep, but not longer than the server lives.
+    fn sleep(&self, seconds: f64) {
+        let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+        while Instant::now() < deadline && !self.is_over.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(20).min(deadline.saturating_duration_since(Instant::now())));
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut request_line = String::new();
+    reader.read_line(&mut request_line)?;
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        if reader.read_line(&mut header)? == 0 || header.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = header.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    if !request_line.starts_with("POST /v1/messages") || request_line.contains("count_tokens") {
+        return reply(&mut stream, 200, &json!({"input_tokens": 1}), &Value::Null);
+    }
+    // Titles and summaries offer no tools; they take no step.
+    let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+    let step = if offers_tools { state.next_step() } else { json!({"text": "aside"}) };
+    if offers_tools {
+        state.calls.lock().expect("no server thread panics").push(body.clone());
+        state.called.notify_all();
+    }
+    if step["hang"] == json!(true) {
+        state.sleep(600.0);
+        return Ok(());
+    }
+    state.sleep(step["delay"].as_f64().unwrap_or(0.0));
+    if let Some(status) = step["error"].as_u64() {
+        let kind = match status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            529 => "overloaded_error",
+            500.. => "api_error",
+            _ => "invalid_request_error",
+        };
+        let error = json!({"type": kind, "message": step["message"].as_str().unwrap_or("as scripted")});
+        return reply(&mut stream, status, &json!({"type": "error", "error": error}), &step["headers"]);
+    }
+    let message = message(&step, &body, state);
+    if body["stream"] != json!(true) {
+        return reply(&mut stream, 200, &message, &Value::Null);
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+    for (number, event) in events(&message).into_iter().enumerate() {
+        if number == 3 && step["stall"] == json!(true) {
+            state.sleep(600.0);
+            return Ok(());
+        }
+        write!(stream, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())?;
+        stream.flush()?;
+        state.sleep(step["trickle"].as_f64().unwrap_or(0.0));
+    }
+    Ok(())
+}
+
+fn reply(stream: &mut TcpStream, status: u64, body: &Value, headers: &Value) -> std::io::Result<()> {
+    let body = body.to_string();
+    let length = body.len();
+    let mut head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
+    for (name, value) in headers.as_object().into_iter().flatten() {
+        head += &format!("{name}: {}\r\n", value.as_str().unwrap_or_default());
+    }
+    write!(stream, "{head}connection: close\r\n\r\n{body}")
+}
+
+/// The whole message of a step.
+fn message(step: &Value, request: &Value, state: &State) -> Value {
+    let mut content = Vec::new();
+    if let Some(text) = step["text"].as_str() {
+        content.push(json!({"type": "text", "text": text}));
+    }
+    let mut tools = step["tools"].as_array().cloned().unwrap_or_default();
+    if step["tool"].is_string() {
+        tools.push(json!({"name": step["tool"], "input": step["input"]}));
+    }
+    for tool in &tools {
+        let (name, input) = (&tool["name"], &tool["input"]);
+        content.push(json!({"type": "tool_use", "id": state.fresh("toolu"), "name": name, "input": input}));
+    }
+    let stop = step["stop"].as_str().unwrap_or(if tools.is_empty() { "end_turn" } else { "tool_use" });
+    let mut usage = json!({
+        "input_tokens": 1200, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 8000, "output_tokens": 150
+    });
+    for (name, value) in step["usage"].as_object().into_iter().flatten() {
+        usage[name] = value.clone();
+    }
+    json!({
+        "id": state.fresh("msg"), "type": "message", "role": "assistant", "model": request["model"],
+        "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage
+    })
+}
+
+/// The events in which the API streams `message`.
+fn events(message: &Value) -> Vec<Value> {
+    let mut start = message.clone();
+    start["content"] = json!([]);
+    start["stop_reason"] = Value::Null;
+    start["usage"]["output_tokens"] = json!(1);
+    let mut events = vec![json!({"type": "message_start", "message": start})];
+    for (index, block) in message["content"].as_array().into_iter().flatten().enumerate() {
+        let mut empty = block.clone();
+        let delta = if block["type"] == "text" {
+            empty["text"] = json!("");
+            json!({"type": "text_delta", "text": block["text"]})
+        } else {
+            empty["input"] = json!({});
+            json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
+        };
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": empty}));
+        events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    let delta = json!({"stop_reason": message["stop_reason"], "stop_sequence": null});
+    events.push(json!({"type": "message_delta", "usage": message["usage"], "delta": delta}));
+    events.push(json!({"type": "message_stop"}));
+    events
+}
