@@ -1,7 +1,7 @@
 //! A request to end that wakes whoever waits. Knows nothing of signals: `cli` turns them into this, a pool or a `STOP`
 //! file may raise it too.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::clock::Deadline;
@@ -43,7 +43,16 @@ struct Shared {
 #[derive(Default)]
 struct State {
     raised: Option<(Cause, Urgency)>,
-    subscribers: Vec<Subscriber>,
+    subscribers: Vec<(u64, Subscriber)>,
+    /// Number of the next subscriber.
+    next: u64,
+}
+
+/// Ends a subscription when it is dropped.
+#[must_use = "the subscription ends when this is dropped"]
+pub struct Subscription {
+    shared: Weak<Shared>,
+    number: u64,
 }
 
 impl Interrupt {
@@ -60,7 +69,7 @@ impl Interrupt {
             Some((first, _)) => (first, Urgency::AtOnce),
         };
         state.raised = Some(raised);
-        for subscriber in &state.subscribers {
+        for (_, subscriber) in &state.subscribers {
             subscriber(raised.1);
         }
         drop(state);
@@ -70,6 +79,11 @@ impl Interrupt {
     /// Has an end been asked for?
     pub fn is_raised(&self) -> bool {
         self.urgency().is_some()
+    }
+
+    /// Has it been asked for a second time?
+    pub fn is_hurried(&self) -> bool {
+        self.urgency() == Some(Urgency::AtOnce)
     }
 
     /// How fast to end, if an end has been asked for.
@@ -103,18 +117,45 @@ impl Interrupt {
     }
 
     /// Calls `subscriber` at each raise, and now if it is raised already: for a loop that blocks on a channel of its own.
-    /// It must be short, and must not use this interrupt.
+    /// It must be short, and must not use this interrupt. It stays for as long as the interrupt does.
     pub fn subscribe(&self, subscriber: impl Fn(Urgency) + Send + 'static) {
+        self.enter(Box::new(subscriber));
+    }
+
+    /// As [`Interrupt::subscribe`], until the value that is returned is dropped: for a wait that comes again and again.
+    pub fn subscribe_for_now(&self, subscriber: impl Fn(Urgency) + Send + 'static) -> Subscription {
+        let number = self.enter(Box::new(subscriber));
+        Subscription { shared: Arc::downgrade(&self.shared), number }
+    }
+
+    fn enter(&self, subscriber: Subscriber) -> u64 {
         let mut state = self.state();
         if let Some((_, urgency)) = state.raised {
             subscriber(urgency);
         }
-        state.subscribers.push(Box::new(subscriber));
+        let number = state.next;
+        state.next += 1;
+        state.subscribers.push((number, subscriber));
+        number
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
         // No code that could panic runs halfway through a change of the state.
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.state().subscribers.retain(|(number, _)| *number != self.number);
+        }
     }
 }
 
@@ -165,5 +206,20 @@ mod tests {
         interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"));
         interrupt.raise(Cause::Stopped);
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [Urgency::Politely, Urgency::AtOnce]);
+    }
+
+    #[test]
+    fn a_subscription_ends_when_it_is_dropped() {
+        let interrupt = Interrupt::new();
+        let (tell, told) = mpsc::channel();
+        let kept = interrupt.subscribe_for_now({
+            let tell = tell.clone();
+            move |_| tell.send("kept").expect("the test listens")
+        });
+        drop(interrupt.subscribe_for_now(move |_| tell.send("dropped").expect("the test listens")));
+        interrupt.raise(Cause::Stopped);
+        drop(kept);
+        interrupt.raise(Cause::Stopped);
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), ["kept"]);
     }
 }
