@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+/// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth a look; everything goes on.

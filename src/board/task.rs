@@ -19,6 +19,7 @@ pub struct TaskId(String);
 /// Longest ID in bytes: with `tavern/` before it and `.lock` behind it it still is a valid ref file everywhere.
 pub const MAX_ID: usize = 64;
 
+/// Not an ID: the text, cut to 80 characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` can't be a task ID")]
 pub struct BadId(pub String);

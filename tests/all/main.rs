@@ -3,3 +3,4 @@
 
 mod front;
 mod support;
+mod tidy;

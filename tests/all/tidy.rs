@@ -1,0 +1,273 @@
+//! The house rules that no lint holds: code, documents and tables say the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tavern::cli::{Exit, PROGRAMS};
+
+/// Lines of code of a file, tests not counted, before it should be two.
+const MOST_LINES: usize = 600;
+
+/// Lines of a file in `src/bin`.
+const MOST_LINES_OF_A_PROGRAM: usize = 12;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every Rust file under `folder`, if there is one, as paths from the root.
+fn rust_files(folder: &str) -> Vec<PathBuf> {
+    if !root().join(folder).exists() {
+        return Vec::new();
+    }
+    let entries = walkdir::WalkDir::new(root().join(folder)).sort_by_file_name();
+    let files = entries.into_iter().map(|entry| entry.expect("the tree can be read").into_path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files.map(|path| path.strip_prefix(root()).expect("it is below").to_owned()).collect()
+}
+
+/// The lines of `text` that are no comments, up to the tests at its end.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//"))
+}
+
+/// The cells of each row of the first table in `text` whose heading begins with `first`.
+fn table(text: &str, first: &str) -> Vec<Vec<String>> {
+    let heading = format!("| {first} |");
+    let rows = text.lines().skip_while(|line| !line.starts_with(&heading)).skip(2);
+    // A bar inside a cell is written `\|`.
+    let cells = |row: &str| -> Vec<String> {
+        let row = row.replace("\\|", "\u{0}");
+        row.trim_matches('|').split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
+    };
+    rows.take_while(|line| line.starts_with('|')).map(cells).collect()
+}
+
+fn assert_none(faults: &[String], rule: &str) {
+    assert!(faults.is_empty(), "{rule}:\n  {}\n", faults.join("\n  "));
+}
+
+/// The room of `src/room/…` or `src/room.rs`.
+fn room(path: &Path) -> Option<String> {
+    let part = path.strip_prefix("src").ok()?.components().next()?;
+    let part = part.as_os_str().to_str()?.trim_end_matches(".rs");
+    (part != "lib" && part != "bin").then(|| part.to_owned())
+}
+
+#[test]
+fn arrows_between_rooms_are_those_of_the_architecture() {
+    let rows = table(&read("ARCHITECTURE.md"), "room");
+    let allowed: BTreeMap<String, BTreeSet<String>> = rows
+        .iter()
+        .map(|row| {
+            let targets = row[2].split(',').map(|room| room.trim().to_owned()).filter(|room| !room.is_empty());
+            (row[0].trim_matches('`').to_owned(), targets.collect())
+        })
+        .collect();
+    assert!(allowed.len() > 10, "the table is found");
+    let mut faults = Vec::new();
+    for path in rust_files("src") {
+        let Some(room) = room(&path) else { continue };
+        let Some(allowed) = allowed.get(&room) else {
+            faults.push(format!("{}: the room `{room}` has no row", path.display()));
+            continue;
+        };
+        let text = read(&path);
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for target in line.split("crate::").skip(1) {
+                let target: String = target.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                if !target.is_empty() && target != room && !allowed.contains(&target) {
+                    faults.push(format!("{}: `{room}` may not use `{target}`: {}", path.display(), line.trim()));
+                }
+            }
+        }
+    }
+    assert_none(&faults, "arrows that ARCHITECTURE.md does not have");
+}
+
+#[test]
+fn the_architecture_has_no_circle() {
+    let rows = table(&read("ARCHITECTURE.md"), "room");
+    let order: Vec<&str> = rows.iter().map(|row| row[0].trim_matches('`')).collect();
+    for (place, row) in rows.iter().enumerate() {
+        for target in row[2].split(',').map(str::trim).filter(|target| !target.is_empty()) {
+            let below = order[..place].contains(&target);
+            assert!(below, "{} uses `{target}`, which must stand above it in the table", row[0]);
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let mut faults = Vec::new();
+    for path in rust_files("src").into_iter().chain(rust_files("tests")).chain(rust_files("benches")) {
+        if !read(&path).starts_with("//! ") {
+            faults.push(path.display().to_string());
+        }
+    }
+    assert_none(&faults, "files that don't open with `//!`: what it is, and what it does not know");
+}
+
+#[test]
+fn files_are_small() {
+    let mut faults = Vec::new();
+    for path in rust_files("src") {
+        let lines = code(&read(&path)).count();
+        let most = if path.starts_with("src/bin") { MOST_LINES_OF_A_PROGRAM } else { MOST_LINES };
+        if lines > most {
+            faults.push(format!("{}: {lines} lines of code, {most} at most", path.display()));
+        }
+    }
+    let lines = read("ARCHITECTURE.md").lines().count();
+    if lines > 150 {
+        faults.push(format!("ARCHITECTURE.md: {lines} lines, 150 at most"));
+    }
+    assert_none(&faults, "files that should be split");
+}
+
+#[test]
+fn files_are_named_for_what_they_are() {
+    let vague = ["util", "utils", "helper", "helpers", "manager", "common", "misc"];
+    let is_vague = |path: &PathBuf| path.file_stem().is_some_and(|stem| vague.iter().any(|name| stem == *name));
+    let faults: Vec<String> =
+        rust_files("src").iter().filter(|path| is_vague(path)).map(|path| path.display().to_string()).collect();
+    assert_none(&faults, "files whose name says nothing");
+}
+
+#[test]
+fn what_is_public_is_documented() {
+    let kinds = ["struct", "enum", "trait", "fn", "const", "static", "type", "unsafe fn", "const fn"];
+    let mut faults = Vec::new();
+    for path in rust_files("src") {
+        let text = read(&path);
+        let mut documented = false;
+        for (number, line) in text.lines().enumerate() {
+            let public = line.strip_prefix("pub ");
+            if public.is_some_and(|rest| kinds.iter().any(|kind| rest.starts_with(&format!("{kind} ")))) && !documented
+            {
+                faults.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+            // Attributes may stand between the comment and the item.
+            let is_between = line.starts_with("#[") || line.starts_with("    ") || line.starts_with(")]");
+            documented = line.starts_with("///") || (documented && is_between);
+        }
+    }
+    assert_none(&faults, "public items without a doc comment");
+}
+
+#[test]
+fn no_test_is_ignored_or_forgotten() {
+    let mut faults = Vec::new();
+    for path in rust_files("src").into_iter().chain(rust_files("tests")) {
+        // Spelt in two parts, or this line would be one.
+        if code(&read(&path)).any(|line| line.trim_start().starts_with(concat!("#[", "ignore"))) {
+            faults.push(format!("{}: an ignored test", path.display()));
+        }
+    }
+    let main = read("tests/all/main.rs");
+    for path in rust_files("tests/all") {
+        let place = path.strip_prefix("tests/all").expect("it is below");
+        let module = place.components().next().expect("it has a name").as_os_str().to_string_lossy();
+        let module = module.trim_end_matches(".rs");
+        if module != "main" && !main.contains(&format!("mod {module};")) {
+            faults.push(format!("{}: no `mod {module};` in tests/all/main.rs", path.display()));
+        }
+    }
+    assert_none(&faults, "tests that nobody runs");
+}
+
+#[test]
+fn every_program_is_in_every_table() {
+    let names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+    let mut files: Vec<String> = rust_files("src/bin")
+        .iter()
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .filter(|name| name != "tavern")
+        .collect();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    files.sort_unstable();
+    assert_eq!(files, sorted, "files in src/bin, and the table in src/cli/program.rs");
+    let wanted: Vec<Vec<String>> =
+        PROGRAMS.iter().map(|program| vec![format!("`{}`", program.name), program.job()]).collect();
+    let as_written: String =
+        wanted.iter().map(|row| format!("| {} | {} |\n", row[0], row[1].replace('|', "\\|"))).collect();
+    for page in ["README.md", "specs/commands.md"] {
+        let rows = table(&read(page), "program");
+        assert!(rows == wanted, "the table of programs in {page} should be\n{as_written}");
+    }
+    for program in PROGRAMS {
+        program.command().debug_assert();
+        let job = program.job();
+        assert!(!job.is_empty() && !job.ends_with('.'), "{}: its one job in a line: `{job}`", program.name);
+    }
+}
+
+#[test]
+fn every_flag_has_help_and_variables_are_ours() {
+    let mut faults = Vec::new();
+    for program in PROGRAMS {
+        for argument in program.command().get_arguments() {
+            let name = argument.get_id();
+            if argument.get_help().is_none() {
+                faults.push(format!("{}: {name} has no help", program.name));
+            }
+            let variable = argument.get_env().map(|variable| variable.to_string_lossy().into_owned());
+            if variable.is_some_and(|variable| !variable.starts_with("TAVERN_")) {
+                faults.push(format!("{}: the variable of {name} is not ours", program.name));
+            }
+        }
+    }
+    assert_none(&faults, "flags");
+}
+
+#[test]
+fn exit_codes_are_those_of_the_spec() {
+    let rows = table(&read("specs/exit-codes.md"), "code");
+    let written: Vec<(String, String)> = rows.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+    let coded: Vec<(String, String)> =
+        Exit::ALL.iter().map(|exit| (exit.code().to_string(), exit.meaning().to_owned())).collect();
+    assert_eq!(written, coded);
+}
+
+#[test]
+fn failpoints_are_listed_and_used() {
+    let mut used = BTreeSet::new();
+    for path in rust_files("src") {
+        let text = read(&path);
+        for line in code(&text) {
+            for call in line.split("failpoint::hit(\"").skip(1) {
+                used.insert(call.split('"').next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+    let listed: BTreeSet<String> = tavern::failpoint::LIST.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(used, listed, "calls of failpoint::hit, and failpoint::LIST");
+    assert_eq!(listed.len(), tavern::failpoint::LIST.len(), "each is listed once");
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut faults = Vec::new();
+    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(PathBuf::from);
+    let specs = fs::read_dir(root().join("specs")).expect("there are specs");
+    let specs = specs.map(|entry| Path::new("specs").join(entry.expect("it can be read").file_name()));
+    for page in pages.into_iter().chain(specs) {
+        let text = read(&page);
+        for link in text.split("](").skip(1) {
+            let link = link.split([')', '#']).next().unwrap_or_default();
+            let is_ours = !link.is_empty() && !link.contains(':');
+            if is_ours && !root().join(page.parent().expect("it is in a folder")).join(link).exists() {
+                faults.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert_none(&faults, "links that lead nowhere");
+}
