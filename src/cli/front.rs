@@ -3,11 +3,13 @@
 //! A `tavern-VERB` on the PATH that is none of ours is run too, as git does.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Command, FromArgMatches};
+use clap::{Arg, Args, Command, FromArgMatches};
+use clap_complete::Shell;
 use serde::Serialize;
 
 use crate::near::nearest;
@@ -43,8 +45,11 @@ fn start(arguments: &[OsString]) -> Exit {
         };
     };
     let rest: Vec<OsString> = rest.get_many::<OsString>("").into_iter().flatten().cloned().collect();
-    if verb == "help" {
-        return help(rest.first().map(OsString::as_os_str));
+    match verb {
+        "help" => return help(rest.first().map(OsString::as_os_str)),
+        "manual" => return manual(rest.first().map(OsString::as_os_str)),
+        "completions" => return completions(rest),
+        _ => {}
     }
     // Flags may stand before the verb: they are the verb's.
     let flags = arguments.len() - rest.len() - 1;
@@ -62,7 +67,12 @@ fn command() -> Command {
         .long_about(None)
         .version(env!("CARGO_PKG_VERSION"))
         .override_usage("tavern [OPTIONS] VERB [ARGUMENTS]...")
-        .help_template("{about}\n\nUsage: {usage}\n\n{before-help}{options}\n\nMore about one: tavern help VERB\n")
+        .help_template("{about}\n\nUsage: {usage}\n\n{before-help}{options}\n\n{after-help}\n")
+        .after_help(
+            "More:\n  tavern help VERB           all about one\n  tavern manual VERB         the same as a man page: \
+             tavern manual VERB | man -l -\n  tavern completions SHELL   for bash, zsh, fish and others: \
+             eval \"$(tavern completions bash)\"",
+        )
         .before_help(format!("Verbs, each a program of its own too (tavern-VERB):\n{list}"))
         .allow_external_subcommands(true)
         .disable_help_subcommand(true)
@@ -86,6 +96,44 @@ fn help(verb: Option<&OsStr>) -> Exit {
         Some(program) => program.start(&format!("tavern {}", program.verb()), vec!["--help".into()]),
         None => end(Err(unknown(&verb))),
     }
+}
+
+/// Prints a man page.
+fn manual(verb: Option<&OsStr>) -> Exit {
+    let verb = verb.unwrap_or_default().to_string_lossy();
+    let Some(program) = Program::named(verb.strip_prefix("tavern-").unwrap_or(&verb)) else {
+        return end(Err(unknown(&verb)));
+    };
+    end(print(|page| clap_mangen::Man::new(program.command()).render(page)))
+}
+
+/// Prints what makes a shell complete `tavern VERB` and each `tavern-VERB`.
+fn completions(rest: Vec<OsString>) -> Exit {
+    let shell = Arg::new("shell").required(true).value_parser(clap::value_parser!(Shell)).help("The shell");
+    let usage_of_this = Command::new("tavern completions").arg(shell);
+    let line = std::iter::once(OsString::from("tavern completions")).chain(rest);
+    let shell = match usage_of_this.try_get_matches_from(line) {
+        Ok(matches) => *matches.get_one::<Shell>("shell").expect("it is required"),
+        Err(error) => return usage(&error),
+    };
+    let verbs = PROGRAMS.iter().map(|program| program.command().name(program.verb()));
+    let mut front = Shared::augment_args(Command::new("tavern")).subcommands(verbs);
+    end(print(|page| {
+        clap_complete::generate(shell, &mut front, "tavern", page);
+        for program in PROGRAMS {
+            clap_complete::generate(shell, &mut program.command(), program.name, page);
+        }
+        Ok(())
+    }))
+}
+
+/// Writes to memory first: the generators can't be told that a reader has gone.
+fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Exit, CliError> {
+    let mut page = Vec::new();
+    write(&mut page)
+        .and_then(|()| io::stdout().lock().write_all(&page))
+        .map(|()| Exit::Done)
+        .map_err(|error| CliError::output(&error))
 }
 
 /// Becomes the `tavern-VERB` on the PATH.

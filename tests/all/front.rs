@@ -64,6 +64,23 @@ fn help_and_version_are_asked_for_and_no_error() {
 }
 
 #[test]
+fn manuals_and_completions_come_from_the_same_definitions() {
+    let scratch = Scratch::empty();
+    let page = scratch.run("tavern", &["manual", "check"]).succeeds();
+    assert!(page.starts_with(".ie") && page.contains("tavern\\-check") && page.contains("\\-\\-format"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = scratch.run("tavern", &["completions", shell]).succeeds();
+        assert!(script.contains("tavern-check") && script.contains("format"), "{script}");
+    }
+    let script = scratch.run("tavern", &["completions", "bash"]).succeeds();
+    let line = "COMP_WORDS=(tavern ch); COMP_CWORD=1; _tavern tavern ch tavern; echo \"${COMPREPLY[@]}\"";
+    let ran = scratch.command("bash".as_ref()).args(&["-c", &format!("{script}\n{line}")]).run();
+    assert_eq!(ran.to_string(), "exit 0\n--- stdout\ncheck\n--- stderr\n");
+    assert_eq!(scratch.run("tavern", &["completions", "smallsh"]).code, Some(2));
+    assert_eq!(scratch.run("tavern", &["manual", "chek"]).code, Some(2));
+}
+
+#[test]
 fn a_foreign_program_on_the_path_is_a_verb() {
     let scratch = Scratch::empty();
     scratch.executable("bin/tavern-sing", "#!/bin/sh\necho \"sings $*\"\nexit 9\n");
