@@ -67,7 +67,7 @@ fn command() -> Command {
         .long_about(None)
         .version(env!("CARGO_PKG_VERSION"))
         .override_usage("tavern [OPTIONS] VERB [ARGUMENTS]...")
-        .help_template("{about}\n\nUsage: {usage}\n\n{before-help}{options}\n\n{after-help}\n")
+        .help_template("{about}\n\nUsage: {usage}\n\n{before-help}{options}{after-help}\n")
         .after_help(
             "More:\n  tavern help VERB           all about one\n  tavern manual VERB         the same as a man page: \
              tavern manual VERB | man -l -\n  tavern completions SHELL   for bash, zsh, fish and others: \
