@@ -15,7 +15,21 @@
 use std::io;
 
 /// Every name, with what has happened when it is hit. A test holds this list against the calls of [`hit`].
-pub const LIST: &[(&str, &str)] = &[];
+pub const LIST: &[(&str, &str)] = &[
+    ("replace.staged", "a temp file beside the target, empty"),
+    ("replace.written", "a temp file with the new bytes, not synced"),
+    ("replace.synced", "a temp file with the new bytes, synced"),
+    ("replace.renamed", "the file is the new one, its folder not synced"),
+    ("log.open", "the log is open, nothing appended"),
+    ("log.torn", "half a line appended"),
+    ("log.appended", "the event is committed, the files don't show it"),
+    ("submit.replaced", "the event is committed, the queue shows it, the lease doesn't"),
+    ("submit.leased", "queue and lease show the event, `applied` doesn't"),
+    ("run.ready", "the worktree, the prompt and the lease stand, the agent program has not started"),
+    ("run.ended", "the agent program has ended, nothing is concluded from it"),
+    ("worktree.kept", "what a worktree holds is kept, the worktree is still there"),
+    ("integrate.advanced", "the integration branch has moved, the item is still approved"),
+];
 
 /// Does what `TAVERN_FAILPOINT` says for `name`, usually nothing.
 #[cfg(debug_assertions)]

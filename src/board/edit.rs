@@ -159,7 +159,7 @@ impl<'t> Document<'t> {
         self.lanes().iter().find(|lane| lane.kind == kind)
     }
 
-    fn lane_to_move_to(&self, item: &Item<'_>, status: Status) -> Option<&Lane<'t>> {
+    pub(crate) fn lane_to_move_to(&self, item: &Item<'_>, status: Status) -> Option<&Lane<'t>> {
         let kind = LaneKind::of(status);
         match self.place(item) {
             Place::Nested(_) => None,

@@ -13,3 +13,8 @@ pub mod metadata;
 pub mod problem;
 pub mod task;
 pub mod text;
+
+pub mod decide;
+pub mod eligible;
+pub mod event;
+pub mod lease;

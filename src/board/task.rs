@@ -239,6 +239,39 @@ pub struct Task {
     pub reason: Option<String>,
 }
 
+impl Task {
+    /// A pending task with nothing but a title.
+    pub fn new(id: TaskId, title: &str) -> Task {
+        Task {
+            id,
+            title: title.to_owned(),
+            description: String::new(),
+            status: Status::Pending,
+            priority: 2,
+            after: Vec::new(),
+            role: None,
+            tags: Vec::new(),
+            parent: None,
+            runner: None,
+            model: None,
+            done_when: Vec::new(),
+            touches: Vec::new(),
+            budget: Budget::default(),
+            worktree: true,
+            allow_empty: false,
+            attempt: 0,
+            returns: 0,
+            max_attempts: None,
+            not_before: None,
+            agent: None,
+            started: None,
+            completed: None,
+            commit: None,
+            reason: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

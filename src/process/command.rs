@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::bell::Bell;
 use super::child::Exit;
 use super::excerpt::Excerpt;
-use super::interrupt::Interrupt;
 use super::mark::Mark;
 use super::start::{Output, Spec, start};
+use crate::interrupt::Interrupt;
 
 /// A command line for `sh -c`.
 #[derive(Clone, Debug)]
@@ -94,7 +94,10 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
 
     let bell = Bell::new();
     child.wake(&bell);
-    interrupt.wake(&bell);
+    let _subscription = interrupt.subscribe_for_now({
+        let bell = bell.clone();
+        move |_| bell.ring()
+    });
     let deadline = started_at.checked_add(spec.timeout);
     let mut has_timed_out = false;
     while child.exit().is_none() && !interrupt.is_raised() && !has_timed_out {
@@ -198,7 +201,7 @@ mod tests {
         let spec = CommandSpec::new("sleep 100", folder.path());
         let interrupt = Interrupt::new();
         let raiser = interrupt.clone();
-        let thread = std::thread::spawn(move || raiser.raise());
+        let thread = std::thread::spawn(move || raiser.raise(crate::interrupt::Cause::Stopped));
         let result = run_command(&spec, &interrupt).expect("sh starts");
         assert!(result.is_interrupted && !result.has_timed_out);
         thread.join().expect("it does not panic");

@@ -3,7 +3,7 @@
 //! Read in this order: [`start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`identity`] (is that very
 //! process still there?), [`log`] and [`follow`] (its output as a file), [`command`] (one shell command, run to its
-//! end), [`bell`] and [`interrupt`] (how waits are woken).
+//! end), [`bell`] (how waits are woken).
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
 //! [`table`], [`identity`] and [`end`].
@@ -15,7 +15,6 @@ pub mod end;
 pub mod excerpt;
 pub mod follow;
 pub mod identity;
-pub mod interrupt;
 pub mod log;
 pub mod mark;
 pub mod start;
@@ -27,7 +26,6 @@ pub use command::{CommandResult, CommandSpec, run_command};
 pub use end::{Swept, end_marked};
 pub use follow::{Follower, Line};
 pub use identity::{Identity, Liveness};
-pub use interrupt::Interrupt;
 pub use log::{create_log, is_running};
 pub use mark::Mark;
 pub use start::{Spec, adopt_orphans, find_program, start};

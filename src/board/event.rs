@@ -1,0 +1,149 @@
+//! Everything that can happen to a task.
+//!
+//! An [`Event`] is what a program asks for; [`super::decide`] says what it changes or why not. Knows nothing of the
+//! log's spelling, which is the store's.
+
+use serde::{Deserialize, Serialize};
+
+use super::lease::{Holder, Token, Work};
+use super::task::Timestamp;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// An agent takes the task for work.
+    Claim(Claim),
+    /// The holder has made its worktree and is about to start its agent program.
+    Start { token: Token, work: Work },
+    /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository).
+    Submit { token: Token, commit: Option<String> },
+    /// The holder's run failed.
+    Fail { token: Token, retry: Retry, reason: String },
+    /// The holder gives the task back through nobody's fault.
+    Return { token: Token, retry: Retry, reason: String },
+    /// The holder needs a person.
+    Ask { token: Token, question: String },
+    /// The lease ran out, or its holder is gone; sent by `tavern-reap`.
+    Reap { token: Option<Token>, retry: Retry, reason: String },
+    /// Approved work is on the integration branch at `commit`.
+    Integrate { commit: Option<String> },
+    /// Approved work could not be integrated.
+    SendBack { retry: Retry, reason: String },
+    /// A person answers or releases a waiting task.
+    Resume { reason: Option<String> },
+    /// A person takes a task from the dead letter lane.
+    Revive,
+    /// A person wants a completed or cancelled task done again.
+    Reopen { reason: Option<String> },
+    /// A person gives a task up.
+    Cancel { reason: Option<String> },
+}
+
+/// Who claims, as what and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    pub agent: String,
+    pub role: String,
+    pub token: Token,
+    /// Length of the lease in seconds.
+    pub seconds: u32,
+    pub holder: Holder,
+}
+
+/// How a task that comes back is tried again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Retry {
+    pub blame: Blame,
+    /// Not to be claimed before this.
+    pub not_before: Option<Timestamp>,
+    /// Attempts (or blameless returns) after which it goes to the dead letter lane (or waits for a person).
+    pub most: u32,
+}
+
+/// Whose fault it was that a task came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blame {
+    /// It uses an attempt.
+    Agent,
+    /// A usage limit, an overload, a killed supervisor, a pause, a lost race: no attempt is used, but a bound of its
+    /// own keeps it from looping for ever.
+    Nobody,
+}
+
+impl Event {
+    /// The event's name in the log, in JSON and in refusals.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Event::Claim(_) => Kind::Claimed,
+            Event::Start { .. } => Kind::Started,
+            Event::Submit { .. } => Kind::Submitted,
+            Event::Fail { .. } => Kind::Failed,
+            Event::Return { .. } => Kind::Returned,
+            Event::Ask { .. } => Kind::Asked,
+            Event::Reap { .. } => Kind::Reaped,
+            Event::Integrate { .. } => Kind::Integrated,
+            Event::SendBack { .. } => Kind::SentBack,
+            Event::Resume { .. } => Kind::Resumed,
+            Event::Revive => Kind::Revived,
+            Event::Reopen { .. } => Kind::Reopened,
+            Event::Cancel { .. } => Kind::Cancelled,
+        }
+    }
+
+    /// The reason that came with it, for the log.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Event::Fail { reason, .. }
+            | Event::Return { reason, .. }
+            | Event::Reap { reason, .. }
+            | Event::SendBack { reason, .. } => Some(reason),
+            Event::Ask { question, .. } => Some(question),
+            Event::Resume { reason } | Event::Reopen { reason } | Event::Cancel { reason } => reason.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// The kinds of lines in the event log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Added,
+    Claimed,
+    Started,
+    Submitted,
+    Failed,
+    Returned,
+    Asked,
+    Reaped,
+    Integrated,
+    SentBack,
+    Resumed,
+    Revived,
+    Reopened,
+    Cancelled,
+    /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
+    Noted,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Added => "added",
+            Kind::Claimed => "claimed",
+            Kind::Started => "started",
+            Kind::Submitted => "submitted",
+            Kind::Failed => "failed",
+            Kind::Returned => "returned",
+            Kind::Asked => "asked",
+            Kind::Reaped => "reaped",
+            Kind::Integrated => "integrated",
+            Kind::SentBack => "sent_back",
+            Kind::Resumed => "resumed",
+            Kind::Revived => "revived",
+            Kind::Reopened => "reopened",
+            Kind::Cancelled => "cancelled",
+            Kind::Noted => "noted",
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Leases: who holds a task, until when, and with which fencing token.
+//!
+//! A lease is the volatile truth beside the queue document's durable one. Knows nothing of files; whether a process
+//! still lives is told to it.
+
+use std::path::PathBuf;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use super::task::{TaskId, Timestamp};
+
+/// A fencing token: it grows at every claim on a board, for ever, so that of two holders of a task the newer one has
+/// the larger token. It is the sequence number of the claim in the event log.
+pub type Token = u64;
+
+/// Who keeps a lease alive, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    pub host: String,
+    /// `None`: no process stands for the lease (claimed from a shell), so only its expiry ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+}
+
+/// A process. Pids are used again, so the start time, the boot and the container go with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    /// In clock ticks since boot.
+    pub start_time: u64,
+    pub boot_id: String,
+    pub pid_namespace: u64,
+}
+
+/// One task in one agent's hands; a file `leases/<task>.yaml`.
+///
+/// The heartbeat is not written in the file: it is the file's modification time. So a renewal changes no byte, can't
+/// tear, and a late holder that renews touches its own, already replaced file and not its successor's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lease {
+    pub task: TaskId,
+    pub queue: String,
+    pub agent: String,
+    pub role: String,
+    pub token: Token,
+    pub attempt: u32,
+    pub claimed_at: Timestamp,
+    #[serde(skip)]
+    pub heartbeat_at: Timestamp,
+    /// How long the lease lasts after a heartbeat, in seconds.
+    pub seconds: u32,
+    #[serde(flatten)]
+    pub holder: Holder,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
+}
+
+/// What the holder works with, known from the moment the worktree stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    pub run: String,
+    pub worktree: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit that the branch started from, in hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl Lease {
+    pub fn expires_at(&self) -> Timestamp {
+        self.heartbeat_at + TimeDelta::seconds(i64::from(self.seconds))
+    }
+
+    /// The lease has not run out at `now`. A holder on this host that died ends it earlier: see [`Life`].
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        now < self.expires_at()
+    }
+}
+
+/// What is known of a lease's holder from where one stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// The process runs on this host.
+    Alive,
+    /// The process ran on this host and is gone: the lease is over at once.
+    Gone,
+    /// Another host's, or no process stands for it: the expiry decides.
+    Unknown,
+}
+
+/// How long ago a holder was last heard of (W5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Freshness {
+    /// Under two minutes.
+    Fresh,
+    /// Two to five minutes.
+    Stale,
+    /// Beyond five minutes.
+    VeryStale,
+}
+
+impl Freshness {
+    pub fn of(heartbeat_at: Timestamp, now: Timestamp) -> Freshness {
+        match (now - heartbeat_at).num_seconds() {
+            ..120 => Freshness::Fresh,
+            120..300 => Freshness::Stale,
+            _ => Freshness::VeryStale,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Agent files `agents/<name>.yaml`: what each live agent is doing, for `tavern-status`.
+
+use std::fs;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::find::Board;
+use super::replace::replace_unsynced;
+use crate::board::lease::Holder;
+use crate::board::task::{TaskId, Timestamp};
+
+/// What an agent does (A2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    Working,
+    /// Nothing to do, or a limit: it wakes up by itself.
+    Waiting,
+    Done,
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentFile {
+    pub name: String,
+    pub role: String,
+    pub state: AgentState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What it does or waits for, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+    pub since: Timestamp,
+    #[serde(flatten)]
+    pub holder: Holder,
+    /// The file's modification time, as with leases.
+    #[serde(skip)]
+    pub heartbeat_at: Timestamp,
+}
+
+impl Board {
+    pub fn write_agent(&self, agent: &AgentFile, now: Timestamp) -> Result<(), Error> {
+        let path = self.path(&format!("agents/{}.yaml", agent.name));
+        let text = serde_yaml::to_string(agent).expect("an agent file is plain data");
+        replace_unsynced(&path, text.as_bytes(), now.into())
+    }
+
+    pub fn remove_agent(&self, name: &str) {
+        // It is only a display: a file that stays behind is removed by `tavern-reap`.
+        drop(fs::remove_file(self.path(&format!("agents/{name}.yaml"))));
+    }
+
+    /// The agents that wrote a file, by name, living or not.
+    pub fn agents(&self) -> Vec<AgentFile> {
+        let Ok(entries) = fs::read_dir(self.path("agents")) else { return Vec::new() };
+        let mut agents: Vec<AgentFile> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let text = fs::read_to_string(&path).ok()?;
+                let modified = fs::metadata(&path).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+                let agent: AgentFile = serde_yaml::from_str(&text).ok()?;
+                Some(AgentFile { heartbeat_at: modified.into(), ..agent })
+            })
+            .collect();
+        agents.sort_by(|a, b| a.name.cmp(&b.name));
+        agents
+    }
+}

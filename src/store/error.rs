@@ -1,0 +1,73 @@
+//! What the world did to the store. What a rule forbids is a [`Refusal`].
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::board::decide::Refusal;
+use crate::board::task::{BadId, TaskId};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`{}` is not in a git repository", .0.display())]
+    NoRepository(PathBuf),
+    #[error("`{}` is a bare repository: a board needs a main work tree", .0.display())]
+    Bare(PathBuf),
+    #[error("no board in `{}`", .0.display())]
+    NoBoard(PathBuf),
+    #[error("can't {action} `{}`", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("the board is busy: its lock was not free for {0} s")]
+    Busy(u64),
+    #[error("no queue `{0}`")]
+    NoQueue(String),
+    #[error("`{}` is not UTF-8 (line {line})", path.display())]
+    NotText { path: PathBuf, line: usize },
+    #[error("no item `{0}` in any queue")]
+    NoTask(TaskId),
+    #[error("`{task}` is quarantined: its text has a problem")]
+    Quarantined { task: TaskId },
+    #[error("`{0}` is there already")]
+    Taken(TaskId),
+    #[error("an agent named {0} is running already")]
+    SecondAgent(String),
+    #[error("`{}` is damaged: {why}", path.display())]
+    Damaged { path: PathBuf, why: String },
+    #[error(transparent)]
+    BadId(#[from] BadId),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    }
+
+    /// What to type next.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
+            Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
+            Error::NoBoard(_) => "make one with `tavern-init`, or work a plain file with `tavern-drain TODO.md`".into(),
+            Error::Io { source, path, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    format!("see who may write there: ls -ld {}", path.display())
+                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "make room on the disk, then run the same command again: nothing was changed".into()
+                }
+                _ => return None,
+            },
+            Error::Busy(_) => "try again; who holds it: fuser .tavern/lock".into(),
+            Error::NoQueue(_) => "list the queues with `tavern-status`, or give a path such as TODO.md".into(),
+            Error::NotText { .. } => "save the file as UTF-8".into(),
+            Error::NoTask(_) => "list the items with `tavern-status`".into(),
+            Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern-check`".into(),
+            Error::Taken(_) => "choose another ID, or leave it out and one is made".into(),
+            Error::SecondAgent(_) => "choose another --name, or leave it out and a free one is taken".into(),
+            Error::BadId(_) => BadId::HINT.into(),
+            Error::Refused(refusal) => refusal.hint(),
+        })
+    }
+}

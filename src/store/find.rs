@@ -1,0 +1,152 @@
+//! Finding the board: `.tavern/` at the root of the main work tree, from any folder of any work tree.
+//!
+//! Reads git's own link files rather than opening the repository, so that a claim needs no git library.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::replace::replace;
+
+/// A board on disk. Cheap to make; holds nothing open.
+#[derive(Clone, Debug)]
+pub struct Board {
+    dir: PathBuf,
+    root: PathBuf,
+}
+
+/// The folders that git ignores, made when they are first needed.
+const VOLATILE: [&str; 8] = ["agents", "events", "inbox", "leases", "quota", "runs", "slots", "worktrees"];
+
+/// What `.tavern/.gitignore` holds on a board that `tavern-init` made.
+pub const GITIGNORE: &str = include_str!("../../templates/gitignore");
+
+impl Board {
+    /// The board of the repository around `from`; `Error::NoBoard` if it has none yet.
+    pub fn find(from: &Path) -> Result<Board, Error> {
+        let board = Board::place(from)?;
+        if board.dir.is_dir() { Ok(board) } else { Err(Error::NoBoard(board.root)) }
+    }
+
+    /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in.
+    pub fn open(dir: &Path) -> Result<Board, Error> {
+        let dir = if dir.join(".tavern").is_dir() { dir.join(".tavern") } else { dir.to_owned() };
+        let dir = fs::canonicalize(&dir).map_err(|_| Error::NoBoard(dir))?;
+        let root = dir.parent().map_or_else(|| dir.clone(), Path::to_owned);
+        Ok(Board { dir, root })
+    }
+
+    /// Where the board of the repository around `from` is, or would be.
+    pub fn place(from: &Path) -> Result<Board, Error> {
+        let root = main_worktree(from)?;
+        Ok(Board { dir: root.join(".tavern"), root })
+    }
+
+    /// `.tavern/` itself, absolute.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The main work tree, absolute.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.dir.join(relative)
+    }
+
+    pub fn worktree(&self, task: &crate::board::task::TaskId) -> PathBuf {
+        self.dir.join("worktrees").join(task.as_str())
+    }
+
+    pub fn run_dir(&self, run: &str) -> PathBuf {
+        self.dir.join("runs").join(run)
+    }
+
+    /// Makes the ignored folders that are missing. On a board that nobody initialised (`tavern-drain TODO.md` in a
+    /// plain repository) the whole of `.tavern/` is ignored, by a file that ignores itself too.
+    pub fn make_folders(&self) -> Result<(), Error> {
+        let is_new = !self.dir.exists();
+        for folder in VOLATILE {
+            let path = self.dir.join(folder);
+            fs::create_dir_all(&path).map_err(Error::io("make the folder", &path))?;
+        }
+        let ignore = self.dir.join(".gitignore");
+        if is_new {
+            replace(&ignore, b"*\n")?;
+        }
+        Ok(())
+    }
+
+    /// Nobody ran `tavern-init` here: the folder only holds what a drain of a plain file left.
+    pub fn is_volatile(&self) -> bool {
+        !self.dir.join("config.yaml").exists()
+    }
+}
+
+/// The root of the main work tree of the repository around `from`.
+fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
+    let from = fs::canonicalize(from).map_err(Error::io("enter", from))?;
+    for folder in from.ancestors() {
+        let dot_git = folder.join(".git");
+        if dot_git.is_dir() {
+            return Ok(folder.to_owned());
+        }
+        if dot_git.is_file() {
+            return linked_worktree(folder, &dot_git);
+        }
+        let looks_bare =
+            folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir();
+        if looks_bare {
+            // Inside a `.git` folder the main work tree is its parent.
+            return match folder.file_name() {
+                Some(name) if name == ".git" => Ok(folder.parent().unwrap_or(folder).to_owned()),
+                _ => Err(Error::Bare(folder.to_owned())),
+            };
+        }
+    }
+    Err(Error::NoRepository(from))
+}
+
+/// Follows a `.git` file: a linked work tree's leads by `commondir` to the main one; a submodule's has no
+/// `commondir`, and the submodule is a repository of its own.
+fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
+    let link = fs::read_to_string(dot_git).map_err(Error::io("read", dot_git))?;
+    let git_dir = link.strip_prefix("gitdir:").map(str::trim).ok_or_else(|| Error::NoRepository(folder.to_owned()))?;
+    let git_dir = folder.join(git_dir);
+    let common_file = git_dir.join("commondir");
+    let Ok(common) = fs::read_to_string(&common_file) else { return Ok(folder.to_owned()) };
+    let common = git_dir.join(common.trim());
+    let common = fs::canonicalize(&common).map_err(Error::io("follow", &common))?;
+    match common.file_name() {
+        Some(name) if name == ".git" => Ok(common.parent().unwrap_or(&common).to_owned()),
+        _ => Err(Error::Bare(common)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_is_found_through_links() {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        let root = scratch.path().canonicalize().expect("it exists");
+        let git_dir = root.join("main/.git/worktrees/w");
+        fs::create_dir_all(&git_dir).expect("made");
+        fs::create_dir_all(root.join("main/.tavern/worktrees/T-1/src")).expect("made");
+        fs::write(git_dir.join("commondir"), "../..\n").expect("written");
+        let link = format!("gitdir: {}\n", git_dir.display());
+        fs::write(root.join("main/.tavern/worktrees/T-1/.git"), link).expect("written");
+        // The worktree's own checked-out copy of the board is never a second truth.
+        fs::create_dir_all(root.join("main/.tavern/worktrees/T-1/.tavern")).expect("made");
+        for from in ["main", "main/.tavern/worktrees/T-1/src", "main/.git"] {
+            let board = Board::find(&root.join(from)).expect("found");
+            assert_eq!(board.dir(), root.join("main/.tavern"), "from {from}");
+        }
+        assert!(matches!(Board::find(&root), Err(Error::NoRepository(_))));
+        fs::remove_dir_all(root.join("main/.tavern")).expect("removed");
+        assert!(matches!(Board::find(&root.join("main")), Err(Error::NoBoard(_))));
+    }
+}

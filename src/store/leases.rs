@@ -1,0 +1,131 @@
+//! Lease files `leases/<task>.yaml`: one a held item, replaced whole, never synced (no process outlives a power cut).
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::error::Error;
+use super::find::Board;
+use super::replace::replace_unsynced;
+use crate::board::decide::Refusal;
+use crate::board::lease::{Holder, Lease, Life, Process, Token};
+use crate::board::task::{TaskId, Timestamp};
+use crate::process::{Identity, Liveness};
+
+impl Board {
+    /// The lease of `task`, if anybody holds it.
+    pub fn lease(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
+        Ok(self.open_lease(task)?.map(|(lease, _)| lease))
+    }
+
+    fn open_lease(&self, task: &TaskId) -> Result<Option<(Lease, File)>, Error> {
+        let path = self.lease_path(task);
+        let read = || -> io::Result<(String, SystemTime, File)> {
+            let mut file = File::open(&path)?;
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            let modified = file.metadata()?.modified()?;
+            Ok((text, modified, file))
+        };
+        let (text, modified, file) = match read() {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("read", &path)(error)),
+        };
+        let lease: Lease =
+            serde_yaml::from_str(&text).map_err(|error| Error::Damaged { path, why: error.to_string() })?;
+        Ok(Some((Lease { heartbeat_at: modified.into(), ..lease }, file)))
+    }
+
+    fn lease_path(&self, task: &TaskId) -> PathBuf {
+        self.path(&format!("leases/{task}.yaml"))
+    }
+
+    /// All leases, by task. A file that can't be read as a lease is reported by `tavern-check`, not here.
+    pub fn leases(&self) -> Result<Vec<Lease>, Error> {
+        let folder = self.path("leases");
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("list", &folder)(error)),
+        };
+        let mut leases: Vec<Lease> = entries
+            .filter_map(|entry| entry.ok())
+            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".yaml")?.parse::<TaskId>().ok())
+            .filter_map(|task| self.lease(&task).ok().flatten())
+            .collect();
+        leases.sort_by(|a, b| a.task.cmp(&b.task));
+        Ok(leases)
+    }
+
+    /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the
+    /// very file that was read, so that a holder that was replaced meanwhile extends nothing.
+    pub fn renew(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
+        let no_lease = || Refusal::NoLease { task: task.clone(), given: token };
+        let (lease, file) = self.open_lease(task)?.ok_or_else(no_lease)?;
+        if lease.token != token {
+            let (agent, current) = (lease.agent, lease.token);
+            return Err(Refusal::StaleToken { task: task.clone(), given: token, agent, current }.into());
+        }
+        // A clock that was set back ends no lease early.
+        let heartbeat_at = now.max(lease.heartbeat_at);
+        file.set_modified(heartbeat_at.into()).map_err(Error::io("renew", &self.lease_path(task)))?;
+        Ok(Lease { heartbeat_at, ..lease })
+    }
+
+    pub(super) fn put_lease(&self, lease: &Lease) -> Result<(), Error> {
+        let text = serde_yaml::to_string(lease).expect("a lease is plain data");
+        replace_unsynced(&self.lease_path(&lease.task), text.as_bytes(), lease.heartbeat_at.into())
+    }
+
+    pub(super) fn drop_lease(&self, task: &TaskId) -> Result<(), Error> {
+        let path = self.lease_path(task);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path)(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// This process, as a lease's holder.
+pub fn this_process() -> Holder {
+    holder(std::process::id())
+}
+
+/// The process `pid` of this host, as a lease's holder.
+pub fn holder(pid: u32) -> Holder {
+    let process = Identity::of(pid).ok().map(|identity| Process {
+        pid: identity.pid,
+        start_time: identity.start_time,
+        boot_id: identity.boot_id,
+        pid_namespace: identity.pid_namespace,
+    });
+    Holder { host: host(), process }
+}
+
+/// A holder for which no process stands: only the expiry ends its lease.
+pub fn no_process() -> Holder {
+    Holder { host: host(), process: None }
+}
+
+/// Whether the holder still lives, as far as can be told from this host.
+pub fn life(holder: &Holder) -> Life {
+    let Some(process) = holder.process.as_ref().filter(|_| holder.host == host()) else { return Life::Unknown };
+    let identity = Identity {
+        pid: process.pid,
+        start_time: process.start_time,
+        boot_id: process.boot_id.clone(),
+        pid_namespace: process.pid_namespace,
+    };
+    match identity.liveness() {
+        Liveness::Alive => Life::Alive,
+        Liveness::Dead => Life::Gone,
+        Liveness::Unknown => Life::Unknown,
+    }
+}
+
+/// This host's name.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,296 @@
+//! The event log `events/<day>.jsonl`: append-only, one JSON object a line, and the board's write-ahead log.
+//!
+//! An appended and synced line is the commit point of a change. Everybody who appends holds the board's lock.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::find::Board;
+use crate::board::event::Kind;
+use crate::board::lease::{Lease, Token};
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::failpoint;
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Grows by one with each line of a board, for ever.
+    pub seq: u64,
+    pub time: Timestamp,
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Why, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Status>,
+    /// The item's text before and after; `None` before for a new item, both `None` if the text did not change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseEntry>,
+}
+
+/// What became of the task's lease.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaseEntry {
+    Put(Box<Lease>),
+    Drop,
+}
+
+impl Entry {
+    pub fn new(kind: Kind, time: Timestamp) -> Entry {
+        Entry {
+            seq: 0,
+            time,
+            kind,
+            task: None,
+            queue: None,
+            agent: None,
+            token: None,
+            run: None,
+            cause: None,
+            commit: None,
+            from: None,
+            to: None,
+            before: None,
+            after: None,
+            lease: None,
+        }
+    }
+}
+
+/// The log, open for appending under the board's lock.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: PathBuf,
+    file: Option<File>,
+    /// Length up to and with the last whole line; what lies behind it was torn by a crash and never happened.
+    length: u64,
+    last_seq: u64,
+}
+
+impl Log {
+    /// Finds the newest file and the last whole line in it.
+    pub(super) fn open(board: &Board, now: Timestamp) -> Result<Log, Error> {
+        let folder = board.path("events");
+        let today = day_file(&folder, now);
+        // After the clock was set back the log goes on in the newest file, so that its order stays that of the days.
+        let path = match days(&folder)?.pop() {
+            Some(newest) if newest >= today => newest,
+            Some(older) => match Log::open_file(&older)? {
+                log if log.last_seq > 0 => return Ok(Log { path: today, file: None, length: 0, ..log }),
+                _ => today,
+            },
+            None => today,
+        };
+        if path.exists() { Log::open_file(&path) } else { Ok(Log { path, file: None, length: 0, last_seq: 0 }) }
+    }
+
+    fn open_file(path: &Path) -> Result<Log, Error> {
+        let read = || -> io::Result<(File, u64, Option<Entry>)> {
+            let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+            let (length, last) = last_line(&mut file)?;
+            Ok((file, length, last.and_then(|line| serde_json::from_slice(&line).ok())))
+        };
+        let (file, length, last) = read().map_err(Error::io("read", path))?;
+        Ok(Log { path: path.to_owned(), file: Some(file), length, last_seq: last.map_or(0, |entry| entry.seq) })
+    }
+
+    pub(super) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// Appends and syncs. When it returns, the change has happened; if it fails, it has not.
+    pub(super) fn append(&mut self, entry: &Entry) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(entry).expect("an entry has only string keys");
+        line.push(b'\n');
+        let write = |log: &mut Log| -> io::Result<()> {
+            let is_new = log.file.is_none();
+            if is_new {
+                let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&log.path)?;
+                log.file = Some(file);
+            }
+            let file = log.file.as_mut().expect("it was just opened");
+            failpoint::hit("log.open")?;
+            file.set_len(log.length)?;
+            file.seek(SeekFrom::Start(log.length))?;
+            let half = line.len() / 2;
+            file.write_all(&line[..half])?;
+            failpoint::hit("log.torn")?;
+            file.write_all(&line[half..])?;
+            file.sync_data()?;
+            if is_new && let Some(folder) = log.path.parent() {
+                File::open(folder)?.sync_all()?;
+            }
+            Ok(())
+        };
+        if let Err(source) = write(self) {
+            // A line that was written but not synced must not be taken for a commit by whoever comes next.
+            if let Some(file) = &self.file {
+                file.set_len(self.length).map_err(Error::io("shorten", &self.path))?;
+            }
+            return Err(Error::io("append to", &self.path)(source));
+        }
+        self.length += line.len() as u64;
+        self.last_seq = entry.seq;
+        failpoint::hit("log.appended").map_err(Error::io("go on after", &self.path))
+    }
+}
+
+/// The last whole line of a file and the length up to its end.
+fn last_line(file: &mut File) -> io::Result<(u64, Option<Vec<u8>>)> {
+    let mut end = file.metadata()?.len();
+    let mut tail: Vec<u8> = Vec::new();
+    let mut whole: Option<u64> = None;
+    while end > 0 {
+        let start = end.saturating_sub(8192);
+        let mut chunk = vec![0; (end - start) as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut chunk)?;
+        chunk.extend_from_slice(&tail);
+        tail = chunk;
+        end = start;
+        if whole.is_none() {
+            match tail.iter().rposition(|byte| *byte == b'\n') {
+                Some(newline) => {
+                    whole = Some(start + newline as u64 + 1);
+                    tail.truncate(newline);
+                }
+                None => continue,
+            }
+        }
+        if let Some(newline) = tail.iter().rposition(|byte| *byte == b'\n') {
+            tail.drain(..=newline);
+            break;
+        }
+    }
+    Ok((whole.unwrap_or(0), whole.map(|_| tail)))
+}
+
+fn day_file(folder: &Path, now: Timestamp) -> PathBuf {
+    folder.join(format!("{}.jsonl", now.format("%Y-%m-%d")))
+}
+
+/// The log's files, oldest first.
+fn days(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(Error::io("list", folder)(error)),
+    };
+    let mut days: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .collect();
+    days.sort();
+    Ok(days)
+}
+
+/// Every whole line of the log, oldest first. Lines that can't be read (torn, or written by a later version) are
+/// passed over: the log explains a board, it does not make one.
+pub fn read_log(board: &Board) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    for path in days(&board.path("events"))? {
+        let file = File::open(&path).map_err(Error::io("read", &path))?;
+        for line in BufReader::new(file).split(b'\n') {
+            let line = line.map_err(Error::io("read", &path))?;
+            entries.extend(serde_json::from_slice::<Entry>(&line).ok());
+        }
+    }
+    Ok(entries)
+}
+
+/// The entries after `seq`, oldest first, reading back from the log's end only as far as needed.
+pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
+    let mut found = Vec::new();
+    for path in days(&board.path("events"))?.into_iter().rev() {
+        let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+        for line in bytes.split(|byte| *byte == b'\n').rev().filter(|line| !line.is_empty()) {
+            match serde_json::from_slice::<Entry>(line) {
+                Ok(entry) if entry.seq <= seq => {
+                    found.reverse();
+                    return Ok(found);
+                }
+                Ok(entry) => found.push(entry),
+                Err(_) => {}
+            }
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board() -> (tempfile::TempDir, Board) {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        std::fs::create_dir(scratch.path().join(".tavern")).expect("made");
+        let board = Board::open(scratch.path()).expect("it is there");
+        (scratch, board)
+    }
+
+    fn entry(seq: u64) -> Entry {
+        let cause = Some("x".repeat(usize::try_from(seq * 3000).expect("small")));
+        Entry { seq, cause, ..Entry::new(Kind::Noted, Timestamp::default()) }
+    }
+
+    #[test]
+    fn a_torn_line_never_happened() {
+        let (_scratch, board) = board();
+        let now = Timestamp::default();
+        for seq in 1..=7 {
+            let mut log = Log::open(&board, now).expect("open");
+            assert_eq!(log.last_seq(), seq - 1);
+            log.append(&entry(seq)).expect("appended");
+            // Half a line, as a crash leaves it.
+            let path = day_file(&board.path("events"), now);
+            let mut file = OpenOptions::new().append(true).open(&path).expect("open");
+            file.write_all(b"{\"seq\":99,\"kind\":").expect("written");
+        }
+        let seqs: Vec<u64> = read_log(&board).expect("read").iter().map(|entry| entry.seq).collect();
+        assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
+        let seqs: Vec<u64> = tail_log(&board, 5).expect("read").iter().map(|entry| entry.seq).collect();
+        assert_eq!(seqs, [6, 7]);
+    }
+
+    #[test]
+    fn the_log_goes_on_over_days_and_a_clock_set_back() {
+        let (_scratch, board) = board();
+        let today = "2026-11-22T10:00:00Z".parse::<Timestamp>().expect("a time");
+        let times = [today, today + chrono::TimeDelta::days(1), today - chrono::TimeDelta::days(9)];
+        for (seq, now) in (1..).zip(times) {
+            let mut log = Log::open(&board, now).expect("open");
+            assert_eq!(log.last_seq(), seq - 1);
+            log.append(&entry(seq)).expect("appended");
+        }
+        let seqs: Vec<u64> = read_log(&board).expect("read").iter().map(|entry| entry.seq).collect();
+        assert_eq!(seqs, [1, 2, 3]);
+        assert_eq!(days(&board.path("events")).expect("listed").len(), 2);
+    }
+}

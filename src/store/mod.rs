@@ -1,0 +1,34 @@
+//! The board on disk: finding it, locking it, reading it, and changing it durably.
+//!
+//! Only this room writes queue documents, leases and the event log. A verb never takes the lock by itself: it submits
+//! an [`Event`](crate::board::event::Event) through [`Board::submit`] or one of its siblings, which lock, redo what a
+//! crash left undone, decide, append the event (the commit point), replace the document and write the lease.
+
+mod agents;
+mod error;
+mod find;
+mod inbox;
+mod leases;
+mod lock;
+mod log;
+mod queue;
+mod quota;
+mod replace;
+mod slots;
+mod submit;
+mod switch;
+mod wait;
+
+pub use agents::{AgentFile, AgentState};
+pub use error::Error;
+pub use find::{Board, GITIGNORE};
+pub use inbox::Message;
+pub use leases::{holder, host, life, no_process, this_process};
+pub use log::{Entry, read_log, tail_log};
+pub use queue::{Queue, Text};
+pub use quota::Quota;
+pub use replace::{TEMP_PREFIX, replace};
+pub use slots::Slot;
+pub use submit::{Claimed, Done, Found, Note, Nothing, Seek, Stuck};
+pub use switch::Switch;
+pub use wait::{Wake, Waker, Watch};

@@ -1,0 +1,110 @@
+//! Queues: which there are, and their text.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::error::Error;
+use super::find::Board;
+use super::replace::replace;
+
+/// A queue document: one of the board's own, or any task file in the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Queue {
+    /// The name in leases and the log: `main` for `.tavern/queues/main.md`, else the path from the repository's root.
+    pub id: String,
+    pub path: PathBuf,
+}
+
+/// A queue as it was read.
+#[derive(Clone, Debug)]
+pub struct Text {
+    pub queue: Queue,
+    pub content: String,
+}
+
+impl Board {
+    /// The board's queues by name (`main` first), then the task files that were drained here.
+    pub fn queues(&self) -> Result<Vec<Queue>, Error> {
+        let folder = self.path("queues");
+        let mut names: Vec<String> = match fs::read_dir(&folder) {
+            Ok(entries) => entries
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .filter(|name| name.ends_with(".md") && !name.starts_with('.'))
+                .collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Error::io("list", &folder)(error)),
+        };
+        names.sort_by_key(|name| (name != "main.md", name.clone()));
+        let mut queues: Vec<Queue> = names
+            .into_iter()
+            .map(|name| Queue { id: name.trim_end_matches(".md").to_owned(), path: folder.join(name) })
+            .filter(|queue| queue.path.is_file())
+            .collect();
+        let files = fs::read_to_string(self.path("files")).unwrap_or_default();
+        queues.extend(
+            files
+                .lines()
+                .map(|line| Queue { id: line.to_owned(), path: self.root().join(line) })
+                .filter(|queue| queue.path.is_file()),
+        );
+        Ok(queues)
+    }
+
+    /// The queue called `name`: a queue of the board, or a path (from `here`) to any task file.
+    pub fn queue(&self, name: &str, here: &Path) -> Result<Queue, Error> {
+        let own = self.path("queues").join(format!("{name}.md"));
+        if !name.contains('/') && own.is_file() {
+            return Ok(Queue { id: name.to_owned(), path: own });
+        }
+        for path in [here.join(name), self.root().join(name)] {
+            if let Ok(path) = fs::canonicalize(&path)
+                && path.is_file()
+            {
+                return Ok(self.queue_at(path));
+            }
+        }
+        Err(Error::NoQueue(name.to_owned()))
+    }
+
+    fn queue_at(&self, path: PathBuf) -> Queue {
+        let own = path.strip_prefix(self.path("queues")).ok().and_then(|name| name.to_str()?.strip_suffix(".md"));
+        let id = match own {
+            Some(name) => name.to_owned(),
+            None => path.strip_prefix(self.root()).unwrap_or(&path).to_string_lossy().into_owned(),
+        };
+        Queue { id, path }
+    }
+
+    /// The queue with this id, as leases and the log name it.
+    pub fn queue_by_id(&self, id: &str) -> Result<Queue, Error> {
+        let own = self.path("queues").join(format!("{id}.md"));
+        let path = if !id.contains('/') && own.is_file() { own } else { self.root().join(id) };
+        if path.is_file() { Ok(Queue { id: id.to_owned(), path }) } else { Err(Error::NoQueue(id.to_owned())) }
+    }
+
+    /// Remembers a task file outside the board, so that every program looks at it from now on.
+    pub fn remember(&self, queue: &Queue) -> Result<(), Error> {
+        if self.queues()?.contains(queue) {
+            return Ok(());
+        }
+        self.make_folders()?;
+        let path = self.path("files");
+        let mut files = fs::read_to_string(&path).unwrap_or_default();
+        files.push_str(&queue.id);
+        files.push('\n');
+        replace(&path, files.as_bytes())
+    }
+
+    pub fn read(&self, queue: &Queue) -> Result<Text, Error> {
+        let bytes = fs::read(&queue.path).map_err(Error::io("read", &queue.path))?;
+        let content = String::from_utf8(bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            Error::NotText { path: queue.path.clone(), line }
+        })?;
+        Ok(Text { queue: queue.clone(), content })
+    }
+}

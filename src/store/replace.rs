@@ -1,0 +1,70 @@
+//! Durable replacement of a file: temp file in the same folder, fsync, rename, fsync of the folder.
+//!
+//! Killed anywhere, the file is the old one or the new one, never a part of either.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use tempfile::NamedTempFile;
+
+use super::error::Error;
+use crate::failpoint;
+
+/// Prefix of temp files: what a crash leaves behind is known by it, and reaped.
+pub const TEMP_PREFIX: &str = ".tavern-";
+
+/// Replaces `path` and returns when both the bytes and the name are on disk.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let (temp, path) = stage(path, bytes)?;
+    failpoint::hit("replace.written").and_then(|()| temp.as_file().sync_all()).map_err(Error::io("write", &path))?;
+    persist(temp, &path)?;
+    let folder = path.parent().unwrap_or(&path);
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
+}
+
+/// Replaces `path` atomically but without waiting for the disk: for what may be lost with a power cut, such as a
+/// lease, which no process survives either.
+pub(super) fn replace_unsynced(path: &Path, bytes: &[u8], modified: SystemTime) -> Result<(), Error> {
+    let (temp, path) = stage(path, bytes)?;
+    temp.as_file().set_modified(modified).map_err(Error::io("set the time of", &path))?;
+    persist(temp, &path)
+}
+
+/// The new bytes in a temp file beside the target, with the target's mode and owner. A symlink is written through.
+fn stage(path: &Path, bytes: &[u8]) -> Result<(NamedTempFile, PathBuf), Error> {
+    let path = match fs::canonicalize(path) {
+        Ok(path) => path,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(Error::io("follow", path)(error)),
+    };
+    let folder = path.parent().unwrap_or(&path);
+    let mut temp = tempfile::Builder::new()
+        .prefix(TEMP_PREFIX)
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(Error::io("write to", folder))?;
+    keep_mode(&path, temp.as_file()).map_err(Error::io("keep the owner of", &path))?;
+    failpoint::hit("replace.staged").and_then(|()| temp.write_all(bytes)).map_err(Error::io("write", &path))?;
+    Ok((temp, path))
+}
+
+fn keep_mode(path: &Path, temp: &File) -> io::Result<()> {
+    let Ok(old) = fs::metadata(path) else { return Ok(()) };
+    let new = temp.metadata()?;
+    if old.mode() != new.mode() {
+        temp.set_permissions(old.permissions())?;
+    }
+    if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+        std::os::unix::fs::fchown(temp, Some(old.uid()), Some(old.gid()))?;
+    }
+    Ok(())
+}
+
+fn persist(temp: NamedTempFile, path: &Path) -> Result<(), Error> {
+    failpoint::hit("replace.synced").map_err(Error::io("rename to", path))?;
+    temp.persist(path).map_err(|error| Error::io("rename to", path)(error.error))?;
+    failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", path))
+}

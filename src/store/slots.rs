@@ -1,0 +1,101 @@
+//! Slots: `flock`ed files that count what runs at once over all processes of a board. The kernel frees the slot of a
+//! process that dies; the files are never unlinked.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use fs2::FileExt;
+
+use super::error::Error;
+use super::find::Board;
+
+/// A slot in this process's hands until dropped.
+#[derive(Debug)]
+pub struct Slot {
+    name: String,
+    _file: File,
+}
+
+impl Slot {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Board {
+    /// One of `limit` run slots, or `None` while all are taken.
+    pub fn run_slot(&self, limit: u32) -> Result<Option<Slot>, Error> {
+        for number in 0..limit {
+            if let Some(slot) = self.try_slot(&format!("run-{number}"))? {
+                return Ok(Some(slot));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The name `name`, so that no second agent goes by it.
+    pub fn agent_slot(&self, name: &str) -> Result<Option<Slot>, Error> {
+        self.try_slot(&format!("agent-{name}"))
+    }
+
+    /// Waits for the one slot of integration.
+    pub fn merge_slot(&self) -> Result<Slot, Error> {
+        self.wait_slot("merge")
+    }
+
+    pub fn try_merge_slot(&self) -> Result<Option<Slot>, Error> {
+        self.try_slot("merge")
+    }
+
+    /// Waits for the one slot of a task's clean-up.
+    pub fn reap_slot(&self) -> Result<Slot, Error> {
+        self.wait_slot("reap")
+    }
+
+    pub fn try_reap_slot(&self) -> Result<Option<Slot>, Error> {
+        self.try_slot("reap")
+    }
+
+    /// The lock file that serialises `git worktree add` and `remove`.
+    pub fn worktree_lock(&self) -> PathBuf {
+        self.path("slots/worktrees.lock")
+    }
+
+    fn try_slot(&self, name: &str) -> Result<Option<Slot>, Error> {
+        let (path, file) = self.open_slot(name)?;
+        match FileExt::try_lock(&file) {
+            Ok(()) => Ok(Some(Slot::taken(name, file))),
+            Err(fs2::TryLockError::WouldBlock) => Ok(None),
+            Err(fs2::TryLockError::Error(source)) => Err(Error::io("lock", &path)(source)),
+        }
+    }
+
+    fn wait_slot(&self, name: &str) -> Result<Slot, Error> {
+        let (path, file) = self.open_slot(name)?;
+        FileExt::lock(&file).map_err(Error::io("lock", &path))?;
+        Ok(Slot::taken(name, file))
+    }
+
+    fn open_slot(&self, name: &str) -> Result<(PathBuf, File), Error> {
+        let path = self.path(&format!("slots/{name}.lock"));
+        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_folders()?;
+                open()
+            }
+            other => other,
+        };
+        let file = file.map_err(Error::io("open", &path))?;
+        Ok((path, file))
+    }
+}
+
+impl Slot {
+    /// Writes who has it, for people who look with `cat`; the lock itself is the kernel's.
+    fn taken(name: &str, mut file: File) -> Slot {
+        drop(file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())));
+        Slot { name: name.to_owned(), _file: file }
+    }
+}

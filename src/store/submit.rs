@@ -1,0 +1,533 @@
+//! Changing the board: lock, redo, read, decide, append, replace, lease.
+//!
+//! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
+//! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::error::Error;
+use super::find::Board;
+use super::lock::Lock;
+use super::log::{Entry, LeaseEntry, Log, tail_log};
+use super::queue::{Queue, Text};
+use super::replace::replace;
+use crate::board::decide::{Change, LeaseChange, decide};
+use crate::board::document::{Document, Item, parse};
+use crate::board::edit::{NewItem, Patch, render};
+use crate::board::eligible::{Why, in_order, may_take};
+use crate::board::event::{Claim, Event, Kind};
+use crate::board::lease::{Holder, Lease};
+use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::board::text::{Edit, apply};
+use crate::failpoint;
+
+/// Who looks for work, and where.
+#[derive(Clone, Debug)]
+pub struct Seek {
+    pub agent: String,
+    pub role: String,
+    /// Looked at in this order; work in the first that has some is taken.
+    pub queues: Vec<Queue>,
+    /// Only this task, if it may be taken.
+    pub task: Option<TaskId>,
+    /// Length of the lease in seconds.
+    pub seconds: u32,
+    pub holder: Holder,
+    /// The runner of items and queues that name none.
+    pub runner: String,
+    /// Runners that a provider's limit has closed, with its end: their items are in back-off until then.
+    pub closed: Vec<(String, Timestamp)>,
+    /// Runners that run an item's own `sh` block and can do nothing with an item that has none.
+    pub scripted: Vec<String>,
+}
+
+/// A task in the caller's hands.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    pub queue: Queue,
+    pub task: Task,
+    pub lease: Lease,
+    /// The item's `sh` block, for the shell runner.
+    pub script: Option<String>,
+}
+
+/// An item as it stands.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub queue: Queue,
+    pub task: Task,
+    /// Its `sh` block.
+    pub script: Option<String>,
+    /// Its exact text.
+    pub block: String,
+    /// Counted from 1.
+    pub line: usize,
+    pub quarantined: bool,
+    pub lease: Option<Lease>,
+}
+
+/// Why there is nothing to take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nothing {
+    /// The earliest end of a back-off.
+    pub wake_at: Option<Timestamp>,
+    /// Pending items of the role that time or others' work may still free: in back-off, or behind items not ended.
+    pub later: usize,
+    /// Pending items of other roles, by role.
+    pub elsewhere: BTreeMap<String, usize>,
+    /// Pending items that only a person can free.
+    pub stuck: Vec<Stuck>,
+    /// Items in somebody's hands.
+    pub under_way: usize,
+}
+
+/// A pending item that no amount of agents' work makes eligible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stuck {
+    pub queue: String,
+    /// Counted from 1.
+    pub line: usize,
+    pub task: Option<TaskId>,
+    pub why: String,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub entry: Entry,
+    pub queue: Queue,
+    pub task: Task,
+    pub lease: Option<Lease>,
+}
+
+/// What goes into the log line beside the event.
+#[derive(Clone, Debug, Default)]
+pub struct Note {
+    pub agent: Option<String>,
+    pub run: Option<String>,
+}
+
+impl Board {
+    /// Applies `event` to `task`, wherever it is.
+    pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
+        let mut locked = Locked::new(self, now)?;
+        let text = locked.text_of(task)?;
+        let (document, _) = parse(&text.content);
+        let item = document.find(task).ok_or_else(|| Error::NoTask(task.clone()))?;
+        locked.transition(&text, &document, item, task.clone(), event, note, now)
+    }
+
+    /// An item and all that is known of it, wherever it is.
+    pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
+        let text = find_text(self, id)?;
+        let (document, _) = parse(&text.content);
+        let item = document.find(id).ok_or_else(|| Error::NoTask(id.clone()))?;
+        Ok(Found {
+            task: document.task(item, id.clone()),
+            script: document.shell(item),
+            block: document.block(item).to_owned(),
+            line: item.line,
+            quarantined: item.quarantined,
+            lease: self.lease(id)?,
+            queue: text.queue.clone(),
+        })
+    }
+
+    /// What [`Board::submit`] would do, without doing it.
+    pub fn preview(&self, task: &TaskId, event: &Event, now: Timestamp) -> Result<Change, Error> {
+        let text = find_text(self, task)?;
+        let (document, _) = parse(&text.content);
+        let item = document.find(task).ok_or_else(|| Error::NoTask(task.clone()))?;
+        let lease = self.lease(task)?;
+        Ok(decide(&document.task(item, task.clone()), lease.as_ref(), event, now)?)
+    }
+
+    /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark.
+    pub fn claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Claimed, Nothing>, Error> {
+        let mut locked = Locked::new(self, now)?;
+        let mut shelf = Shelf { board: self, statuses: None };
+        let mut nothing = Nothing::default();
+        for queue in &seek.queues {
+            let text = self.read(queue)?;
+            let (document, _) = parse(&text.content);
+            let mut status_of = |id: &TaskId| match document.find(id) {
+                Some(item) => Some(item.status),
+                None => shelf.status_of(id),
+            };
+            nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
+            for item in in_order(&document) {
+                if seek.task.is_some() && item.id != seek.task {
+                    continue;
+                }
+                let open = may_take(&document, item, &seek.role, now, &mut status_of);
+                match open.and_then(|()| seek.is_fit(&document, item)) {
+                    // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
+                    Ok(()) if locked.is_leased(item)? => nothing.under_way += 1,
+                    Ok(()) => return locked.take(&text, &document, item, seek, now).map(Ok),
+                    Err(why) => nothing.count(queue, item, &why),
+                }
+            }
+        }
+        Ok(Err(nothing))
+    }
+
+    /// Puts a new item into `queue` and returns its ID: the given one, or a fresh one.
+    pub fn add(
+        &self,
+        queue: &Queue,
+        new: NewItem,
+        status: Status,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<TaskId, Error> {
+        let mut locked = Locked::new(self, now)?;
+        let text = self.read(queue)?;
+        let (document, _) = parse(&text.content);
+        let mut shelf = Shelf { board: self, statuses: None };
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id).is_some();
+        let id = match new.id.clone() {
+            Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
+            Some(id) => id,
+            None => mint(&mut is_taken),
+        };
+        let block = render(&NewItem { id: Some(id.clone()), ..new });
+        let content = apply(&text.content, &document.add(status, &block));
+        let mut entry = Entry { to: Some(status), agent: note.agent.clone(), ..Entry::new(Kind::Added, now) };
+        let (after, _) = parse(&content);
+        entry.after = after.find(&id).map(|item| after.block(item).to_owned());
+        entry.task = Some(id.clone());
+        entry.queue = Some(queue.id.clone());
+        locked.commit(entry, Some((queue, &content)), &LeaseChange::Keep)?;
+        Ok(id)
+    }
+
+    /// Writes a line to the log that changes no item.
+    pub fn note(&self, entry: Entry, now: Timestamp) -> Result<(), Error> {
+        Locked::new(self, now)?.commit(entry, None, &LeaseChange::Keep).map(|_| ())
+    }
+
+    /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand).
+    pub fn drop_stray_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, Error> {
+        let mut locked = Locked::new(self, now)?;
+        let is_held = match find_text(self, &lease.task) {
+            Ok(text) => parse(&text.content).0.find(&lease.task).is_some_and(|item| item.status.is_held()),
+            Err(Error::NoTask(_)) => false,
+            Err(error) => return Err(error),
+        };
+        if is_held || self.lease(&lease.task)?.is_none_or(|current| current.token != lease.token) {
+            return Ok(false);
+        }
+        let mut entry = Entry::new(Kind::Noted, now);
+        entry.task = Some(lease.task.clone());
+        entry.agent = Some(lease.agent.clone());
+        entry.token = Some(lease.token);
+        entry.cause = Some("the item is no longer in progress; its lease was removed".into());
+        locked.commit(entry, None, &LeaseChange::Drop)?;
+        Ok(true)
+    }
+}
+
+impl Seek {
+    fn is_fit(&self, document: &Document<'_>, item: &Item) -> Result<(), Why> {
+        let placeholder = "T-0".parse().expect("it is an ID");
+        let runner = document.task(item, placeholder).runner.unwrap_or_else(|| self.runner.clone());
+        if let Some((_, until)) = self.closed.iter().find(|(closed, _)| *closed == runner) {
+            return Err(Why::BackOff(*until));
+        }
+        if self.scripted.contains(&runner) && document.shell(item).is_none() {
+            let why = format!("it has no ```sh block for runner `{runner}`; add one, or use --runner claude");
+            return Err(Why::Unfit(why));
+        }
+        Ok(())
+    }
+}
+
+impl Nothing {
+    fn count(&mut self, queue: &Queue, item: &Item<'_>, why: &Why) {
+        if why.is_stuck() {
+            let why = match why {
+                Why::Dependencies(open) => {
+                    let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
+                    let names: Vec<String> = open.iter().map(|(id, at)| format!("{id} ({})", status(at))).collect();
+                    format!("it depends on {}", names.join(", "))
+                }
+                Why::Unfit(why) => why.clone(),
+                _ => "its text has a problem: tavern-check".to_owned(),
+            };
+            self.stuck.push(Stuck { queue: queue.id.clone(), line: item.line, task: item.id.clone(), why });
+            return;
+        }
+        if let Why::Role(role) = why {
+            *self.elsewhere.entry(role.clone()).or_default() += 1;
+            return;
+        }
+        self.later += 1;
+        if let Why::BackOff(until) = why {
+            self.wake_at = Some(self.wake_at.map_or(*until, |earlier| earlier.min(*until)));
+        }
+    }
+}
+
+/// The board while this process holds its lock, with everything redone that a crash left behind.
+struct Locked<'b> {
+    board: &'b Board,
+    log: Log,
+    seq: u64,
+    _lock: Lock,
+}
+
+impl<'b> Locked<'b> {
+    fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+        let lock = Lock::take(board)?;
+        let log = Log::open(board, now)?;
+        let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
+        if applied < log.last_seq() {
+            for entry in tail_log(board, applied)? {
+                redo(board, &entry)?;
+            }
+            write_applied(board, log.last_seq())?;
+        }
+        // If the log was cleaned away, the numbers still go on: a token is never given twice.
+        let seq = log.last_seq().max(applied);
+        Ok(Locked { board, log, seq, _lock: lock })
+    }
+
+    fn text_of(&self, task: &TaskId) -> Result<Text, Error> {
+        find_text(self.board, task)
+    }
+
+    fn is_leased(&self, item: &Item<'_>) -> Result<bool, Error> {
+        match &item.id {
+            Some(id) => Ok(self.board.lease(id)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    fn take(
+        &mut self,
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        seek: &Seek,
+        now: Timestamp,
+    ) -> Result<Claimed, Error> {
+        let mut shelf = Shelf { board: self.board, statuses: None };
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id).is_some();
+        let id = item.id.clone().unwrap_or_else(|| mint(&mut is_taken));
+        let event = Event::Claim(Claim {
+            agent: seek.agent.clone(),
+            role: seek.role.clone(),
+            token: self.seq + 1,
+            seconds: seek.seconds,
+            holder: seek.holder.clone(),
+        });
+        let script = document.shell(item);
+        let note = Note { agent: Some(seek.agent.clone()), run: None };
+        let done = self.transition(text, document, item, id, &event, &note, now)?;
+        let lease = done.lease.expect("a claim makes a lease");
+        Ok(Claimed { queue: done.queue, task: done.task, lease, script })
+    }
+
+    fn transition(
+        &mut self,
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        id: TaskId,
+        event: &Event,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<Done, Error> {
+        if item.quarantined {
+            return Err(Error::Quarantined { task: id });
+        }
+        let task = document.task(item, id.clone());
+        let lease = self.board.lease(&id)?;
+        let mut change = decide(&task, lease.as_ref(), event, now)?;
+        if let LeaseChange::Put(lease) = &mut change.lease {
+            lease.queue.clone_from(&text.queue.id);
+        }
+        if item.id.is_none() {
+            change.patch.id = Some(id.clone());
+        }
+        let mut entry = Entry::new(event.kind(), now);
+        entry.task = Some(id.clone());
+        entry.queue = Some(text.queue.id.clone());
+        entry.agent = note.agent.clone().or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
+        entry.token = match &change.lease {
+            LeaseChange::Put(lease) => Some(lease.token),
+            _ => lease.as_ref().map(|lease| lease.token),
+        };
+        let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
+        entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
+        entry.cause = event.reason().map(str::to_owned);
+        if let Event::Submit { commit, .. } | Event::Integrate { commit } = event {
+            entry.commit.clone_from(commit);
+        }
+        if change.to != task.status {
+            entry.from = Some(task.status);
+            entry.to = Some(change.to);
+        }
+        let edits = if change.patch == Patch::default() { Vec::new() } else { document.change(item, &change.patch) };
+        let content = apply(&text.content, &edits);
+        let (after, _) = parse(&content);
+        let written = after.find(&id).ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        if !edits.is_empty() {
+            entry.before = Some(document.block(item).to_owned());
+            entry.after = Some(after.block(written).to_owned());
+        }
+        let changed = (!edits.is_empty()).then_some((&text.queue, content.as_str()));
+        let entry = self.commit(entry, changed, &change.lease)?;
+        let lease = match change.lease {
+            LeaseChange::Put(lease) => Some(*lease),
+            LeaseChange::Keep => lease,
+            LeaseChange::Drop => None,
+        };
+        Ok(Done { entry, queue: text.queue.clone(), task: after.task(written, id), lease })
+    }
+
+    /// Appends the event, then makes it true.
+    fn commit(
+        &mut self,
+        mut entry: Entry,
+        changed: Option<(&Queue, &str)>,
+        lease: &LeaseChange,
+    ) -> Result<Entry, Error> {
+        entry.seq = self.seq + 1;
+        entry.lease = match lease {
+            LeaseChange::Put(lease) => Some(LeaseEntry::Put(lease.clone())),
+            LeaseChange::Drop if entry.token.is_some() => Some(LeaseEntry::Drop),
+            LeaseChange::Drop | LeaseChange::Keep => None,
+        };
+        self.log.append(&entry)?;
+        self.seq = entry.seq;
+        if let Some((queue, content)) = changed {
+            replace(&queue.path, content.as_bytes())?;
+        }
+        failpoint::hit("submit.replaced").map_err(Error::io("go on after", self.board.dir()))?;
+        set_lease(self.board, &entry)?;
+        failpoint::hit("submit.leased").map_err(Error::io("go on after", self.board.dir()))?;
+        write_applied(self.board, self.seq)?;
+        Ok(entry)
+    }
+}
+
+/// Makes the files show what a logged event says. Doing it again changes nothing: the item's text is the event's
+/// `before` (then it is redone), its `after` (then it was done), or a person's (then it stands).
+fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
+    if let (Some(queue), Some(after)) = (&entry.queue, &entry.after)
+        && let Ok(queue) = board.queue_by_id(queue)
+    {
+        let text = board.read(&queue)?;
+        if let Some(content) = redone(&text.content, entry, after) {
+            replace(&queue.path, content.as_bytes())?;
+        }
+    }
+    set_lease(board, entry)
+}
+
+fn redone(content: &str, entry: &Entry, after: &str) -> Option<String> {
+    let (document, _) = parse(content);
+    let id = entry.task.as_ref()?;
+    let status = entry.to?;
+    let Some(before) = &entry.before else {
+        let is_there = document.find(id).is_some();
+        return (!is_there).then(|| apply(content, &document.add(status, after)));
+    };
+    let is_before = |item: &&Item<'_>| document.block(item).trim_end() == before.trim_end();
+    if document.items().iter().any(|item| document.block(item).trim_end() == after.trim_end()) {
+        return None;
+    }
+    let item = document.items().iter().find(is_before)?;
+    let edits = if document.lane_to_move_to(item, status).is_some() {
+        let mut edits = vec![Edit::delete(item.span.clone())];
+        edits.extend(document.add(status, after));
+        edits
+    } else {
+        vec![Edit::replace(item.span.clone(), after)]
+    };
+    Some(apply(content, &edits))
+}
+
+fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
+    let Some(task) = &entry.task else { return Ok(()) };
+    let current = board.lease(task)?;
+    match &entry.lease {
+        Some(LeaseEntry::Put(lease)) => {
+            let is_older = current.is_none_or(|current| current.token <= lease.token);
+            let lease = Lease { heartbeat_at: entry.time, ..(**lease).clone() };
+            if is_older { board.put_lease(&lease) } else { Ok(()) }
+        }
+        Some(LeaseEntry::Drop) => {
+            let is_this = current.is_some_and(|current| Some(current.token) <= entry.token);
+            if is_this { board.drop_lease(task) } else { Ok(()) }
+        }
+        None => Ok(()),
+    }
+}
+
+/// The number of the last event that the files show.
+fn read_applied(board: &Board) -> Option<u64> {
+    fs::read_to_string(board.path("applied")).ok()?.trim().parse().ok()
+}
+
+/// Overwritten in place: ten digits are one write, and a power cut leaves an older number, which only means that
+/// some events are looked at again.
+fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
+    let path = board.path("applied");
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .and_then(|mut file| file.write_all(format!("{seq:010}\n").as_bytes()))
+        .map_err(Error::io("write", &path))
+}
+
+/// The queue that has `task`: the lease says which, else all are searched.
+fn find_text(board: &Board, task: &TaskId) -> Result<Text, Error> {
+    let leased = board.lease(task).ok().flatten().and_then(|lease| board.queue_by_id(&lease.queue).ok());
+    for queue in leased.into_iter().chain(board.queues()?) {
+        let text = board.read(&queue)?;
+        if text.content.contains(task.as_str()) && parse(&text.content).0.find(task).is_some() {
+            return Ok(text);
+        }
+    }
+    Err(Error::NoTask(task.clone()))
+}
+
+/// The statuses of all items of all queues, read when first asked for.
+struct Shelf<'b> {
+    board: &'b Board,
+    statuses: Option<HashMap<TaskId, Status>>,
+}
+
+impl Shelf<'_> {
+    fn status_of(&mut self, id: &TaskId) -> Option<Status> {
+        let board = self.board;
+        let statuses = self.statuses.get_or_insert_with(|| {
+            let mut statuses = HashMap::new();
+            for queue in board.queues().unwrap_or_default() {
+                let Ok(text) = board.read(&queue) else { continue };
+                let (document, _) = parse(&text.content);
+                statuses.extend(document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status))));
+            }
+            statuses
+        });
+        statuses.get(id).copied()
+    }
+}
+
+fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
+    loop {
+        let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
+        let id = TaskId::mint(random, |_| false);
+        if !is_taken(&id) {
+            return id;
+        }
+    }
+}

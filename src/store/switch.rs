@@ -1,0 +1,26 @@
+//! `PAUSE` and `STOP`: a file that is there pauses, or stops, every loop of the board.
+
+use std::fs;
+
+use super::find::Board;
+
+/// What the two files say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Switch {
+    On,
+    /// Nothing new starts; what runs goes on. With the file's text as the reason.
+    Paused(String),
+    /// Everything ends politely and its work is kept.
+    Stopped(String),
+}
+
+impl Board {
+    pub fn switch(&self) -> Switch {
+        let text = |name: &str| fs::read_to_string(self.path(name)).ok().map(|text| text.trim().to_owned());
+        match (text("STOP"), text("PAUSE")) {
+            (Some(reason), _) => Switch::Stopped(reason),
+            (None, Some(reason)) => Switch::Paused(reason),
+            (None, None) => Switch::On,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Waiting for the board to change: woken by the file system, not by polling.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use notify::event::{EventKind, ModifyKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::error::Error;
+use super::find::Board;
+use super::queue::Queue;
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// A queue, a lease's end, `PAUSE`, `STOP` or a quota file changed: look again.
+    Changed,
+    /// Somebody called [`Waker::wake`].
+    Called,
+    TimedOut,
+}
+
+/// Ends a [`Watch`]'s wait from another thread.
+#[derive(Clone, Debug)]
+pub struct Waker(Sender<Wake>);
+
+impl Waker {
+    pub fn wake(&self) {
+        // Nobody waits any more: nothing to do.
+        let _ = self.0.send(Wake::Called);
+    }
+}
+
+/// A watch on everything that could give an agent work or take it away. Make it before looking at the board, so that
+/// no change falls between the look and the wait.
+#[derive(Debug)]
+pub struct Watch {
+    wakes: Receiver<Wake>,
+    sender: Sender<Wake>,
+    _watcher: RecommendedWatcher,
+}
+
+impl Watch {
+    pub fn new(board: &Board, queues: &[Queue]) -> Result<Watch, Error> {
+        board.make_folders()?;
+        let (sender, wakes) = channel();
+        let files: Vec<PathBuf> =
+            queues.iter().map(|queue| queue.path.clone()).chain([board.path("PAUSE"), board.path("STOP")]).collect();
+        let quota = board.path("quota");
+        let folders = folders(&files, &quota);
+        let tell = sender.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // A watcher that lost events (queue overflow) wakes too: looking once more is always right.
+            let concerns = event.map_or(true, |event| {
+                changes_content(event.kind)
+                    && event.paths.iter().any(|path| files.contains(path) || path.starts_with(&quota))
+            });
+            if concerns {
+                // Nobody waits any more: nothing to do.
+                let _ = tell.send(Wake::Changed);
+            }
+        });
+        let mut watcher = watcher.map_err(|error| watch_error(board.dir(), error))?;
+        for folder in &folders {
+            watcher.watch(folder, RecursiveMode::NonRecursive).map_err(|error| watch_error(folder, error))?;
+        }
+        Ok(Watch { wakes, sender, _watcher: watcher })
+    }
+
+    pub fn waker(&self) -> Waker {
+        Waker(self.sender.clone())
+    }
+
+    /// Blocks until something changed, somebody called, or `timeout` is over. A burst of changes is one wake-up.
+    pub fn wait(&self, timeout: Duration) -> Wake {
+        let first = match self.wakes.recv_timeout(timeout) {
+            Ok(wake) => wake,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Wake::TimedOut,
+        };
+        self.wakes.try_iter().fold(first, |seen, next| if next == Wake::Called { next } else { seen })
+    }
+}
+
+/// Opening and closing a file for reading is no change: waiting agents would wake one another for ever.
+fn changes_content(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => false,
+        EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => true,
+    }
+}
+
+fn folders(files: &[PathBuf], quota: &Path) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> =
+        files.iter().filter_map(|file| file.parent().map(Path::to_owned)).chain([quota.to_owned()]).collect();
+    folders.sort();
+    folders.dedup();
+    folders.retain(|folder| folder.is_dir());
+    folders
+}
+
+fn watch_error(path: &Path, error: notify::Error) -> Error {
+    let source = match error.kind {
+        notify::ErrorKind::Io(source) => source,
+        kind => std::io::Error::other(format!("{kind:?}")),
+    };
+    Error::io("watch", path)(source)
+}
