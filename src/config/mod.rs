@@ -29,6 +29,21 @@ mod size;
 /// The commented default file.
 pub const TEMPLATE: &str = include_str!("../../templates/config.yaml");
 
+/// The commented file with what is known when a board is made: the agents' program and the branch to follow.
+pub fn written(runner: &str, base: Option<&str>) -> String {
+    let mut text = TEMPLATE.to_owned();
+    if let Some(base) = base {
+        let base = serde_yaml::to_string(base).expect("a string is plain data");
+        text = text.replace("\n#base: null\n", &format!("\nbase: {base}"));
+    }
+    if runner != Role::default().runner {
+        let from = "\n#roles:\n#  coder:\n# One of the runners below.\n#    runner: shell\n";
+        let to = format!("\nroles:\n  coder:\n# One of the runners below.\n    runner: {runner}\n");
+        text = text.replace(from, &to);
+    }
+    text
+}
+
 /// Name of the file in `.tavern/`.
 pub const FILE: &str = "config.yaml";
 

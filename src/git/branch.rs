@@ -28,6 +28,16 @@ impl Repository {
         }
     }
 
+    /// Makes `reference` (`refs/…` in full) name `commit`, so that git keeps it, unless it names something already.
+    pub fn keep_commit(&self, reference: &str, commit: &CommitId) -> Result<(), GitError> {
+        let repository = self.open()?;
+        let oid = self.commit_in(&repository, commit)?.id();
+        match repository.reference(reference, oid, false, "kept") {
+            Err(error) if error.code() != ErrorCode::Exists => Err(creating(reference, error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Where the branch is, if there is one.
     pub fn branch_tip(&self, name: &str) -> Result<Option<CommitId>, GitError> {
         self.tip_in(&self.open()?, &branch_reference(name)?)

@@ -1,0 +1,192 @@
+//! The folder that each run leaves, `runs/<run>/`: what was asked, what was said and done, what it came to.
+//!
+//! `metadata.json`, `prompt.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
+//! `diff.patch` are made from them and from git, and may fail without harm.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::lease::Token;
+use crate::board::task::{TaskId, Timestamp};
+use crate::runner::{Outcome, Usage};
+use crate::store::{Board, Error, replace};
+
+/// `metadata.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// `<task>@<token>`.
+    pub run: String,
+    pub task: TaskId,
+    pub title: String,
+    pub queue: String,
+    pub agent: String,
+    pub role: String,
+    pub attempt: u32,
+    pub token: Token,
+    pub runner: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    pub worktree: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    pub started: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// What it came to; absent while it runs, and for ever if its supervisor died.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The outcome in one line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The branch's tip when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Whether `done_when` passed at `commit`; absent if it was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// What the agent asks of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// When the provider's limit ends, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    #[serde(default)]
+    pub usage: Usage,
+    /// Model turns, where the program counts them.
+    #[serde(default)]
+    pub turns: u32,
+    #[serde(default)]
+    pub tool_calls: u32,
+    /// What the agent wanted to do and was not allowed to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<String>,
+    /// At most 150 characters (O3).
+    #[serde(default)]
+    pub summary: String,
+}
+
+impl Metadata {
+    /// From start to end, or to `now` while it runs, in seconds.
+    pub fn seconds(&self, now: Timestamp) -> i64 {
+        (self.ended.unwrap_or(now) - self.started).num_seconds().max(0)
+    }
+}
+
+/// The name of the run that a claim with this token makes.
+pub fn run_name(task: &TaskId, token: Token) -> String {
+    format!("{task}@{token}")
+}
+
+/// A run's folder.
+#[derive(Clone, Debug)]
+pub struct Artifacts {
+    dir: PathBuf,
+}
+
+impl Artifacts {
+    pub fn create(board: &Board, run: &str) -> Result<Artifacts, Error> {
+        let dir = board.run_dir(run);
+        let calls = dir.join("tool_calls");
+        fs::create_dir_all(&calls).map_err(|source| Error::Io { action: "make the folder", path: calls, source })?;
+        Ok(Artifacts { dir })
+    }
+
+    /// The folder of an earlier run.
+    pub fn open(board: &Board, run: &str) -> Artifacts {
+        Artifacts { dir: board.run_dir(run) }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        replace(&self.dir.join(name), text.as_bytes())
+    }
+
+    /// For what can be made again from the canonical files: not waited for, and torn by a crash at worst.
+    pub fn write_derived(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.dir.join(name);
+        fs::write(&path, text).map_err(|source| Error::Io { action: "write", path, source })
+    }
+
+    pub fn write_metadata(&self, metadata: &Metadata) -> Result<(), Error> {
+        let mut text = serde_json::to_string_pretty(metadata).expect("metadata is plain data");
+        text.push('\n');
+        self.write("metadata.json", &text)
+    }
+
+    pub fn metadata(&self) -> Result<Metadata, Error> {
+        let path = self.path("metadata.json");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(source) => return Err(Error::Io { action: "read", path, source }),
+        };
+        serde_json::from_str(&text).map_err(|error| Error::Damaged { path, why: error.to_string() })
+    }
+
+    /// A text artifact, empty if it is not there.
+    pub fn read(&self, name: &str) -> String {
+        fs::read(self.path(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+}
+
+/// The metadata of all runs, oldest first. Folders without readable metadata are passed over.
+pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
+    let folder = board.path("runs");
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::Io { action: "list", path: folder, source }),
+    };
+    let mut runs: Vec<Metadata> =
+        entries.filter_map(|entry| Artifacts { dir: entry.ok()?.path() }.metadata().ok()).collect();
+    runs.sort_by_key(|run| run.token);
+    Ok(runs)
+}
+
+/// The runs of one task, oldest first.
+pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
+    let prefix = format!("{task}@");
+    let folder = board.path("runs");
+    let Ok(entries) = fs::read_dir(&folder) else { return Ok(Vec::new()) };
+    let mut runs: Vec<Metadata> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix)))
+        .filter_map(|dir| Artifacts { dir }.metadata().ok())
+        .collect();
+    runs.sort_by_key(|run| run.token);
+    Ok(runs)
+}
+
+/// The first sentence or line of `text`, cut to 150 characters.
+pub fn summary(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    match line.char_indices().nth(150) {
+        Some(_) => line.chars().take(149).chain(['…']).collect(),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_are_one_line_of_at_most_150_characters() {
+        assert_eq!(summary("\n\n  Did it.\nMore.\n"), "Did it.");
+        assert_eq!(summary(""), "");
+        assert_eq!(summary(&"ä".repeat(400)).chars().count(), 150);
+    }
+}

@@ -1,0 +1,395 @@
+//! One run of one held task: worktree, prompt, agent program, artifacts, verification.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use notify::{RecursiveMode, Watcher};
+
+use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
+use super::brief;
+use super::error::Error;
+use super::evidence::{Evidence, verify};
+use super::heart::Heart;
+use super::reap::mark_of;
+use super::report::Judged;
+use super::runners;
+use super::site::Site;
+use super::worktree::{self, Worktree};
+use crate::board::event::{Event, Kind};
+use crate::board::lease::Work;
+use crate::clock;
+use crate::config::{Dirty, Role};
+use crate::failpoint;
+use crate::process::start::Environment;
+use crate::process::{Bell, Mark};
+use crate::runner::job::Opening;
+use crate::runner::{AgentEvent, EndReason, Ended, Job, Limits, Next, NotHeard, Outcome, Session, Signal};
+use crate::store::{Claimed, Entry, Message, Note};
+
+/// Longest `diff.patch`, in bytes.
+const PATCH_LIMIT: usize = 4 << 20;
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    pub run: String,
+    pub judged: Judged,
+    /// `done_when` was run and did not pass.
+    pub is_refuted: bool,
+}
+
+/// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's.
+pub fn run(site: &Site, held: &Claimed) -> Result<Finished, Error> {
+    let heart = Heart::beat(&site.board, &held.lease, &Bell::new());
+    let finished = agent(site, held)?;
+    if heart.is_lost() {
+        let judged = Judged::said(Outcome::Killed, "somebody else holds the task now");
+        return Ok(Finished { judged, ..finished });
+    }
+    verified(site, held, finished)
+}
+
+/// Runs the agent program for `held` and leaves its artifacts. What it came to is not verified yet.
+pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
+    let bell = Bell::new();
+    let heart = Heart::beat(&site.board, &held.lease, &bell);
+    let role = site.role(&held.lease.role)?;
+    let worktree = worktree::prepare(site, &held.task, &held.lease)?;
+    let (artifacts, mut metadata, job) = ready(site, held, role, &worktree)?;
+    failpoint::hit("run.ready").map_err(|source| io_error(&artifacts, source))?;
+    let runner = runners::runner(site, &metadata.runner, role)?;
+    let session = runner.start(&job)?;
+    let ended = follow(site, held, session, &artifacts, &heart);
+    failpoint::hit("run.ended").map_err(|source| io_error(&artifacts, source))?;
+    close(site, &worktree, &artifacts, &mut metadata, &ended)?;
+    let judged = judge(&ended);
+    metadata.outcome = Some(judged.outcome);
+    metadata.question.clone_from(&judged.question);
+    artifacts.write_metadata(&metadata)?;
+    Ok(Finished { run: metadata.run, judged, is_refuted: false })
+}
+
+/// The run that the holder of this lease made, as its artifacts tell it; `None` if there is none that ended.
+pub fn last(site: &Site, held: &Claimed) -> Result<Option<Finished>, Error> {
+    let runs = runs_of(&site.board, &held.task.id)?;
+    let run = runs.into_iter().rfind(|run| run.token == held.lease.token);
+    let Some((run, outcome)) = run.and_then(|run| Some((run.clone(), run.outcome?))) else { return Ok(None) };
+    let judged = Judged {
+        question: run.question.clone(),
+        resets_at: run.resets_at,
+        ..Judged::said(outcome, run.reason.as_deref().unwrap_or_default())
+    };
+    Ok(Some(Finished { run: run.run, judged, is_refuted: false }))
+}
+
+/// A result that its holder states, without a run of ours.
+pub fn said(held: &Claimed, judged: Judged) -> Finished {
+    Finished { run: run_name(&held.task.id, held.lease.token), judged, is_refuted: false }
+}
+
+/// Puts a success to the proof: what was left uncommitted is committed, and `done_when` is run at the commit.
+pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
+    if finished.judged.outcome != Outcome::Success {
+        return Ok(finished);
+    }
+    let _heart = Heart::beat(&site.board, &held.lease, &Bell::new());
+    let artifacts = Artifacts::create(&site.board, &finished.run)?;
+    let proof = prove(site, held, &artifacts, &mut finished.judged)?;
+    finished.is_refuted = proof.is_some_and(|passed| !passed);
+    if let Ok(mut metadata) = artifacts.metadata() {
+        metadata.outcome = Some(finished.judged.outcome);
+        metadata.reason = Some(finished.judged.reason.clone());
+        metadata.verified = proof;
+        if let Some(commit) = &finished.judged.commit {
+            metadata.commit = Some(commit.clone());
+        }
+        artifacts.write_metadata(&metadata)?;
+    }
+    Ok(finished)
+}
+
+fn io_error(artifacts: &Artifacts, source: std::io::Error) -> Error {
+    Error::Io { action: "go on in", path: artifacts.dir().to_owned(), source }
+}
+
+/// Everything that must be on disk before the agent program starts.
+fn ready(site: &Site, held: &Claimed, role: &Role, worktree: &Worktree) -> Result<(Artifacts, Metadata, Job), Error> {
+    let (task, lease) = (&held.task, &held.lease);
+    let run = run_name(&task.id, lease.token);
+    let earlier = runs_of(&site.board, &task.id)?;
+    let artifacts = Artifacts::create(&site.board, &run)?;
+    let runner = site.runner_of(task, role);
+    let resumed = earlier.last().filter(|last| last.runner == runner).and_then(|last| last.session.clone());
+    let opening = if resumed.is_some() { Opening::Resumed } else { Opening::New };
+    let session = resumed.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let branch = worktree.branch.as_ref();
+    let metadata = Metadata {
+        run: run.clone(),
+        task: task.id.clone(),
+        title: task.title.clone(),
+        queue: held.queue.id.clone(),
+        agent: lease.agent.clone(),
+        role: lease.role.clone(),
+        attempt: lease.attempt,
+        token: lease.token,
+        runner,
+        model: site.model.clone().or_else(|| task.model.clone()).or_else(|| role.model.clone()),
+        session: Some(session.clone()),
+        worktree: worktree.path.clone(),
+        branch: branch.map(|branch| branch.name.clone()),
+        base: branch.map(|branch| branch.base.as_str().to_owned()),
+        started: clock::now(),
+        ended: None,
+        outcome: None,
+        reason: None,
+        commit: None,
+        verified: None,
+        question: None,
+        resets_at: None,
+        usage: crate::runner::Usage::default(),
+        turns: 0,
+        tool_calls: 0,
+        denials: Vec::new(),
+        summary: String::new(),
+    };
+    let prompt = brief::prompt(site, held, role, worktree, &earlier)?;
+    artifacts.write("prompt.md", &prompt)?;
+    artifacts.write_metadata(&metadata)?;
+    let work = Work {
+        run: run.clone(),
+        worktree: worktree.path.clone(),
+        branch: metadata.branch.clone(),
+        base: metadata.base.clone(),
+        session: metadata.session.clone(),
+    };
+    site.board.submit(&task.id, &Event::Start { token: lease.token, work }, &Note::default(), clock::now())?;
+    let job = Job {
+        task: task.id.to_string(),
+        run: run.clone(),
+        mark: Mark::run(mark_of(site, &run)),
+        run_dir: artifacts.dir().to_owned(),
+        worktree: worktree.path.clone(),
+        prompt,
+        prompt_file: artifacts.path("prompt.md"),
+        session,
+        opening,
+        model: metadata.model.clone(),
+        environment: Environment::Own,
+        env: environment(site, held, worktree, &metadata.runner),
+        limits: limits(task, role),
+        grace: site.config.grace.duration(),
+        script: held.script.clone(),
+    };
+    Ok((artifacts, metadata, job))
+}
+
+/// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
+fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -> Vec<(String, String)> {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let mut env = vec![
+        ("TAVERN_DIR".to_owned(), text(site.board.dir().to_owned())),
+        ("TAVERN_AGENT".to_owned(), held.lease.agent.clone()),
+        ("TAVERN_TASK".to_owned(), held.task.id.to_string()),
+        ("TAVERN_TOKEN".to_owned(), held.lease.token.to_string()),
+        ("TAVERN_INBOX".to_owned(), text(site.board.inbox(&held.task.id))),
+        ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
+        // No step of an agent's may wait for somebody to type.
+        ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
+        ("GIT_EDITOR".to_owned(), "true".to_owned()),
+    ];
+    let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(|parent| parent.to_owned()));
+    if let (Some(own), Some(path)) = (own, std::env::var_os("PATH")) {
+        let paths = std::env::split_paths(&path).chain([own]);
+        if let Ok(joined) = std::env::join_paths(paths) {
+            env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
+        }
+    }
+    env.extend(runners::environment(site, runner));
+    env
+}
+
+/// The item's own limits, else the role's.
+fn limits(task: &crate::board::task::Task, role: &Role) -> Limits {
+    let (own, general) = (&task.budget, &role.budget);
+    let minutes = own.minutes.or(general.minutes);
+    Limits {
+        usd: own.usd.or(general.usd),
+        turns: own.turns.or(general.turns),
+        tokens: own.tokens.or(general.tokens),
+        wall: minutes.map(|minutes| Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9))),
+        idle: Some(role.idle.duration()).filter(|idle| !idle.is_zero()),
+        memory_mib: own.memory_mb.or(general.memory_mb),
+        log_mib: Some(512),
+    }
+}
+
+/// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
+fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts: &Artifacts, heart: &Heart) -> Ended {
+    let bell = session.bell();
+    let _subscription = site.interrupt.subscribe_for_now({
+        let bell = bell.clone();
+        move |_| bell.ring()
+    });
+    let _watch = watch_inbox(site, held, &bell);
+    let mut calls = Calls { artifacts, open: Vec::new(), count: 0 };
+    let mut said: Vec<Message> = Vec::new();
+    loop {
+        if site.interrupt.is_raised() || heart.is_lost() {
+            session.end(EndReason::Stop);
+        }
+        if site.interrupt.urgency() == Some(crate::interrupt::Urgency::AtOnce) {
+            session.hurry();
+        }
+        pass_on(site, held, session.as_mut(), &mut said);
+        match session.next(Duration::from_secs(30)) {
+            Next::Event(AgentEvent::ToolCall { id, name, input, .. }) => calls.begin(id, &name, &input),
+            Next::Event(AgentEvent::ToolResult { id, ok, text, .. }) => calls.end(&id, ok, &text),
+            Next::Event(AgentEvent::Delivered { text }) => acknowledge(site, held, &mut said, &text),
+            Next::Event(_) | Next::Quiet => {}
+            Next::Over => break,
+        }
+    }
+    session.finish()
+}
+
+/// Rings when a message is put into the task's inbox.
+fn watch_inbox(site: &Site, held: &Claimed, bell: &Bell) -> Option<notify::RecommendedWatcher> {
+    let inbox = site.board.inbox(&held.task.id);
+    std::fs::create_dir_all(&inbox).ok()?;
+    let bell = bell.clone();
+    let mut watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| bell.ring()).ok()?;
+    watcher.watch(&inbox, RecursiveMode::NonRecursive).ok()?;
+    Some(watcher)
+}
+
+/// Hands waiting messages to the agent. A message stays in the inbox until the agent has read it.
+fn pass_on(site: &Site, held: &Claimed, session: &mut dyn Session, said: &mut Vec<Message>) {
+    for message in site.board.messages(&held.task.id).unwrap_or_default() {
+        if said.iter().any(|earlier| earlier.path == message.path) {
+            continue;
+        }
+        match session.say(&message.text) {
+            Ok(()) => said.push(message),
+            // The agent looks into $TAVERN_INBOX by itself, or its successor gets it.
+            Err(NotHeard::Deaf | NotHeard::Ending) => return,
+        }
+    }
+}
+
+fn acknowledge(site: &Site, held: &Claimed, said: &mut Vec<Message>, text: &str) {
+    let Some(place) = said.iter().position(|message| message.text == text) else { return };
+    let message = said.remove(place);
+    let now = clock::now();
+    let mut entry = Entry::new(Kind::Noted, now);
+    entry.task = Some(held.task.id.clone());
+    entry.agent = Some(held.lease.agent.clone());
+    entry.cause = Some(format!("message delivered: {}", summary(text)));
+    // A board that can't be written now tells of it at the next event; the agent has the message all the same.
+    drop(site.board.delivered(&message).and_then(|()| site.board.note(entry, now)));
+}
+
+/// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
+struct Calls<'a> {
+    artifacts: &'a Artifacts,
+    open: Vec<(String, String, String)>,
+    count: u32,
+}
+
+impl Calls<'_> {
+    fn begin(&mut self, id: String, name: &str, input: &serde_json::Value) {
+        self.count += 1;
+        let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(40).collect();
+        let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
+        let text = format!("{name} {}\n", serde_json::to_string_pretty(input).unwrap_or_default());
+        drop(self.artifacts.write_derived(&file, &text));
+        self.open.push((id, file, text));
+    }
+
+    fn end(&mut self, id: &str, ok: bool, result: &str) {
+        let Some(place) = self.open.iter().position(|(open, ..)| open == id) else { return };
+        let (_, file, text) = self.open.swap_remove(place);
+        let verdict = if ok { "ok" } else { "failed" };
+        drop(self.artifacts.write_derived(&file, &format!("{text}\n--- {verdict}\n{result}\n")));
+    }
+}
+
+/// Writes down how the program ended, before anything is concluded from it.
+fn close(
+    site: &Site,
+    worktree: &Worktree,
+    artifacts: &Artifacts,
+    metadata: &mut Metadata,
+    ended: &Ended,
+) -> Result<(), Error> {
+    metadata.ended = Some(clock::now());
+    metadata.outcome = Some(ended.outcome);
+    metadata.reason = Some(ended.reason.clone());
+    metadata.session.clone_from(&ended.session);
+    metadata.resets_at = ended.resets_at;
+    metadata.usage = ended.usage.clone();
+    metadata.turns = ended.turns;
+    metadata.tool_calls = ended.tool_calls;
+    metadata.denials = ended.denials.iter().map(|denial| format!("{} {}", denial.tool, denial.input)).collect();
+    metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
+    if let (Some(branch), Ok(tip)) = (&worktree.branch, site.tip_of(&worktree.path)) {
+        let patch = site.repository.diff(&branch.base, &tip, PATCH_LIMIT);
+        drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));
+        metadata.commit = Some(tip.as_str().to_owned());
+    }
+    artifacts.write("result.txt", &ended.result)?;
+    Ok(artifacts.write_metadata(metadata)?)
+}
+
+/// From how the program ended to what the run came to, before verification: structure decides, not words; only a
+/// successful end may ask a question.
+fn judge(ended: &Ended) -> Judged {
+    match (&ended.outcome, &ended.signal) {
+        (Outcome::Success, Signal::Waiting(question)) => Judged::said(Outcome::Waiting, question),
+        (outcome, _) => Judged { resets_at: ended.resets_at, ..Judged::said(*outcome, &ended.reason) },
+    }
+}
+
+/// Commits what was left uncommitted, and runs `done_when` at the commit. Returns whether it passed, if it was run.
+fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged) -> Result<Option<bool>, Error> {
+    let task = &held.task;
+    let folder = site.board.worktree(&task.id);
+    if !task.worktree {
+        let evidence = verify(site, task, &folder, None, artifacts, "verify.txt")?;
+        return Ok(conclude(judged, &evidence));
+    }
+    if !site.repository.changes(&folder)?.is_clean() {
+        if site.config.dirty == Dirty::Refuse {
+            *judged = Judged::said(Outcome::Failed, "it left changes uncommitted (`dirty: refuse` in config.yaml)");
+            return Ok(None);
+        }
+        let protected = site.protected(&held.queue);
+        let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+        site.repository.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
+    }
+    let tip = site.tip_of(&folder)?;
+    let is_merged = match site.repository.branch_tip(site.integration())? {
+        Some(integration) => site.repository.is_ancestor(&tip, &integration)?,
+        None => false,
+    };
+    if is_merged && !task.allow_empty {
+        *judged = Judged::said(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`");
+        return Ok(None);
+    }
+    let evidence = verify(site, task, &folder, Some(&tip), artifacts, "verify.txt")?;
+    let passed = conclude(judged, &evidence);
+    if judged.outcome == Outcome::Success {
+        judged.commit = Some(tip.as_str().to_owned());
+    }
+    Ok(passed)
+}
+
+fn conclude(judged: &mut Judged, evidence: &Evidence) -> Option<bool> {
+    if evidence.is_cut_short {
+        *judged = Judged::said(Outcome::Killed, "interrupted while its work was verified");
+        return None;
+    }
+    if let Some(failure) = evidence.failure() {
+        *judged = Judged::said(Outcome::Failed, &failure);
+    }
+    Some(evidence.passed())
+}

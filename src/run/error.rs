@@ -1,0 +1,57 @@
+//! What can go wrong around a run that is nobody's work: the board, the repository, the runner's program.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::config::ConfigError;
+use crate::git::GitError;
+use crate::prompt::TemplateError;
+use crate::runner::StartError;
+use crate::store;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("role `{0}` is not in config.yaml")]
+    NoRole(String),
+    #[error("runner `{0}` is not in config.yaml")]
+    NoRunner(String),
+    #[error("the repository has no commits yet")]
+    NoCommits,
+    #[error("HEAD of `{}` is on the integration branch `{branch}`", root.display())]
+    OnIntegration { root: PathBuf, branch: String },
+    #[error("set-up command `{command}` {how}")]
+    SetUp { command: String, how: String, output: String },
+    #[error("can't {action} `{}`", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// What to type next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Store(error) => error.hint(),
+            Error::Git(error) => Some(error.hint()),
+            Error::Config(error) => error.hint(),
+            Error::Template(error) => Some(error.hint()),
+            Error::Start(error) => error.hint().map(str::to_owned),
+            Error::NoRole(_) => Some("add it under `roles:` in .tavern/config.yaml, or use --role coder".into()),
+            Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
+            Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
+            Error::OnIntegration { root, .. } => {
+                Some(format!("switch to your own branch first: git -C {} switch -", root.display()))
+            }
+            Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and mend `worktree.setup`".into()),
+            Error::Io { .. } => None,
+        }
+    }
+}

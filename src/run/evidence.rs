@@ -1,0 +1,123 @@
+//! Evidence: `done_when`, run by us, outside the agent, at one commit.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::artifacts::Artifacts;
+use super::error::Error;
+use super::site::Site;
+use crate::board::task::Task;
+use crate::git::CommitId;
+use crate::process::{CommandResult, CommandSpec, run_command};
+
+/// One command's part of the evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    pub command: String,
+    /// In the words of a shell: `exited 1`, `was ended by signal 9`, `timed out after 600 s`.
+    pub how: String,
+    pub passed: bool,
+    pub seconds: f64,
+    pub commit: Option<String>,
+    /// Digest of the whole output (XXH3, 128 bits, hexadecimal).
+    pub digest: String,
+    /// Its beginning and its end, as much as config.yaml's `verify.output` keeps.
+    pub output: String,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    pub proofs: Vec<Proof>,
+    /// An interrupt came before the last command had ended: it says nothing then.
+    pub is_cut_short: bool,
+}
+
+impl Evidence {
+    pub fn passed(&self) -> bool {
+        !self.is_cut_short && self.proofs.iter().all(|proof| proof.passed)
+    }
+
+    /// The first command that failed, in one line.
+    pub fn failure(&self) -> Option<String> {
+        self.proofs.iter().find(|proof| !proof.passed).map(|proof| format!("`{}` {}", proof.command, proof.how))
+    }
+
+    /// `verify.txt`.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for proof in &self.proofs {
+            let commit = proof.commit.as_deref().unwrap_or("no commit");
+            text.push_str(&format!(
+                "$ {}\n{} in {:.1} s at {commit}, output {}\n{}",
+                proof.command, proof.how, proof.seconds, proof.digest, proof.output
+            ));
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        if self.is_cut_short {
+            text.push_str("interrupted before the last command had ended\n");
+        }
+        text
+    }
+}
+
+/// Runs the task's `done_when` in `folder`, one after another until one fails, and keeps what they did in `artifact`.
+pub fn verify(
+    site: &Site,
+    task: &Task,
+    folder: &Path,
+    commit: Option<&CommitId>,
+    artifacts: &Artifacts,
+    artifact: &str,
+) -> Result<Evidence, Error> {
+    let mut evidence = Evidence::default();
+    for command in &task.done_when {
+        let spec = CommandSpec {
+            timeout: site.config.verify.timeout.duration(),
+            grace: site.config.grace.duration().min(Duration::from_secs(10)),
+            keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
+            env: vec![("TAVERN_TASK".into(), task.id.to_string())],
+            ..CommandSpec::new(command, folder)
+        };
+        let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {
+            action: "run commands in",
+            path: folder.to_owned(),
+            source,
+        })?;
+        evidence.is_cut_short = result.is_interrupted;
+        let passed = result.is_success();
+        evidence.proofs.push(proof(command, result, spec.timeout, commit));
+        if !passed {
+            break;
+        }
+    }
+    artifacts.write(artifact, &evidence.to_text())?;
+    Ok(evidence)
+}
+
+fn proof(command: &str, result: CommandResult, limit: Duration, commit: Option<&CommitId>) -> Proof {
+    Proof {
+        command: command.to_owned(),
+        how: how(&result, limit),
+        passed: result.is_success(),
+        seconds: result.duration.as_secs_f64(),
+        commit: commit.map(|commit| commit.as_str().to_owned()),
+        digest: result.digest,
+        output: result.output,
+    }
+}
+
+/// How a command ended, in words that follow its name.
+pub fn how(result: &CommandResult, limit: Duration) -> String {
+    if result.has_timed_out {
+        format!("timed out after {} s", limit.as_secs())
+    } else if result.is_interrupted {
+        "was interrupted".to_owned()
+    } else {
+        result.exit.to_string()
+    }
+}

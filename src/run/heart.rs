@@ -1,0 +1,64 @@
+//! The heartbeat of a held task: a thread of the supervisor's that renews the lease while the agent works, its
+//! worktree is set up and its work is verified. The model never renews anything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::board::lease::Lease;
+use crate::clock;
+use crate::interrupt::{Cause, Interrupt};
+use crate::process::Bell;
+use crate::store::{Board, Error};
+
+/// Beats until dropped.
+pub struct Heart {
+    stop: Interrupt,
+    lost: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Heart {
+    /// Renews `lease` three times in its length. If somebody else holds the task, `bell` rings and [`Heart::is_lost`]
+    /// says so: the late holder must stop.
+    pub fn beat(board: &Board, lease: &Lease, bell: &Bell) -> Heart {
+        let stop = Interrupt::new();
+        let lost = Arc::new(AtomicBool::new(false));
+        let pause = Duration::from_secs(u64::from(lease.seconds)) / 3;
+        let thread = std::thread::spawn({
+            let (board, lease, bell) = (board.clone(), lease.clone(), bell.clone());
+            let (stop, lost) = (stop.clone(), Arc::clone(&lost));
+            move || {
+                while !stop.wait(pause) {
+                    match board.renew(&lease.task, lease.token, clock::now()) {
+                        Ok(_) => {}
+                        Err(Error::Refused(_)) => {
+                            lost.store(true, Ordering::SeqCst);
+                            bell.ring();
+                            return;
+                        }
+                        // A full disk or a slow network drive may recover before the lease runs out.
+                        Err(_) => {}
+                    }
+                }
+            }
+        });
+        Heart { stop, lost, thread: Some(thread) }
+    }
+
+    /// Somebody else holds the task now.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.stop.raise(Cause::Stopped);
+        if let Some(thread) = self.thread.take() {
+            // It only beats; a panic in it would already have been printed.
+            drop(thread.join());
+        }
+    }
+}

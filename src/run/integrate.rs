@@ -1,0 +1,203 @@
+//! Integration: approved work becomes one merge commit on the integration branch, without any checkout of a person's.
+//!
+//! The merge is made in memory, `done_when` is run again at the merged commit in a scratch worktree, and only then the
+//! branch is moved, by compare-and-swap. Killed anywhere, doing it again comes to the same.
+
+use super::artifacts::{Artifacts, run_name, runs_of};
+use super::error::Error;
+use super::evidence::verify;
+use super::report::sent_back;
+use super::site::Site;
+use super::worktree;
+use crate::board::document::parse;
+use crate::board::event::{Event, Kind};
+use crate::board::task::{Status, Task, TaskId};
+use crate::clock;
+use crate::config::Policy;
+use crate::failpoint;
+use crate::git::{CommitId, Follow, GitError, Merge};
+use crate::store::{Entry, Note, Queue};
+
+/// What became of an approved task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Integrated {
+    /// On the integration branch; `None` for a task that needs no repository.
+    Merged(Option<CommitId>),
+    /// Back in the queue, with the reason.
+    SentBack(String),
+    /// It stays approved until somebody does what the text says.
+    Blocked(String),
+}
+
+/// The approved tasks of `queues`, in the order in which they stand.
+pub fn approved(site: &Site, queues: &[Queue]) -> Result<Vec<(Queue, TaskId)>, Error> {
+    let mut found = Vec::new();
+    for queue in queues {
+        let text = site.board.read(queue)?;
+        let (document, _) = parse(&text.content);
+        let ids = document.items().iter().filter(|item| item.status == Status::Approved && !item.quarantined);
+        found.extend(ids.filter_map(|item| Some((queue.clone(), item.id.clone()?))));
+    }
+    Ok(found)
+}
+
+/// Brings the integration branch up to its base, making it if it is not there. The base's conflict, if there is one,
+/// is returned in words: it stops integration, not work.
+pub fn follow_base(site: &Site) -> Result<(CommitId, Option<String>), Error> {
+    let (base, commit) = site.base()?;
+    let branch = site.integration();
+    if base.as_deref() != Some(branch) {
+        site.repository.start_branch(branch, &commit)?;
+    }
+    let conflict = match site.repository.follow(branch, &commit) {
+        Ok(Follow::Conflict(paths)) => {
+            let base = base.as_deref().unwrap_or("HEAD");
+            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            Some(format!(
+                "`{branch}` and `{base}` conflict in {}; merge them by hand: git switch {branch} && git merge {base}",
+                paths.join(", ")
+            ))
+        }
+        Ok(_) => None,
+        // Somebody else moved it meanwhile, or has it checked out: it is used as it is.
+        Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let tip = site.repository.branch_tip(branch)?.ok_or(Error::NoCommits)?;
+    Ok((tip, conflict))
+}
+
+/// Integrates one approved task. The caller holds the board's merge slot.
+pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, Error> {
+    let text = site.board.read(queue)?;
+    let (document, _) = parse(&text.content);
+    let Some(item) = document.find(id).filter(|item| item.status == Status::Approved) else {
+        return Ok(Integrated::Blocked("somebody else has integrated it".to_owned()));
+    };
+    let task = document.task(item, id.clone());
+    let Some(work) = &task.commit else {
+        if task.worktree {
+            return Ok(Integrated::Blocked(format!("`{id}` names no commit: tavern-release {id} --revive")));
+        }
+        complete(site, &task, None)?;
+        worktree::clear(site, &task, None)?;
+        return Ok(Integrated::Merged(None));
+    };
+    let Some(work) = site.repository.commit_of(work)? else {
+        let reason = format!("its commit {work} is not in the repository");
+        return send_back(site, &task, &site.config.outcomes.failed, reason);
+    };
+    loop {
+        match attempt(site, queue, &task, &work)? {
+            Some(result) => return Ok(result),
+            // A lost race uses no attempt.
+            None if site.interrupt.is_raised() => return Ok(Integrated::Blocked("interrupted".to_owned())),
+            None => {}
+        }
+    }
+}
+
+/// One try; `None` if the branch moved meanwhile.
+fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<Option<Integrated>, Error> {
+    let (tip, conflict) = follow_base(site)?;
+    if let Some(conflict) = conflict {
+        tell_once(site, &conflict)?;
+        return Ok(Some(Integrated::Blocked(conflict)));
+    }
+    let protected = site.protected(queue);
+    let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+    let message = format!("{}: {}", task.id, task.title);
+    let (merged, left_out) = match site.repository.merge(&tip, work, &protected, &message)? {
+        Merge::UpToDate { left_out } => (tip.clone(), left_out),
+        Merge::Clean { commit, left_out } => (commit, left_out),
+        Merge::Conflict { paths } => {
+            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            let reason = format!("conflict with `{}` in {}", site.integration(), paths.join(", "));
+            return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
+        }
+    };
+    if merged != tip {
+        // Looked at before the work of verifying, and again by `advance`.
+        if let Some(path) = site.repository.checked_out_at(site.integration())? {
+            let branch = site.integration();
+            let text = format!("`{branch}` is checked out in {}: git -C {0} switch --detach", path.display());
+            tell_once(site, &text)?;
+            return Ok(Some(Integrated::Blocked(text)));
+        }
+        if !task.done_when.is_empty() {
+            let artifacts = last_artifacts(site, task)?;
+            site.repository.checkout_scratch(&site.scratch(), &merged, &site.board.worktree_lock())?;
+            let evidence = verify(site, task, &site.scratch(), Some(&merged), &artifacts, "verify-merged.txt")?;
+            if evidence.is_cut_short {
+                return Ok(Some(Integrated::Blocked("interrupted".to_owned())));
+            }
+            if let Some(failure) = evidence.failure() {
+                let reason = format!("after the merge into `{}` {failure}", site.integration());
+                return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
+            }
+        }
+        let reference = format!("refs/heads/{}", site.integration());
+        match site.repository.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
+            Ok(()) => {}
+            Err(GitError::Moved { .. }) => return Ok(None),
+            Err(error @ GitError::CheckedOut { .. }) => {
+                return Ok(Some(Integrated::Blocked(format!("{error}: {}", error.hint()))));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    failpoint::hit("integrate.advanced").map_err(|source| io_error(site, source))?;
+    if !left_out.is_empty() {
+        report_violation(site, task, &left_out)?;
+    }
+    complete(site, task, Some(&merged))?;
+    worktree::clear(site, task, Some(&merged))?;
+    Ok(Some(Integrated::Merged(Some(merged))))
+}
+
+fn io_error(site: &Site, source: std::io::Error) -> Error {
+    Error::Io { action: "go on in", path: site.board.dir().to_owned(), source }
+}
+
+fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
+    let event = Event::Integrate { commit: commit.map(|commit| commit.short().to_owned()) };
+    site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
+    Ok(())
+}
+
+fn send_back(site: &Site, task: &Task, policy: &Policy, reason: String) -> Result<Integrated, Error> {
+    let event = sent_back(site, task, policy, &reason);
+    let done = site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
+    if done.task.status == Status::Dead {
+        worktree::clear(site, &done.task, None)?;
+    }
+    Ok(Integrated::SentBack(reason))
+}
+
+fn last_artifacts(site: &Site, task: &Task) -> Result<Artifacts, Error> {
+    let run = runs_of(&site.board, &task.id)?.pop().map_or_else(|| run_name(&task.id, 0), |run| run.run);
+    Ok(Artifacts::create(&site.board, &run)?)
+}
+
+/// Work on the board inside a task's branch was left out of the merge.
+fn report_violation(site: &Site, task: &Task, paths: &[std::path::PathBuf]) -> Result<(), Error> {
+    let now = clock::now();
+    let paths: Vec<String> = paths.iter().take(20).map(|path| path.display().to_string()).collect();
+    let mut entry = Entry::new(Kind::Noted, now);
+    entry.task = Some(task.id.clone());
+    entry.cause = Some(format!("violation: its branch changed {}, which was left out of the merge", paths.join(", ")));
+    Ok(site.board.note(entry, now)?)
+}
+
+/// A standing problem is told when it begins, not at every look.
+fn tell_once(site: &Site, text: &str) -> Result<(), Error> {
+    let is_told =
+        crate::store::read_log(&site.board)?.iter().rev().take(50).any(|entry| entry.cause.as_deref() == Some(text));
+    if is_told {
+        return Ok(());
+    }
+    let now = clock::now();
+    let mut entry = Entry::new(Kind::Noted, now);
+    entry.cause = Some(text.to_owned());
+    Ok(site.board.note(entry, now)?)
+}

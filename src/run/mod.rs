@@ -1,0 +1,23 @@
+//! One run of one task: worktree, prompt, agent program, heartbeat, artifacts, verification, integration; and what is
+//! left to clear when one of these died.
+//!
+//! Knows the board, git and the runners, and nothing of loops, pools or command lines.
+
+pub mod artifacts;
+pub mod attempt;
+pub mod brief;
+pub mod evidence;
+pub mod heart;
+pub mod integrate;
+pub mod reap;
+pub mod report;
+pub mod runners;
+pub mod worktree;
+
+mod error;
+mod site;
+
+pub use artifacts::{Metadata, run_name};
+pub use attempt::Finished;
+pub use error::Error;
+pub use site::Site;

@@ -1,0 +1,89 @@
+//! The place where work is done: a board, its configuration, its repository.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use crate::board::task::Task;
+use crate::config::{Config, Role, Runner, RunnerKind};
+use crate::git::{CommitId, Head, Repository};
+use crate::interrupt::Interrupt;
+use crate::store::{Board, Queue};
+
+/// Everything that a run needs to know of where it is.
+pub struct Site {
+    pub board: Board,
+    pub config: Config,
+    pub repository: Repository,
+    pub interrupt: Interrupt,
+    /// `--runner`: overrides what items, queues and roles say.
+    pub runner: Option<String>,
+    /// `--model`: likewise.
+    pub model: Option<String>,
+}
+
+impl Site {
+    pub fn open(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
+        let config = Config::load(board.dir())?;
+        let repository = Repository::discover(board.root())?;
+        Ok(Site { board, config, repository, interrupt, runner: None, model: None })
+    }
+
+    pub fn role(&self, name: &str) -> Result<&Role, Error> {
+        self.config.roles.get(name).ok_or_else(|| Error::NoRole(name.to_owned()))
+    }
+
+    /// The runner of a task: the command line's, the item's, the queue's, the role's.
+    pub fn runner_of(&self, task: &Task, role: &Role) -> String {
+        self.runner.clone().or_else(|| task.runner.clone()).unwrap_or_else(|| role.runner.clone())
+    }
+
+    /// The runners that run an item's own `sh` block.
+    pub fn scripted(&self) -> Vec<String> {
+        let is_shell = |runner: &Runner| runner.kind == RunnerKind::Shell;
+        self.config.runners.iter().filter(|(_, runner)| is_shell(runner)).map(|(name, _)| name.clone()).collect()
+    }
+
+    pub fn branch_of(&self, task: &Task) -> String {
+        format!("tavern/{}", task.id)
+    }
+
+    pub fn integration(&self) -> &str {
+        &self.config.integration.branch
+    }
+
+    /// Paths (from the repository's root) that a task's branch may not change: the board, and the queue's own file.
+    pub fn protected(&self, queue: &Queue) -> Vec<String> {
+        let own = queue.path.strip_prefix(self.board.root()).ok().map(|path| path.to_string_lossy().into_owned());
+        std::iter::once(".tavern/".to_owned()).chain(own.filter(|path| !path.starts_with(".tavern/"))).collect()
+    }
+
+    /// The commit that the base branch is at: `base` of config.yaml, else HEAD's.
+    pub fn base(&self) -> Result<(Option<String>, CommitId), Error> {
+        if let Some(name) = &self.config.base {
+            let commit = self.repository.branch_tip(name)?;
+            let commit = match commit {
+                Some(commit) => Some(commit),
+                None => self.repository.commit_of(name)?,
+            };
+            return Ok((Some(name.clone()), commit.ok_or(Error::NoCommits)?));
+        }
+        match self.repository.head()? {
+            Head::Branch { name, commit } => Ok((Some(name), commit)),
+            Head::Detached { commit } => Ok((None, commit)),
+            Head::Unborn { .. } => Err(Error::NoCommits),
+        }
+    }
+
+    /// The commit that a worktree's HEAD is at.
+    pub fn tip_of(&self, worktree: &Path) -> Result<CommitId, Error> {
+        match self.repository.head_of(worktree)? {
+            Head::Branch { commit, .. } | Head::Detached { commit } => Ok(commit),
+            Head::Unborn { .. } => Err(Error::NoCommits),
+        }
+    }
+
+    /// Where the integration worktree is, in which merges are verified.
+    pub fn scratch(&self) -> PathBuf {
+        self.board.path("worktrees/integration")
+    }
+}

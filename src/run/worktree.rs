@@ -1,0 +1,174 @@
+//! A task's own folder: made from the tip of the integration branch, set up, and removed only after what it holds is
+//! kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::evidence::how;
+use super::integrate::follow_base;
+use super::site::Site;
+use crate::board::lease::Lease;
+use crate::board::task::Task;
+use crate::failpoint;
+use crate::git::{CommitId, GitError};
+use crate::process::{CommandSpec, run_command};
+
+/// Where a run works.
+#[derive(Clone, Debug)]
+pub struct Worktree {
+    pub path: PathBuf,
+    /// `None`: the task needs no repository and has an empty folder.
+    pub branch: Option<Branch>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Branch {
+    pub name: String,
+    /// Where it forks from the integration branch.
+    pub base: CommitId,
+}
+
+/// Makes the task's worktree, or takes up the one that an earlier attempt left, and runs the set-up command in a new
+/// one.
+pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Error> {
+    let path = site.board.worktree(&task.id);
+    if !task.worktree {
+        fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
+        return Ok(Worktree { path, branch: None });
+    }
+    let (tip, _) = follow_base(site)?;
+    let name = site.branch_of(task);
+    let start = match site.repository.branch_tip(&name)? {
+        Some(earlier) if conflicts(site, &tip, &earlier)? => {
+            start_over(site, task, lease, &name, &earlier, &tip)?;
+            tip.clone()
+        }
+        Some(earlier) => earlier,
+        None => tip.clone(),
+    };
+    let mut is_new = !path.exists();
+    let lock = site.board.worktree_lock();
+    match site.repository.add_worktree(&path, &name, &start, &lock) {
+        // The agent of an earlier attempt switched to a branch of its own: that is kept, and the folder made anew.
+        Err(GitError::OtherHead { .. }) => {
+            keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
+            site.repository.add_worktree(&path, &name, &start, &lock)?;
+            is_new = true;
+        }
+        other => drop(other?),
+    }
+    if is_new {
+        copy_files(site, &path)?;
+        set_up(site, task, &path)?;
+    }
+    Ok(Worktree { path, branch: Some(Branch { name, base: tip }) })
+}
+
+/// Earlier work no longer applies to the integration branch.
+fn conflicts(site: &Site, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
+    let merge = site.repository.merge(tip, earlier, &[".tavern/"], "probe")?;
+    Ok(matches!(merge, crate::git::Merge::Conflict { .. }))
+}
+
+/// Keeps the earlier commits and files under a salvage ref and takes the worktree away, so that the branch begins anew
+/// at the tip; the prompt names the ref.
+fn start_over(
+    site: &Site,
+    task: &Task,
+    lease: &Lease,
+    branch: &str,
+    earlier: &CommitId,
+    tip: &CommitId,
+) -> Result<(), Error> {
+    let reference = salvage_ref(task, lease.token);
+    if site.board.worktree(&task.id).exists() {
+        keep_and_remove(site, task, &reference, std::slice::from_ref(tip))?;
+    }
+    site.repository.keep_commit(&reference, earlier)?;
+    site.repository.branch_delete_if(branch, earlier)?;
+    Ok(())
+}
+
+pub fn salvage_ref(task: &Task, token: u64) -> String {
+    format!("refs/tavern/salvage/{}/{token}", task.id)
+}
+
+/// Keeps what the worktree holds beyond the integration branch, then removes it. Returns the salvage ref if there was
+/// something to keep.
+pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Option<String>, Error> {
+    let path = site.board.worktree(&task.id);
+    if !path.exists() || site.config.worktree.keep {
+        return Ok(None);
+    }
+    if !task.worktree {
+        fs::remove_dir_all(&path).map_err(|source| Error::Io { action: "remove", path, source })?;
+        return Ok(None);
+    }
+    let token = super::artifacts::runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+    let reference = salvage_ref(task, token);
+    let merged: Vec<CommitId> = merged.into_iter().cloned().collect();
+    Ok(keep_and_remove(site, task, &reference, &merged)?.then_some(reference))
+}
+
+/// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in
+/// `merged`, and only then removes it. True if there was something to keep.
+fn keep_and_remove(site: &Site, task: &Task, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
+    let path = site.board.worktree(&task.id);
+    let message = format!("Salvage {}: {}", task.id, task.title);
+    let kept = site.repository.salvage(&path, reference, &message, merged)?;
+    if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
+        let source = std::io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
+        return Err(Error::Io { action: "remove", path, source });
+    }
+    failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
+    site.repository.remove_worktree(&path, &site.board.worktree_lock())?;
+    Ok(kept.is_some())
+}
+
+fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
+    for name in &site.config.worktree.copy {
+        let (from, to) = (site.board.root().join(name), worktree.join(name));
+        if !from.exists() || to.exists() {
+            continue;
+        }
+        for entry in walkdir::WalkDir::new(&from).into_iter().filter_map(Result::ok) {
+            let relative = entry.path().strip_prefix(&from).expect("it was found below `from`");
+            let target = if relative.as_os_str().is_empty() { to.clone() } else { to.join(relative) };
+            let made = if entry.file_type().is_dir() {
+                fs::create_dir_all(&target)
+            } else {
+                let parent = target.parent().unwrap_or(worktree);
+                fs::create_dir_all(parent).and_then(|()| fs::copy(entry.path(), &target).map(|_| ()))
+            };
+            made.map_err(|source| Error::Io { action: "copy to", path: target, source })?;
+        }
+    }
+    Ok(())
+}
+
+fn set_up(site: &Site, task: &Task, worktree: &Path) -> Result<(), Error> {
+    let command = &site.config.worktree.setup;
+    if command.is_empty() {
+        return Ok(());
+    }
+    let spec = CommandSpec {
+        timeout: site.config.worktree.timeout.duration(),
+        env: vec![
+            ("TAVERN_TASK".into(), task.id.to_string()),
+            ("TAVERN_ROOT".into(), site.board.root().to_string_lossy().into_owned()),
+        ],
+        ..CommandSpec::new(command, worktree)
+    };
+    let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {
+        action: "run commands in",
+        path: worktree.to_owned(),
+        source,
+    })?;
+    if result.is_success() {
+        return Ok(());
+    }
+    // A half set-up worktree must not pass for a whole one at the next attempt; nothing of an agent's is in it yet.
+    site.repository.remove_worktree(worktree, &site.board.worktree_lock())?;
+    Err(Error::SetUp { command: command.clone(), how: how(&result, spec.timeout), output: result.output })
+}
