@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::config::ConfigError;
+use crate::git::{GitError, GitErrorKind};
+use crate::{run, store};
 
 use super::exit::Exit;
 
@@ -82,5 +84,45 @@ impl From<ConfigError> for CliError {
             ConfigError::Flawed(_) => Exit::BoardHasErrors,
         };
         CliError::from_error(exit, &error).with_hint(error.hint())
+    }
+}
+
+impl From<store::Error> for CliError {
+    fn from(error: store::Error) -> CliError {
+        let exit = match &error {
+            store::Error::Refused(_) | store::Error::Quarantined { .. } => Exit::Refused,
+            store::Error::SecondAgent(_) | store::Error::Taken(_) => Exit::Refused,
+            store::Error::Busy(_) => Exit::Busy,
+            store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoQueue(_) => Exit::Usage,
+            store::Error::Damaged { .. } | store::Error::NotText { .. } => Exit::BoardHasErrors,
+            store::Error::NoRepository(_) | store::Error::Bare(_) | store::Error::NoBoard(_) => Exit::Failed,
+            store::Error::Io { .. } => Exit::Failed,
+        };
+        CliError::from_error(exit, &error).with_hint(error.hint())
+    }
+}
+
+impl From<GitError> for CliError {
+    fn from(error: GitError) -> CliError {
+        let exit = match error.kind() {
+            GitErrorKind::Refused => Exit::Refused,
+            GitErrorKind::Busy => Exit::Busy,
+            GitErrorKind::Setup | GitErrorKind::Request | GitErrorKind::Failed => Exit::Failed,
+        };
+        CliError::from_error(exit, &error).with_hint(Some(error.hint()))
+    }
+}
+
+impl From<run::Error> for CliError {
+    fn from(error: run::Error) -> CliError {
+        match error {
+            run::Error::Store(error) => error.into(),
+            run::Error::Git(error) => error.into(),
+            run::Error::Config(error) => error.into(),
+            run::Error::NoRole(_) | run::Error::NoRunner(_) => {
+                CliError::from_error(Exit::Usage, &error).with_hint(error.hint())
+            }
+            error => CliError::from_error(Exit::Failed, &error).with_hint(error.hint()),
+        }
     }
 }

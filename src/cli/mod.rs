@@ -21,10 +21,25 @@ mod context;
 mod error;
 mod exit;
 mod output;
+mod place;
 mod program;
 mod shared;
 
+pub mod add;
+pub mod agent;
 pub mod check;
+pub mod claim;
+pub mod drain;
+pub mod init;
+pub mod log;
+pub mod merge;
+pub mod reap;
+pub mod release;
+pub mod renew;
+pub mod report;
+pub mod runs;
+pub mod spawn;
+pub mod status;
 
 /// One program's flags and what it does with them.
 pub trait Verb: clap::Args {

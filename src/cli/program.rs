@@ -1,7 +1,8 @@
 //! The table of programs, and how one of them is run.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
@@ -9,7 +10,9 @@ use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::shared::Shared;
-use super::{Verb, check};
+use super::{
+    Verb, add, agent, check, claim, drain, init, log, merge, reap, release, renew, report, runs, spawn, status,
+};
 
 /// One job, as a program of its own and as a verb of `tavern`.
 pub struct Program {
@@ -20,7 +23,23 @@ pub struct Program {
 }
 
 /// Every program, in the order in which people meet them. A test holds it against `src/bin`, the README and the spec.
-pub const PROGRAMS: &[Program] = &[Program::of::<check::Args>()];
+pub const PROGRAMS: &[Program] = &[
+    Program::of::<init::Args>(),
+    Program::of::<add::Args>(),
+    Program::of::<agent::Args>(),
+    Program::of::<drain::Args>(),
+    Program::of::<status::Args>(),
+    Program::of::<log::Args>(),
+    Program::of::<runs::Args>(),
+    Program::of::<claim::Args>(),
+    Program::of::<spawn::Args>(),
+    Program::of::<report::Args>(),
+    Program::of::<merge::Args>(),
+    Program::of::<renew::Args>(),
+    Program::of::<release::Args>(),
+    Program::of::<reap::Args>(),
+    Program::of::<check::Args>(),
+];
 
 impl Program {
     pub(super) const fn of<V: Verb>() -> Program {
@@ -83,10 +102,22 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
     }
 }
 
+/// How to start the program that `tavern VERB` means, as a process of its own: `tavern-VERB` beside this one, else the
+/// `tavern` that this is or that is beside it, with the verb as its first argument.
+pub(super) fn sibling(verb: &str) -> io::Result<(PathBuf, Option<OsString>)> {
+    let own = std::env::current_exe()?;
+    let single = own.with_file_name(format!("tavern-{verb}"));
+    let is_front = own.file_stem().is_some_and(|name| name == "tavern");
+    if !is_front && single.exists() {
+        return Ok((single, None));
+    }
+    Ok((if is_front { own } else { own.with_file_name("tavern") }, Some(verb.into())))
+}
+
 /// Prints what clap has to say: a mistake, or the help or version that was asked for.
 pub(super) fn usage(error: &clap::Error) -> Exit {
     // Nobody is left to be told that the output is closed.
     let _ = error.print();
-    let _ = std::io::stdout().flush();
+    let _ = io::stdout().flush();
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
 }

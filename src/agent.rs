@@ -1,0 +1,358 @@
+//! The supervisor loop of one agent: claim, run, report, integrate, again.
+//!
+//! The agent program gets its work handed over and knows nothing of claiming. All waiting is for a change of the
+//! board, a back-off's or limit's end, or an interrupt: an idle agent wakes only for its heartbeat.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use crate::board::lease::Life;
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::clock;
+use crate::config::EmptyBehavior;
+use crate::interrupt::Cause;
+use crate::run::integrate::{Integrated, approved, integrate};
+use crate::run::reap::{self, Looks, Scope};
+use crate::run::report::{self, Judged};
+use crate::run::{Error, Finished, Site, attempt, run_name};
+use crate::runner::{Outcome, StartError};
+use crate::store::{
+    self, AgentFile, AgentState, Claimed, Note, Nothing, Queue, Quota, Seek, Slot, Switch, Wake, Watch, life,
+};
+
+/// How often an idle agent shows that it lives, and looks whether another one died.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// One agent.
+pub struct Agent<'a> {
+    pub site: &'a Site,
+    pub name: String,
+    pub role: String,
+    pub queues: Vec<Queue>,
+    pub on_empty: EmptyBehavior,
+    /// End after this many runs; `None`: no bound.
+    pub most_runs: Option<u32>,
+    /// Told what happens, for people.
+    pub tell: &'a dyn Fn(&Told),
+    /// Holds the name.
+    pub slot: Slot,
+}
+
+/// What an agent tells of its work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Told {
+    Claimed { task: TaskId, title: String, attempt: u32, runner: String },
+    Ended { task: TaskId, run: String, outcome: Outcome, reason: String, status: Status },
+    Integrated { task: TaskId, commit: Option<String> },
+    SentBack { task: TaskId, reason: String },
+    Blocked { task: TaskId, why: String },
+    Cleared { what: String },
+    Waiting { why: String },
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Told::Claimed { task, title, attempt: 1, .. } => write!(f, "{task} claimed: {title}"),
+            Told::Claimed { task, title, attempt, .. } => write!(f, "{task} claimed, attempt {attempt}: {title}"),
+            Told::Ended { task, status: Status::Approved, .. } => write!(f, "{task} done and verified"),
+            Told::Ended { task, status, outcome, reason, .. } => write!(f, "{task} {outcome}, now {status}: {reason}"),
+            Told::Integrated { task, commit: Some(commit) } => write!(f, "{task} merged as {commit}"),
+            Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
+            Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
+            Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
+            Told::Cleared { what } => f.write_str(what),
+            Told::Waiting { why } => f.write_str(why),
+        }
+    }
+}
+
+/// Why the loop ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nothing is left that an agent of this role could do.
+    Empty,
+    /// `most_runs` was reached.
+    Enough,
+    Interrupted,
+    /// A `STOP` file, with its text.
+    Stopped(String),
+}
+
+impl Agent<'_> {
+    /// Works until there is a reason to end. An error is one that would come again at the next try.
+    pub fn work(&self) -> Result<End, Error> {
+        let result = self.run_loop();
+        self.site.board.remove_agent(&self.name);
+        result
+    }
+
+    fn run_loop(&self) -> Result<End, Error> {
+        let mut looks = Looks::default();
+        let mut runs = 0;
+        let mut last_wait = String::new();
+        loop {
+            // Made before looking, so that no change falls between the look and the wait.
+            let watch = Watch::new(&self.site.board, &self.queues)?;
+            let _subscription = self.site.interrupt.subscribe_for_now({
+                let waker = watch.waker();
+                move |_| waker.wake()
+            });
+            let wait = loop {
+                if self.site.interrupt.is_raised() {
+                    return Ok(End::Interrupted);
+                }
+                match self.site.board.switch() {
+                    Switch::Stopped(reason) => return Ok(End::Stopped(reason)),
+                    Switch::Paused(reason) => break Wait::new(format!("paused: {reason}"), None),
+                    Switch::On => {}
+                }
+                self.clear(&mut looks)?;
+                self.integrate_approved()?;
+                if self.most_runs.is_some_and(|most| runs >= most) {
+                    return Ok(End::Enough);
+                }
+                let Some(slot) = self.site.board.run_slot(self.site.config.limit)? else {
+                    break Wait::new(format!("{} agents run already", self.site.config.limit), soon(1));
+                };
+                match self.site.board.claim(&self.seek()?, clock::now())? {
+                    Ok(held) => {
+                        last_wait.clear();
+                        self.handle(&held)?;
+                        runs += 1;
+                    }
+                    Err(nothing) => {
+                        drop(slot);
+                        if self.is_finished(&nothing) {
+                            return Ok(End::Empty);
+                        }
+                        break Wait::new(describe(&nothing), nothing.wake_at);
+                    }
+                }
+            };
+            if wait.why != last_wait {
+                (self.tell)(&Told::Waiting { why: wait.why.clone() });
+                last_wait.clone_from(&wait.why);
+            }
+            self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
+            let until = wait.until.map_or(HEARTBEAT, |until| (until - clock::now()).to_std().unwrap_or_default());
+            while watch.wait(until.min(HEARTBEAT).max(Duration::from_millis(50))) == Wake::TimedOut {
+                self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
+                if until <= HEARTBEAT || self.somebody_died()? {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Runs, reports and integrates one held task.
+    fn handle(&self, held: &Claimed) -> Result<(), Error> {
+        let role = self.site.role(&self.role)?;
+        let runner = self.site.runner_of(&held.task, role);
+        (self.tell)(&Told::Claimed {
+            task: held.task.id.clone(),
+            title: held.task.title.clone(),
+            attempt: held.lease.attempt,
+            runner: runner.clone(),
+        });
+        self.show(AgentState::Working, Some(held), Some(held.task.title.clone()))?;
+        let result = attempt::run(self.site, held);
+        self.report(held, &runner, result)?;
+        self.integrate_approved()
+    }
+
+    /// Submits what a run came to. A failure of our own surroundings gives the task back and is then told.
+    fn report(&self, held: &Claimed, runner: &str, result: Result<Finished, Error>) -> Result<(), Error> {
+        let now = clock::now();
+        let is_run = result.is_ok();
+        let (run, judged) = match result {
+            Ok(finished) => (finished.run, finished.judged),
+            Err(error) => (run_name(&held.task.id, held.lease.token), self.excuse(&error)),
+        };
+        let is_provider = is_run && matches!(judged.outcome, Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth);
+        if is_provider {
+            let closed_until = self.closed_until(&judged, now);
+            let quota = Quota { closed_until, reason: judged.reason.clone() };
+            self.site.board.close_runner(runner, &quota, now)?;
+        }
+        let event = report::event(self.site, &held.task, held.lease.token, &judged);
+        let note = Note { agent: Some(self.name.clone()), run: Some(run.clone()) };
+        match self.site.board.submit(&held.task.id, &event, &note, now) {
+            Ok(done) => {
+                (self.tell)(&Told::Ended {
+                    task: held.task.id.clone(),
+                    run,
+                    outcome: judged.outcome,
+                    reason: judged.reason,
+                    status: done.task.status,
+                });
+                if done.task.status == Status::Dead {
+                    let merged = self.site.repository.branch_tip(self.site.integration())?;
+                    crate::run::worktree::clear(self.site, &done.task, merged.as_ref())?;
+                }
+            }
+            // Somebody else took the task over: our work stays on its branch, and the log says so.
+            Err(store::Error::Refused(refusal)) => {
+                (self.tell)(&Told::Blocked { task: held.task.id.clone(), why: refusal.to_string() })
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// What a failure of our own surroundings means for the task: a person is asked what the runner lacks, all else is
+    /// tried again after the back-off of an overload, since it would fail at once again.
+    fn excuse(&self, error: &Error) -> Judged {
+        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let outcome = match error {
+            _ if self.site.interrupt.is_raised() => Outcome::Killed,
+            Error::Start(StartError::NotReady(_)) => Outcome::Waiting,
+            _ => Outcome::Overloaded,
+        };
+        Judged::said(outcome, &format!("{error}{hint}"))
+    }
+
+    /// When a closed runner opens again: as the provider said, else after the outcome's back-off, with some jitter so
+    /// that not all agents come back in the same second.
+    fn closed_until(&self, judged: &Judged, now: Timestamp) -> Timestamp {
+        let jitter = i64::from(uuid::Uuid::new_v4().as_bytes()[0]) % 10;
+        let policy = report::policy(self.site, judged.outcome);
+        let until = judged.resets_at.or_else(|| report::back_off(policy, 1)).unwrap_or(now);
+        until + TimeDelta::seconds(jitter)
+    }
+
+    /// Integrates what is approved, unless another process is at it.
+    fn integrate_approved(&self) -> Result<(), Error> {
+        // Whoever holds the slot may have looked before our item was approved, so we look again after it lets go.
+        let waiting = approved(self.site, &self.queues)?;
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let _slot = self.site.board.merge_slot()?;
+        for (queue, task) in approved(self.site, &self.queues)? {
+            if self.site.interrupt.is_raised() {
+                return Ok(());
+            }
+            let told = match integrate(self.site, &queue, &task)? {
+                Integrated::Merged(commit) => {
+                    Told::Integrated { task, commit: commit.map(|commit| commit.short().to_owned()) }
+                }
+                Integrated::SentBack(reason) => Told::SentBack { task, reason },
+                Integrated::Blocked(why) => Told::Blocked { task, why },
+            };
+            (self.tell)(&told);
+        }
+        Ok(())
+    }
+
+    /// Gives back what dead agents held.
+    fn clear(&self, looks: &mut Looks) -> Result<(), Error> {
+        let actions = reap::plan(self.site, Scope::Leases, looks)?;
+        if actions.is_empty() {
+            return Ok(());
+        }
+        // Another reaper is at it: it will wake us by what it gives back.
+        let Some(slot) = self.site.board.try_reap_slot()? else { return Ok(()) };
+        for action in reap::plan(self.site, Scope::Leases, looks)? {
+            reap::execute(self.site, &action, &slot)?;
+            (self.tell)(&Told::Cleared { what: action.to_string() });
+        }
+        Ok(())
+    }
+
+    fn somebody_died(&self) -> Result<bool, Error> {
+        let now = clock::now();
+        let leases = self.site.board.leases()?;
+        Ok(leases.iter().any(|lease| life(&lease.holder) == Life::Gone || !lease.is_live(now)))
+    }
+
+    fn seek(&self) -> Result<Seek, Error> {
+        let now = clock::now();
+        let role = self.site.role(&self.role)?;
+        Ok(Seek {
+            agent: self.name.clone(),
+            role: self.role.clone(),
+            queues: self.queues.clone(),
+            task: None,
+            seconds: u32::try_from(self.site.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
+            holder: store::this_process(),
+            runner: self.site.runner.clone().unwrap_or_else(|| role.runner.clone()),
+            scripted: self.site.scripted(),
+            closed: self.site.board.quotas(now).into_iter().map(|(name, quota)| (name, quota.closed_until)).collect(),
+        })
+    }
+
+    /// Nobody's work and no time that passes would give this agent anything to do. What is approved and could not be
+    /// integrated waits for a person; what is behind items of other roles waits for others.
+    fn is_finished(&self, nothing: &Nothing) -> bool {
+        self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0 && nothing.wake_at.is_none()
+    }
+
+    fn show(&self, state: AgentState, held: Option<&Claimed>, doing: Option<String>) -> Result<(), Error> {
+        let now = clock::now();
+        let file = AgentFile {
+            name: self.name.clone(),
+            role: self.role.clone(),
+            state,
+            task: held.map(|held| held.task.id.clone()),
+            run: held.map(|held| run_name(&held.task.id, held.lease.token)),
+            doing,
+            since: now,
+            holder: store::this_process(),
+            heartbeat_at: now,
+        };
+        Ok(self.site.board.write_agent(&file, now)?)
+    }
+}
+
+/// What an agent waits for.
+struct Wait {
+    why: String,
+    until: Option<Timestamp>,
+}
+
+impl Wait {
+    fn new(why: String, until: Option<Timestamp>) -> Wait {
+        Wait { why, until }
+    }
+}
+
+fn soon(seconds: i64) -> Option<Timestamp> {
+    Some(clock::now() + TimeDelta::seconds(seconds))
+}
+
+fn describe(nothing: &Nothing) -> String {
+    if let Some(until) = nothing.wake_at {
+        return format!("waiting until {} for the next item", until.format("%H:%M:%S"));
+    }
+    match (nothing.later + nothing.under_way, nothing.stuck.len()) {
+        (0, 0) => "waiting for items".to_owned(),
+        (0, stuck) => format!("waiting: {stuck} items need a person, see tavern-status"),
+        (others, _) => format!("waiting: {others} items are under way or behind others"),
+    }
+}
+
+/// Raises `interrupt` when a `STOP` file appears, also in the middle of a run.
+pub fn obey_stop(site: &Site) -> Result<std::thread::JoinHandle<()>, Error> {
+    let watch = Watch::new(&site.board, &[])?;
+    let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
+    interrupt.subscribe({
+        let waker = watch.waker();
+        move |_| waker.wake()
+    });
+    Ok(std::thread::spawn(move || {
+        loop {
+            if let Switch::Stopped(_) = board.switch() {
+                interrupt.raise(Cause::Stopped);
+            }
+            if interrupt.is_raised() {
+                return;
+            }
+            watch.wait(Duration::from_secs(3600));
+        }
+    }))
+}

@@ -1,0 +1,78 @@
+//! `tavern-merge`: integrate approved items.
+
+use serde::Serialize;
+
+use crate::board::task::TaskId;
+use crate::run::integrate::{Integrated, approved, integrate};
+
+use super::{CliError, Context, Exit, Verb};
+
+/// Merge approved items into the integration branch, one at a time
+///
+/// Each merge is made in memory, verified at the merged commit in a scratch worktree, and only then becomes the
+/// branch's tip. No checkout of yours is touched. Exits with 1 if an item was sent back, with 4 if something of yours
+/// stands in the way.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these items
+    #[arg(value_name = "ID")]
+    pub tasks: Vec<TaskId>,
+
+    /// Print what would be merged
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    task: &'a TaskId,
+    result: &'static str,
+    commit: Option<String>,
+    reason: Option<String>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-merge";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let site = context.site(context.board()?)?;
+        for task in &self.tasks {
+            site.board.task(task)?;
+        }
+        let _slot = site.board.merge_slot()?;
+        let mut exit = Exit::Done;
+        for (queue, task) in approved(&site, &site.board.queues()?)? {
+            if !self.tasks.is_empty() && !self.tasks.contains(&task) {
+                continue;
+            }
+            if self.dry_run {
+                let record = Record { task: &task, result: "would_merge", commit: None, reason: None };
+                context.out.record(&record, format!("{task} would be merged"))?;
+                continue;
+            }
+            let (record, text) = match integrate(&site, &queue, &task)? {
+                Integrated::Merged(commit) => {
+                    let commit = commit.map(|commit| commit.short().to_owned());
+                    let text =
+                        format!("{task} merged{}", commit.iter().map(|id| format!(" as {id}")).collect::<String>());
+                    (Record { task: &task, result: "merged", commit, reason: None }, text)
+                }
+                Integrated::SentBack(reason) => {
+                    exit = Exit::Failed;
+                    let text = format!("{task} sent back: {reason}");
+                    (Record { task: &task, result: "sent_back", commit: None, reason: Some(reason) }, text)
+                }
+                Integrated::Blocked(reason) => {
+                    exit = Exit::Refused;
+                    let text = format!("{task} not merged: {reason}");
+                    (Record { task: &task, result: "blocked", commit: None, reason: Some(reason) }, text)
+                }
+            };
+            context.out.record(&record, text)?;
+            if let Some(interrupted) = context.interrupted() {
+                return Ok(interrupted);
+            }
+        }
+        Ok(exit)
+    }
+}

@@ -1,0 +1,56 @@
+//! Where a program works: the board and the site, from the shared flags and the folder around it.
+
+use std::path::PathBuf;
+
+use crate::interrupt::Interrupt;
+use crate::run::Site;
+use crate::store::{Board, Error, Queue};
+
+use super::{CliError, Context};
+
+impl Context {
+    /// The folder that the program was started in.
+    pub fn here(&self) -> PathBuf {
+        // A folder that was removed under our feet: the board's own errors will name it.
+        std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
+    }
+
+    /// The board: that of `--dir`, else of the repository around.
+    pub fn board(&self) -> Result<Board, CliError> {
+        match &self.shared.dir {
+            Some(dir) => Ok(Board::open(dir)?),
+            None => Ok(Board::find(&self.here())?),
+        }
+    }
+
+    /// The board, made for the occasion if there is none: to work a plain task file.
+    pub fn board_or_new(&self) -> Result<Board, CliError> {
+        match self.board() {
+            Err(_) if self.shared.dir.is_none() => {
+                let board = Board::place(&self.here())?;
+                board.make_folders()?;
+                Ok(board)
+            }
+            other => other,
+        }
+    }
+
+    /// The board with its configuration and repository. Signals raise the site's interrupt from now on.
+    pub fn site(&self, board: Board) -> Result<Site, CliError> {
+        Ok(Site::open(board, self.interrupt()?.clone())?)
+    }
+
+    /// The site of a program that changes the board in steps which need no polite end.
+    pub fn quick_site(&self, board: Board) -> Result<Site, CliError> {
+        Ok(Site::open(board, Interrupt::new())?)
+    }
+
+    /// The queues that were named, or all of the board's.
+    pub fn queues(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
+        if names.is_empty() {
+            return Ok(board.queues()?);
+        }
+        let here = self.here();
+        names.iter().map(|name| board.queue(name, &here)).collect::<Result<_, Error>>().map_err(CliError::from)
+    }
+}

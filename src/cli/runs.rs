@@ -1,0 +1,188 @@
+//! `tavern-runs`: list, show and read what runs left.
+
+use std::fs;
+
+use serde::Serialize;
+use walkdir::WalkDir;
+
+use crate::board::task::{TaskId, Timestamp};
+use crate::clock;
+use crate::run::artifacts::{Metadata, runs};
+use crate::runner::Outcome;
+use crate::store::Board;
+
+use super::{CliError, Context, Exit, Verb, human};
+
+/// List, show and read what the agents' runs left
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    pub what: Option<What>,
+}
+
+#[derive(clap::Subcommand)]
+pub enum What {
+    /// One line a run, oldest first (the default)
+    List {
+        /// Only of this item
+        #[arg(value_name = "ID")]
+        task: Option<TaskId>,
+        /// Only of this agent
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
+        /// Only with this outcome
+        #[arg(long)]
+        outcome: Option<Outcome>,
+        /// Only the last N
+        #[arg(long, short = 'n', value_name = "N")]
+        last: Option<usize>,
+    },
+    /// All that is known of one run, and its files
+    Show {
+        /// A run, or an item for its last run
+        run: String,
+    },
+    /// Print one file of a run
+    Cat {
+        /// A run, or an item for its last run
+        run: String,
+        /// The file
+        #[arg(default_value = "result.txt")]
+        file: String,
+    },
+    /// Search the files of all runs for a text
+    Grep {
+        /// The text
+        text: String,
+        /// Only in the runs of this item
+        #[arg(long, value_name = "ID")]
+        task: Option<TaskId>,
+    },
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    run: &'a Metadata,
+    files: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Hit<'a> {
+    run: &'a str,
+    file: String,
+    line: usize,
+    text: &'a str,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-runs";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        let all = runs(&board)?;
+        let list = What::List { task: None, agent: None, outcome: None, last: None };
+        match self.what.unwrap_or(list) {
+            What::List { task, agent, outcome, last } => {
+                let wanted: Vec<&Metadata> = all
+                    .iter()
+                    .filter(|run| task.as_ref().is_none_or(|task| run.task == *task))
+                    .filter(|run| agent.as_ref().is_none_or(|agent| run.agent == *agent))
+                    .filter(|run| outcome.is_none_or(|outcome| run.outcome == Some(outcome)))
+                    .collect();
+                let skipped = last.map_or(0, |last| wanted.len().saturating_sub(last));
+                let now = clock::now();
+                wanted[skipped..].iter().try_for_each(|run| context.out.record(*run, line(run, now)))?;
+                if wanted.is_empty() {
+                    context.out.note("no runs yet");
+                }
+                Ok(Exit::Done)
+            }
+            What::Show { run } => show(context, &board, find(&all, &run)?),
+            What::Cat { run, file } => cat(context, &board, find(&all, &run)?, &file),
+            What::Grep { text, task } => grep(context, &board, &all, &text, task.as_ref()),
+        }
+    }
+}
+
+fn line(run: &Metadata, now: Timestamp) -> String {
+    let outcome = run.outcome.map_or("running", Outcome::as_str);
+    let took = human::took(std::time::Duration::from_secs(run.seconds(now).unsigned_abs()));
+    let money = human::money(run.usage.usd);
+    format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, run.summary)
+}
+
+/// A run by its name, or the last one of an item.
+fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, CliError> {
+    let by_name = all.iter().find(|run| run.run == name);
+    by_name.or_else(|| all.iter().rfind(|run| run.task.as_str() == name)).ok_or_else(|| {
+        let hint = "list them: tavern-runs list".to_owned();
+        CliError::new(Exit::Usage, format!("no run `{name}`")).with_hint(hint)
+    })
+}
+
+fn files(board: &Board, run: &Metadata) -> Vec<String> {
+    let dir = board.run_dir(&run.run);
+    let walk = WalkDir::new(&dir).sort_by_file_name().into_iter().filter_map(Result::ok);
+    walk.filter(|entry| entry.file_type().is_file())
+        .filter_map(|entry| Some(entry.path().strip_prefix(&dir).ok()?.to_string_lossy().into_owned()))
+        .collect()
+}
+
+fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliError> {
+    let files = files(board, run);
+    let usage = &run.usage;
+    let tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
+    let mut text = format!("{} {}\n", run.run, run.title);
+    let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<9} {value}\n"));
+    row("agent", format!("{} ({}), attempt {}, runner {}", run.agent, run.role, run.attempt, run.runner));
+    row("outcome", run.outcome.map_or("running", Outcome::as_str).to_owned());
+    run.reason.iter().for_each(|reason| row("reason", reason.clone()));
+    row("verified", run.verified.map_or("no", |passed| if passed { "passed" } else { "failed" }).to_owned());
+    run.commit.iter().for_each(|commit| row("commit", commit.clone()));
+    run.branch.iter().for_each(|branch| row("branch", branch.clone()));
+    row("worktree", run.worktree.display().to_string());
+    row("started", run.started.to_string());
+    row("spent", format!("{}, {} tokens, {} turns", human::money(usage.usd), human::short(tokens), run.turns));
+    run.denials.iter().for_each(|denial| row("denied", denial.clone()));
+    row("files", files.join(" "));
+    context.out.record(&Shown { run, files }, text.trim_end())?;
+    Ok(Exit::Done)
+}
+
+fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<Exit, CliError> {
+    let known = files(board, run);
+    if !known.iter().any(|name| name == file) {
+        let hint = format!("it has {}", known.join(", "));
+        return Err(CliError::new(Exit::Usage, format!("run `{}` has no file `{file}`", run.run)).with_hint(hint));
+    }
+    let path = board.run_dir(&run.run).join(file);
+    let bytes = fs::read(&path).map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_end_matches('\n');
+    context.out.record(&serde_json::json!({"run": run.run, "file": file, "text": text}), text)?;
+    Ok(Exit::Done)
+}
+
+fn grep(
+    context: &Context,
+    board: &Board,
+    all: &[Metadata],
+    text: &str,
+    task: Option<&TaskId>,
+) -> Result<Exit, CliError> {
+    let mut hits = 0;
+    for run in all.iter().filter(|run| task.is_none_or(|task| run.task == *task)) {
+        for file in files(board, run) {
+            let bytes = fs::read(board.run_dir(&run.run).join(&file)).unwrap_or_default();
+            let content = String::from_utf8_lossy(&bytes);
+            for (number, line) in content.lines().enumerate().filter(|(_, line)| line.contains(text)) {
+                hits += 1;
+                let shown: String = line.chars().take(300).collect();
+                let hit = Hit { run: &run.run, file: file.clone(), line: number + 1, text: &shown };
+                context.out.record(&hit, format!("{}/{file}:{}: {shown}", run.run, number + 1))?;
+            }
+        }
+    }
+    Ok(if hits == 0 { Exit::NothingToDo } else { Exit::Done })
+}

@@ -1,0 +1,108 @@
+//! `tavern-spawn`: run the agent program for a held item.
+
+use serde::Serialize;
+
+use crate::board::lease::Token;
+use crate::board::task::{TaskId, Timestamp};
+use crate::process;
+use crate::run::report::Judged;
+use crate::run::{Site, attempt};
+use crate::runner::Outcome;
+use crate::store::{Board, Claimed};
+
+use super::{CliError, Context, Exit, Verb};
+
+/// Run the agent program for an item that you hold
+///
+/// Makes its worktree, builds the prompt, runs the agent, renews the lease and keeps what happened under
+/// `.tavern/runs`. Exits with the outcome; `tavern-report` records it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true)]
+    pub task: TaskId,
+
+    /// The token that the claim gave
+    #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
+    pub token: Token,
+
+    /// The agent program: an entry of `runners` in config.yaml, such as claude or shell
+    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true)]
+    pub runner: Option<String>,
+
+    /// The model, as the agent program names it
+    #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
+    pub model: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Record<'a> {
+    pub task: &'a TaskId,
+    pub run: &'a str,
+    pub outcome: Outcome,
+    pub reason: &'a str,
+    pub commit: Option<&'a str>,
+    pub resets_at: Option<Timestamp>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-spawn";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let mut site = context.site(context.board()?)?;
+        site.runner.clone_from(&self.runner);
+        site.model.clone_from(&self.model);
+        let held = held(&site.board, &self.task, self.token)?;
+        process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        let _slot = run_slot(&site, context)?;
+        let finished = attempt::agent(&site, &held)?;
+        let judged = &finished.judged;
+        let record = Record {
+            task: &held.task.id,
+            run: &finished.run,
+            outcome: judged.outcome,
+            reason: &judged.reason,
+            commit: judged.commit.as_deref(),
+            resets_at: judged.resets_at,
+        };
+        context.out.record(&record, format!("{} {}: {}", finished.run, judged.outcome, judged.reason))?;
+        Ok(context.interrupted().unwrap_or(exit(judged)))
+    }
+}
+
+/// The exit code of an outcome.
+pub(super) fn exit(judged: &Judged) -> Exit {
+    match judged.outcome {
+        Outcome::Success => Exit::Done,
+        Outcome::Waiting => Exit::WaitingForPerson,
+        Outcome::Budget => Exit::BudgetSpent,
+        Outcome::UsageLimit | Outcome::Overloaded => Exit::Busy,
+        Outcome::Failed
+        | Outcome::Timeout
+        | Outcome::Killed
+        | Outcome::Auth
+        | Outcome::PermissionDenied
+        | Outcome::Empty
+        | Outcome::Crashed => Exit::Failed,
+    }
+}
+
+/// The item as its holder has it; refused if `token` does not hold it any more.
+pub(super) fn held(board: &Board, task: &TaskId, token: Token) -> Result<Claimed, CliError> {
+    let lease = board.renew(task, token, crate::clock::now())?;
+    let found = board.task(task)?;
+    Ok(Claimed { task: found.task, script: found.script, queue: found.queue, lease })
+}
+
+/// One of the board's slots for agents that run at once; waits for it.
+fn run_slot(site: &Site, context: &Context) -> Result<crate::store::Slot, CliError> {
+    loop {
+        if let Some(slot) = site.board.run_slot(site.config.limit)? {
+            return Ok(slot);
+        }
+        context.out.note(format!("waiting: {} agents run already (`limit` of config.yaml)", site.config.limit));
+        if site.interrupt.wait(std::time::Duration::from_secs(1)) {
+            return Err(CliError::new(context.interrupted().unwrap_or(Exit::Busy), "interrupted while waiting"));
+        }
+    }
+}

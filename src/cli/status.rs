@@ -1,0 +1,381 @@
+//! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::board::document::parse;
+use crate::board::event::Kind;
+use crate::board::lease::{Freshness, Lease, Life};
+use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::clock;
+use crate::run::artifacts::{Metadata, runs, runs_of};
+use crate::store::{AgentFile, AgentState, Board, Entry, Queue, Quota, Switch, Watch, life, read_log};
+
+use super::{CliError, Context, Exit, Verb, human};
+
+/// Show queues, items, agents and spending at a glance; or one item in full
+#[derive(clap::Args)]
+pub struct Args {
+    /// An item, or queues by name or path [default: all queues]
+    #[arg(value_name = "ID|QUEUE")]
+    pub what: Vec<String>,
+
+    /// List the items, a line each
+    #[arg(long, short)]
+    pub items: bool,
+
+    /// List only items with this status; may be given several times
+    #[arg(long, value_name = "STATUS", value_parser = status_named)]
+    pub status: Vec<Status>,
+
+    /// Show depths, ages, waits, run times, throughput, retries and spending
+    #[arg(long)]
+    pub stats: bool,
+
+    /// Show it again whenever the board changes
+    #[arg(long, short)]
+    pub watch: bool,
+}
+
+fn status_named(name: &str) -> Result<Status, String> {
+    name.parse().map_err(|()| {
+        let names = Status::ALL.map(Status::as_str).join(", ");
+        format!("no such status; one of {names}")
+    })
+}
+
+/// One item's line.
+#[derive(Serialize)]
+struct Line<'a> {
+    kind: &'static str,
+    queue: &'a str,
+    line: usize,
+    task: Option<&'a TaskId>,
+    status: Status,
+    priority: u8,
+    title: &'a str,
+    quarantined: bool,
+}
+
+#[derive(Serialize)]
+struct QueueLine<'a> {
+    kind: &'static str,
+    queue: &'a str,
+    items: BTreeMap<&'static str, usize>,
+    quarantined: usize,
+}
+
+#[derive(Serialize)]
+struct AgentLine<'a> {
+    kind: &'static str,
+    #[serde(flatten)]
+    agent: &'a AgentFile,
+    heartbeat_at: Timestamp,
+    freshness: Freshness,
+    alive: bool,
+}
+
+#[derive(Serialize)]
+struct QuotaLine<'a> {
+    kind: &'static str,
+    runner: &'a str,
+    #[serde(flatten)]
+    quota: &'a Quota,
+}
+
+#[derive(Serialize)]
+struct SwitchLine<'a> {
+    kind: &'static str,
+    state: &'static str,
+    reason: &'a str,
+}
+
+/// One item in full.
+#[derive(Serialize)]
+struct Full<'a> {
+    kind: &'static str,
+    #[serde(flatten)]
+    task: &'a Task,
+    queue: &'a str,
+    line: usize,
+    lease: Option<&'a Lease>,
+    expires_at: Option<Timestamp>,
+    freshness: Option<Freshness>,
+    runs: &'a [Metadata],
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-status";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        let task = match self.what.as_slice() {
+            [one] if board.queue(one, &context.here()).is_err() => Some(one.parse::<TaskId>().map_err(|_| {
+                let hint = "name an item such as T-k3f9, a queue, or a file".to_owned();
+                CliError::new(Exit::Usage, format!("`{one}` is neither an item nor a queue")).with_hint(hint)
+            })?),
+            _ => None,
+        };
+        let names: &[String] = if task.is_some() { &[] } else { &self.what };
+        loop {
+            let queues = context.queues(&board, names)?;
+            let watch = if self.watch { Some(Watch::new(&board, &queues)?) } else { None };
+            match &task {
+                Some(task) => one(context, &board, task)?,
+                None if self.stats => stats(context, &board, &queues)?,
+                None => self.all(context, &board, &queues)?,
+            }
+            let Some(watch) = watch else { return Ok(Exit::Done) };
+            context.out.text("")?;
+            context.out.flush()?;
+            watch.wait(Duration::from_secs(30));
+        }
+    }
+}
+
+impl Args {
+    fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
+        switch(context, board)?;
+        for queue in queues {
+            let text = match board.read(queue) {
+                Ok(text) => text,
+                Err(error) => {
+                    context.out.note(format!("{}: {error}", queue.id));
+                    continue;
+                }
+            };
+            let (document, _) = parse(&text.content);
+            let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
+            document.items().iter().for_each(|item| *counts.entry(item.status).or_default() += 1);
+            let quarantined = document.items().iter().filter(|item| item.quarantined).count();
+            let record = QueueLine {
+                kind: "queue",
+                queue: &queue.id,
+                items: counts.iter().map(|(status, count)| (status.as_str(), *count)).collect(),
+                quarantined,
+            };
+            let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+            if words.is_empty() {
+                words.push(format!("no items; add one: tavern-add --queue {} \"…\"", queue.id));
+            }
+            if quarantined > 0 {
+                words.push(format!("{quarantined} with problems: tavern-check"));
+            }
+            context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
+            // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
+            for item in document.items() {
+                let is_shown = match (self.status.as_slice(), self.items) {
+                    ([], true) => true,
+                    ([], false) => {
+                        !matches!(item.status, Status::Pending | Status::Draft | Status::Completed | Status::Cancelled)
+                    }
+                    (statuses, _) => statuses.contains(&item.status),
+                };
+                if !is_shown {
+                    continue;
+                }
+                let title = document.title(item);
+                let record = Line {
+                    kind: "item",
+                    queue: &queue.id,
+                    line: item.line,
+                    task: item.id.as_ref(),
+                    status: item.status,
+                    priority: item.priority,
+                    title,
+                    quarantined: item.quarantined,
+                };
+                let id = item.id.as_ref().map_or("-", TaskId::as_str);
+                context.out.record(&record, format!("  {id:<8} {:<11} {title}", item.status))?;
+            }
+        }
+        agents(context, board)
+    }
+}
+
+fn switch(context: &Context, board: &Board) -> Result<(), CliError> {
+    let (state, reason) = match board.switch() {
+        Switch::On => return Ok(()),
+        Switch::Paused(reason) => ("paused", reason),
+        Switch::Stopped(reason) => ("stopped", reason),
+    };
+    let record = SwitchLine { kind: "switch", state, reason: &reason };
+    context.out.record(&record, format!("the board is {state}: {reason}"))
+}
+
+fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
+    let now = clock::now();
+    for agent in board.agents() {
+        let freshness = Freshness::of(agent.heartbeat_at, now);
+        let alive = life(&agent.holder) != Life::Gone;
+        let record = AgentLine { kind: "agent", heartbeat_at: agent.heartbeat_at, freshness, alive, agent: &agent };
+        let state = match agent.state {
+            _ if !alive => "gone",
+            AgentState::Working => "working",
+            AgentState::Waiting => "waiting",
+            AgentState::Done => "done",
+            AgentState::Failed => "failed",
+        };
+        let task = agent.task.as_ref().map_or("-", TaskId::as_str);
+        let doing = agent.doing.as_deref().unwrap_or_default();
+        context.out.record(&record, format!("{:<10} {state:<8} {task:<8} {doing}", agent.name))?;
+    }
+    for (runner, quota) in board.quotas(now) {
+        let text = format!("runner {runner} is closed until {}: {}", quota.closed_until, quota.reason);
+        context.out.record(&QuotaLine { kind: "quota", runner: &runner, quota: &quota }, text)?;
+    }
+    Ok(())
+}
+
+fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
+    let found = board.task(id)?;
+    let (task, lease) = (&found.task, found.lease.as_ref());
+    let now = clock::now();
+    let runs = runs_of(board, id)?;
+    let freshness = lease.map(|lease| Freshness::of(lease.heartbeat_at, now));
+    let record = Full {
+        kind: "task",
+        task,
+        queue: &found.queue.id,
+        line: found.line,
+        lease,
+        expires_at: lease.map(Lease::expires_at),
+        freshness,
+        runs: &runs,
+    };
+    let mut text = format!("{} {}\n", task.id, task.title);
+    let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
+    row("status", task.status.to_string());
+    row("queue", format!("{}, line {}", found.queue.id, found.line));
+    task.reason.iter().for_each(|reason| row("reason", reason.clone()));
+    if let (Some(lease), Some(freshness)) = (lease, freshness) {
+        let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
+        row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
+        row("heartbeat", format!("{beat} ago ({freshness:?}), until {}", lease.expires_at()));
+    }
+    if task.attempt > 0 {
+        row("attempts", task.attempt.to_string());
+    }
+    for dependency in &task.after {
+        let status =
+            board.task(dependency).map_or_else(|_| "unknown".to_owned(), |found| found.task.status.to_string());
+        row("after", format!("{dependency} ({status})"));
+    }
+    task.not_before.iter().for_each(|until| row("not before", until.to_string()));
+    task.commit.iter().for_each(|commit| row("commit", commit.clone()));
+    task.done_when.iter().for_each(|command| row("done when", command.clone()));
+    for run in &runs {
+        let outcome = run.outcome.map_or("running", crate::runner::Outcome::as_str);
+        row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
+    }
+    if found.quarantined {
+        row("problem", "its text has one: tavern-check".to_owned());
+    }
+    context.out.record(&record, text.trim_end())
+}
+
+/// Numbers about a board (S10).
+#[derive(Default, Serialize)]
+struct Stats {
+    kind: &'static str,
+    /// Items by status.
+    depth: BTreeMap<&'static str, usize>,
+    /// Seconds since the oldest pending item that the log knows was added or came back.
+    oldest_pending_seconds: Option<i64>,
+    /// Median seconds from pending to claimed, and from claimed to integrated.
+    median_wait_seconds: Option<i64>,
+    median_work_seconds: Option<i64>,
+    completed: usize,
+    completed_last_hour: usize,
+    claims: usize,
+    retries: usize,
+    dead_letters: usize,
+    runs: usize,
+    usd: f64,
+    tokens: u64,
+    usd_by_model: BTreeMap<String, f64>,
+    usd_by_agent: BTreeMap<String, f64>,
+}
+
+fn stats(context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
+    let now = clock::now();
+    let mut stats = Stats { kind: "stats", ..Stats::default() };
+    let mut pending = Vec::new();
+    for queue in queues {
+        let text = board.read(queue)?;
+        let (document, _) = parse(&text.content);
+        for item in document.items() {
+            *stats.depth.entry(item.status.as_str()).or_default() += 1;
+            pending.extend(item.id.clone().filter(|_| item.status == Status::Pending));
+        }
+    }
+    let entries = read_log(board)?;
+    measure(&mut stats, &entries, &pending, now);
+    for run in runs(board)? {
+        let usage = &run.usage;
+        stats.runs += 1;
+        stats.usd += usage.usd;
+        stats.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write;
+        *stats.usd_by_agent.entry(run.agent.clone()).or_default() += usage.usd;
+        usage.models.iter().for_each(|(model, used)| *stats.usd_by_model.entry(model.clone()).or_default() += used.usd);
+    }
+    let time = |seconds: Option<i64>| {
+        seconds.map_or("-".to_owned(), |seconds| human::age(Duration::from_secs(seconds.unsigned_abs())))
+    };
+    let depth: Vec<String> = stats.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let text = format!(
+        "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {} dead letters\nspent       {}, {} tokens in {} runs",
+        depth.join(", "),
+        time(stats.oldest_pending_seconds),
+        time(stats.median_wait_seconds),
+        time(stats.median_work_seconds),
+        stats.completed_last_hour,
+        stats.completed,
+        stats.claims,
+        stats.retries,
+        stats.dead_letters,
+        human::money(stats.usd),
+        human::short(stats.tokens),
+        stats.runs,
+    );
+    context.out.record(&stats, text)
+}
+
+/// Waits and work times from the log: an item waits from the event that made it pending to its claim.
+fn measure(stats: &mut Stats, entries: &[Entry], pending: &[TaskId], now: Timestamp) {
+    let mut since: BTreeMap<&TaskId, Timestamp> = BTreeMap::new();
+    let mut claimed: BTreeMap<&TaskId, Timestamp> = BTreeMap::new();
+    let (mut waits, mut works) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let Some(task) = &entry.task else { continue };
+        match entry.kind {
+            Kind::Claimed => {
+                stats.claims += 1;
+                waits.extend(since.remove(task).map(|from| (entry.time - from).num_seconds()));
+                claimed.insert(task, entry.time);
+            }
+            Kind::Integrated => {
+                stats.completed += 1;
+                stats.completed_last_hour += usize::from((now - entry.time).num_minutes() < 60);
+                works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
+            }
+            Kind::Failed | Kind::SentBack => stats.retries += usize::from(entry.to == Some(Status::Pending)),
+            _ => {}
+        }
+        stats.dead_letters += usize::from(entry.to == Some(Status::Dead));
+        if entry.to == Some(Status::Pending) {
+            since.insert(task, entry.time);
+        }
+    }
+    let oldest = pending.iter().filter_map(|task| since.get(task)).min();
+    stats.oldest_pending_seconds = oldest.map(|from| (now - *from).num_seconds());
+    stats.median_wait_seconds = median(waits);
+    stats.median_work_seconds = median(works);
+}
+
+fn median(mut values: Vec<i64>) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}
