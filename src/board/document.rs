@@ -230,10 +230,8 @@ impl<'t> Document<'t> {
     /// lines around it.
     pub fn description(&self, item: &Item<'_>) -> String {
         let first_line_end = markup::line_end(self.text, item.head.end, item.span.end);
-        let mut parts = vec![first_line_end..item.span.end];
-        if let Some(block) = &item.block {
-            parts = vec![first_line_end..block.fences.start, block.fences.end..item.span.end];
-        }
+        let hole = item.block.as_ref().map_or(item.span.end..item.span.end, |block| block.fences.clone());
+        let parts = [first_line_end..hole.start, hole.end..item.span.end];
         let texts: Vec<String> = parts
             .into_iter()
             .map(|part| markup::dedented(&self.text[part], item.content_column))

@@ -180,10 +180,16 @@ impl<'t> Document<'t> {
         let spot = self.spot_in(lane);
         let stays = item.column == 0 || spot.tail.is_some_and(|tail| self.column_of(tail) == item.column);
         let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(&spot, &block);
+        let mut tries = vec![(Fill::Nothing, if stays { block.clone() } else { at_margin(&block, item) })];
+        if !is_plain {
+            tries.extend([(Fill::Blank, at_margin(&block, item)), (Fill::Comment, at_margin(&block, item))]);
+            if (1..4).contains(&item.column) {
+                tries.push((Fill::Comment, block.clone()));
+            }
+            tries.push((Fill::Comment, forced_to_margin(&block, item)));
+        }
         let mut edits = Vec::new();
-        for fill in Fill::ALL {
-            let keep = stays && fill == Fill::Nothing;
-            let block = if keep { block.clone() } else { at_margin(&block, item) };
+        for (fill, block) in tries {
             let (insertion, inserted) = self.insertion(&spot, &block, fill);
             edits = vec![self.removal(&item.span, fill), insertion];
             if is_plain || self.reads_as_before(Some(item), &edits, inserted, status) {
@@ -318,13 +324,15 @@ impl<'t> Document<'t> {
         self.block(item).trim_start().starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// An item at the margin or a lane's heading begins at `at`.
+    /// An item at the margin or a lane's heading begins at `at`. An underlined heading could be taken into a paragraph.
     fn is_start(&self, at: usize) -> bool {
         let is_dash = self.text[at..].starts_with(['-', '*', '+']);
         let items = self.items();
         let is_item =
             items.binary_search_by_key(&at, |item| item.span.start).is_ok_and(|found| items[found].column == 0);
-        (is_dash && is_item) || self.lanes().iter().any(|lane| lane.heading.start == at)
+        let is_heading =
+            || self.text[at..].starts_with('#') && self.lanes().iter().any(|lane| lane.heading.start == at);
+        (is_dash && is_item) || is_heading()
     }
 
     fn column_of(&self, tail: Tail) -> usize {
@@ -520,7 +528,7 @@ fn at_margin(block: &str, item: &Item<'_>) -> String {
     let first = lines.next().unwrap_or("");
     let mut result = String::with_capacity(block.len());
     let bullet = first.trim_start_matches([' ', '\t']);
-    let is_even = item.column % 4 == 0;
+    let is_even = item.column.is_multiple_of(4);
     let open = bullet.find('[').unwrap_or(0);
     if is_even || !bullet[..open].contains('\t') {
         result.push_str(bullet);
@@ -532,6 +540,24 @@ fn at_margin(block: &str, item: &Item<'_>) -> String {
     }
     for line in lines {
         result.push_str(&markup::dedent(line, item.column));
+    }
+    result
+}
+
+/// The same where that reads otherwise: leading tabs as spaces, and lines that only go on with a paragraph pushed so far
+/// in that they can't begin anything.
+fn forced_to_margin(block: &str, item: &Item<'_>) -> String {
+    let content = item.content_column - item.column;
+    let first_end = markup::line_end(block, 0, block.len());
+    let mut result = at_margin(&block[..first_end], item);
+    for line in block[first_end..].split_inclusive('\n') {
+        let bare = line.trim_start_matches([' ', '\t']);
+        let column = markup::columns(&line[..line.len() - bare.len()]);
+        let column = if column < item.content_column { content + 4 } else { column - item.column };
+        if !bare.trim().is_empty() {
+            result.push_str(&" ".repeat(column));
+        }
+        result.push_str(bare);
     }
     result
 }

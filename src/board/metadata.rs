@@ -305,7 +305,7 @@ fn matching_open(line: &str, end: usize) -> Option<usize> {
             }
             _ => {}
         }
-        begins_value = begins_value_after(byte, begins_value);
+        begins_value = begins_value_after(bytes, at, begins_value);
         at += 1;
     }
     opened.pop()
@@ -403,17 +403,17 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
             }
             _ => {}
         }
-        begins_value = begins_value_after(byte, begins_value);
+        begins_value = begins_value_after(bytes, at, begins_value);
         at += 1;
     }
     bytes.len()
 }
 
-/// Whether a quote that comes next would open a value.
-fn begins_value_after(byte: u8, before: bool) -> bool {
-    match byte {
-        b':' | b',' | b'[' | b'{' | b'(' => true,
-        b' ' | b'\t' => before,
+/// Whether a quote behind the byte at `at` would open a value.
+fn begins_value_after(bytes: &[u8], at: usize, before: bool) -> bool {
+    match bytes[at] {
+        b',' | b'[' | b'{' | b'(' => true,
+        b' ' | b'\t' => before || bytes[..at].last() == Some(&b':'),
         _ => false,
     }
 }

@@ -18,3 +18,6 @@ pub mod decide;
 pub mod eligible;
 pub mod event;
 pub mod lease;
+
+#[cfg(test)]
+mod lossless;
