@@ -41,8 +41,10 @@ impl Repository {
     }
 
     fn stage(&self, place: &Place, changes: &Changes, exclude: &[&str]) -> Result<(), GitError> {
+        // An empty path would mean everything.
+        let exclude: Vec<&str> = exclude.iter().copied().filter(|path| !path.is_empty()).collect();
         let mut call = self.call(place).args(["add", "--all", "--sparse", "--", ":/"]);
-        for path in exclude {
+        for path in &exclude {
             call = call.arg(pathspec("exclude,top,literal", Path::new(path)));
         }
         for path in &changes.nested {
@@ -134,7 +136,7 @@ mod tests {
         let left = repository.changes(&path).expect("it is a worktree");
         assert_eq!(left.paths(), [PathBuf::from(".tavern/new"), PathBuf::from(".tavern/queue")]);
         assert!(left.staged.is_empty());
-        assert_eq!(repository.commit_all(&path, "nothing", &[".tavern"]).expect("it is a worktree"), None);
+        assert_eq!(repository.commit_all(&path, "nothing", &[".tavern", ""]).expect("it is a worktree"), None);
         assert_eq!(names(&fixture.root()), [".gitignore", ".tavern", "a", "gone"]);
     }
 

@@ -14,7 +14,7 @@ use fs2::{FileExt, TryLockError};
 use super::GitError;
 
 /// How long [`Lock::take`] waits. Only administrative steps of some milliseconds are done under these locks.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Held from `take` until it and all inherited copies of the descriptor are gone. The file is never removed by it.
 #[derive(Debug)]
@@ -25,6 +25,10 @@ pub(super) struct Lock {
 impl Lock {
     /// Waits for the lock, at most [`PATIENCE`]; makes the file, but not its folder.
     pub(super) fn take(path: &Path) -> Result<Lock, GitError> {
+        Lock::take_within(path, PATIENCE)
+    }
+
+    fn take_within(path: &Path, patience: Duration) -> Result<Lock, GitError> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -37,8 +41,8 @@ impl Lock {
         loop {
             match FileExt::try_lock(&file) {
                 Ok(()) => return Ok(Lock { file }),
-                Err(TryLockError::WouldBlock) if started.elapsed() >= PATIENCE => {
-                    return Err(GitError::Busy { path: path.to_owned(), waited: PATIENCE });
+                Err(TryLockError::WouldBlock) if started.elapsed() >= patience => {
+                    return Err(GitError::Busy { path: path.to_owned(), waited: patience });
                 }
                 Err(TryLockError::WouldBlock) => {
                     thread::sleep(pause);
@@ -69,5 +73,33 @@ impl Lock {
     pub(super) fn as_input(&self) -> Result<Stdio, GitError> {
         let copy = self.file.try_clone().map_err(GitError::io("share the lock", PathBuf::from("-")))?;
         Ok(Stdio::from(copy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn it_is_held_as_long_as_anybody_has_the_descriptor() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("lock");
+        let lock = Lock::take(&path).expect("nobody holds it");
+        let late = Lock::take_within(&path, Duration::ZERO);
+        assert!(matches!(&late, Err(GitError::Busy { path: busy, .. }) if *busy == path), "{late:?}");
+        assert!(Lock::try_take_existing(&path).expect("it can be opened").is_none());
+        let mut child = Command::new("sleep")
+            .arg("600")
+            .stdin(lock.as_input().expect("it is open"))
+            .spawn()
+            .expect("sleep is everywhere");
+        drop(lock);
+        assert!(Lock::try_take_existing(&path).expect("it can be opened").is_none(), "the child holds it");
+        child.kill().expect("it is ours");
+        child.wait().expect("it is ours");
+        Lock::take(&path).expect("the child has ended");
+        assert!(Lock::try_take_existing(&folder.path().join("none")).expect("that is no error").is_none());
     }
 }

@@ -1,6 +1,8 @@
-//! Merges in memory: commits are written, no work tree, index or reference is touched.
+//! Merges in memory: objects are written, no work tree, index or reference is touched.
 //!
-//! Knows nothing of why something is merged. `advance` and `follow` are what moves a branch afterwards.
+//! Knows nothing of why something is merged. `advance` and `follow` are what moves a branch afterwards. `git merge-tree` does
+//! the work, since it alone knows the user's merge drivers, renamed folders and line endings; where git is too old for
+//! it (before 2.38), libgit2 does.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use git2::{Commit, ErrorCode, MergeOptions, Oid, Tree};
 use super::branch::branch_reference;
 use super::history::{contains, path_of, paths};
 use super::identity::Identity;
+use super::program::THOROUGH;
 use super::{CommitId, GitError, Repository};
 
 /// How a merge came out.
@@ -88,16 +91,43 @@ impl Repository {
         theirs: &Commit<'r>,
         without: &[&str],
     ) -> Result<Result<Tree<'r>, Vec<PathBuf>>, GitError> {
-        let merging = || GitError::library(format!("merge {} into {}", theirs.id(), ours.id()));
         let theirs = self.without(repository, ours, theirs, without)?;
-        let mut options = MergeOptions::new();
-        options.find_renames(true);
-        let mut index = repository.merge_commits(ours, &theirs, Some(&options)).map_err(merging())?;
-        if index.has_conflicts() {
-            return Ok(Err(conflicts(&index)?));
+        let merged = match self.merged_by_program(ours, &theirs)? {
+            Some(merged) => merged,
+            None => merged_by_library(repository, ours, &theirs)?,
+        };
+        match merged {
+            Ok(tree) => Ok(Ok(repository.find_tree(tree).map_err(GitError::library("read the merged tree"))?)),
+            Err(paths) => Ok(Err(paths)),
         }
-        let tree = index.write_tree_to(repository).map_err(merging())?;
-        Ok(Ok(repository.find_tree(tree).map_err(merging())?))
+    }
+
+    /// `None` if the program is too old. Attributes are those of `ours`, whatever is checked out at present.
+    fn merged_by_program(&self, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Option<Merged>, GitError> {
+        let (into, from) = (ours.id().to_string(), theirs.id().to_string());
+        let ended = self
+            .call(&self.main_place())
+            .env("GIT_ATTR_SOURCE", &into)
+            .args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--allow-unrelated-histories"])
+            .args([&into, &from])
+            .limit(THOROUGH)
+            .run()?;
+        let mut records = ended.output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        match (ended.status.code(), records.next()) {
+            (Some(0), Some(tree)) => {
+                let tree =
+                    Oid::from_str(&String::from_utf8_lossy(tree)).map_err(GitError::library("read a tree id"))?;
+                Ok(Some(Ok(tree)))
+            }
+            (Some(1), Some(_)) => Ok(Some(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect()))),
+            (Some(129), _) => Ok(None),
+            _ => Err(GitError::Program {
+                command: format!("git merge-tree {into} {from}"),
+                dir: self.main_worktree().to_owned(),
+                status: ended.status.to_string(),
+                stderr: ended.complaint,
+            }),
+        }
     }
 
     /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree
@@ -112,9 +142,9 @@ impl Repository {
         let preparing = || GitError::library(format!("leave parts out of {}", theirs.id()));
         let ours_tree = ours.tree().map_err(preparing())?;
         let mut tree = theirs.tree().map_err(preparing())?;
-        for prefix in without {
-            let names: Vec<&str> = prefix.split('/').filter(|name| !name.is_empty()).collect();
-            let entry = match ours_tree.get_path(Path::new(&names.join("/"))) {
+        for prefix in named(without) {
+            let names: Vec<&str> = prefix.split('/').collect();
+            let entry = match ours_tree.get_path(Path::new(prefix)) {
                 Ok(entry) => Some((entry.id(), entry.filemode())),
                 Err(error) if error.code() == ErrorCode::NotFound => None,
                 Err(error) => return Err(preparing()(error)),
@@ -151,6 +181,24 @@ impl Repository {
     }
 }
 
+/// A tree, or the paths in conflict.
+type Merged = Result<Oid, Vec<PathBuf>>;
+
+fn merged_by_library(
+    repository: &git2::Repository,
+    ours: &Commit<'_>,
+    theirs: &Commit<'_>,
+) -> Result<Merged, GitError> {
+    let merging = || GitError::library(format!("merge {} into {}", theirs.id(), ours.id()));
+    let mut options = MergeOptions::new();
+    options.find_renames(true);
+    let mut index = repository.merge_commits(ours, theirs, Some(&options)).map_err(merging())?;
+    if index.has_conflicts() {
+        return Ok(Err(conflicts(&index)?));
+    }
+    Ok(Ok(index.write_tree_to(repository).map_err(merging())?))
+}
+
 /// The paths under `without` that `theirs` changed since it left `ours`.
 fn left_out(
     repository: &git2::Repository,
@@ -169,8 +217,13 @@ fn left_out(
     };
     let tree = theirs.tree().map_err(comparing())?;
     let diff = repository.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;
-    let is_under = |path: &PathBuf| without.iter().any(|prefix| path.starts_with(prefix.trim_matches('/')));
+    let is_under = |path: &PathBuf| named(without).any(|prefix| path.starts_with(prefix));
     Ok(paths(&diff).into_iter().filter(is_under).collect())
+}
+
+/// The paths without slashes at their ends; an empty one would mean everything, and is passed over.
+fn named<'a>(paths: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    paths.iter().map(|path| path.trim_matches('/')).filter(|path| !path.is_empty())
 }
 
 /// `tree` with `entry` at the path `names`, or with nothing there; `None` if nothing at all is left.
@@ -209,3 +262,6 @@ fn conflicts(index: &git2::Index) -> Result<Vec<PathBuf>, GitError> {
     }
     Ok(found.into_iter().collect())
 }
+
+#[cfg(test)]
+mod tests;

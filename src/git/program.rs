@@ -236,3 +236,73 @@ fn one_line(bytes: &[u8]) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::fixture::Fixture;
+    use super::*;
+
+    fn call(fixture: &Fixture) -> Call {
+        Call::new(&fixture.root().join(".git"), &fixture.root(), Some(&ConfigFiles::default()))
+    }
+
+    #[test]
+    fn failures_carry_what_git_said() {
+        let fixture = Fixture::new();
+        let error = call(&fixture).args(["rev-parse", "--verify", "nowhere"]).read().expect_err("there is none");
+        let GitError::Program { command, dir, status, stderr } = error else { panic!("{error:?}") };
+        assert_eq!(command, "git rev-parse --verify nowhere");
+        assert_eq!((dir, status.as_str()), (fixture.root(), "exit status: 128"));
+        assert_eq!(stderr, "fatal: Needed a single revision");
+    }
+
+    #[test]
+    fn nothing_asks_edits_or_waits_for_input() {
+        let fixture = Fixture::new();
+        let script =
+            "alias.x=!echo $GIT_EDITOR $GIT_SEQUENCE_EDITOR $GIT_TERMINAL_PROMPT \"[$GIT_ASKPASS]\" $LC_ALL; cat";
+        let output = call(&fixture).args(["-c", script, "x"]).read().expect("the alias succeeds");
+        assert_eq!(String::from_utf8_lossy(&output), "true true 0 [] C\n");
+    }
+
+    #[test]
+    fn input_is_handed_over_and_large_output_does_not_block() {
+        let fixture = Fixture::new();
+        let text = "0123456789abcdef\n".repeat(1 << 16);
+        let script = "alias.x=!cat; cat >&2 /dev/null";
+        let call = call(&fixture).args(["-c", script, "x"]).input(text.as_bytes()).expect("it can be written");
+        assert_eq!(call.read().expect("the alias succeeds"), text.as_bytes());
+    }
+
+    #[test]
+    fn what_hangs_is_ended_with_all_it_has_started() {
+        let fixture = Fixture::new();
+        let pipe = fixture.beside("held");
+        let script = format!("alias.x=!sleep 600 & exec sleep 600 > '{}'", pipe.display());
+        let error = call(&fixture).args(["-c", &script, "x"]).limit(Duration::from_millis(200)).read();
+        let error = error.expect_err("it never ends");
+        assert!(matches!(&error, GitError::TimedOut { limit, .. } if limit.as_millis() == 200), "{error:?}");
+        let leftover = |entry: fs::DirEntry| {
+            let cwd = fs::read_link(entry.path().join("cwd"));
+            let state = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            cwd.is_ok_and(|cwd| cwd == fixture.root()) && !state.contains(") Z ")
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // Where there is no `/proc` there is nothing to look at.
+        while fs::read_dir("/proc").is_ok_and(|all| all.flatten().any(leftover)) {
+            assert!(Instant::now() < deadline, "something lives on");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_missing_program_and_a_missing_folder_are_told_apart() {
+        let fixture = Fixture::new();
+        let missing = call(&fixture).env("PATH", "/nowhere").arg("--version").read();
+        assert!(matches!(missing, Err(GitError::ProgramMissing)), "{missing:?}");
+        let nowhere = Call::new(&fixture.root().join(".git"), &fixture.beside("nowhere"), None).arg("--version").read();
+        assert!(matches!(nowhere, Err(GitError::Io { .. })), "{nowhere:?}");
+    }
+}

@@ -153,7 +153,8 @@ fn folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
     let Some(bytes) = read(&admin.join("gitdir"))? else { return Ok(None) };
     let named = admin.join(path_of(bytes.strip_suffix(b"\n").unwrap_or(&bytes)));
     match named.parent() {
-        Some(root) if !bytes.is_empty() => resolved(root).map(Some),
+        // Somebody's worktree may be where nothing can be read; that is no reason to know nothing of the others.
+        Some(root) if !bytes.is_empty() => Ok(Some(resolved(root).unwrap_or_else(|_| root.to_owned()))),
         _ => Ok(None),
     }
 }

@@ -126,7 +126,9 @@ impl Repository {
     pub(super) fn open_at(&self, path: &Path) -> Result<git2::Repository, GitError> {
         let repository = git2::Repository::open(path).map_err(|error| opening(path, error))?;
         if let Some(files) = &self.config {
-            let config = files.with_local(&self.common_dir).map_err(GitError::library("read the configuration"))?;
+            let config = files
+                .with_local(&self.common_dir, repository.path())
+                .map_err(GitError::library("read the configuration"))?;
             repository.set_config(&config).map_err(GitError::library("use the configuration"))?;
         }
         Ok(repository)
@@ -176,7 +178,7 @@ impl ConfigFiles {
         Some(ConfigFiles { system, global: global.map_or_else(usual, |path| vec![path]) })
     }
 
-    fn with_local(&self, common_dir: &Path) -> Result<Config, git2::Error> {
+    fn with_local(&self, common_dir: &Path, git_dir: &Path) -> Result<Config, git2::Error> {
         let mut config = Config::new()?;
         let mut add = |path: &Path, level| {
             if path.is_file() { config.add_file(path, level, true) } else { Ok(()) }
@@ -188,6 +190,7 @@ impl ConfigFiles {
             add(path, level)?;
         }
         add(&common_dir.join("config"), ConfigLevel::Local)?;
+        add(&git_dir.join("config.worktree"), ConfigLevel::Worktree)?;
         Ok(config)
     }
 }

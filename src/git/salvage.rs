@@ -455,6 +455,18 @@ mod tests {
     }
 
     #[test]
+    fn what_git_can_not_store_is_named_and_the_rest_is_rescued() {
+        let fixture = Fixture::new();
+        let path = worktree(&fixture);
+        // A name that could stand for `.git` on another file system; git refuses to track it.
+        write_in(&path, "git~1", "work\n");
+        write_in(&path, "z", "more\n");
+        let saved = rescue(&fixture, &path, &[]).expect("there is something");
+        assert_eq!(saved.unsaved, [PathBuf::from("git~1")]);
+        assert_eq!(files(&fixture), ["a", "z"]);
+    }
+
+    #[test]
     fn names_outside_refs_are_refused() {
         let fixture = Fixture::new();
         for name in ["HEAD", "salvage", "refs/a b", "refs/"] {

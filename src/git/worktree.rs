@@ -77,11 +77,15 @@ impl Repository {
             };
             match step {
                 Detached::Nothing => break false,
-                Detached::Gone => break true,
+                Detached::Gone(None) => break true,
+                Detached::Gone(Some(bin)) => {
+                    remove_tree(&bin).map_err(GitError::io("remove", bin))?;
+                    break true;
+                }
                 Detached::StillBeingMade(entry) => wait_for(&entry, deadline)?,
             }
         };
-        sweep(&path)?;
+        sweep(&path);
         Ok(removed)
     }
 
@@ -113,6 +117,7 @@ impl Repository {
                     self.check_out(&entry, goal, &making)?;
                     let mark = entry.admin.join("locked");
                     fs::remove_file(&mark).map_err(GitError::io("remove", mark))?;
+                    sweep(&path);
                     return self.finished(entry.path, true);
                 }
             }
@@ -248,8 +253,7 @@ impl Repository {
             if !is_absent_or_empty(path)? && !self.is_lost_worktree(path) {
                 return Err(refusal());
             }
-            discard(path)?;
-            return Ok(Detached::Gone);
+            return discard(path).map(Detached::Gone);
         };
         // Held until the registration is gone, so that nobody goes on making it meanwhile.
         let mut _making = None;
@@ -265,9 +269,9 @@ impl Repository {
         if path.join(".git").exists() && !entry.is_linked_back() {
             return Err(GitError::FolderInTheWay { path: entry.path });
         }
-        discard(path)?;
+        let bin = discard(path)?;
         remove_admin(&entry.admin)?;
-        Ok(Detached::Gone)
+        Ok(Detached::Gone(bin))
     }
 
     /// A folder that points to a registration of this repository which is gone.
@@ -295,7 +299,8 @@ enum Registered {
 
 enum Detached {
     Nothing,
-    Gone,
+    /// The folder, if there was one, is in this bin.
+    Gone(Option<PathBuf>),
     StillBeingMade(Registration),
 }
 
@@ -371,25 +376,24 @@ fn is_absent_or_empty(path: &Path) -> Result<bool, GitError> {
     }
 }
 
-/// Moves the folder out of the way at once; [`sweep`] deletes it.
-fn discard(path: &Path) -> Result<(), GitError> {
-    let Some(parent) = path.parent().filter(|_| path.exists()) else { return Ok(()) };
+/// Moves the folder, if it is there, into a new bin beside it.
+fn discard(path: &Path) -> Result<Option<PathBuf>, GitError> {
+    let Some(parent) = path.parent().filter(|_| path.exists()) else { return Ok(None) };
     let bin = tempfile::Builder::new().prefix(REMOVED).tempdir_in(parent).map_err(GitError::io("write in", parent))?;
-    // From here on the folder is deleted by `sweep` only, which knows how to delete what is read-only.
+    // From here on only `remove_tree` deletes it, which knows how to delete what is read-only.
     let bin = bin.keep();
-    fs::rename(path, bin.join("worktree")).map_err(GitError::io("move away", path))
+    fs::rename(path, bin.join("worktree")).map_err(GitError::io("move away", path))?;
+    Ok(Some(bin))
 }
 
-/// Deletes what [`discard`] put beside `path`, now or in a process that was killed.
-fn sweep(path: &Path) -> Result<(), GitError> {
-    let Some(parent) = path.parent() else { return Ok(()) };
-    let Ok(entries) = fs::read_dir(parent) else { return Ok(()) };
+/// Deletes the bins beside `path` that killed processes left. What can't be deleted now is left to the next call.
+fn sweep(path: &Path) {
+    let Some(Ok(entries)) = path.parent().map(fs::read_dir) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(REMOVED) {
-            remove_tree(&entry.path()).map_err(GitError::io("remove", entry.path()))?;
+            let _ = remove_tree(&entry.path());
         }
     }
-    Ok(())
 }
 
 /// Deletes a folder, also one with read-only folders in it (as package caches have), and while others delete it too.

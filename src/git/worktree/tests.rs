@@ -538,8 +538,36 @@ fn twelve_processes_all_succeed_also_for_one_path() {
     }
 }
 
-/// Starts this test program again, for the one test below.
+#[test]
+fn a_surrounding_git_does_not_lead_astray() {
+    let fixture = Fixture::new();
+    let other = Fixture::new();
+    other.write("a", "the user's\n");
+    other.git(&["add", "a"]);
+    let before = other.photograph();
+    let git = other.root().join(".git");
+    // As in a hook, or in an alias, of the other repository.
+    let status = command(&fixture, "w", "x", &fixture.head())
+        .env("GIT_DIR", &git)
+        .env("GIT_COMMON_DIR", &git)
+        .env("GIT_WORK_TREE", other.root())
+        .env("GIT_INDEX_FILE", git.join("index"))
+        .env("GIT_OBJECT_DIRECTORY", git.join("objects"))
+        .env("GIT_PREFIX", "sub/")
+        .env("GIT_LITERAL_PATHSPECS", "1")
+        .status()
+        .expect("the test program can be started again");
+    assert!(status.success());
+    assert_eq!(other.photograph(), before);
+    assert!(is_clean(&fixture.repository(), &fixture.beside("w")));
+}
+
 fn child(fixture: &Fixture, name: &str, branch: &str, start: &CommitId) -> std::process::Child {
+    command(fixture, name, branch, start).spawn().expect("the test program can be started again")
+}
+
+/// This test program again, for the one test below.
+fn command(fixture: &Fixture, name: &str, branch: &str, start: &CommitId) -> Command {
     let parts = [
         fixture.root().display().to_string(),
         fixture.beside(name).display().to_string(),
@@ -547,16 +575,16 @@ fn child(fixture: &Fixture, name: &str, branch: &str, start: &CommitId) -> std::
         start.to_string(),
         fixture.lock_file().display().to_string(),
     ];
-    Command::new(std::env::current_exe().expect("a test program knows its path"))
+    let mut command = Command::new(std::env::current_exe().expect("a test program knows its path"));
+    command
         .args(["--exact", "git::worktree::tests::a_child_adds_one_worktree", "--test-threads=1"])
         .env(CHILD, parts.join("\n"))
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the test program can be started again")
+        .stdout(Stdio::null());
+    command
 }
 
-/// Does nothing unless [`child`] has started this process.
+/// Does nothing unless [`command`] has started this process.
 #[test]
 fn a_child_adds_one_worktree() {
     let Ok(text) = std::env::var(CHILD) else { return };

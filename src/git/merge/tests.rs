@@ -1,0 +1,374 @@
+//! Merges of real commits: what is left out, renames, drivers, and libgit2 held against `git merge-tree`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use git2::{Oid, Repository as Store, Signature};
+use proptest::prelude::*;
+
+use super::super::fixture::{Fixture, id};
+use super::super::{CommitId, GitError};
+use super::{Follow, Merge, merged_by_library};
+
+/// Commits `files` on a branch that leaves `main` at its present tip; `None` deletes. Leaves `main` checked out.
+fn branch(fixture: &Fixture, name: &str, files: &[(&str, Option<&str>)]) -> CommitId {
+    fixture.git(&["checkout", "--quiet", "-b", name]);
+    let tip = change(fixture, files);
+    fixture.git(&["checkout", "--quiet", "main"]);
+    tip
+}
+
+fn change(fixture: &Fixture, files: &[(&str, Option<&str>)]) -> CommitId {
+    for (path, text) in files {
+        match text {
+            Some(text) => fixture.write(path, text),
+            None => drop(fixture.git(&["rm", "-r", "--quiet", path])),
+        }
+    }
+    fixture.commit(&[], "work")
+}
+
+fn listing(fixture: &Fixture, commit: &CommitId) -> Vec<String> {
+    fixture.git(&["ls-tree", "-r", "--name-only", commit.as_str()]).lines().map(str::to_owned).collect()
+}
+
+fn show(fixture: &Fixture, commit: &CommitId, path: &str) -> String {
+    fixture.git(&["show", &format!("{commit}:{path}")])
+}
+
+fn clean(merge: Result<Merge, GitError>) -> (CommitId, Vec<PathBuf>) {
+    match merge {
+        Ok(Merge::Clean { commit, left_out }) => (commit, left_out),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_merge_is_one_commit_and_moves_nothing() {
+    let fixture = Fixture::new();
+    let from = branch(&fixture, "x", &[("b", Some("b\n"))]);
+    let fast_forward = fixture.head();
+    let into = fixture.commit(&[("a", "two\n")], "main");
+    fixture.write("a", "not committed\n");
+    let (refs, before) = (fixture.git(&["for-each-ref"]), fixture.photograph());
+    let repository = fixture.repository();
+    for into in [into, fast_forward] {
+        let (commit, left_out) = clean(repository.merge(&into, &from, &[], "Merge T-1\n\nwith a body\n"));
+        assert_eq!(left_out, [PathBuf::new(); 0]);
+        let about = fixture.git(&["log", "-1", "--format=%P|%an|%s|%b", commit.as_str()]);
+        assert_eq!(about, format!("{into} {from}|User|Merge T-1|with a body"));
+        assert_eq!(listing(&fixture, &commit), ["a", "b"]);
+        let again = repository.merge(&commit, &from, &[], "again").expect("both are there");
+        assert_eq!(again, Merge::UpToDate { left_out: Vec::new() });
+    }
+    assert_eq!((fixture.git(&["for-each-ref"]), fixture.photograph()), (refs, before));
+}
+
+#[test]
+fn conflicts_are_told_by_path() {
+    let fixture = Fixture::new();
+    fixture.commit(&[("d/é", "one\n"), ("gone", "one\n")], "more");
+    let from = branch(&fixture, "x", &[("a", Some("x\n")), ("d/é", Some("x\n")), ("gone", Some("x\n"))]);
+    let into = change(&fixture, &[("a", Some("main\n")), ("d/é", Some("main\n")), ("gone", None)]);
+    let merge = fixture.repository().merge(&into, &from, &[], "merge").expect("both are there");
+    assert_eq!(merge, Merge::Conflict { paths: ["a", "d/é", "gone"].map(PathBuf::from).to_vec() });
+}
+
+#[test]
+fn what_is_left_out_is_taken_from_the_side_that_is_merged_into() {
+    type Files = &'static [(&'static str, Option<&'static str>)];
+    struct Row {
+        name: &'static str,
+        into: Files,
+        from: Files,
+        left_out: &'static [&'static str],
+        /// `None`: there is nothing to merge.
+        merged: Option<&'static [&'static str]>,
+    }
+    let rows = [
+        Row {
+            name: "changed on both sides",
+            into: &[(".tavern/q", Some("main\n"))],
+            from: &[(".tavern/q", Some("x\n")), ("b", Some("b\n"))],
+            left_out: &[".tavern/q"],
+            merged: Some(&[".tavern/q=main", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"]),
+        },
+        Row {
+            name: "deleted",
+            into: &[],
+            from: &[(".tavern", None), ("b", Some("b\n"))],
+            left_out: &[".tavern/q", ".tavern/r"],
+            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"]),
+        },
+        Row {
+            name: "deleted on the side that is merged into",
+            into: &[(".tavern", None)],
+            from: &[(".tavern/q", Some("x\n")), ("b", Some("b\n"))],
+            left_out: &[".tavern/q"],
+            merged: Some(&[".tavernx=1", "a=one", "b=b"]),
+        },
+        Row {
+            name: "a folder made a file",
+            into: &[],
+            from: &[(".tavern", None), (".tavern", Some("x\n")), ("b", Some("b\n"))],
+            left_out: &[".tavern", ".tavern/q", ".tavern/r"],
+            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "b=b"]),
+        },
+        Row {
+            name: "moved out of it",
+            into: &[],
+            from: &[(".tavern/r", None), ("r", Some("1\n"))],
+            left_out: &[".tavern/r"],
+            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=1", "a=one", "r=1"]),
+        },
+        Row {
+            name: "only what is left out",
+            into: &[("b", Some("main\n"))],
+            from: &[(".tavern/q", Some("x\n")), (".tavern/new/deep", Some("x\n"))],
+            left_out: &[".tavern/new/deep", ".tavern/q"],
+            merged: None,
+        },
+        Row {
+            name: "a name that only begins like it",
+            into: &[],
+            from: &[(".tavernx", Some("x\n"))],
+            left_out: &[],
+            merged: Some(&[".tavern/q=1", ".tavern/r=1", ".tavernx=x", "a=one"]),
+        },
+        Row { name: "nothing", into: &[], from: &[], left_out: &[], merged: None },
+    ];
+    for row in rows {
+        for prefix in [".tavern", ".tavern/"] {
+            let fixture = Fixture::new();
+            fixture.commit(&[(".tavern/q", "1\n"), (".tavern/r", "1\n"), (".tavernx", "1\n")], "board");
+            let from = branch(&fixture, "x", row.from);
+            let into = change(&fixture, row.into);
+            let merge = fixture.repository().merge(&into, &from, &[prefix, "no/such/folder", ""], "merge");
+            let left_out: Vec<PathBuf> = row.left_out.iter().map(PathBuf::from).collect();
+            match row.merged {
+                None => assert_eq!(merge.expect(row.name), Merge::UpToDate { left_out }, "{}", row.name),
+                Some(expected) => {
+                    let (commit, found) = clean(merge);
+                    assert_eq!(found, left_out, "{}", row.name);
+                    let files = listing(&fixture, &commit);
+                    let texts: Vec<String> =
+                        files.iter().map(|path| format!("{path}={}", show(&fixture, &commit, path))).collect();
+                    assert_eq!(texts, expected, "{}", row.name);
+                    let parents = fixture.git(&["log", "-1", "--format=%P", commit.as_str()]);
+                    assert_eq!(parents, format!("{into} {from}"), "{}", row.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_renamed_file_takes_the_other_sides_edit_along() {
+    let fixture = Fixture::new();
+    let text: String = (0..20).map(|n| format!("line {n}\n")).collect();
+    fixture.commit(&[("old", &text)], "text");
+    let edited = text.replace("line 7\n", "line seven\n");
+    let from = branch(&fixture, "x", &[("old", None), ("new/name", Some(&text))]);
+    let into = change(&fixture, &[("old", Some(&edited))]);
+    let (commit, _) = clean(fixture.repository().merge(&into, &from, &[".tavern"], "merge"));
+    assert_eq!(listing(&fixture, &commit), ["a", "new/name"]);
+    assert_eq!(show(&fixture, &commit, "new/name"), edited.trim_end());
+}
+
+#[test]
+fn criss_cross_and_unrelated_histories_have_a_result() {
+    let fixture = Fixture::new();
+    let x = branch(&fixture, "x", &[("x", Some("1\n"))]);
+    let main = fixture.commit(&[("m", "1\n")], "main");
+    let repository = fixture.repository();
+    let (one, _) = clean(repository.merge(&main, &x, &[], "one"));
+    let (other, _) = clean(repository.merge(&x, &main, &[], "other"));
+    fixture.git(&["checkout", "--quiet", "--detach", one.as_str()]);
+    let one = fixture.commit(&[("a", "one more\n")], "after one");
+    fixture.git(&["checkout", "--quiet", "--detach", other.as_str()]);
+    let other = fixture.commit(&[("b", "b\n"), (".tavern/q", "x\n")], "after the other");
+    let (commit, left_out) = clean(repository.merge(&one, &other, &[".tavern"], "both"));
+    assert_eq!(listing(&fixture, &commit), ["a", "b", "m", "x"]);
+    assert_eq!(left_out, [PathBuf::from(".tavern/q")]);
+    fixture.git(&["checkout", "--quiet", "--orphan", "fresh"]);
+    fixture.git(&["rm", "-r", "--quiet", "--force", "."]);
+    let fresh = fixture.commit(&[("fresh", "1\n")], "fresh");
+    let (commit, _) = clean(repository.merge(&one, &fresh, &[".tavern"], "unrelated"));
+    assert_eq!(listing(&fixture, &commit), ["a", "fresh", "m", "x"]);
+}
+
+#[test]
+fn the_users_merge_drivers_decide_whatever_is_checked_out() {
+    let fixture = Fixture::new();
+    let bare = fixture.head();
+    let driver = fixture.script("driver", "cat \"$1\" \"$2\" > both; mv both \"$1\"");
+    fixture.git(&["config", "merge.both.driver", &format!("'{}' %A %B", driver.display())]);
+    fixture.commit(&[(".gitattributes", "*.lock merge=both\n"), ("x.lock", "0\n")], "attributes");
+    let from = branch(&fixture, "x", &[("x.lock", Some("from\n"))]);
+    let into = change(&fixture, &[("x.lock", Some("into\n"))]);
+    fixture.git(&["checkout", "--quiet", "--detach", bare.as_str()]);
+    let (commit, _) = clean(fixture.repository().merge(&into, &from, &[], "merge"));
+    assert_eq!(show(&fixture, &commit, "x.lock"), "into\nfrom");
+}
+
+#[test]
+fn a_branch_follows_its_base() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    let repository = fixture.repository();
+    repository.start_branch("tavern/integration", &first).expect("the name is free");
+    let follow = |base: &CommitId| repository.follow("tavern/integration", base).expect("it can follow");
+    let tip = || repository.branch_tip("tavern/integration").expect("it can be read").expect("it is there");
+    assert_eq!(follow(&first), Follow::UpToDate);
+    let second = fixture.commit(&[("b", "b\n")], "second");
+    assert_eq!(follow(&second), Follow::FastForwarded(second.clone()));
+    assert_eq!(tip(), second);
+    assert_eq!(follow(&first), Follow::UpToDate);
+    // Work is integrated, and the base moves on.
+    fixture.git(&["checkout", "--quiet", "--detach"]);
+    let work = fixture.commit(&[("w", "w\n")], "work");
+    let (merged, _) = clean(repository.merge(&tip(), &work, &[], "integrate"));
+    repository.advance("refs/heads/tavern/integration", &second, &merged, "integrate").expect("it is where it was");
+    fixture.git(&["checkout", "--quiet", "main"]);
+    let third = fixture.commit(&[("a", "three\n")], "third");
+    let Follow::Merged(caught_up) = follow(&third) else { panic!("both have commits of their own") };
+    assert_eq!(tip(), caught_up);
+    assert_eq!(listing(&fixture, &caught_up), ["a", "b", "w"]);
+    assert_eq!(fixture.git(&["log", "-1", "--format=%P", caught_up.as_str()]), format!("{merged} {third}"));
+    // A conflict moves nothing.
+    let fourth = fixture.commit(&[("w", "main's\n")], "fourth");
+    assert_eq!(follow(&fourth), Follow::Conflict(vec![PathBuf::from("w")]));
+    assert_eq!(tip(), caught_up);
+    let unknown = repository.follow("nowhere", &first);
+    assert!(matches!(unknown, Err(GitError::UnknownReference { .. })), "{unknown:?}");
+    fixture.git(&["checkout", "--quiet", "tavern/integration"]);
+    let fifth = fixture.git(&["commit-tree", "-p", third.as_str(), "-m", "fifth", "main~1^{tree}"]);
+    let refused = repository.follow("tavern/integration", &id(&fifth));
+    assert!(matches!(refused, Err(GitError::CheckedOut { .. })), "{refused:?}");
+}
+
+/// A version of the tree: path → lines.
+type Files = BTreeMap<&'static str, Vec<u8>>;
+
+const PATHS: [&str; 6] = ["a", "b", "d/a", "d/b", "d/e/f", ".tavern/q"];
+
+/// What one side does to one file.
+#[derive(Clone, Debug)]
+enum Step {
+    Keep,
+    Delete,
+    /// Replaces, or inserts before, the line at this place (modulo length).
+    Replace(usize, u8),
+    Insert(usize, u8),
+    Create(Vec<u8>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Keep),
+        1 => Just(Step::Delete),
+        3 => (0..12usize, b'0'..=b'3').prop_map(|(at, line)| Step::Replace(at, line)),
+        2 => (0..12usize, b'0'..=b'3').prop_map(|(at, line)| Step::Insert(at, line)),
+        1 => prop::collection::vec(b'0'..=b'3', 1..4).prop_map(Step::Create),
+    ]
+}
+
+fn files() -> impl Strategy<Value = Files> {
+    // No line occurs twice in a file, and none in two files: so no engine finds a rename, and there is one best alignment.
+    prop::collection::vec(prop::option::weighted(0.8, 1..12usize), PATHS.len()).prop_map(|lengths| {
+        let file = |(at, length): (usize, Option<usize>)| {
+            let first = u8::try_from(at * 12).expect("there are few paths") + 100;
+            length.map(|length| (PATHS[at], (first..).take(length).collect()))
+        };
+        lengths.into_iter().enumerate().filter_map(file).collect()
+    })
+}
+
+fn applied(files: &Files, steps: &[Step]) -> Files {
+    let mut result = files.clone();
+    for (path, step) in PATHS.iter().zip(steps) {
+        match (step, result.get_mut(path)) {
+            (Step::Delete, _) => drop(result.remove(path)),
+            (Step::Replace(at, line), Some(lines)) => {
+                let at = at % lines.len();
+                lines[at] = *line;
+            }
+            (Step::Insert(at, line), Some(lines)) => lines.insert(at % (lines.len() + 1), *line),
+            (Step::Create(lines), None) => drop(result.insert(path, lines.clone())),
+            _ => {}
+        }
+    }
+    result
+}
+
+fn written(store: &Store, files: &Files, parents: &[Oid]) -> Oid {
+    let mut index = git2::Index::new().expect("an index in memory can be made");
+    for (path, lines) in files {
+        let text: String = lines.iter().map(|line| format!("line {line}\n")).collect();
+        let entry = git2::IndexEntry {
+            ctime: git2::IndexTime::new(0, 0),
+            mtime: git2::IndexTime::new(0, 0),
+            dev: 0,
+            ino: 0,
+            mode: 0o100_644,
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id: store.blob(text.as_bytes()).expect("the store is writable"),
+            flags: 0,
+            flags_extended: 0,
+            path: path.as_bytes().to_vec(),
+        };
+        index.add(&entry).expect("paths are valid");
+    }
+    let tree = index.write_tree_to(store).expect("the store is writable");
+    let tree = store.find_tree(tree).expect("it was just written");
+    let who = Signature::new("User", "user@localhost", &git2::Time::new(0, 0)).expect("the name is valid");
+    let parents: Vec<git2::Commit<'_>> =
+        parents.iter().map(|id| store.find_commit(*id).expect("it was just written")).collect();
+    let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
+    store.commit(None, &who, &who, "generated", &tree, &parents).expect("the store is writable")
+}
+
+#[test]
+fn libgit2_and_git_agree_and_what_is_left_out_stays() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    let store = repository.open().expect("it is a repository");
+    let sides = || prop::collection::vec(step(), PATHS.len());
+    let mut outcomes = [0usize; 3];
+    let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let counted = std::cell::RefCell::new(&mut outcomes);
+    runner
+        .run(&(files(), sides(), sides()), |(base, ours, theirs)| {
+            let (ours, theirs) = (applied(&base, &ours), applied(&base, &theirs));
+            let root = written(&store, &base, &[]);
+            let (into, from) = (written(&store, &ours, &[root]), written(&store, &theirs, &[root]));
+            let commit = |id| store.find_commit(id).expect("it was just written");
+            let by_program = repository.merged_by_program(&commit(into), &commit(from)).expect("the tests need git");
+            let by_library = merged_by_library(&store, &commit(into), &commit(from)).expect("both are there");
+            prop_assert_eq!(by_program.expect("the tests need git 2.38"), by_library);
+
+            let board = |id: Oid| {
+                let tree = commit(id).tree().expect("it was just written");
+                tree.get_path(std::path::Path::new(".tavern")).ok().map(|entry| entry.id())
+            };
+            match repository.merge(&into.into(), &from.into(), &[".tavern/"], "merge").expect("both are there") {
+                Merge::Clean { commit: merged, left_out } => {
+                    let merged = Oid::from_str(merged.as_str()).expect("it is an id");
+                    prop_assert_eq!(board(merged), board(into));
+                    prop_assert_eq!(left_out.is_empty(), board(from) == board(root));
+                    counted.borrow_mut()[0] += 1;
+                }
+                Merge::UpToDate { .. } => counted.borrow_mut()[1] += 1,
+                Merge::Conflict { paths } => {
+                    prop_assert!(!paths.is_empty() && paths.iter().all(|path| !path.starts_with(".tavern")));
+                    counted.borrow_mut()[2] += 1;
+                }
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcomes.iter().all(|count| *count > 0), "the generator misses an outcome: {outcomes:?}");
+}
