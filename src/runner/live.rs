@@ -163,6 +163,11 @@ impl ClaudeSession {
         true
     }
 
+    fn begin(&mut self, why: EndReason, step: Step) {
+        self.ending = Some(Ending { why, step, next_at: Instant::now() + self.grace });
+        self.take_step(step);
+    }
+
     fn take_step(&mut self, step: Step) {
         match step {
             Step::Interrupt => self.request("interrupt"),
@@ -283,19 +288,15 @@ impl Session for ClaudeSession {
             _ if is_listening => Step::Interrupt,
             _ => Step::Term,
         };
-        self.ending = Some(Ending { why, step, next_at: Instant::now() + self.grace });
-        self.take_step(step);
+        self.begin(why, step);
         if step == Step::Kill {
             self.watch.stop_reading();
         }
     }
 
     fn hurry(&mut self) {
-        self.end(EndReason::Stop);
-        if let Some(ending) = &mut self.ending {
-            ending.step = Step::Kill;
-        }
-        self.take_step(Step::Kill);
+        let why = self.ending.as_ref().map_or(EndReason::Stop, |ending| ending.why);
+        self.begin(why, Step::Kill);
     }
 
     fn usage(&self) -> Usage {

@@ -117,7 +117,7 @@ impl Session for PlainSession {
     fn end(&mut self, why: EndReason) {
         if self.ending.is_none() {
             let grace = if why.is_urgent() { Duration::ZERO } else { self.grace };
-            if grace.is_zero() {
+            if why.is_urgent() {
                 self.watch.child.end(grace);
                 self.watch.stop_reading();
             } else {
@@ -128,8 +128,9 @@ impl Session for PlainSession {
     }
 
     fn hurry(&mut self) {
-        self.end(EndReason::Stop);
-        self.watch.child.end(Duration::ZERO);
+        let now = Instant::now();
+        self.ending.get_or_insert(Ending { why: EndReason::Stop, kill_at: now }).kill_at = now;
+        self.keep_limits();
     }
 
     fn usage(&self) -> Usage {

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::stand_in::StandIn;
 
 pub struct Workshop {
-    pub folder: TempDir,
+    folder: TempDir,
     pub provider: StandIn,
     pub claude: Claude,
     pub job: Job,
@@ -90,6 +90,22 @@ impl Workshop {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.job.worktree.join(name)
+    }
+
+    /// Wait until the CLI has written `text` into its record of the session.
+    pub fn wait_for_transcript(&self, text: &str) {
+        let projects = self.folder.path().join("home/.claude/projects");
+        let name = format!("{}.jsonl", self.job.session);
+        let has_text = || {
+            let folders = std::fs::read_dir(&projects).into_iter().flatten().flatten();
+            let mut texts = folders.filter_map(|folder| std::fs::read_to_string(folder.path().join(&name)).ok());
+            texts.any(|transcript| transcript.contains(text))
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !has_text() {
+            assert!(Instant::now() < deadline, "`{text}` was never recorded");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Living processes of the run.
