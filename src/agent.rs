@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
-use crate::clock;
+use crate::clock::{self, Deadline};
 use crate::config::EmptyBehavior;
 use crate::interrupt::Cause;
 use crate::run::integrate::{Integrated, approved, integrate};
@@ -139,12 +139,23 @@ impl Agent<'_> {
                 last_wait.clone_from(&wait.why);
             }
             self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
-            let until = wait.until.map_or(HEARTBEAT, |until| (until - clock::now()).to_std().unwrap_or_default());
-            while watch.wait(until.min(HEARTBEAT).max(Duration::from_millis(50))) == Wake::TimedOut {
-                self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
-                if until <= HEARTBEAT || self.somebody_died()? {
-                    break;
-                }
+            self.sleep(&watch, &wait)?;
+        }
+    }
+
+    /// Until the board changes, `wait` is over, or somebody died; shows meanwhile that this agent lives.
+    fn sleep(&self, watch: &Watch, wait: &Wait) -> Result<(), Error> {
+        let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
+        let deadline = wait.until.map_or(Deadline::NEVER, |until| Deadline::after(left(until)));
+        loop {
+            let nap = deadline.left().map_or(HEARTBEAT, |left| left.min(HEARTBEAT));
+            // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
+            if watch.wait(nap.max(Duration::from_millis(100))) != Wake::TimedOut || deadline.has_passed() {
+                return Ok(());
+            }
+            self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
+            if self.somebody_died()? {
+                return Ok(());
             }
         }
     }
