@@ -345,9 +345,13 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn read(&mut self) {
         let body = self.document.body;
-        let source = self.source;
-        for (event, span) in Parser::new_ext(&source[body..], Options::ENABLE_TASKLISTS).into_offset_iter() {
-            let span = span.start + body..span.end + body;
+        let mut source = Cow::Borrowed(&self.source[body..]);
+        // The parser takes a box for one only if something follows it, be it a line end.
+        if source.ends_with(']') {
+            source.to_mut().push('\n');
+        }
+        for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
+            let span = span.start + body..(span.end + body).min(self.text.len());
             match event {
                 Event::Start(Tag::Item) => self.open_list_item(span),
                 Event::End(TagEnd::Item) => self.close_list_item(),

@@ -510,7 +510,8 @@ fn parse_block(text: &str, block: &TaskBlock) -> Result<Value, BrokenYaml> {
         Ok(Value::Null) => Ok(Value::Null),
         Ok(Value::Mapping(map)) => Ok(Value::Mapping(map)),
         Ok(_) => {
-            Err(BrokenYaml { at: block.content.start, message: "the block is no list of `key: value` lines".into() })
+            let at = block.content.end - content.trim_start().len();
+            Err(BrokenYaml { at, message: "the block is no list of `key: value` lines".into() })
         }
         Err(error) => Err(broken_yaml(text, block.content.clone(), &error)),
     }

@@ -20,4 +20,6 @@ pub mod event;
 pub mod lease;
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod lossless;

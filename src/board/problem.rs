@@ -108,10 +108,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if !(3..=32).contains(&count) {
         return None;
     }
+    let most = count.div_ceil(3).min(3);
     candidates
         .into_iter()
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= 4 * most)
         .map(|candidate| (distance(word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= count.div_ceil(3).min(3))
+        .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

@@ -1,0 +1,347 @@
+//! Documents as people write them, odd ones above all, and what is read of them.
+
+use crate::board::document::{Document, Item, parse};
+use crate::board::lane::LaneKind;
+use crate::board::problem::Severity;
+use crate::board::task::{Budget, Task, TaskId};
+
+/// Each item as `line status ID? title`, with `!` before it if it is quarantined and `~` if it is nested.
+fn items(text: &str) -> Vec<String> {
+    let (document, _) = parse(text);
+    document.items().iter().map(|item| shown(&document, item)).collect()
+}
+
+fn shown(document: &Document<'_>, item: &Item<'_>) -> String {
+    let marks = format!("{}{}", if item.quarantined { "!" } else { "" }, if item.nested { "~" } else { "" });
+    let id = item.id.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
+    format!("{marks}{} {} {id}{}", item.line, item.status, document.title(item))
+}
+
+/// Each problem as `code "text of its span"`, with `?` before a warning.
+fn problems(text: &str) -> Vec<String> {
+    let mark = |severity| if severity == Severity::Warning { "?" } else { "" };
+    let (_, problems) = parse(text);
+    problems.iter().map(|p| format!("{}{} {:?}", mark(p.severity), p.code, &text[p.span.clone()])).collect()
+}
+
+fn task(text: &str) -> Task {
+    let (document, problems) = parse(text);
+    assert_eq!(problems, [], "{text}");
+    document.task(&document.items()[0], "T-1".parse::<TaskId>().expect("it is an ID"))
+}
+
+#[test]
+fn items_are_found_wherever_markdown_has_them() {
+    let rows: &[(&str, &[&str])] = &[
+        ("", &[]),
+        ("\u{feff}", &[]),
+        ("\0", &[]),
+        ("no items here\n", &[]),
+        ("- [ ] a", &["1 pending a"]),
+        ("- [ ] a\r\n- [x] b\r\n", &["1 pending a", "2 completed b"]),
+        ("\u{feff}- [ ] a\n", &["1 pending a"]),
+        ("- [ ] a\r- [x] b\r", &["1 pending a", "1 completed b"]),
+        ("* [ ] a\n+ [X] b\n1. [ ] c\n2) [ ] d\n", &["1 pending a", "2 completed b", "3 pending c", "4 pending d"]),
+        ("   - [ ] a\n", &["1 pending a"]),
+        // Four columns in is code, and so is a fence; quotes and HTML are text.
+        ("    - [ ] a\n", &[]),
+        ("```\n- [ ] a\n```\n- [ ] b\n", &["4 pending b"]),
+        ("> - [ ] a\n\n- [ ] b\n", &["3 pending b"]),
+        ("<div>\n- [ ] a\n</div>\n\n- [ ] b\n", &["5 pending b"]),
+        ("<!--\n- [ ] a\n-->\n- [ ] b\n", &["4 pending b"]),
+        // No blank behind the box, or none in it.
+        ("- [ ]a\n- [] b\n- [x]: c\n", &[]),
+        // A plain list groups items; an item's own list are its steps, unless they are named.
+        ("- Backend\n  - [ ] a\n  - [ ] b\n", &["2 pending a", "3 pending b"]),
+        (
+            "- [ ] a\n  - [ ] step\n  - [ ] T-2: part\n    - [x] step\n    - [x] T-3: deep\n",
+            &["1 pending a", "~3 pending T-2: part", "~5 completed T-3: deep"],
+        ),
+        ("- - [ ] a\n", &["~1 pending a"]),
+        // Titles are what they are.
+        ("- [ ]   spaced out  \n", &["1 pending spaced out"]),
+        ("- [ ] first line\n  second line\n", &["1 pending first line"]),
+        ("- [ ] 😀 done? (see above)\n", &["1 pending 😀 done? (see above)"]),
+        ("- [ ] # not a heading\n", &["1 pending # not a heading"]),
+        ("- [ ] title\n  ===\n", &["1 pending title"]),
+        // IDs.
+        (
+            "- [ ] AUTH-7: a\n- [ ] WI-001:b\n- [ ] Fix: c\n- [ ] T-k3f9.1: d\n- [ ] HTTP-2://x\n- [ ] t-1: e\n",
+            &[
+                "1 pending AUTH-7: a",
+                "2 pending WI-001: b",
+                "3 pending Fix: c",
+                "4 pending T-k3f9.1: d",
+                "5 pending HTTP-2://x",
+                "6 pending t-1: e",
+            ],
+        ),
+        // Empty ones are told, not worked.
+        (
+            "- [ ]\n- [ ] \n- [ ] T-1:\n- [ ] (role: coder)\n",
+            &["!1 pending ", "!2 pending ", "!3 pending T-1: ", "!4 pending "],
+        ),
+        ("- [ ]", &["!1 pending "]),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(items(text), *expected, "{text:?}");
+    }
+}
+
+#[test]
+fn lanes_are_headings_of_any_level() {
+    let rows: &[(&str, &[&str])] = &[
+        (
+            "## Pending\n- [ ] a\n## Doing\n- [ ] b\n## Done\n- [ ] c\n- [x] d\n",
+            &["2 pending a", "4 in_progress b", "6 completed c", "7 completed d"],
+        ),
+        (
+            "Pending\n---\n- [ ] a\n\nIn Review\n===\n- [ ] b\n- [ ] c (status: approved)\n",
+            &["3 pending a", "7 in_review b", "8 approved c"],
+        ),
+        // Deeper headings belong to the lane, until one that is a lane itself.
+        (
+            "# Waiting\n## Part\n- [ ] a\n## Failed\n- [ ] b\n## Other\n- [ ] c\n",
+            &["3 waiting a", "5 dead b", "7 waiting c"],
+        ),
+        ("- [ ] a\n# Draft\n- [ ] b\n", &["1 pending a", "3 draft b"]),
+        // Under a heading that is no lane an item is not worked, if there are lanes at all.
+        ("# Notes\n- [ ] a\n- [ ] b\n# Pending\n- [ ] c\n", &["!2 pending a", "!3 pending b", "5 pending c"]),
+        ("# Notes\n- [ ] a\n# More\n- [x] b\n", &["2 pending a", "4 completed b"]),
+        // Headings inside items, quotes and fences are no lanes.
+        ("- [ ] a\n  ## Done\n- [ ] b\n", &["1 pending a", "3 pending b"]),
+        ("> ## Done\n\n- [ ] b\n", &["3 pending b"]),
+        // A draft's named parts are drafts; otherwise only a part's own line speaks.
+        (
+            "## Draft\n- [ ] a\n  - [ ] T-1: b\n## Completed\n- [x] c\n  - [ ] T-2: d\n",
+            &["2 draft a", "~3 draft T-1: b", "5 completed c", "~6 pending T-2: d"],
+        ),
+        ("- [ ] a (status: waiting)\n- [x] b (status: cancelled)\n", &["1 waiting a", "2 cancelled b"]),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(items(text), *expected, "{text:?}");
+    }
+    let (document, _) = parse("intro\n# Todo\n\ntext\n## Part\n- [ ] a\n# Done ##\n");
+    let lanes: Vec<_> =
+        document.lanes().iter().map(|lane| (lane.kind, lane.name, &document.text()[lane.body.clone()])).collect();
+    assert_eq!(lanes, [(LaneKind::Pending, "Todo", "\ntext\n## Part\n- [ ] a\n"), (LaneKind::Completed, "Done", "")]);
+    assert!(document.has_lanes());
+}
+
+#[test]
+fn what_people_write_wrongly_is_told() {
+    let rows: &[(&str, &[&str])] = &[
+        ("- [ ] a (priorty: 1)\n", &["?unknown-key \"priorty\""]),
+        ("- [ ] a (priority: 1, rolle: coder)\n", &["?unknown-key \"rolle\""]),
+        ("- [ ] a (see: this)\n", &[]),
+        ("- [ ] a (priority: urgent)\n", &["wrong-type \"urgent\""]),
+        ("- [ ] a (after: b)\n", &["wrong-type \"b\""]),
+        ("- [ ] a (status: done)\n", &["wrong-type \"done\""]),
+        ("- [ ] a (not_before: tomorrow)\n", &["wrong-type \"tomorrow\""]),
+        ("- [ ] a (reason: \"half)\n", &["wrong-type \"\\\"half\""]),
+        ("- [ ] a (role: coder, role: reviewer)\n", &["duplicate-key \"role\""]),
+        ("- [ ]\n", &["empty-title \"[ ]\""]),
+        (
+            "- [] a\n- [-] b\n- [x]c\n- [1] d\n- [x](link)\n",
+            &["?odd-box \"[]\"", "?odd-box \"[-]\"", "?odd-box \"[x]\""],
+        ),
+        ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["?unknown-key \"prority\""]),
+        ("- [ ] a (role: x)\n  ```yaml task\n  role: y\n  ```\n", &["?duplicate-key \"role\""]),
+        ("- [ ] a\n  ```yaml task\n  role: y\n  touches: *.rs\n  ```\n", &["broken-task-block \"touches: *.rs\""]),
+        ("- [ ] a\n  ```yaml task\n  - role\n  ```\n", &["broken-task-block \"- role\""]),
+        ("- [ ] a\n  ```yaml task\n  ```\n  ```yaml task\n  ```\n", &["?second-task-block \"```yaml task\""]),
+        ("- [ ] a\n  ```sh\n  x\n- [ ] b\n", &["?unclosed-fence \"```sh\""]),
+        ("```\n- [ ] a\n", &["?unclosed-fence \"```\""]),
+        ("<!-- note\n- [ ] a\n", &["?unclosed-comment \"<!--\""]),
+        ("## Pendign\n- [ ] a\n## Done\n", &["unknown-lane \"## Pendign\""]),
+        ("<<<<<<< HEAD\n- [ ] a\n=======\n- [ ] b\n>>>>>>> theirs\n", &["conflict-markers \"<<<<<<< HEAD\""]),
+        ("<<<<<<< HEAD\n- [ ] a\n", &["conflict-markers \"<<<<<<< HEAD\""]),
+        ("---\nid: [\n---\n- [ ] a\n", &["broken-front-matter \"---\""]),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(problems(text), *expected, "{text:?}");
+    }
+    let (_, found) = parse("## Pendign\n- [ ] a\n## Done\n");
+    assert_eq!(found[0].message, "`Pendign` is no lane, so the item under it is not worked");
+    assert_eq!(found[0].hint, "did you mean `Pending`?");
+}
+
+#[test]
+fn one_wrong_item_stops_no_other() {
+    let text = "\
+- [ ] z
+<<<<<<< HEAD
+- [ ] a
+=======
+- [ ] a, changed
+>>>>>>> theirs
+- [ ] b
+- [ ] c (attempt: many)
+- [ ] d
+  ```yaml task
+  {
+  ```
+- [ ] e
+  text
+<<<<<<< HEAD
+  ours
+||||||| base
+=======
+  theirs
+>>>>>>> theirs
+- [ ] f
+";
+    let expected =
+        ["1 pending z", "!3 pending a", "!5 pending a, changed", "7 pending b", "!8 pending c", "!9 pending d"];
+    assert_eq!(items(text)[..6], expected);
+    assert_eq!(items(text)[6..], ["!13 pending e", "21 pending f"]);
+}
+
+#[test]
+fn all_fields_are_read() {
+    let text = "\
+---
+id: main
+priority: 4
+runner: claude
+role: coder
+max_attempts: 5
+---
+- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: {by: x}, question: why)
+  Follow the spec:
+
+      indented
+
+  ```sh
+  cargo test
+    indented
+  ```
+
+  ```yaml task
+  # comment
+  done_when:
+    - cargo test login
+    - \"cargo: clippy\"
+  touches: [src/auth/**, \"*.md\"]
+  budget: {usd: 2.00, minutes: 30, tokens: 1000, turns: 9, memory_mb: 512}
+  max_attempts: 3   # few
+  role: reviewer
+  ```
+
+  - [ ] step
+";
+    let time = |text: &str| text.parse().ok();
+    let expected = Task {
+        id: "T-1".parse().expect("it is an ID"),
+        title: "Add a login endpoint".into(),
+        description: "Follow the spec:\n\n    indented\n\n```sh\ncargo test\n  indented\n```\n\n- [ ] step".into(),
+        status: crate::board::task::Status::Pending,
+        priority: 1,
+        after: vec!["T-2".parse().expect("it is an ID"), "AUTH-7".parse().expect("it is an ID")],
+        role: Some("reviewer".into()),
+        tags: vec!["auth".into(), "web app".into()],
+        parent: "T-0".parse().ok(),
+        runner: Some("claude".into()),
+        model: Some("opus".into()),
+        done_when: vec!["cargo test login".into(), "cargo: clippy".into()],
+        touches: vec!["src/auth/**".into(), "*.md".into()],
+        budget: Budget {
+            usd: Some(2.0),
+            minutes: Some(30.0),
+            tokens: Some(1000),
+            turns: Some(9),
+            memory_mb: Some(512),
+        },
+        worktree: false,
+        allow_empty: true,
+        attempt: 2,
+        returns: 1,
+        max_attempts: Some(3),
+        not_before: time("2026-11-22T09:00:00Z"),
+        agent: Some("Frodo".into()),
+        started: time("2026-11-22T10:00:00Z"),
+        completed: time("2026-11-22T11:00:00.5Z"),
+        commit: Some("1e10".into()),
+        reason: Some("it's, well".into()),
+    };
+    assert_eq!(task(text), expected);
+    // The same with other line ends.
+    assert_eq!(task(&text.replace('\n', "\r\n")), expected);
+    let (document, _) = parse(text);
+    assert_eq!(document.shell(&document.items()[0]).as_deref(), Some("cargo test\n  indented\n"));
+}
+
+#[test]
+fn queue_defaults_fill_what_the_item_leaves_open() {
+    let read = task("---\npriority: low\nrunner: shell\nrole: tester\nmax_attempts: 7\n---\n- [ ] a\n");
+    assert_eq!((read.priority, read.max_attempts), (3, Some(7)));
+    assert_eq!((read.runner.as_deref(), read.role.as_deref()), (Some("shell"), Some("tester")));
+    let bare = task("- [ ] a\n");
+    assert_eq!((bare.priority, bare.worktree, bare.allow_empty, bare.max_attempts), (2, true, false, None));
+}
+
+#[test]
+fn descriptions_lose_their_margin_only() {
+    let rows = [
+        ("- [ ] a\n  b\n  c\n", "b\nc"),
+        ("- [ ] a\n\n      b\n", "b"),
+        ("- [ ] a\n  b\n\n      code\n", "b\n\n    code"),
+        ("- [ ] a\nlazy\n", "lazy"),
+        ("10. [ ] a\n    b\n      c\n", "b\n  c"),
+        ("-\t[ ] a\n\tb\n", "b"),
+        ("- [ ] a\r\n\r\n  b  \r\n\r\n\r\n  c", "b  \n\n\nc"),
+        ("- [ ] a\n  ```yaml task\n  role: x\n  ```\n  b\n", "b"),
+        ("- [ ] a\n  b\n\n  ```yaml task\n  ```\n", "b"),
+        ("- plain\n  - [ ] a\n    b\n", "b"),
+        ("- [ ] a\n  ```make\n  all:\n  \techo\n  ```\n", "```make\nall:\n\techo\n```"),
+        ("- [ ] a\n  ```yaml\n  role: not ours\n  ```\n", "```yaml\nrole: not ours\n```"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(task(text).description, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_part_belongs_to_the_item_around_it() {
+    let (document, _) = parse("- [ ] T-1: a\n  - [ ] T-2: b\n  - [ ] T-3: c (parent: T-9)\n");
+    let parents: Vec<_> = document
+        .items()
+        .iter()
+        .map(|item| document.task(item, item.id.clone().expect("all have IDs")).parent.map(|id| id.to_string()))
+        .collect();
+    assert_eq!(parents, [None, Some("T-1".to_owned()), Some("T-9".to_owned())]);
+}
+
+/// Shapes of megabytes that would take minutes if anything were looked at again and again.
+#[test]
+fn huge_documents_are_read_in_linear_time() {
+    let n = 200_000;
+    let shapes = [
+        format!("- [ ] {}", "x".repeat(5_000_000)),
+        format!("- [ ] {}", "(a: ".repeat(n)),
+        format!("- [ ] {})", "(priority: (".repeat(n)),
+        format!("- [ ] a ({}role: x)", "b: 'c, ".repeat(n)),
+        format!("- [ ] a (tags: [{}])", "x, ".repeat(n)),
+        "- ".repeat(n),
+        "> ".repeat(n),
+        "<<<<<<< a\n".repeat(n),
+        format!("{}>>>>>>> b\n", "<<<<<<< a\n".repeat(n)),
+        "- [ ] a\n\n\n\n".repeat(n),
+        "# Notes\n- [ ] a\n".repeat(n / 10) + "# Done\n",
+        "```\n".repeat(n),
+        "- [ ] a\n  ```yaml task\n  role: x\n  ```\n".repeat(n / 10),
+        format!("- [ ] a\n  ```yaml task\n{}  ```\n", "  touches: [a]\n".repeat(n)),
+        format!("---\n{}", "id: x\n".repeat(n)),
+        "\r".repeat(n),
+        "- [ ] \0\u{2028}😀\n".repeat(n),
+    ];
+    for text in &shapes {
+        let (document, problems) = parse(text);
+        for item in document.items().iter().take(3) {
+            document.task(item, "T-1".parse::<TaskId>().expect("it is an ID"));
+        }
+        for problem in problems.iter().take(3) {
+            crate::board::problem::render("path", text, problem);
+        }
+    }
+}
