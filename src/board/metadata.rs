@@ -4,6 +4,7 @@
 //! only about what the scan doesn't know (escapes, block scalars, anchors).
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_yaml::Value;
@@ -476,10 +477,12 @@ pub struct BrokenYaml {
 pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(Entry<'t>)) -> Result<(), BrokenYaml> {
     let lines = Lines::of(text, block.content.clone());
     let whole = if lines.is_ordinary { Value::Null } else { parse_block(text, block)? };
-    let mut odd_keys: Vec<&Value> = whole.as_mapping().map(|map| map.keys().collect()).unwrap_or_default();
+    let mut read = HashSet::new();
     for pair in &lines.pairs {
         let name = &text[pair.name.clone()];
-        odd_keys.retain(|key| key.as_str() != Some(name));
+        if !lines.is_ordinary {
+            read.insert(name);
+        }
         let value = match pair.style {
             Style::Line => plain_of(&text[pair.value.clone()]),
             Style::List => list_of(&text[pair.value.clone()]),
@@ -489,7 +492,8 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(En
         found(Entry { name, at: pair.name.start, value: pair.value.clone(), meaning });
     }
     // Keys that are written in another way, such as in quotes.
-    for key in odd_keys.into_iter().filter_map(Value::as_str) {
+    let keys = whole.as_mapping().into_iter().flatten().filter_map(|(key, _)| key.as_str());
+    for key in keys.filter(|key| !read.contains(key)) {
         let content = &text[block.content.clone()];
         let Some(at) = content.find(key) else { continue };
         let at = block.content.start + at;
@@ -791,6 +795,7 @@ impl<'t> Iterator for Elements<'t> {
 /// The value as the key wants it.
 fn meaning<'t>(key: Key, value: Option<Plain<'t>>) -> Meaning<'t> {
     match value {
+        None if key.shape() == Shape::Any => Meaning::Known(key, Field::Any),
         None => Meaning::Wrong(key),
         Some(Plain::Null) => Meaning::Absent(key),
         Some(value) => typed(key.shape(), value).map_or(Meaning::Wrong(key), |field| Meaning::Known(key, field)),
@@ -998,22 +1003,316 @@ pub fn set_in_block(content: &str, name: &str, value: Option<&str>) -> Option<St
     let (cut, text) = match value {
         None => (pair.lines.clone(), String::new()),
         Some(value) => {
-            let from = pair.name.end + 1;
-            let first_line_end = content[from..].find(['\n', '\r']).map_or(content.len(), |at| from + at);
-            // A list's lines go away with the old value, a comment behind the key stays only with a value on its line.
-            let to = if pair.value.end > first_line_end || pair.style != Style::Line {
-                pair.lines.start + content[pair.lines.clone()].trim_end().len()
-            } else {
-                pair.value.end.max(from)
-            };
-            let from = if pair.value.start < to && pair.value.start <= first_line_end && pair.style == Style::Line {
-                pair.value.start.max(from)
-            } else {
-                from
-            };
-            let gap = if content.as_bytes()[from - 1] == b':' { " " } else { "" };
-            (from..to, format!("{gap}{value}"))
+            let behind_colon = pair.name.end + 1;
+            match pair.style {
+                Style::Line if !pair.value.is_empty() => (pair.value.clone(), value.to_owned()),
+                Style::Line => (behind_colon..behind_colon, format!(" {value}")),
+                // The old value's lines go with it.
+                _ => {
+                    let lines = content[pair.lines.clone()].trim_end().len();
+                    (behind_colon..pair.lines.start + lines, format!(" {value}"))
+                }
+            }
         }
     };
     Some(format!("{}{text}{}", &content[..cut.start], &content[cut.end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_parenthesis_is_metadata_only_if_it_reads_as_keys() {
+        let rows: &[(&str, Option<&str>)] = &[
+            ("a (priority: 1)", Some("(priority: 1)")),
+            ("(priority: 1)", Some("(priority: 1)")),
+            ("a (priority:1)  ", Some("(priority:1)")),
+            ("a (x) (role: y)", Some("(role: y)")),
+            ("a (role: y) (x)", None),
+            ("a (role: y) b", None),
+            ("a(role: y)", None),
+            ("a (see: this)", None),
+            ("a ()", None),
+            ("a (role)", None),
+            ("a )", None),
+            ("a (role: y))", None),
+            ("[x](role: y)", None),
+            ("a (foo: b, role: y)", Some("(foo: b, role: y)")),
+            ("a (reason: see (this))", Some("(reason: see (this))")),
+            ("a (reason: \"a) b\")", Some("(reason: \"a) b\")")),
+            ("a (reason: 'it''s (not')", Some("(reason: 'it''s (not')")),
+            ("don't (reason: don't)", Some("(reason: don't)")),
+            ("a (b (role: c)", Some("(role: c)")),
+            ("a (role: b\" (c)", None),
+            ("a (role: ä)", Some("(role: ä)")),
+            ("a (after: T-1, T-2,)", Some("(after: T-1, T-2,)")),
+            ("a (http://x, role: y)", None),
+        ];
+        for (line, expected) in rows {
+            let found = find_parenthesis(line).unwrap_or_default();
+            assert_eq!(found.map(|span| &line[span]), *expected, "{line}");
+        }
+        let near = "a (priorty: 1, foo: b)";
+        assert_eq!(find_parenthesis(near).map_err(|span| &near[span]), Err("priorty"));
+    }
+
+    fn read_line(inner: &str) -> Vec<(String, Meaning<'static>)> {
+        let text: &'static str = String::leak(format!("({inner})"));
+        let mut found = Vec::new();
+        read_parenthesis(text, 0..text.len(), &mut |entry| found.push((entry.name.to_owned(), entry.meaning)));
+        found
+    }
+
+    #[test]
+    fn values_have_types() {
+        let text = |text: &'static str| Field::Text(text.into());
+        let texts = |texts: &[&'static str]| Field::Texts(texts.iter().map(|text| Cow::Borrowed(*text)).collect());
+        let ids = |ids: &[&str]| Field::Ids(ids.iter().filter_map(|id| id.parse().ok()).collect());
+        let rows: Vec<(&str, Option<Field<'static>>)> = vec![
+            ("priority: 0", Some(Field::Number(0))),
+            ("priority: Critical", Some(Field::Number(0))),
+            ("priority: \"low\"", Some(Field::Number(3))),
+            ("priority: 10", None),
+            ("priority: -1", None),
+            ("priority: [1]", None),
+            ("after: T-1", Some(ids(&["T-1"]))),
+            ("after: T-1, T-2", Some(ids(&["T-1", "T-2"]))),
+            ("after: [T-1, 'T-2',]", Some(ids(&["T-1", "T-2"]))),
+            ("after: []", Some(ids(&[]))),
+            ("after: T-1 T-2", None),
+            ("after: [T-1, nope]", None),
+            ("parent: T-1", "T-1".parse().ok().map(Field::Id)),
+            ("role: code-reviewer_2.0", Some(text("code-reviewer_2.0"))),
+            ("role: two words", None),
+            ("role: a/b", None),
+            ("tags: a, b c", Some(texts(&["a", "b c"]))),
+            ("tags: [a, \"b, c\"]", Some(texts(&["a", "b, c"]))),
+            ("touches: src/{a,b}/*.rs, *.md", Some(texts(&["src/{a,b}/*.rs", "*.md"]))),
+            ("done_when: cargo test, all of it", Some(texts(&["cargo test, all of it"]))),
+            ("done_when: [cargo test, cargo clippy]", Some(texts(&["cargo test", "cargo clippy"]))),
+            ("commit: 0012e34", Some(text("0012e34"))),
+            ("reason: see #12, and more", Some(text("see #12, and more"))),
+            ("reason: \"tab\\there \\u00e4\"", Some(text("tab\there ä"))),
+            ("reason: 'it''s'", Some(text("it's"))),
+            ("reason: \"broken\" text", None),
+            ("reason: \"bad \\q escape\"", None),
+            ("attempt: 3", Some(Field::Number(3))),
+            ("attempt: 3.5", None),
+            ("worktree: false", Some(Field::Flag(false))),
+            ("worktree: maybe", None),
+            ("empty: allowed", Some(Field::Flag(true))),
+            ("empty: fail", Some(Field::Flag(false))),
+            ("empty: true", None),
+            ("not_before: 2026-11-22T10:00:00Z", Some(Field::Time("2026-11-22T10:00:00Z".parse().unwrap_or_default()))),
+            (
+                "not_before: 2026-11-22T10:00:00.25+02:00",
+                Some(Field::Time("2026-11-22T08:00:00.25Z".parse().unwrap_or_default())),
+            ),
+            ("not_before: 2026-02-30T10:00:00Z", None),
+            ("not_before: 2026-11-22", None),
+            ("status: in_review", Some(Field::Status(Status::InReview))),
+            ("status: In Review", None),
+            ("budget: {usd: 1.5}", Some(Field::Budget(Budget { usd: Some(1.5), ..Budget::default() }))),
+            ("budget: {}", Some(Field::Budget(Budget::default()))),
+            ("budget: {usd: -1}", None),
+            ("budget: {usd: nan}", None),
+            ("budget: {dollars: 1}", None),
+            ("budget: 1", None),
+            ("question: {any: [thing]}", Some(Field::Any)),
+        ];
+        for (pair, expected) in rows {
+            let name = pair.split(':').next().unwrap_or("");
+            let key = Key::named(name).expect("the rows have known keys");
+            let expected = expected.map_or(Meaning::Wrong(key), |field| Meaning::Known(key, field));
+            assert_eq!(read_line(pair), [(name.to_owned(), expected.clone())], "{pair}");
+        }
+        for empty in ["", "~", "null", "NULL"] {
+            assert_eq!(read_line(&format!("role: {empty}")), [("role".to_owned(), Meaning::Absent(Key::Role))]);
+        }
+    }
+
+    #[test]
+    fn all_keys_are_named() {
+        for key in Key::ALL {
+            assert_eq!(Key::named(key.as_str()), Some(key));
+            assert_eq!(Key::ALL[key as usize], key);
+        }
+    }
+
+    #[test]
+    fn one_key_of_a_title_line_changes() {
+        let rows = [
+            ("a", "role", Some("x"), "a (role: x)"),
+            ("", "role", Some("x"), "(role: x)"),
+            ("a (b)", "role", Some("x"), "a (b) (role: x)"),
+            ("a (priority:  '1' ,b: c)", "role", Some("x"), "a (priority:  '1' ,b: c, role: x)"),
+            ("a (priority: 1)", "priority", Some("2"), "a (priority: 2)"),
+            ("a (priority:1,role:  x)", "priority", Some("2"), "a (priority: 2,role:  x)"),
+            ("a (after: T-1, T-2, role: x)", "after", Some("[T-3]"), "a (after: [T-3], role: x)"),
+            ("a (role: , tags: x)", "role", Some("y"), "a (role: y, tags: x)"),
+            ("a (priority: 1)", "priority", None, "a"),
+            ("a (priority: 1, role: x)", "priority", None, "a (role: x)"),
+            ("a (priority: 1, role: x)", "role", None, "a (priority: 1)"),
+            ("a (tags: y, priority: 1, role: x)", "priority", None, "a (tags: y, role: x)"),
+            ("a", "priority", None, "a"),
+            ("a (role: x)", "priority", None, "a (role: x)"),
+            // What would read as something else is kept as null.
+            ("a (foo: b, role: x)", "role", None, "a (foo: b, role: null)"),
+            ("a (role: x) (tags: y)", "tags", None, "a (role: x) (tags: null)"),
+        ];
+        for (line, key, value, expected) in rows {
+            assert_eq!(set_in_line(line, key, value), expected, "{line} {key} {value:?}");
+        }
+    }
+
+    #[test]
+    fn one_key_of_a_task_block_changes() {
+        let block = "  # head\n  role: x   # why\n\n  done_when:\n    - a\n    # mid\n    - b\n  budget: {usd: 1}\n";
+        let rows = [
+            (
+                "role",
+                Some("y"),
+                "  # head\n  role: y   # why\n\n  done_when:\n    - a\n    # mid\n    - b\n  budget: {usd: 1}\n",
+            ),
+            ("role", None, "  # head\n\n  done_when:\n    - a\n    # mid\n    - b\n  budget: {usd: 1}\n"),
+            ("done_when", Some("[c]"), "  # head\n  role: x   # why\n\n  done_when: [c]\n  budget: {usd: 1}\n"),
+            ("done_when", None, "  # head\n  role: x   # why\n\n  budget: {usd: 1}\n"),
+            (
+                "budget",
+                Some("{usd: 2}"),
+                "  # head\n  role: x   # why\n\n  done_when:\n    - a\n    # mid\n    - b\n  budget: {usd: 2}\n",
+            ),
+        ];
+        for (key, value, expected) in rows {
+            assert_eq!(set_in_block(block, key, value).as_deref(), Some(expected), "{key} {value:?}");
+            let crlf = block.replace('\n', "\r\n");
+            assert_eq!(set_in_block(&crlf, key, value), Some(expected.replace('\n', "\r\n")), "{key} {value:?}");
+        }
+        assert_eq!(set_in_block(block, "tags", Some("[x]")), None);
+        let odd = "reason: |\n  a\n  b\nrole:\n";
+        assert_eq!(set_in_block(odd, "reason", Some("c")).as_deref(), Some("reason: c\nrole:\n"));
+        assert_eq!(set_in_block(odd, "role", Some("c")).as_deref(), Some("reason: |\n  a\n  b\nrole: c\n"));
+        assert_eq!(set_in_block("role: # why\n", "role", Some("c")).as_deref(), Some("role: c # why\n"));
+        assert_eq!(set_in_block("role: x", "role", None).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn written_values_are_yaml_for_every_reader() {
+        let texts = [
+            "plain",
+            "two words",
+            "",
+            " lead",
+            "a, b",
+            "a: b",
+            "a:",
+            "- a",
+            "-a",
+            "#x",
+            "a #b",
+            "[x]",
+            "{x",
+            "it's",
+            "\"q\"",
+            "true",
+            "no",
+            "12",
+            "1e3",
+            "0x1f",
+            "null",
+            "~",
+            "*.rs",
+            "&x",
+            "!x",
+            "|",
+            ">",
+            "%x",
+            "@x",
+            "`x`",
+            "(x)",
+            "a\nb",
+            "a\\b",
+            "\u{0}",
+            "\u{85}",
+            "\u{2028}",
+            "\u{feff}",
+            "\u{ffff}",
+            "😀",
+            "2026-11-22T10:00:00Z",
+            "?",
+            "? x",
+            ":",
+            "::",
+            ",",
+            "a\tb",
+            "=",
+        ];
+        for text in texts {
+            let written = flow(&Value::from(text));
+            assert_eq!(serde_yaml::from_str::<Value>(&written).ok(), Some(Value::from(text)), "{written}");
+            assert!(!written.contains(['\n', '\r']), "{written}");
+            let in_list = flow(&Value::from(vec![text, text]));
+            assert_eq!(serde_yaml::from_str::<Value>(&in_list).ok(), Some(Value::from(vec![text, text])), "{in_list}");
+        }
+        let value: Value = serde_yaml::from_str("{a: [1, 2.5, true, null], b: {c: 'x, y'}}").unwrap_or_default();
+        assert_eq!(flow(&value), "{a: [1, 2.5, true, null], b: {c: \"x, y\"}}");
+    }
+
+    /// What the scan takes for ordinary must mean to the YAML parser what it means to the scan.
+    #[test]
+    fn the_scan_agrees_with_the_yaml_parser() {
+        use proptest::prelude::{ProptestConfig, Strategy, prop_oneof};
+        let value = prop_oneof![
+            "[ -~]{0,12}",
+            "[a-z:#,'\"\\[\\]{}\\\\ *&!|>@%?-]{0,10}",
+            "\\[[a-z, '\"]{0,10}\\]",
+            "\\{[a-c: ,]{0,10}\\}",
+            "(\n  - [a-z:# '\"]{1,6}){1,3}",
+            "(\n- [a-z:# '\"]{1,6}){1,3}",
+        ];
+        let lines = proptest::collection::vec(
+            ("[abc]", "[:] ?", value).prop_map(|(key, colon, value)| format!("{key}{colon}{value}")),
+            1..4,
+        );
+        proptest::test_runner::TestRunner::new(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })
+        .run(&lines, |lines| {
+            let text = lines.join("\n");
+            let scanned = Lines::of(&text, 0..text.len());
+            let names: Vec<&str> = scanned.pairs.iter().map(|pair| &text[pair.name.clone()]).collect();
+            let twice = names.iter().any(|name| names.iter().filter(|other| *other == name).count() > 1);
+            if !scanned.is_ordinary || twice {
+                return Ok(());
+            }
+            let parsed: Value = serde_yaml::from_str(&text)
+                .map_err(|error| proptest::test_runner::TestCaseError::fail(format!("{error} in {text:?}")))?;
+            for pair in &scanned.pairs {
+                let raw = &text[pair.value.clone()];
+                let read = if pair.style == Style::List { list_of(raw) } else { plain_of(raw) };
+                let expected = parsed.get(&text[pair.name.clone()]).and_then(plain_of_yaml);
+                proptest::prop_assert_eq!(texts_of(read), texts_of(expected), "{:?}", text);
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+    }
+
+    /// Numbers and flags as they would be written in lower case, since YAML gives back their values only.
+    fn texts_of(plain: Option<Plain<'_>>) -> Vec<String> {
+        let text = |text: Cow<'_, str>| match serde_yaml::from_str::<Value>(&text) {
+            Ok(Value::Number(number)) => number.to_string(),
+            Ok(Value::Bool(flag)) => flag.to_string(),
+            _ => text.into_owned(),
+        };
+        match plain {
+            None => vec!["wrong".to_owned()],
+            Some(Plain::Null) => vec!["null".to_owned()],
+            Some(Plain::One(one)) => vec![text(one)],
+            Some(Plain::Many(many)) => many.into_iter().map(text).collect(),
+            Some(Plain::Map(map)) => map.into_iter().flat_map(|(key, value)| [text(key), text(value)]).collect(),
+        }
+    }
 }
