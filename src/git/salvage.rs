@@ -263,7 +263,7 @@ fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Fixture, commit_in, git_command, git_in, write_in};
+    use super::super::fixture::{Fixture, commit_in, git_command, git_in, names, write_in};
     use super::*;
 
     const REFERENCE: &str = "refs/tavern/salvage/T-1/1";
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn a_conflict_a_rebase_and_a_locked_or_broken_index_are_no_hindrance() {
         type Prepare = fn(&Fixture, &Path);
-        let rows: [(&str, Prepare); 6] = [
+        let rows: [(&str, Prepare); 7] = [
             ("merge", |_, path| {
                 assert!(!git_command(path).args(["merge", "main"]).output().expect("git").status.success());
             }),
@@ -367,7 +367,13 @@ mod tests {
                 fs::write(fixture.root().join(".git/worktrees/w/index.lock"), "").expect("the folder is writable");
             }),
             ("split", |_, path| {
+                git_in(path, &["config", "core.splitIndex", "true"]);
                 git_in(path, &["update-index", "--split-index"]);
+                write_in(path, "a", "<<<<<<< HEAD\n");
+            }),
+            ("safe line endings", |_, path| {
+                git_in(path, &["config", "core.autocrlf", "true"]);
+                git_in(path, &["config", "core.safecrlf", "true"]);
                 write_in(path, "a", "<<<<<<< HEAD\n");
             }),
             ("unborn", |_, path| {
@@ -384,7 +390,9 @@ mod tests {
             fixture.commit(&[("a", "main\n")], "main");
             prepare(&fixture, &path);
             write_in(&path, "new", "1\n");
+            let before = names(&fixture.root().join(".git/worktrees/w"));
             let saved = fixture.repository().salvage(&path, REFERENCE, "rescued", &[]).expect(name);
+            assert_eq!(names(&fixture.root().join(".git/worktrees/w")), before, "{name}");
             assert!(saved.expect(name).unsaved.is_empty(), "{name}");
             assert_eq!(files(&fixture), ["a", "new"], "{name}");
             assert!(show(&fixture, "a").starts_with("<<<<<<<"), "{name}");

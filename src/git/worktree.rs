@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use uuid::Uuid;
 use walkdir::WalkDir;
 
 use super::branch::branch_reference;
@@ -299,7 +300,7 @@ enum Registered {
 
 enum Detached {
     Nothing,
-    /// The folder, if there was one, is in this bin.
+    /// The folder, if there was one, has this name now.
     Gone(Option<PathBuf>),
     StillBeingMade(Registration),
 }
@@ -376,17 +377,15 @@ fn is_absent_or_empty(path: &Path) -> Result<bool, GitError> {
     }
 }
 
-/// Moves the folder, if it is there, into a new bin beside it.
+/// Moves the folder, if it is there, out of the way. One rename, since others [`sweep`] whatever has such a name at any moment.
 fn discard(path: &Path) -> Result<Option<PathBuf>, GitError> {
     let Some(parent) = path.parent().filter(|_| path.exists()) else { return Ok(None) };
-    let bin = tempfile::Builder::new().prefix(REMOVED).tempdir_in(parent).map_err(GitError::io("write in", parent))?;
-    // From here on only `remove_tree` deletes it, which knows how to delete what is read-only.
-    let bin = bin.keep();
-    fs::rename(path, bin.join("worktree")).map_err(GitError::io("move away", path))?;
+    let bin = parent.join(format!("{REMOVED}{}", Uuid::new_v4()));
+    fs::rename(path, &bin).map_err(GitError::io("move away", path))?;
     Ok(Some(bin))
 }
 
-/// Deletes the bins beside `path` that killed processes left. What can't be deleted now is left to the next call.
+/// Deletes what killed processes left beside `path`. What can't be deleted now is left to the next call.
 fn sweep(path: &Path) {
     let Some(Ok(entries)) = path.parent().map(fs::read_dir) else { return };
     for entry in entries.flatten() {

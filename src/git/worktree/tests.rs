@@ -254,6 +254,9 @@ fn what_a_killed_call_left_behind_is_no_hindrance() {
         let listed = git_in(&path, &["worktree", "list", "--porcelain"]);
         assert!(listed.contains("\nbranch refs/heads/x"), "{left}: {listed}");
         assert!(!listed.contains("locked"), "{left}: {listed}");
+        let registered = names(&admin(&fixture, ""));
+        let strays = registered.iter().filter(|name| !["others", "moved", "w"].contains(&name.as_str()));
+        assert_eq!(strays.count(), 0, "{left}: {registered:?}");
         assert!(admin(&fixture, "others").exists(), "{left}: somebody else's registration was pruned");
     }
 }
@@ -362,7 +365,7 @@ fn an_agent_that_deletes_the_git_file_harms_only_itself() {
     // From here a search upwards would find the user's own checkout.
     let found = repository.changes(&path).expect("it is registered");
     assert_eq!(found.untracked, [PathBuf::from("work")]);
-    let saved = repository.salvage(&path, "refs/tavern/salvage/T-1/1", "saved", &[start.clone()]);
+    let saved = repository.salvage(&path, "refs/tavern/salvage/T-1/1", "saved", std::slice::from_ref(&start));
     let saved = saved.expect("it can be saved").expect("there is something");
     assert_eq!(fixture.git(&["diff", "--name-only", "HEAD", saved.commit.as_str()]), "work");
     let commit = repository.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
@@ -416,9 +419,7 @@ fn removing_goes_on_where_a_killed_call_stopped() {
     type Leave = fn(&Fixture, &Path);
     let rows: [(&str, bool, Leave); 5] = [
         ("the folder is moved away", true, |fixture, path| {
-            let bin = fixture.beside(".tavern-removed-1");
-            fs::create_dir(&bin).expect("the folder is writable");
-            fs::rename(path, bin.join("worktree")).expect("it is ours");
+            fs::rename(path, fixture.beside(".tavern-removed-1")).expect("it is ours");
         }),
         ("half of the registration is gone", true, |fixture, path| {
             fs::remove_dir_all(path).expect("it is ours");
@@ -430,7 +431,7 @@ fn removing_goes_on_where_a_killed_call_stopped() {
             fs::remove_dir_all(admin(fixture, "w")).expect("it is ours");
         }),
         ("all is gone but the rest", false, |fixture, path| {
-            write_in(&fixture.beside(".tavern-removed-1"), "worktree/a", "");
+            write_in(&fixture.beside(".tavern-removed-1"), "a", "");
             fs::remove_dir_all(path).expect("it is ours");
             fs::remove_dir_all(admin(fixture, "w")).expect("it is ours");
         }),
