@@ -1,11 +1,13 @@
 //! Branches and other references: made, moved by compare-and-swap, deleted.
 //!
-//! Knows nothing of what a branch is for. Each change takes git's own lock on the one reference.
+//! Knows nothing of what a branch is for. Each change is made by the `git` program under its own lock on the one reference: if
+//! this process is killed meanwhile, the child still ends what it has begun and leaves no lock behind.
 
 use std::path::PathBuf;
 
 use git2::{ErrorCode, Reference};
 
+use super::identity::Identity;
 use super::registration;
 use super::{CommitId, GitError, Repository};
 
@@ -16,15 +18,15 @@ impl Repository {
     pub fn start_branch(&self, name: &str, at: &CommitId) -> Result<bool, GitError> {
         let reference = branch_reference(name)?;
         let repository = self.open()?;
-        let oid = self.commit_in(&repository, at)?.id();
-        let log = format!("branch: created from {at}");
-        match repository.reference(&reference, oid, false, &log) {
-            Ok(_) => Ok(true),
-            Err(error) if error.code() == ErrorCode::Exists => match repository.refname_to_id(&reference) {
-                Ok(_) => Ok(false),
-                Err(_) => Err(in_the_way(&repository, name).unwrap_or_else(|| creating(name, error))),
-            },
-            Err(error) => Err(in_the_way(&repository, name).unwrap_or_else(|| creating(name, error))),
+        self.commit_in(&repository, at)?;
+        if self.tip_in(&repository, &reference)?.is_some() {
+            return Ok(false);
+        }
+        match self.swap(&reference, None, Some(at), &format!("branch: created from {at}")) {
+            Ok(()) => Ok(true),
+            // Somebody else has made it in between.
+            Err(GitError::Moved { .. }) => Ok(false),
+            Err(error) => Err(in_the_way(&repository, name).unwrap_or(error)),
         }
     }
 
@@ -79,18 +81,8 @@ impl Repository {
         {
             return Err(GitError::CheckedOut { branch: branch.to_owned(), path });
         }
-        let repository = self.open()?;
-        let target = self.commit_in(&repository, to)?.id();
-        let expected = oid(expect)?;
-        match repository.reference_matching(reference, target, true, expected, log) {
-            Ok(_) => Ok(()),
-            Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::NotFound) => Err(GitError::Moved {
-                reference: reference.to_owned(),
-                expected: expect.clone(),
-                found: self.tip_in(&repository, reference)?,
-            }),
-            Err(error) => Err(moving(&repository, reference, error)),
-        }
+        self.commit_in(&self.open()?, to)?;
+        self.swap(reference, Some(expect), Some(to), log)
     }
 
     /// Deletes the branch if it is still at `expect`. Was there one? Refused like [`Repository::advance`].
@@ -99,20 +91,10 @@ impl Repository {
         if let Some(path) = self.checked_out_at(name)? {
             return Err(GitError::CheckedOut { branch: name.to_owned(), path });
         }
-        let repository = self.open()?;
-        // The lock is held from the comparison to the removal, so nothing that was committed in between is lost.
-        let mut transaction = repository.transaction().map_err(GitError::library("begin to delete a branch"))?;
-        transaction.lock_ref(&reference).map_err(|error| moving(&repository, &reference, error))?;
-        let found = self.tip_in(&repository, &reference)?;
-        match found {
-            None => Ok(false),
-            Some(found) if found == *expect => {
-                transaction.remove(&reference).map_err(|error| moving(&repository, &reference, error))?;
-                transaction.commit().map_err(|error| moving(&repository, &reference, error))?;
-                Ok(true)
-            }
-            found => Err(GitError::Moved { reference, expected: expect.clone(), found }),
+        if self.tip_in(&self.open()?, &reference)?.is_none() {
+            return Ok(false);
         }
+        self.swap(&reference, Some(expect), None, "branch: deleted").map(|()| true)
     }
 
     /// The work tree, main or linked, in which the branch is checked out, or being rebased or bisected. A linked worktree
@@ -132,6 +114,36 @@ impl Repository {
             }
         }
         Ok(None)
+    }
+
+    /// Changes `reference` from `expect` to `to`; `None` is no reference. [`GitError::Moved`], [`GitError::LockedByGit`].
+    pub(super) fn swap(
+        &self,
+        reference: &str,
+        expect: Option<&CommitId>,
+        to: Option<&CommitId>,
+        log: &str,
+    ) -> Result<(), GitError> {
+        let repository = self.open()?;
+        let absent = "0".repeat(40);
+        let call = self.call(&self.main_place()).args(["update-ref", "--no-deref", "--create-reflog", "-m", log]);
+        let call = match to {
+            Some(to) => call.args([reference, to.as_str()]),
+            None => call.args(["-d", reference]),
+        };
+        let call = call.arg(expect.map_or(absent.as_str(), CommitId::as_str));
+        let Err(error) = Identity::of(&repository, self.config())?.give_to(call).read() else { return Ok(()) };
+        // What git says is for people; what is true can be looked up.
+        let found = self.tip_in(&repository, reference)?;
+        if found.as_ref() != expect {
+            let (reference, expected) = (reference.to_owned(), expect.cloned());
+            return Err(GitError::Moved { reference, expected, found });
+        }
+        let locks = [format!("{reference}.lock"), "packed-refs.lock".to_owned()];
+        match locks.iter().map(|name| self.common_dir().join(name)).find(|path| path.exists()) {
+            Some(path) => Err(GitError::LockedByGit { path }),
+            None => Err(error),
+        }
     }
 
     pub(super) fn commit_in<'r>(
@@ -166,19 +178,6 @@ pub(super) fn oid(id: &CommitId) -> Result<git2::Oid, GitError> {
 
 fn target(reference: &Reference<'_>) -> Option<CommitId> {
     reference.resolve().ok()?.peel_to_commit().ok().map(|commit| commit.id().into())
-}
-
-fn creating(name: &str, error: git2::Error) -> GitError {
-    GitError::library(format!("make the branch `{name}`"))(error)
-}
-
-fn moving(repository: &git2::Repository, reference: &str, error: git2::Error) -> GitError {
-    if error.code() == ErrorCode::Locked {
-        // Another git is writing this one reference right now, or was killed while it did.
-        let path = repository.commondir().join(format!("{reference}.lock"));
-        return GitError::Busy { path, waited: std::time::Duration::ZERO };
-    }
-    GitError::library(format!("move `{reference}`"))(error)
 }
 
 /// The branch that makes `name` impossible: a file can't be a folder too.
@@ -271,7 +270,7 @@ mod tests {
                     let (repository, first) = (&repository, &first);
                     scope.spawn(move || match repository.advance("refs/heads/x", first, to, "test: race") {
                         Ok(()) => true,
-                        Err(GitError::Moved { .. } | GitError::Busy { .. }) => false,
+                        Err(GitError::Moved { .. } | GitError::LockedByGit { .. }) => false,
                         Err(other) => panic!("{other:?}"),
                     })
                 })
@@ -332,5 +331,9 @@ mod tests {
         assert_eq!(repository.branch_tip("x").expect("it can be read"), None);
         assert!(!repository.branch_delete_if("x", &first).expect("there is none"));
         repository.start_branch("x", &second).expect("no lock is left behind");
+        let lock = fixture.root().join(".git/refs/heads/x.lock");
+        std::fs::write(&lock, "").expect("the folder is writable");
+        let held = repository.advance("refs/heads/x", &second, &first, "test: held");
+        assert!(matches!(&held, Err(GitError::LockedByGit { path }) if *path == lock), "{held:?}");
     }
 }

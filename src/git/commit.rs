@@ -14,7 +14,7 @@ impl Repository {
     /// unfinished merge whose conflicts are resolved is completed.
     ///
     /// [`GitError::Conflicted`] if conflict markers are left; [`GitError::Unfinished`] in a rebase;
-    /// [`GitError::NotAWorktree`] for the main work tree; [`GitError::Busy`] if a git is at work there, or died there.
+    /// [`GitError::NotAWorktree`] for the main work tree; [`GitError::LockedByGit`] if a git is at work there, or died there.
     pub fn commit_all(&self, worktree: &Path, message: &str, exclude: &[&str]) -> Result<Option<CommitId>, GitError> {
         let place = self.linked_place(worktree)?;
         if ["rebase-merge", "rebase-apply"].iter().any(|name| place.git_dir.join(name).exists()) {
@@ -68,7 +68,7 @@ impl Repository {
     fn writing(&self, place: &Place, call: Call) -> Result<(), GitError> {
         match call.limit(THOROUGH).read() {
             Err(GitError::Program { stderr, .. }) if stderr.contains("index.lock': File exists") => {
-                Err(GitError::Busy { path: place.git_dir.join("index.lock"), waited: std::time::Duration::ZERO })
+                Err(GitError::LockedByGit { path: place.git_dir.join("index.lock") })
             }
             other => other.map(drop),
         }
@@ -184,7 +184,7 @@ mod tests {
         let lock = fixture.root().join(".git/worktrees/w/index.lock");
         std::fs::write(&lock, "").expect("the folder is writable");
         let refused = fixture.repository().commit_all(&path, "work", &[]);
-        assert!(matches!(&refused, Err(GitError::Busy { path, .. }) if *path == lock), "{refused:?}");
+        assert!(matches!(&refused, Err(GitError::LockedByGit { path }) if *path == lock), "{refused:?}");
         std::fs::remove_file(&lock).expect("it is there");
         fixture.repository().commit_all(&path, "mine", &[]).expect("it can be committed");
         fixture.commit(&[("a", "main\n")], "main");

@@ -54,10 +54,12 @@ pub enum GitError {
     #[error("`{}` is not a linked worktree of `{}`", path.display(), repository.display())]
     NotAWorktree { path: PathBuf, repository: PathBuf },
 
-    #[error("`{reference}` moved: expected {expected}, found {}", found.as_ref().map_or("nothing", CommitId::as_str))]
-    Moved { reference: String, expected: CommitId, found: Option<CommitId> },
+    #[error("`{reference}` moved: expected {}, found {}", or_nothing(expected.as_ref()), or_nothing(found.as_ref()))]
+    Moved { reference: String, expected: Option<CommitId>, found: Option<CommitId> },
     #[error("waited {} s for the lock `{}`", waited.as_secs(), path.display())]
     Busy { path: PathBuf, waited: Duration },
+    #[error("`{}` says that a git is at work, or was killed at work", path.display())]
+    LockedByGit { path: PathBuf },
 
     #[error("branch `{branch}` is checked out in `{}`", path.display())]
     CheckedOut { branch: String, path: PathBuf },
@@ -101,7 +103,7 @@ impl GitError {
             | GitError::HoldsWorktree { .. }
             | GitError::Conflicted { .. }
             | GitError::Unfinished { .. } => GitErrorKind::Refused,
-            GitError::Moved { .. } | GitError::Busy { .. } => GitErrorKind::Busy,
+            GitError::Moved { .. } | GitError::Busy { .. } | GitError::LockedByGit { .. } => GitErrorKind::Busy,
             GitError::Program { .. } | GitError::TimedOut { .. } | GitError::Io { .. } | GitError::Library { .. } => {
                 GitErrorKind::Failed
             }
@@ -140,6 +142,9 @@ impl GitError {
             GitError::NotAWorktree { .. } => "see which there are: `git worktree list`".to_owned(),
             GitError::Moved { reference, .. } => format!("look at `git log {reference}`, then try again"),
             GitError::Busy { path, .. } => format!("see who holds it with `fuser {}`, then try again", quoted(path)),
+            GitError::LockedByGit { path } => {
+                format!("try again; if no git is running here: `rm {}`", quoted(path))
+            }
             GitError::CheckedOut { path, .. } => {
                 format!("switch that checkout to another branch: `git -C {} switch --detach`", quoted(path))
             }
@@ -183,6 +188,10 @@ fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+,@%:=".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+fn or_nothing(id: Option<&CommitId>) -> &str {
+    id.map_or("nothing", CommitId::as_str)
 }
 
 /// A branch, or `None` for no branch at all.
@@ -233,7 +242,8 @@ mod tests {
             (GitError::BadRevision { revision: "a".to_owned(), reason: "ambiguous".to_owned() }, Request),
             (GitError::UnknownCommit { id: id(), repository: path() }, Request),
             (GitError::NotAWorktree { path: path(), repository: path() }, Request),
-            (GitError::Moved { reference: name(), expected: id(), found: None }, Busy),
+            (GitError::Moved { reference: name(), expected: Some(id()), found: None }, Busy),
+            (GitError::LockedByGit { path: path() }, Busy),
             (GitError::Busy { path: path(), waited: Duration::from_secs(60) }, Busy),
             (GitError::CheckedOut { branch: name(), path: path() }, Refused),
             (GitError::FolderInTheWay { path: path() }, Refused),

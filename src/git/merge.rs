@@ -112,16 +112,10 @@ impl Repository {
             .args([&into, &from])
             .limit(THOROUGH)
             .run()?;
-        let mut records = ended.output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
-        match (ended.status.code(), records.next()) {
-            (Some(0), Some(tree)) => {
-                let tree =
-                    Oid::from_str(&String::from_utf8_lossy(tree)).map_err(GitError::library("read a tree id"))?;
-                Ok(Some(Ok(tree)))
-            }
-            (Some(1), Some(_)) => Ok(Some(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect()))),
-            (Some(129), _) => Ok(None),
-            _ => Err(GitError::Program {
+        match read_merge(ended.status.code(), &ended.output) {
+            Some(Told::Merged(merged)) => Ok(Some(merged)),
+            Some(Told::TooOld) => Ok(None),
+            None => Err(GitError::Program {
                 command: format!("git merge-tree {into} {from}"),
                 dir: self.main_worktree().to_owned(),
                 status: ended.status.to_string(),
@@ -183,6 +177,27 @@ impl Repository {
 
 /// A tree, or the paths in conflict.
 type Merged = Result<Oid, Vec<PathBuf>>;
+
+/// What `git merge-tree` says by its exit status and output.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Merged(Merged),
+    TooOld,
+}
+
+/// `None`: it failed. Source: git-merge-tree(1), output and exit status; 129 is git's status for unknown options.
+fn read_merge(code: Option<i32>, output: &[u8]) -> Option<Told> {
+    let mut records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+    match code? {
+        0 => Some(Told::Merged(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?))),
+        1 => {
+            records.next()?;
+            Some(Told::Merged(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect())))
+        }
+        129 => Some(Told::TooOld),
+        _ => None,
+    }
+}
 
 fn merged_by_library(
     repository: &git2::Repository,

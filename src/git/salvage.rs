@@ -136,7 +136,7 @@ impl Repository {
         let id = repository
             .commit(None, &identity.author, &identity.committer, message, &tree, &parents)
             .map_err(storing())?;
-        self.point(repository, reference, id, earlier.map(|commit| commit.id()))
+        self.point(reference, id, earlier.map(|commit| commit.id()))
     }
 
     /// `head` itself, at `reference`.
@@ -147,34 +147,24 @@ impl Repository {
         head: git2::Commit<'_>,
     ) -> Result<CommitId, GitError> {
         let Some(earlier) = self.tip_in(repository, reference)? else {
-            return self.point(repository, reference, head.id(), None);
+            return self.point(reference, head.id(), None);
         };
         let earlier_oid = oid(&earlier)?;
         if contains(repository, earlier_oid, head.id())? {
             return Ok(earlier);
         }
         if contains(repository, head.id(), earlier_oid)? {
-            return self.point(repository, reference, head.id(), Some(earlier_oid));
+            return self.point(reference, head.id(), Some(earlier_oid));
         }
         let message = format!("Keep {} beside {}", head.id(), earlier.short());
         let tree = head.tree_id();
         self.store(repository, reference, &message, tree, Some(head))
     }
 
-    fn point(
-        &self,
-        repository: &git2::Repository,
-        reference: &str,
-        to: Oid,
-        from: Option<Oid>,
-    ) -> Result<CommitId, GitError> {
-        let log = "salvage: work kept";
-        let done = match from {
-            Some(from) => repository.reference_matching(reference, to, true, from, log),
-            None => repository.reference(reference, to, false, log),
-        };
-        done.map_err(GitError::library(format!("store `{reference}`")))?;
-        Ok(to.into())
+    fn point(&self, reference: &str, to: Oid, from: Option<Oid>) -> Result<CommitId, GitError> {
+        let (to, from) = (CommitId::from(to), from.map(CommitId::from));
+        self.swap(reference, from.as_ref(), Some(&to), "salvage: work kept")?;
+        Ok(to)
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::super::fixture::{Fixture, id};
 use super::super::{CommitId, GitError};
-use super::{Follow, Merge, merged_by_library};
+use super::{Follow, Merge, Told, merged_by_library, read_merge};
 
 /// Commits `files` on a branch that leaves `main` at its present tip; `None` deletes. Leaves `main` checked out.
 fn branch(fixture: &Fixture, name: &str, files: &[(&str, Option<&str>)]) -> CommitId {
@@ -209,6 +209,25 @@ fn the_users_merge_drivers_decide_whatever_is_checked_out() {
     fixture.git(&["checkout", "--quiet", "--detach", bare.as_str()]);
     let (commit, _) = clean(fixture.repository().merge(&into, &from, &[], "merge"));
     assert_eq!(show(&fixture, &commit, "x.lock"), "into\nfrom");
+}
+
+#[test]
+fn what_the_program_says_is_read_by_exit_status() {
+    let tree = "1".repeat(40);
+    let oid = Oid::from_str(&tree).expect("forty digits are an id");
+    let conflicts = |paths: &[&str]| Some(Told::Merged(Err(paths.iter().map(PathBuf::from).collect())));
+    let rows = [
+        (Some(0), format!("{tree}\0"), Some(Told::Merged(Ok(oid)))),
+        (Some(1), format!("{tree}\0b\0a\nx\0b\0"), conflicts(&["a\nx", "b"])),
+        (Some(129), String::new(), Some(Told::TooOld)),
+        (Some(0), String::new(), None),
+        (Some(1), String::new(), None),
+        (Some(128), String::new(), None),
+        (None, format!("{tree}\0"), None),
+    ];
+    for (code, output, expected) in rows {
+        assert_eq!(read_merge(code, output.as_bytes()), expected, "{code:?} {output:?}");
+    }
 }
 
 #[test]

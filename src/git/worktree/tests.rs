@@ -306,6 +306,30 @@ fn while_the_git_of_a_killed_process_goes_on_nobody_else_begins() {
 }
 
 #[test]
+fn a_process_may_be_killed_at_any_moment() {
+    let fixture = Fixture::new();
+    let files: Vec<(String, String)> = (0..300).map(|n| (format!("d/f{n}"), format!("{n}\n"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    fixture.commit(&files, "many");
+    let signs =
+        ["lock", "repo/.git/worktrees/w", "repo/.git/worktrees/w/HEAD", "w", "w/.git", "w/a", "w/d/f0", "w/d/f99"];
+    for (round, sign) in signs.into_iter().enumerate() {
+        let branch = format!("x{round}");
+        let mut child = child(&fixture, "w", &branch, &fixture.head());
+        wait_until(sign, || fixture.beside(sign).exists() || child.try_wait().is_ok_and(|ended| ended.is_some()));
+        let _ = child.kill();
+        child.wait().expect("it is ours");
+        let made = add(&fixture, "w", &branch).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
+        assert!(is_clean(&fixture.repository(), &made.path), "killed at {sign}");
+        assert_eq!(names(&made.path.join("d")).len(), 300, "killed at {sign}");
+        assert!(remove(&fixture, "w").expect("it is ours"), "killed at {sign}");
+        fs::remove_file(fixture.lock_file()).expect("nobody holds it");
+        fs::remove_dir(admin(&fixture, "")).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
+        assert_eq!(names(&fixture.beside("")), ["current", "repo"], "killed at {sign}");
+    }
+}
+
+#[test]
 fn what_is_somebody_elses_is_refused_and_left_alone() {
     let fixture = Fixture::new();
     // A folder with something in it, a file, another repository.
