@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bell::{Bell, Hammer};
 use super::end::{Swept, end_found, request_end};
+use super::family;
 use super::identity::Identity;
 use super::mark::Mark;
 use super::table;
@@ -122,7 +123,7 @@ impl Child {
     /// The program and its living descendants, those of earlier looks included.
     pub fn members(&self) -> Vec<table::Entry> {
         let root = (!self.is_reaped).then_some(self.pid());
-        let mut members = table::members(root, &self.marks);
+        let mut members = table::members(|entry| self.is_seed(root, entry), &self.marks);
         for old in &self.remembered {
             let is_new = members.iter().all(|entry| entry.pid != old.pid);
             let now = if is_new { table::Entry::of(old.pid) } else { None };
@@ -147,6 +148,7 @@ impl Child {
     pub fn end(&mut self, grace: Duration) -> Swept {
         let swept = end_found(|| self.members(), grace);
         self.reap();
+        family::lock().reap();
         swept
     }
 
@@ -155,10 +157,20 @@ impl Child {
         self.end(Duration::from_millis(500))
     }
 
+    fn is_seed(&self, root: Option<u32>, entry: &table::Entry) -> bool {
+        let is_root = root.is_some_and(|root| entry.pid == root || entry.group == root);
+        is_root || {
+            let family = family::lock();
+            // An adopted orphan that bears no mark can't be told from another run's, unless there is no other run.
+            family.is_adopted(entry) && family.is_only(self.pid())
+        }
+    }
+
     fn reap(&mut self) {
         if self.exit().is_some() || self.wait(Duration::from_secs(1)).is_some() {
             // The status is known already; this gives the pid back.
             self.is_reaped = self.inner.wait().is_ok();
+            family::lock().remove(self.pid());
         }
     }
 }
@@ -287,7 +299,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         // One ignores TERM in a session of its own, one has cleared its environment, one has lost its parent.
         let script = "setsid sh -c 'trap \"\" TERM; echo $$ > one; while :; do sleep 100; done' &
-            env -i sh -c 'echo $$ > two; while :; do sleep 100; done' &
+            env -i PATH=\"$PATH\" setsid sh -c 'echo $$ > two; while :; do sleep 100; done' &
             (setsid sh -c 'echo $$ > three; exec sleep 100' &)
             wait";
         let mark = Mark::run(folder.path().display().to_string());

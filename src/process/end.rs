@@ -20,7 +20,7 @@ pub struct Swept {
 
 /// End every process that bears `mark`, with its descendants: TERM, `grace`, KILL. For orphans of a dead supervisor.
 pub fn end_marked(mark: &Mark, grace: Duration) -> Swept {
-    end_found(|| table::members(None, std::slice::from_ref(mark)), grace)
+    end_found(|| table::marked(mark), grace)
 }
 
 /// End what `find` finds, and look again until it finds nothing. Found before the first signal, since a process whose

@@ -1,7 +1,7 @@
 //! The one starter of programs: start one with a mark and a group, follow its log, end it with all that it started.
 //!
 //! Read in this order: [`start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
-//! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`identity`] (is that very
+//! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
 //! process still there?), [`log`] and [`follow`] (its output as a file), [`command`] (one shell command, run to its
 //! end), [`bell`] (how waits are woken).
 //!
@@ -13,6 +13,7 @@ pub mod child;
 pub mod command;
 pub mod end;
 pub mod excerpt;
+pub mod family;
 pub mod follow;
 pub mod identity;
 pub mod log;
@@ -24,8 +25,9 @@ pub use bell::Bell;
 pub use child::{Child, Exit};
 pub use command::{CommandResult, CommandSpec, run_command};
 pub use end::{Swept, end_marked};
+pub use family::adopt_orphans;
 pub use follow::{Follower, Line};
 pub use identity::{Identity, Liveness};
 pub use log::{create_log, is_running};
 pub use mark::Mark;
-pub use start::{Spec, adopt_orphans, find_program, start};
+pub use start::{Spec, find_program, start};

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::child::Child;
+use super::family;
 use super::mark::Mark;
 
 /// A program to start. Its environment is `environment`, less `env_remove`, plus `env` and the marks.
@@ -129,12 +130,15 @@ pub fn start(spec: Spec) -> io::Result<Child> {
     command.envs(env).envs(marks.iter().map(|mark| (mark.name(), mark.value())));
     command.stdin(if matches!(stdin, Input::Null) { Stdio::null() } else { Stdio::piped() });
     command.stdout(stdout).stderr(stderr);
+    let mut live = family::lock();
     let started = command.spawn();
     // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
     // pipe would never end.
     drop(command);
     let mut child = started
         .map_err(|error| io::Error::new(error.kind(), format!("can't start `{}`: {error}", program.display())))?;
+    live.add(child.id());
+    drop(live);
     if let Input::Bytes(bytes) = stdin
         && let Some(mut pipe) = child.stdin.take()
     {
@@ -167,16 +171,6 @@ pub fn find_program(program: &OsStr) -> Option<PathBuf> {
 
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
-/// From now on orphans of what this process starts become its own children instead of the first process's
-/// (PR_SET_CHILD_SUBREAPER), so that they stay visible as descendants. Call it once, at the start of a supervisor.
-///
-/// # Errors
-/// What the system says; all works without it, less surely.
-pub fn adopt_orphans() -> io::Result<()> {
-    let own = rustix::process::getpid();
-    Ok(rustix::process::set_child_subreaper(Some(own))?)
 }
 
 #[cfg(test)]

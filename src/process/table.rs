@@ -34,18 +34,15 @@ pub fn all() -> Vec<Entry> {
     folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()).filter_map(Entry::of).collect()
 }
 
-/// The living processes that belong to a run: `root` and its group, all that bear one of `marks`, all descendants of
-/// these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
-///
-/// `root` must be a child that has not been reaped yet (else its pid may be somebody else's by now).
-pub fn members(root: Option<u32>, marks: &[Mark]) -> Vec<Entry> {
+/// The living processes that belong to a run: those that `is_seed` knows, all that bear one of `marks`, all descendants
+/// of these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
+pub(super) fn members(is_seed: impl Fn(&Entry) -> bool, marks: &[Mark]) -> Vec<Entry> {
     let all = all();
     let spared = ancestry(std::process::id(), &all);
     let is_marked = |entry: &Entry| !marks.is_empty() && is_marked(entry.pid, marks);
     let mut found: HashSet<u32> = HashSet::new();
     for entry in &all {
-        let is_root = root.is_some_and(|root| entry.pid == root || entry.group == root);
-        if !spared.contains(&entry.pid) && (is_root || is_marked(entry)) {
+        if !spared.contains(&entry.pid) && (is_seed(entry) || is_marked(entry)) {
             found.insert(entry.pid);
         }
     }
@@ -64,6 +61,11 @@ pub fn members(root: Option<u32>, marks: &[Mark]) -> Vec<Entry> {
         }
     }
     all.into_iter().filter(|entry| found.contains(&entry.pid) && !entry.is_zombie).collect()
+}
+
+/// The living processes that bear `mark`, and their descendants.
+pub fn marked(mark: &Mark) -> Vec<Entry> {
+    members(|_| false, std::slice::from_ref(mark))
 }
 
 /// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
@@ -142,7 +144,7 @@ mod tests {
     #[test]
     fn this_process_and_its_ancestors_are_never_members() {
         let own = Entry::of(std::process::id()).expect("this process runs");
-        let found = members(Some(own.parent), &[]);
+        let found = members(|entry| [own.pid, own.parent, 1].contains(&entry.pid), &[]);
         assert!(found.iter().all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1));
     }
 }

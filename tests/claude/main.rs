@@ -41,6 +41,7 @@ fn work_is_done_and_committed() {
     assert_eq!(ended.outcome, Outcome::Success, "{ended:?}");
     assert_eq!((ended.exit, &ended.signal, ended.tool_calls), (Exit::Code(0), &Signal::Done, 1));
     assert_eq!(ended.result, "All is committed.\n\nDONE");
+    assert_eq!(ended.ended_by_us, None, "its input was closed, and it ended by itself");
     assert_eq!((ended.usage.input, ended.usage.output, ended.usage.is_estimate), (2400, 300, false));
     assert!((ended.usage.usd - 0.031_25).abs() < 1e-9, "{:?}", ended.usage);
     assert_eq!(ended.session.as_deref(), Some(workshop.job.session.as_str()));

@@ -110,7 +110,7 @@ impl Workshop {
 
     /// Living processes of the run.
     pub fn left_running(&self) -> Vec<table::Entry> {
-        table::members(None, std::slice::from_ref(&self.job.mark))
+        table::marked(&self.job.mark)
     }
 }
 

@@ -1,0 +1,126 @@
+//! The children of this process: those that it started, and orphans of theirs that it adopted. It knows pids only.
+//!
+//! A supervisor that adopts orphans (PR_SET_CHILD_SUBREAPER, prctl(2)) still sees a process that has lost its parent,
+//! left its group and cleared its environment: it has become a child of the supervisor itself. In return it must reap
+//! what it adopted.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use super::table::{self, Entry};
+
+/// What is known of this process's children.
+#[derive(Debug)]
+pub(super) struct Family {
+    /// Started here and not reaped yet.
+    started: BTreeSet<u32>,
+    /// `None` until orphans are adopted; then the children that were there before, which are nobody's orphans (a shell
+    /// may have started them and then become this program).
+    older: Option<BTreeSet<u32>>,
+}
+
+static FAMILY: Mutex<Family> = Mutex::new(Family { started: BTreeSet::new(), older: None });
+
+/// Held while a child is started, so that none is taken for an orphan before it is known.
+pub(super) fn lock() -> MutexGuard<'static, Family> {
+    FAMILY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on orphans of what this process starts become its own children instead of the first process's. Call it
+/// once, at the start of a program that supervises.
+///
+/// # Errors
+/// What the system says; all works without it, less surely.
+pub fn adopt_orphans() -> io::Result<()> {
+    let mut family = lock();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let own = std::process::id();
+    family.older = Some(table::all().iter().filter(|entry| entry.parent == own).map(|entry| entry.pid).collect());
+    Ok(())
+}
+
+impl Family {
+    pub(super) fn add(&mut self, pid: u32) {
+        self.started.insert(pid);
+    }
+
+    pub(super) fn remove(&mut self, pid: u32) {
+        self.started.remove(&pid);
+    }
+
+    /// Is the child `pid` the only one that is left of those started here? Then every orphan is one of its own.
+    pub(super) fn is_only(&self, pid: u32) -> bool {
+        self.started.iter().all(|started| *started == pid)
+    }
+
+    /// Is `entry` an orphan that was adopted?
+    pub(super) fn is_adopted(&self, entry: &Entry) -> bool {
+        let Some(older) = &self.older else { return false };
+        entry.parent == std::process::id() && !self.started.contains(&entry.pid) && !older.contains(&entry.pid)
+    }
+
+    /// Reap the adopted that have ended.
+    pub(super) fn reap(&self) {
+        if self.older.is_none() {
+            return;
+        }
+        for entry in table::all().iter().filter(|entry| entry.is_zombie && self.is_adopted(entry)) {
+            if let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) {
+                // Somebody else may have been quicker.
+                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::start::{Spec, start};
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    /// Adopting changes the whole process, so the test runs itself in one of its own.
+    const INNER: &str = "TAVERN_TEST_ADOPTS";
+
+    #[test]
+    fn an_orphan_that_hides_is_adopted_ended_and_reaped() {
+        if std::env::var_os(INNER).is_some() {
+            adopt();
+            return;
+        }
+        let program = std::env::current_exe().expect("a test is a program");
+        let name = "process::family::tests::an_orphan_that_hides_is_adopted_ended_and_reaped";
+        let output = Command::new(program).args(["--exact", name, "--nocapture"]).env(INNER, "1").output();
+        let output = output.expect("it can be started again");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+
+    fn adopt() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut older = Command::new("sleep").arg("100").spawn().expect("sleep is on PATH");
+        adopt_orphans().expect("Linux can do it");
+        // No mark, no group, no session, no parent.
+        let script = "(env -i PATH=\"$PATH\" setsid sh -c 'echo $$ > pid; exec sleep 100' &)
+            while [ ! -s pid ]; do sleep 0.01; done";
+        let mut child = start(Spec::new("sh", folder.path()).args(["-c", script])).expect("sh starts");
+        assert!(child.wait(Duration::from_secs(20)).is_some());
+        let text = std::fs::read_to_string(folder.path().join("pid")).expect("it wrote its pid");
+        let orphan: u32 = text.trim().parse().expect("a pid");
+        assert_eq!(Entry::of(orphan).map(|entry| entry.parent), Some(std::process::id()));
+        let swept = child.sweep();
+        assert_eq!(swept.ended, [orphan]);
+        // The pid is free: it was reaped, too.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Entry::of(orphan).is_some() {
+            assert!(Instant::now() < deadline, "the orphan is a zombie");
+            lock().reap();
+        }
+        assert!(older.try_wait().expect("it is ours").is_none(), "an older child is nobody's orphan");
+        older.kill().and_then(|()| older.wait()).expect("it is ours");
+    }
+}
