@@ -13,7 +13,7 @@ use tavern::runner::job::Opening;
 use tavern::runner::{AgentEvent, Claude, Job, Limits, Next, Runner, Session};
 use tempfile::TempDir;
 
-use crate::stand_in::StandIn;
+use super::stand_in::StandIn;
 
 pub struct Workshop {
     folder: TempDir,

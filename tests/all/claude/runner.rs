@@ -1,8 +1,4 @@
-//! The real Claude CLI (npm, pinned, installed by scripts/install-claude), driven through the runner against a scripted
-//! provider on the loopback interface.
-
-mod stand_in;
-mod workshop;
+//! One run of the real CLI through the runner, without a board.
 
 use std::time::Duration;
 
@@ -12,7 +8,7 @@ use tavern::process::Exit;
 use tavern::runner::job::Opening;
 use tavern::runner::{AgentEvent, EndReason, Ended, NotHeard, Outcome, Signal, is_live};
 
-use workshop::{Workshop, wait_for, wait_for_file, watch};
+use super::workshop::{Workshop, wait_for, wait_for_file, watch};
 
 fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command, "description": "test"}})
