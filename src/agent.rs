@@ -9,10 +9,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
-use crate::config::EmptyBehavior;
 use crate::interrupt::Cause;
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::reap::{self, Looks, Scope};
@@ -25,6 +25,9 @@ use crate::store::{
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
 const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// Longer than any wait; a channel needs some number.
+const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// One agent.
 pub struct Agent<'a> {
@@ -130,7 +133,8 @@ impl Agent<'_> {
                         if self.is_finished(&nothing) {
                             return Ok(End::Empty);
                         }
-                        break Wait::new(describe(&nothing), nothing.wake_at);
+                        let is_asleep = self.on_empty == EmptyBehavior::Hibernate && nothing == Nothing::default();
+                        break Wait { is_asleep, ..Wait::new(describe(&nothing), nothing.wake_at) };
                     }
                 }
             };
@@ -145,6 +149,10 @@ impl Agent<'_> {
 
     /// Until the board changes, `wait` is over, or somebody died; shows meanwhile that this agent lives.
     fn sleep(&self, watch: &Watch, wait: &Wait) -> Result<(), Error> {
+        if wait.is_asleep {
+            while watch.wait(FOR_EVER) == Wake::TimedOut {}
+            return Ok(());
+        }
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
         let deadline = wait.until.map_or(Deadline::NEVER, |until| Deadline::after(left(until)));
         loop {
@@ -324,11 +332,13 @@ impl Agent<'_> {
 struct Wait {
     why: String,
     until: Option<Timestamp>,
+    /// Hibernates: only a change wakes it.
+    is_asleep: bool,
 }
 
 impl Wait {
     fn new(why: String, until: Option<Timestamp>) -> Wait {
-        Wait { why, until }
+        Wait { why, until, is_asleep: false }
     }
 }
 

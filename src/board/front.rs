@@ -5,19 +5,22 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
 use crate::board::metadata::{broken_yaml, is_word, priority};
 use crate::board::problem::{Problem, nearest};
 
-/// What an agent does that finds its queue empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What an agent does when its queues have nothing for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EmptyBehavior {
-    /// Waits for the next item.
+    /// Waits for a change, shows by its heartbeat that it lives, and looks after the work of agents that die.
+    #[default]
     Idle,
-    /// Ends its process and is started again when there is work.
+    /// Waits for a change and does nothing else: no heartbeat, no wake-up.
     Hibernate,
-    /// Ends for good.
+    /// Ends.
     Terminate,
 }
 

@@ -4,10 +4,11 @@ use serde::Serialize;
 
 use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::config::EmptyBehavior;
+use crate::board::document::parse;
+use crate::board::front::EmptyBehavior;
 use crate::process;
 use crate::run::{Site, runners};
-use crate::store::{Board, Slot};
+use crate::store::{Board, Queue, Slot};
 
 use super::{CliError, Context, Exit, Verb};
 
@@ -64,6 +65,7 @@ impl Verb for Args {
         }
         // Shells that an agent's program leaves behind become our children, and can be ended.
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        let on_empty = if self.until_empty { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
         let (name, slot) = take_name(&site, self.name.as_deref())?;
         let tell = |told: &Told| print(context, &name, told);
         let agent = Agent {
@@ -71,7 +73,7 @@ impl Verb for Args {
             name: name.clone(),
             role: self.role.clone(),
             queues,
-            on_empty: if self.until_empty { EmptyBehavior::Terminate } else { site.config.empty_behavior },
+            on_empty,
             most_runs: self.once.then_some(1),
             tell: &tell,
             slot,
@@ -90,6 +92,17 @@ impl Verb for Args {
             }
         }
     }
+}
+
+/// What the queues say, if they all say the same, else config.yaml.
+fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
+    let general = site.config.empty_behavior;
+    let mut said = Vec::new();
+    for queue in queues {
+        said.push(parse(&site.board.read(queue)?.content).0.front().empty_behavior.unwrap_or(general));
+    }
+    said.dedup();
+    Ok(if let [one] = said.as_slice() { *one } else { general })
 }
 
 /// The name asked for, or the first free one; no second agent goes by it while the slot is held.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
+use crate::board::front::EmptyBehavior;
 use crate::near::nearest;
 
 pub use flaw::Flaw;
@@ -63,8 +64,6 @@ pub struct Config {
     pub lease: Period,
     /// Agents at once on the board.
     pub limit: u32,
-    /// When Tavern commits the queue files by itself.
-    pub commit: Commit,
     /// What happens to changes that an agent left uncommitted when it says it is done.
     pub dirty: Dirty,
     /// Between asking a process to end and killing it.
@@ -91,18 +90,6 @@ pub struct Integration {
     pub branch: String,
 }
 
-/// When Tavern commits the queue files by itself; then these paths alone, and the index stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Commit {
-    #[default]
-    Never,
-    /// After each change of an item's status.
-    Transition,
-    /// When a drain has ended.
-    Drain,
-}
-
 /// What happens to changes that an agent left uncommitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -112,19 +99,6 @@ pub enum Dirty {
     Commit,
     /// The report is refused.
     Refuse,
-}
-
-/// What an agent does when its queues have nothing for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EmptyBehavior {
-    /// Waits, and is woken by a change.
-    #[default]
-    Idle,
-    /// Waits too, but only a person or a schedule wakes it.
-    Hibernate,
-    /// Ends.
-    Terminate,
 }
 
 /// How a worktree is made ready and given up.
@@ -159,7 +133,6 @@ impl Default for Config {
             integration: Integration::default(),
             lease: Period::minutes(2),
             limit: 10,
-            commit: Commit::Never,
             dirty: Dirty::Commit,
             grace: Period::seconds(10),
             worktree: Worktree::default(),

@@ -88,9 +88,9 @@ fn faults_are_shown_in_place_with_what_to_type() {
             "one of: runner, queues, template, model, budget, idle, prods, permission_mode, allowed_tools",
         ),
         (
-            "commit: alway\n",
-            "config.yaml:1:9: `alway` is no choice in `commit`\n1 | commit: alway\n  |         ^^^^^",
-            "one of: never, transition, drain",
+            "dirty: comit\n",
+            "config.yaml:1:8: `comit` is no choice in `dirty`\n1 | dirty: comit\n  |        ^^^^^",
+            "one of: commit, refuse",
         ),
         (
             "lease: soon\n",

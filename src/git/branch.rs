@@ -33,10 +33,11 @@ impl Repository {
     /// Makes `reference` (`refs/…` in full) name `commit`, so that git keeps it, unless it names something already.
     pub fn keep_commit(&self, reference: &str, commit: &CommitId) -> Result<(), GitError> {
         let repository = self.open()?;
-        let oid = self.commit_in(&repository, commit)?.id();
-        match repository.reference(reference, oid, false, "kept") {
-            Err(error) if error.code() != ErrorCode::Exists => Err(creating(reference, error)),
-            _ => Ok(()),
+        self.commit_in(&repository, commit)?;
+        match self.swap(reference, None, Some(commit), "kept") {
+            // It names something already, of an earlier call: that is kept.
+            Err(GitError::Moved { .. }) => Ok(()),
+            other => other,
         }
     }
 
