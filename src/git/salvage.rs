@@ -435,6 +435,8 @@ mod tests {
         let mut expected: Vec<&str> = expected.to_vec();
         expected.sort_unstable();
         assert_eq!(found, expected);
+        assert!(fixture.repository().remove_worktree(&path, &fixture.lock_file()).expect("it is ours"));
+        assert!(!path.exists());
     }
 
     #[test]
