@@ -1,7 +1,7 @@
 //! Git: worktrees, branches, in-memory merges and rescued work.
 //!
 //! Knows nothing of tasks, queues or boards. Two hands do the work: libgit2 for references, commits, diffs and merges
-//! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see [`program`]).
+//! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see `program.rs`).
 //!
 //! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor its
 //! `HEAD`, whatever state it is in (the one exception is [`Repository::commit_paths`]); only a linked worktree that is registered in this repository is changed or removed; no
