@@ -19,7 +19,9 @@ fn queue(count: usize) -> String {
             text.push_str("  Follow specs/endpoints.md and keep the old path working for a release.\n");
         }
         if n % 10 == 0 {
-            text.push_str("\n  ```yaml task\n  done_when:\n    - cargo test endpoints\n  touches: [src/api/**]\n  ```\n");
+            text.push_str(
+                "\n  ```yaml task\n  done_when:\n    - cargo test endpoints\n  touches: [src/api/**]\n  ```\n",
+            );
         }
         if n % 8 == 7 {
             text.push_str(&format!("- [ ] W-{n:04}: Wait for it (after: T-{n:04})\n"));

@@ -120,7 +120,7 @@ impl Agent<'_> {
                     return Ok(End::Enough);
                 }
                 let Some(slot) = self.site.board.run_slot(self.site.config.limit)? else {
-                    break Wait::new(format!("{} agents run already", self.site.config.limit), soon(1));
+                    break Wait::new(format!("{} agents run already", self.site.config.limit), Some(soon(1)));
                 };
                 match self.site.board.claim(&self.seek()?, clock::now())? {
                     Ok(held) => {
@@ -216,7 +216,7 @@ impl Agent<'_> {
             }
             // Somebody else took the task over: our work stays on its branch, and the log says so.
             Err(store::Error::Refused(refusal)) => {
-                (self.tell)(&Told::Blocked { task: held.task.id.clone(), why: refusal.to_string() })
+                (self.tell)(&Told::Blocked { task: held.task.id.clone(), why: refusal.to_string() });
             }
             Err(error) => return Err(error.into()),
         }
@@ -342,8 +342,8 @@ impl Wait {
     }
 }
 
-fn soon(seconds: i64) -> Option<Timestamp> {
-    Some(clock::now() + TimeDelta::seconds(seconds))
+fn soon(seconds: i64) -> Timestamp {
+    clock::now() + TimeDelta::seconds(seconds)
 }
 
 fn describe(nothing: &Nothing) -> String {

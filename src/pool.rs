@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::clock;
 use crate::interrupt::{Interrupt, Urgency};
 use crate::process::start::Output;
@@ -67,7 +69,9 @@ pub fn run(plan: &Plan, interrupt: &Interrupt, tell: &mut dyn FnMut(News)) -> io
             let is_new = asked.is_none_or(|(earlier, at)| earlier < urgency || at.elapsed() > PATIENCE);
             if is_new {
                 asked = Some((urgency, clock::instant()));
-                agents.iter().for_each(|agent| agent.child.signal(rustix::process::Signal::TERM));
+                for agent in &agents {
+                    agent.child.signal(Signal::TERM);
+                }
             }
         }
         for place in (0..agents.len()).rev() {

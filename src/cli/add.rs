@@ -186,6 +186,6 @@ fn next_child(board: &crate::store::Board, queue: &Queue, parent: &TaskId) -> Re
     board.task(parent)?;
     let text = board.read(queue)?;
     let (document, _) = parse(&text.content);
-    let number = (1..).find(|number| document.find(&parent.child(*number)).is_none()).unwrap_or(1);
+    let number = (1..=u32::MAX).find(|number| document.find(&parent.child(*number)).is_none()).unwrap_or(1);
     Ok(parent.child(number))
 }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::agent::{Agent, End, Told, obey_stop};
-use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::document::parse;
+use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::EmptyBehavior;
 use crate::process;
 use crate::run::{Site, runners};

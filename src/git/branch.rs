@@ -195,6 +195,7 @@ fn in_the_way(repository: &git2::Repository, name: &str) -> Option<GitError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::super::fixture::{Fixture, id};
     use super::*;

@@ -113,6 +113,7 @@ fn take_tracked(changes: &mut Changes, (x, y): (u8, u8), sub: &[u8], path: PathB
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::super::fixture::{Fixture, git_command};
     use super::*;

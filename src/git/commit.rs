@@ -130,6 +130,7 @@ fn still_marked(place: &Place, changes: &Changes) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::super::fixture::{Fixture, git_command, git_in, names, write_in};
     use super::*;
@@ -154,7 +155,7 @@ mod tests {
         fixture.commit(&[(".gitignore", "*.o\n"), (".tavern/queue", "1\n"), ("gone", "")], "more");
         let path = worktree(&fixture);
         assert_eq!(fixture.repository().commit_all(&path, "nothing", &[".tavern/"]).expect("it is a worktree"), None);
-        std::fs::remove_file(path.join("gone")).expect("it is there");
+        fs::remove_file(path.join("gone")).expect("it is there");
         for name in ["a", "new/é\n", ":(top)odd", ".tavernx", "x.o", ".tavern/queue", ".tavern/new", "*"] {
             write_in(&path, name, "changed\n");
         }
@@ -192,7 +193,7 @@ mod tests {
         for name in ["a", "b", ".tavern/queues/main.md", ".tavern/queues/new", ".tavern/other", "untracked"] {
             fixture.write(name, "changed\n");
         }
-        std::fs::remove_file(fixture.root().join(".tavern/old")).expect("it is there");
+        fs::remove_file(fixture.root().join(".tavern/old")).expect("it is there");
         let made = commit().expect("it can be committed").expect("there is something");
         assert_eq!(fixture.head(), made);
         let changed = fixture.git(&["diff", "--name-only", "HEAD~1", "HEAD"]);
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(left.untracked, [".tavern/other", "untracked"].map(PathBuf::from));
         // In the middle of somebody's merge nothing is mixed in.
         fixture.write(".tavern/queues/main.md", "changed again\n");
-        std::fs::write(fixture.root().join(".git/MERGE_HEAD"), format!("{made}\n")).expect("the folder is writable");
+        fs::write(fixture.root().join(".git/MERGE_HEAD"), format!("{made}\n")).expect("the folder is writable");
         let before = fixture.photograph();
         assert!(matches!(commit(), Err(GitError::Unfinished { .. })));
         assert_eq!(fixture.photograph(), before);
@@ -255,10 +256,10 @@ mod tests {
         let path = worktree(&fixture);
         write_in(&path, "a", "mine\n");
         let lock = fixture.root().join(".git/worktrees/w/index.lock");
-        std::fs::write(&lock, "").expect("the folder is writable");
+        fs::write(&lock, "").expect("the folder is writable");
         let refused = fixture.repository().commit_all(&path, "work", &[]);
         assert!(matches!(&refused, Err(GitError::LockedByGit { path }) if *path == lock), "{refused:?}");
-        std::fs::remove_file(&lock).expect("it is there");
+        fs::remove_file(&lock).expect("it is there");
         fixture.repository().commit_all(&path, "mine", &[]).expect("it can be committed");
         fixture.commit(&[("a", "main\n")], "main");
         let rebased = git_command(&path).args(["rebase", "main"]).output().expect("the tests need git");

@@ -167,6 +167,7 @@ fn summary(commit: &git2::Commit<'_>) -> CommitSummary {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::super::fixture::Fixture;
     use super::*;

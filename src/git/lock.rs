@@ -2,16 +2,18 @@
 //!
 //! The lock is `flock` on an open file description: whoever inherits the descriptor holds the lock too. So a `git` that is
 //! given [`Lock::as_input`] keeps the lock until it ends, also when the process that took it has been killed.
+#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fs2::{FileExt, TryLockError};
 
 use super::GitError;
+use crate::clock;
 
 /// How long [`Lock::take`] waits. Only administrative steps of some milliseconds are done under these locks.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,7 +38,7 @@ impl Lock {
             .write(true)
             .open(path)
             .map_err(GitError::io("open", path))?;
-        let started = Instant::now();
+        let started = clock::instant();
         let mut pause = Duration::from_millis(1);
         loop {
             match FileExt::try_lock(&file) {
@@ -77,6 +79,7 @@ impl Lock {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use std::process::Command;
 

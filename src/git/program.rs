@@ -3,6 +3,7 @@
 //! Every call is deaf and mute: no prompt, no editor, no hook, no signature, no background maintenance, a fixed language, and
 //! none of the variables with which a surrounding git (a hook, an alias) points at another repository. Each call has a
 //! time-out, after which its whole process group is killed.
+#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::env;
 use std::ffi::OsStr;
@@ -20,6 +21,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::GitError;
 use super::lock::Lock;
 use super::repository::ConfigFiles;
+use crate::clock;
 
 /// For steps that touch no file contents.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
@@ -174,8 +176,9 @@ impl Call {
         let (done, finished) = mpsc::channel();
         let output = read_aside(child.stdout.take(), done.clone());
         let complaint = read_aside(child.stderr.take(), done);
-        let deadline = Instant::now() + self.limit;
-        let in_time = (0..2).all(|_| finished.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok());
+        let deadline = clock::instant() + self.limit;
+        let in_time =
+            (0..2).all(|_| finished.recv_timeout(deadline.saturating_duration_since(clock::instant())).is_ok());
         let status = if in_time { wait_until(&mut child, deadline) } else { None };
         let Some(status) = status else {
             end(&mut child);
@@ -217,7 +220,7 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_micros(200)),
+            Ok(None) if clock::instant() < deadline => thread::sleep(Duration::from_micros(200)),
             Ok(None) | Err(_) => return None,
         }
     }
@@ -238,6 +241,7 @@ fn one_line(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use std::fs;
 
@@ -289,10 +293,10 @@ mod tests {
             let state = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
             cwd.is_ok_and(|cwd| cwd == fixture.root()) && !state.contains(") Z ")
         };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = clock::instant() + Duration::from_secs(60);
         // Where there is no `/proc` there is nothing to look at.
         while fs::read_dir("/proc").is_ok_and(|all| all.flatten().any(leftover)) {
-            assert!(Instant::now() < deadline, "something lives on");
+            assert!(clock::instant() < deadline, "something lives on");
             thread::sleep(Duration::from_millis(1));
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Everything is done on a copy of the index: the worktree's own files, index, `HEAD` and any merge or rebase in it stay as
 //! they are, and a lock that a killed git left on the index is no hindrance.
+#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::ffi::OsString;
 use std::fs;
@@ -60,9 +61,9 @@ impl Repository {
         let (tree, unsaved) = rescued.map_or((None, Vec::new()), |(tree, unsaved)| (Some(tree), unsaved));
         let changed = tree.filter(|tree| head.as_ref().is_none_or(|head| head.tree_id() != *tree));
         let commit = match (changed, head) {
-            (Some(tree), head) => self.store(&repository, reference, message, tree, head)?,
+            (Some(tree), head) => self.store(&repository, reference, message, tree, head.as_ref())?,
             (None, Some(head)) if contained_in_any(&repository, merged_into, head.id())? => return Ok(None),
-            (None, Some(head)) => self.keep(&repository, reference, head)?,
+            (None, Some(head)) => self.keep(&repository, reference, &head)?,
             (None, None) => return Ok(None),
         };
         Ok(Some(Salvage { commit, unsaved }))
@@ -108,7 +109,7 @@ impl Repository {
         reference: &str,
         message: &str,
         tree: Oid,
-        head: Option<git2::Commit<'_>>,
+        head: Option<&git2::Commit<'_>>,
     ) -> Result<CommitId, GitError> {
         let storing = || GitError::library(format!("store `{reference}`"));
         let earlier = match self.tip_in(repository, reference)? {
@@ -116,16 +117,16 @@ impl Repository {
             None => None,
         };
         if let Some(earlier) = &earlier {
-            let same_parent = earlier.parent_id(0).ok() == head.as_ref().map(git2::Commit::id);
+            let same_parent = earlier.parent_id(0).ok() == head.map(git2::Commit::id);
             if same_parent && earlier.tree_id() == tree {
                 return Ok(earlier.id().into());
             }
         }
         let identity = Identity::of(repository, self.config())?;
         let tree = repository.find_tree(tree).map_err(storing())?;
-        let mut parents: Vec<&git2::Commit<'_>> = head.iter().collect();
+        let mut parents: Vec<&git2::Commit<'_>> = head.into_iter().collect();
         if let Some(earlier) = &earlier {
-            let known = match &head {
+            let known = match head {
                 Some(head) => contains(repository, head.id(), earlier.id())?,
                 None => false,
             };
@@ -144,7 +145,7 @@ impl Repository {
         &self,
         repository: &git2::Repository,
         reference: &str,
-        head: git2::Commit<'_>,
+        head: &git2::Commit<'_>,
     ) -> Result<CommitId, GitError> {
         let Some(earlier) = self.tip_in(repository, reference)? else {
             return self.point(reference, head.id(), None);
@@ -252,6 +253,7 @@ fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::super::fixture::{Fixture, commit_in, git_command, git_in, names, write_in};
     use super::*;

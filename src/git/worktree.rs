@@ -4,6 +4,7 @@
 //! that says who is making it; then, without the caller's lock, the files are checked out under a lock on that lock. So many
 //! are made at once, only the registering is one after the other; and whoever finds a half-made one can tell if it is still
 //! being made or was given up. It is removed by a rename first, so no half-removed folder is ever found at its path.
+#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -21,6 +22,7 @@ use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
 use super::repository::Place;
 use super::{CommitId, GitError, Repository};
+use crate::clock;
 
 /// Folders with this prefix, beside worktrees, are what is left of removed ones.
 const REMOVED: &str = ".tavern-removed-";
@@ -70,7 +72,7 @@ impl Repository {
     /// [`GitError::HoldsWorktree`], [`GitError::Locked`], [`GitError::FolderInTheWay`] (another repository took its place).
     pub fn remove_worktree(&self, path: &Path, lock_file: &Path) -> Result<bool, GitError> {
         let path = registration::resolved(path)?;
-        let deadline = Instant::now() + THOROUGH;
+        let deadline = clock::instant() + THOROUGH;
         let removed = loop {
             let step = {
                 let _lock = Lock::take(lock_file)?;
@@ -98,7 +100,7 @@ impl Repository {
 
     fn make(&self, path: &Path, goal: &Goal<'_>, lock_file: &Path) -> Result<Worktree, GitError> {
         let path = registration::resolved(path)?;
-        let deadline = Instant::now() + THOROUGH;
+        let deadline = clock::instant() + THOROUGH;
         loop {
             let step = {
                 let lock = Lock::take(lock_file)?;
@@ -257,13 +259,14 @@ impl Repository {
             return discard(path).map(Detached::Gone);
         };
         // Held until the registration is gone, so that nobody goes on making it meanwhile.
-        let mut _making = None;
+        // Held until this function returns.
+        let making;
         if let Some(text) = &entry.locked {
             if *text != reason(path) {
                 return Err(GitError::Locked { path: entry.path, reason: text.clone() });
             }
-            _making = Lock::try_take_existing(&entry.admin.join("locked"))?;
-            if _making.is_none() {
+            making = Lock::try_take_existing(&entry.admin.join("locked"))?;
+            if making.is_none() {
                 return Ok(Detached::StillBeingMade(entry));
             }
         }
@@ -354,7 +357,7 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
 }
 
 fn wait_for(entry: &Registration, deadline: Instant) -> Result<(), GitError> {
-    if Instant::now() >= deadline {
+    if clock::instant() >= deadline {
         return Err(GitError::Busy { path: entry.admin.join("locked"), waited: THOROUGH });
     }
     thread::sleep(Duration::from_millis(10));

@@ -2,6 +2,7 @@
 //!
 //! `metadata.json`, `prompt.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
 //! `diff.patch` are made from them and from git, and may fail without harm.
+#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
 
 use std::fs;
 use std::io;
@@ -144,26 +145,24 @@ impl Artifacts {
 
 /// The metadata of all runs, oldest first. Folders without readable metadata are passed over.
 pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
+    runs_named(board, "")
+}
+
+/// The runs of one task, oldest first.
+pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
+    runs_named(board, &format!("{task}@"))
+}
+
+fn runs_named(board: &Board, prefix: &str) -> Result<Vec<Metadata>, Error> {
     let folder = board.path("runs");
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(Error::Io { action: "list", path: folder, source }),
     };
-    let mut runs: Vec<Metadata> =
-        entries.filter_map(|entry| Artifacts { dir: entry.ok()?.path() }.metadata().ok()).collect();
-    runs.sort_by_key(|run| run.token);
-    Ok(runs)
-}
-
-/// The runs of one task, oldest first.
-pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
-    let prefix = format!("{task}@");
-    let folder = board.path("runs");
-    let Ok(entries) = fs::read_dir(&folder) else { return Ok(Vec::new()) };
     let mut runs: Vec<Metadata> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix)))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
         .filter_map(|dir| Artifacts { dir }.metadata().ok())
         .collect();
     runs.sort_by_key(|run| run.token);

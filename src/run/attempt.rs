@@ -197,7 +197,7 @@ fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -
         ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
         ("GIT_EDITOR".to_owned(), "true".to_owned()),
     ];
-    let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(|parent| parent.to_owned()));
+    let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(ToOwned::to_owned));
     if let (Some(own), Some(path)) = (own, std::env::var_os("PATH")) {
         let paths = std::env::split_paths(&path).chain([own]);
         if let Ok(joined) = std::env::join_paths(paths) {

@@ -2,6 +2,7 @@
 //!
 //! First a plan, then its execution: what a dry run prints is what the real run does. Nothing that an agent made is
 //! thrown away: before a worktree is removed, what it holds is kept.
+#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
 
 use std::collections::HashSet;
 use std::fs;

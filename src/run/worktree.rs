@@ -1,5 +1,6 @@
 //! A task's own folder: made from the tip of the integration branch, set up, and removed only after what it holds is
 //! kept.
+#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -126,6 +126,7 @@ fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
 

@@ -1,4 +1,5 @@
 //! Lease files `leases/<task>.yaml`: one a held item, replaced whole, never synced (no process outlives a power cut).
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -51,7 +52,7 @@ impl Board {
             Err(error) => return Err(Error::io("list", &folder)(error)),
         };
         let mut leases: Vec<Lease> = entries
-            .filter_map(|entry| entry.ok())
+            .filter_map(Result::ok)
             .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".yaml")?.parse::<TaskId>().ok())
             .filter_map(|task| self.lease(&task).ok().flatten())
             .collect();

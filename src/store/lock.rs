@@ -1,6 +1,7 @@
 //! The board's one lock: a blocking `flock` on `.tavern/lock`, held for read, decide and write only.
 //!
 //! The file is never unlinked: a lock file that is removed is two locks.
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{File, OpenOptions};
 use std::io;

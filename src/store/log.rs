@@ -1,6 +1,7 @@
 //! The event log `events/<day>.jsonl`: append-only, one JSON object a line, and the board's write-ahead log.
 //!
 //! An appended and synced line is the commit point of a change. Everybody who appends holds the board's lock.
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -245,12 +246,13 @@ pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
 
     fn board() -> (tempfile::TempDir, Board) {
         let scratch = tempfile::tempdir().expect("a temp dir");
-        std::fs::create_dir(scratch.path().join(".tavern")).expect("made");
+        fs::create_dir(scratch.path().join(".tavern")).expect("made");
         let board = Board::open(scratch.path()).expect("it is there");
         (scratch, board)
     }

@@ -102,7 +102,7 @@ impl Board {
         let bytes = fs::read(&queue.path).map_err(Error::io("read", &queue.path))?;
         let content = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = valid.split(|byte| *byte == b'\n').count();
             Error::NotText { path: queue.path.clone(), line }
         })?;
         Ok(Text { queue: queue.clone(), content })

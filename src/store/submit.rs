@@ -2,6 +2,7 @@
 //!
 //! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
 //! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
@@ -332,6 +333,7 @@ impl<'b> Locked<'b> {
         Ok(Claimed { queue: done.queue, task: done.task, lease, script })
     }
 
+    #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]
     fn transition(
         &mut self,
         text: &Text,

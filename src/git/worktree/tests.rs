@@ -1,16 +1,18 @@
 //! Worktrees in real repositories: odd names, filters, crashes at each step, many at once.
+#![expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::fixture::{Fixture, discover, git_in, id, names, write_in};
 use super::super::lock::Lock;
 use super::super::{CommitId, GitError, Head, Repository};
 use super::{Detached, Goal, Registered};
+use crate::clock;
 
 /// Set for [`a_child_adds_one_worktree`]: repository, path, branch, start and lock file, one a line.
 const CHILD: &str = "TAVERN_TEST_ADD_WORKTREE";
@@ -33,9 +35,9 @@ fn is_clean(repository: &Repository, path: &Path) -> bool {
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = clock::instant() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < deadline, "waited for: {what}");
+        assert!(clock::instant() < deadline, "waited for: {what}");
         thread::sleep(Duration::from_millis(1));
     }
 }
