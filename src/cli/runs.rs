@@ -20,6 +20,7 @@ pub struct Args {
     pub what: Option<What>,
 }
 
+/// What to do with them.
 #[derive(clap::Subcommand)]
 pub enum What {
     /// One line a run, oldest first (the default)

@@ -90,7 +90,7 @@ pub struct Nothing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stuck {
     pub queue: String,
-    /// Counted from 1.
+    /// Counted from 1; 0 for the queue as a whole.
     pub line: usize,
     pub task: Option<TaskId>,
     pub why: String,
@@ -153,7 +153,15 @@ impl Board {
         let mut shelf = Shelf { board: self, statuses: None };
         let mut nothing = Nothing::default();
         for queue in &seek.queues {
-            let text = self.read(queue)?;
+            let text = match self.read(queue) {
+                Ok(text) => text,
+                Err(error) if seek.queues.len() == 1 => return Err(error),
+                // One queue that can't be read keeps nobody from working on the others.
+                Err(error) => {
+                    nothing.stuck.push(Stuck { queue: queue.id.clone(), line: 0, task: None, why: error.to_string() });
+                    continue;
+                }
+            };
             let (document, _) = parse(&text.content);
             let mut status_of = |id: &TaskId| match document.find(id) {
                 Some(item) => Some(item.status),
@@ -168,12 +176,34 @@ impl Board {
                 match open.and_then(|()| seek.is_fit(&document, item)) {
                     // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                     Ok(()) if locked.is_leased(item)? => nothing.under_way += 1,
+                    Ok(()) if self.is_double(&text, &document, item)? => {
+                        nothing.count(queue, item, &Why::Quarantined);
+                    }
                     Ok(()) => return locked.take(&text, &document, item, seek, now).map(Ok),
                     Err(why) => nothing.count(queue, item, &why),
                 }
             }
         }
         Ok(Err(nothing))
+    }
+
+    /// Another item goes by the same ID, here or in another queue: it is not known which of them is meant. (Circles and
+    /// unknown dependencies need no look here: their items are never eligible.) Other queues are parsed only where the
+    /// ID stands as an item's would, so that this costs little.
+    fn is_double(&self, text: &Text, document: &Document<'_>, item: &Item<'_>) -> Result<bool, Error> {
+        let Some(id) = &item.id else { return Ok(false) };
+        if document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() {
+            return Ok(true);
+        }
+        let as_written = format!("{id}:");
+        for queue in self.queues()?.iter().filter(|queue| queue.path != text.queue.path) {
+            // A queue that can't be read keeps nobody from working on the others.
+            let Ok(other) = self.read(queue) else { continue };
+            if other.content.contains(&as_written) && parse(&other.content).0.find(id).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Puts a new item into `queue` and returns its ID: the given one, or a fresh one.
@@ -493,13 +523,18 @@ fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
 /// The queue that has `task`: the lease says which, else all are searched.
 fn find_text(board: &Board, task: &TaskId) -> Result<Text, Error> {
     let leased = board.lease(task).ok().flatten().and_then(|lease| board.queue_by_id(&lease.queue).ok());
+    let mut unreadable = None;
     for queue in leased.into_iter().chain(board.queues()?) {
-        let text = board.read(&queue)?;
-        if text.content.contains(task.as_str()) && parse(&text.content).0.find(task).is_some() {
-            return Ok(text);
+        match board.read(&queue) {
+            Ok(text) if text.content.contains(task.as_str()) && parse(&text.content).0.find(task).is_some() => {
+                return Ok(text);
+            }
+            Ok(_) => {}
+            Err(error) => unreadable = Some(error),
         }
     }
-    Err(Error::NoTask(task.clone()))
+    // It may be in the one that can't be read.
+    Err(unreadable.unwrap_or_else(|| Error::NoTask(task.clone())))
 }
 
 /// The statuses of all items of all queues, read when first asked for.

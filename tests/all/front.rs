@@ -19,13 +19,13 @@ fn every_program_is_in_the_list_as_a_line_and_as_json() {
 
 #[test]
 fn a_verb_is_the_program_in_process() {
-    let scratch = Scratch::empty();
+    let scratch = Scratch::repository();
     scratch.write(".tavern/config.yaml", "leese: 2m\n");
     let program = scratch.run("tavern-check", &["--dir", ".tavern"]);
     assert_eq!(
         program.to_string(),
-        "exit 5\n--- stdout\n.tavern/config.yaml:1:1: unknown key `leese`\n1 | leese: 2m\n  | ^^^^^\n\
-         hint: did you mean `lease`?\n--- stderr\n"
+        "exit 5\n--- stdout\n.tavern/config.yaml:1:1: error: unknown key `leese`\n1 | leese: 2m\n  | ^^^^^\n  \
+         = hint: did you mean `lease`?\n--- stderr\n1 error\n"
     );
     assert_eq!(scratch.run("tavern", &["check", "--dir", ".tavern"]), program);
     // Flags before the verb are the verb's.
@@ -91,10 +91,10 @@ fn a_foreign_program_on_the_path_is_a_verb() {
 
 #[test]
 fn colours_are_for_terminals_unless_asked_for() {
-    let scratch = Scratch::empty();
+    let scratch = Scratch::repository();
     let plain = scratch.run("tavern-check", &[]);
     assert_eq!(plain.code, Some(1));
-    assert!(plain.stderr.starts_with("error: no board in `.tavern`\nhint: "), "{plain}");
+    assert!(plain.stderr.starts_with("error: no board in `"), "{plain}");
     let coloured = scratch.run("tavern-check", &["--color", "always"]);
     assert!(coloured.stderr.starts_with("\u{1b}["), "{coloured}");
 }

@@ -1,0 +1,192 @@
+//! What is wrong with queues and task files: in each of them, and between them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::board::check;
+use crate::board::document::{Document, parse};
+use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::problem::{Problem, Severity};
+use crate::board::task::{Status, TaskId};
+use crate::cli::CliError;
+use crate::config::{Config, RunnerKind};
+use crate::near::nearest;
+use crate::runner::CommandRunner;
+use crate::store::{Board, Error};
+
+use super::{Fault, named, shown};
+
+/// A text that could be read, with the name by which messages call it.
+struct Page {
+    name: String,
+    path: PathBuf,
+    text: String,
+}
+
+/// All queues of the board; returns what was looked at, in words.
+pub(super) fn check(
+    board: &Board,
+    config: Option<&Config>,
+    here: &Path,
+    faults: &mut Vec<Fault>,
+) -> Result<String, CliError> {
+    let mut pages = Vec::new();
+    for path in paths(board)? {
+        match read(&path, here) {
+            Ok(page) => pages.push(page),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    look(&pages, config, &|_| true, faults);
+    Ok(named(board))
+}
+
+/// Only `files`; the board's other queues are read for what items say of each other.
+pub(super) fn check_files(
+    board: Option<&Board>,
+    config: Option<&Config>,
+    files: &[String],
+    here: &Path,
+    faults: &mut Vec<Fault>,
+) -> Result<String, CliError> {
+    let mut wanted = HashSet::new();
+    let mut pages = Vec::new();
+    for name in files {
+        let path = match board.map(|board| board.queue(name, here)) {
+            Some(Ok(queue)) => queue.path,
+            _ => fs::canonicalize(here.join(name)).map_err(|_| Error::NoQueue(name.clone()))?,
+        };
+        if !wanted.insert(path.clone()) {
+            continue;
+        }
+        match read(&path, here) {
+            Ok(page) => pages.push(page),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if let Some(board) = board {
+        let others = paths(board)?.into_iter().filter(|path| !wanted.contains(path));
+        pages.extend(others.filter_map(|path| read(&path, here).ok()));
+    }
+    look(&pages, config, &|page| wanted.contains(&page.path), faults);
+    Ok(files.join(", "))
+}
+
+/// The board's queue files, and what stands in their place.
+fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
+    let queues: Vec<PathBuf> = board.queues()?.into_iter().map(|queue| queue.path).collect();
+    let entries = fs::read_dir(board.path("queues")).into_iter().flatten();
+    let is_named = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".md") && !name.starts_with('.')
+    };
+    let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(is_named);
+    let mut odd: Vec<PathBuf> = found.filter(|path| !queues.contains(path)).collect();
+    odd.sort();
+    Ok(queues.into_iter().chain(odd).collect())
+}
+
+fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
+    let name = shown(path, here);
+    let whole = |message: String, hint: &str| {
+        Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
+    };
+    if path.is_dir() {
+        return Err(whole("this is a folder, not a file".to_owned(), "rename it, or move it elsewhere"));
+    }
+    let bytes = fs::read(path).map_err(|error| {
+        whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", path.display()))
+    })?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Page { name, path: path.to_owned(), text }),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(error.as_bytes());
+            let message = "this byte is not UTF-8: the whole file is left alone";
+            let hint = format!("save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {name}");
+            // What can't be read is shown as `�`, which takes up three bytes.
+            Err(Fault::at(&name, &text, &Problem::error("not-utf8", at..at + 3, message, hint)))
+        }
+    }
+}
+
+fn look(pages: &[Page], config: Option<&Config>, is_wanted: &dyn Fn(&Page) -> bool, faults: &mut Vec<Fault>) {
+    let (documents, mut problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) =
+        pages.iter().map(|page| parse(&page.text)).unzip();
+    let together: Vec<(&str, &Document<'_>)> =
+        pages.iter().zip(&documents).map(|(page, document)| (page.name.as_str(), document)).collect();
+    for (place, problem) in check::check(&together, &|_| None).problems {
+        problems[place].push(problem);
+    }
+    for ((page, document), mut problems) in pages.iter().zip(&documents).zip(problems) {
+        if !is_wanted(page) {
+            continue;
+        }
+        problems.extend(config.map_or_else(Vec::new, |config| unmet(document, config)));
+        problems.sort_by_key(|problem| problem.span.start);
+        faults.extend(problems.iter().map(|problem| Fault::at(&page.name, &page.text, problem)));
+    }
+}
+
+/// What items ask for that the configuration does not have. Each is told once a document, at the first item, since one
+/// line of the front matter may ask for it on behalf of all.
+fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
+    let mut roles: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
+    let mut runners: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
+    let mut scriptless: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
+    let nobody: TaskId = "T-0".parse().expect("it is an ID");
+    for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
+        // The steps of an item are part of it.
+        if item.within.is_some() && item.id.is_none() {
+            continue;
+        }
+        let task = document.task(item, nobody.clone());
+        let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+        let Some(settings) = config.roles.get(role) else {
+            roles.entry(role.to_owned()).or_default().push(item.head.clone());
+            continue;
+        };
+        let runner = task.runner.as_deref().unwrap_or(&settings.runner);
+        match config.runners.get(runner) {
+            None if CommandRunner::preset(runner).is_none() => {
+                runners.entry(runner.to_owned()).or_default().push(item.head.clone());
+            }
+            Some(entry) if entry.kind == RunnerKind::Shell && document.shell(item).is_none() => {
+                scriptless.entry(runner.to_owned()).or_default().push(item.head.clone());
+            }
+            _ => {}
+        }
+    }
+    let mut problems = Vec::new();
+    for (role, places) in &roles {
+        let message = format!("no agent can take this{}: role `{role}` is not in config.yaml", and_more(places));
+        let hint = guess(role, config.roles.keys()).unwrap_or_else(|| format!("add `{role}` under `roles:`"));
+        problems.push(Problem::warning("unknown-role", places[0].clone(), message, hint));
+    }
+    for (runner, places) in &runners {
+        let message = format!("this{} wants the runner `{runner}`, which is not in config.yaml", and_more(places));
+        let hint = guess(runner, config.runners.keys()).unwrap_or_else(|| format!("add `{runner}` under `runners:`"));
+        problems.push(Problem::error("unknown-runner", places[0].clone(), message, hint));
+    }
+    for (runner, places) in &scriptless {
+        let message = format!("the runner `{runner}` can do nothing with this{}: no ```sh block", and_more(places));
+        let hint = "indent one under the item, or use another runner: --runner claude";
+        problems.push(Problem::warning("no-script", places[0].clone(), message, hint));
+    }
+    problems
+}
+
+/// It may be taken some day without a person's doing.
+fn is_ahead(status: Status) -> bool {
+    matches!(status, Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing | Status::Waiting)
+}
+
+fn and_more(places: &[Range<usize>]) -> String {
+    if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() }
+}
+
+fn guess<'a>(word: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+    nearest(word, known.map(String::as_str)).map(|guess| format!("did you mean `{guess}`?"))
+}

@@ -1,0 +1,174 @@
+//! Whether agents could start here, and what died and was not cleared up.
+
+use std::fs;
+use std::path::Path;
+
+use crate::board::problem::{Problem, Severity};
+use crate::board::task::TaskId;
+use crate::config::Config;
+use crate::interrupt::Interrupt;
+use crate::prompt::{self, Template, TemplateError};
+use crate::run::reap::{Action, Looks, Scope, plan};
+use crate::run::{Error, Site, runners};
+use crate::store::{self, Board, Switch};
+
+use super::{Fault, shown};
+
+/// Everything but the queues. Without a configuration that can be read, only what needs none.
+pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, faults: &mut Vec<Fault>) {
+    templates(board, here, faults);
+    leases(board, here, faults);
+    switches(board, here, faults);
+    let Some(config) = config else { return };
+    let config_file = shown(&board.path(crate::config::FILE), here);
+    for (name, role) in &config.roles {
+        let path = board.path("templates").join(&role.template);
+        if !path.exists() && Template::built_in(&role.template).is_none() {
+            let message = format!("the template `{}` of role `{name}` is not there", role.template);
+            let known: Vec<&str> = Template::names().collect();
+            let hint = format!("write {}, or use a built-in one: {}", shown(&path, here), known.join(", "));
+            faults.push(Fault::whole(Severity::Error, "no-template", &config_file, message, Some(hint)));
+        }
+    }
+    match Site::open(board.clone(), Interrupt::new()) {
+        Ok(site) => {
+            programs(&site, &config_file, faults);
+            repository(&site, here, faults);
+            leftovers(&site, here, faults);
+        }
+        Err(error) => faults.push(from_error("no-repository", board.root(), here, &error)),
+    }
+}
+
+fn from_error(code: &'static str, path: &Path, here: &Path, error: &Error) -> Fault {
+    let mut message = error.to_string();
+    if let Some(cause) = std::error::Error::source(error) {
+        message.push_str(&format!(": {cause}"));
+    }
+    let name = match shown(path, here) {
+        empty if empty.is_empty() => ".".to_owned(),
+        name => name,
+    };
+    Fault::whole(Severity::Error, code, &name, message, error.hint())
+}
+
+/// Templates of the board's own, each tried with samples.
+fn templates(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+    for path in files(&board.path("templates")) {
+        let name = shown(&path, here);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                let hint = Some("save the file as UTF-8, or delete it, and the built-in one is used".to_owned());
+                let message = format!("it can't be read: {error}");
+                faults.push(Fault::whole(Severity::Error, "unreadable-template", &name, message, hint));
+                continue;
+            }
+        };
+        let template = Template { name: name.clone(), text };
+        if let Err(error) = prompt::check(&template) {
+            faults.push(in_template(&template, &error));
+        }
+    }
+}
+
+fn in_template(template: &Template, error: &TemplateError) -> Fault {
+    let (code, hint) = ("broken-template", error.hint());
+    let mut starts = std::iter::once(0).chain(template.text.match_indices('\n').map(|(index, _)| index + 1));
+    let Some(start) = error.line.checked_sub(1).and_then(|line| starts.nth(line)) else {
+        return Fault::whole(Severity::Error, code, &template.name, error.message.clone(), Some(hint));
+    };
+    let line = template.text[start..].lines().next().unwrap_or_default();
+    let from = start + line.len() - line.trim_start().len();
+    let to = (start + line.trim_end().len()).max(from);
+    Fault::at(&template.name, &template.text, &Problem::error(code, from..to, error.message.clone(), hint))
+}
+
+/// Lease files that nobody can read: their items can't be given back.
+fn leases(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+    for path in files(&board.path("leases")) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Temp files are told of by the plan of a clean-up.
+        let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.starts_with(store::TEMP_PREFIX)) else { continue };
+        let hint = Some(format!("remove it, then give its item back: rm {}; tavern-reap", path.display()));
+        let message = match stem.parse::<TaskId>() {
+            Ok(task) => match board.lease(&task) {
+                Ok(_) => continue,
+                Err(store::Error::Damaged { why, .. }) => format!("this is no lease: {why}"),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => format!("this is no lease: {error}"),
+        };
+        faults.push(Fault::whole(Severity::Error, "broken-lease", &shown(&path, here), message, hint));
+    }
+}
+
+fn switches(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+    let (file, words, reason) = match board.switch() {
+        Switch::On => return,
+        Switch::Paused(reason) => ("PAUSE", "nothing new starts", reason),
+        Switch::Stopped(reason) => ("STOP", "every loop ends", reason),
+    };
+    let path = board.path(file);
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let (message, hint) = (format!("while this file is here, {words}{reason}"), format!("rm {}", path.display()));
+    faults.push(Fault::whole(Severity::Warning, "switched-off", &shown(&path, here), message, Some(hint)));
+}
+
+/// The agent programs that the roles name.
+fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) {
+    for (name, role) in &site.config.roles {
+        let ready = match runners::runner(site, &role.runner, role) {
+            Ok(runner) => runner.check().map_err(|not_ready| (not_ready.to_string(), not_ready.hint().to_owned())),
+            Err(error) => Err((error.to_string(), error.hint().unwrap_or_default())),
+        };
+        if let Err((message, hint)) = ready {
+            let message = format!("role `{name}` can't work with runner `{}`: {message}", role.runner);
+            faults.push(Fault::whole(Severity::Error, "runner-not-ready", config_file, message, Some(hint)));
+        }
+    }
+}
+
+fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
+    if let Err(error) = site.base() {
+        faults.push(from_error("no-base", site.board.root(), here, &error));
+    }
+    let branch = site.integration();
+    if let Ok(Some(path)) = site.repository.checked_out_at(branch) {
+        let message = format!("the integration branch `{branch}` is checked out here: nothing can be merged into it");
+        let hint = format!("switch to another branch there: git -C {} switch -", path.display());
+        let name = if path == here { ".".to_owned() } else { shown(&path, here) };
+        faults.push(Fault::whole(Severity::Warning, "integration-checked-out", &name, message, Some(hint)));
+    }
+}
+
+/// What `tavern-reap --dry-run` would say.
+fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
+    let actions = match plan(site, Scope::All, &mut Looks::default()) {
+        Ok(actions) => actions,
+        Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
+    };
+    for action in actions {
+        let board = &site.board;
+        let path = match &action {
+            Action::EndRun { run } => board.run_dir(run),
+            Action::GiveBack { task, token: Some(_), .. } | Action::DropLease { task, .. } => {
+                board.path("leases").join(format!("{task}.yaml"))
+            }
+            Action::GiveBack { .. } => board.dir().to_owned(),
+            Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } => path.clone(),
+            Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
+        };
+        let message = format!("something died here; to do: {action}");
+        let hint = Some("do it, and all else of this kind: tavern-reap".to_owned());
+        faults.push(Fault::whole(Severity::Warning, "leftover", &shown(&path, here), message, hint));
+    }
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<_> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    paths
+}
