@@ -17,6 +17,7 @@ pub struct Change {
     pub lease: LeaseChange,
 }
 
+/// What a change does to the lease of its task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseChange {
     Keep,

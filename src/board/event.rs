@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::lease::{Holder, Token, Work};
 use super::task::Timestamp;
 
+/// What a program asks for. Whoever holds the task shows it by its token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// An agent takes the task for work.

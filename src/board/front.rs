@@ -45,6 +45,7 @@ impl FromStr for EmptyBehavior {
     }
 }
 
+/// A queue's front matter: its own settings, and the defaults of its items. Keys that are not here are the owner's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Front {
     pub id: Option<String>,

@@ -286,6 +286,7 @@ pub struct Conflict {
     markers: Vec<Range<usize>>,
 }
 
+/// The regions between conflict markers, from `body` on.
 pub fn conflicts(text: &str, body: usize) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     let mut at = body;

@@ -235,6 +235,7 @@ pub struct Entry<'t> {
     pub meaning: Meaning<'t>,
 }
 
+/// What a key of an item says to Tavern.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning<'t> {
     Known(Key, Field<'t>),
@@ -857,6 +858,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
+/// Could `text` be a word of its own in a list or a name?
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }

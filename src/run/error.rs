@@ -9,6 +9,7 @@ use crate::prompt::TemplateError;
 use crate::runner::StartError;
 use crate::store;
 
+/// Why a run could not be made or finished, through no fault of the agent's.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -23,6 +23,7 @@ pub struct Worktree {
     pub branch: Option<Branch>,
 }
 
+/// The branch that is checked out in a worktree.
 #[derive(Clone, Debug)]
 pub struct Branch {
     pub name: String,
@@ -91,6 +92,7 @@ fn start_over(
     Ok(())
 }
 
+/// Where the work of the run with this token is kept when its worktree goes.
 pub fn salvage_ref(task: &Task, token: u64) -> String {
     format!("refs/tavern/salvage/{}/{token}", task.id)
 }

@@ -31,6 +31,7 @@ const USAGE_INTERVAL: Duration = Duration::from_secs(2);
 /// How long it may take to end after its answer: it waits 5 s for its background shells (contract §3).
 const LINGER: Duration = Duration::from_secs(20);
 
+/// A running Claude CLI, spoken to over its standard input and read from its log.
 pub struct ClaudeSession {
     watch: Watch,
     /// Lines for its standard input; `None` once that is closed.

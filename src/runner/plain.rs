@@ -17,6 +17,7 @@ use super::{Next, NotHeard, OUTPUT_LOG, Session};
 /// How many of the last lines are kept as the result.
 const KEPT_LINES: usize = 40;
 
+/// A running program of which only the end counts.
 pub struct PlainSession {
     watch: Watch,
     grace: Duration,

@@ -23,6 +23,7 @@ pub enum AgentState {
     Failed,
 }
 
+/// What an agent tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentFile {
     pub name: String,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::board::decide::Refusal;
 use crate::board::task::{BadId, TaskId};
 
+/// Why the board could not be found, read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("`{}` is not in a git repository", .0.display())]

@@ -10,6 +10,7 @@ use super::find::Board;
 use super::replace::TEMP_PREFIX;
 use crate::board::task::TaskId;
 
+/// A message that waits for its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub path: PathBuf,

@@ -11,6 +11,7 @@ use super::find::Board;
 use super::replace::replace_unsynced;
 use crate::board::task::Timestamp;
 
+/// Until when a runner is closed, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     pub closed_until: Timestamp,
