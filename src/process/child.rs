@@ -123,7 +123,7 @@ impl Child {
     /// The program and its living descendants, those of earlier looks included.
     pub fn members(&self) -> Vec<table::Entry> {
         let root = (!self.is_reaped).then_some(self.pid());
-        let mut members = table::members(|entry| self.is_seed(root, entry), &self.marks);
+        let mut members = table::members(|entry| self.is_seed(root, entry), &self.marks, self.identity.start_time);
         for old in &self.remembered {
             let is_new = members.iter().all(|entry| entry.pid != old.pid);
             let now = if is_new { table::Entry::of(old.pid) } else { None };

@@ -36,10 +36,12 @@ pub fn all() -> Vec<Entry> {
 
 /// The living processes that belong to a run: those that `is_seed` knows, all that bear one of `marks`, all descendants
 /// of these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
-pub(super) fn members(is_seed: impl Fn(&Entry) -> bool, marks: &[Mark]) -> Vec<Entry> {
+///
+/// None of them started before `since` (in ticks, as [`Entry::start_time`]), so the others' environments are not read.
+pub(super) fn members(is_seed: impl Fn(&Entry) -> bool, marks: &[Mark], since: u64) -> Vec<Entry> {
     let all = all();
     let spared = ancestry(std::process::id(), &all);
-    let is_marked = |entry: &Entry| !marks.is_empty() && is_marked(entry.pid, marks);
+    let is_marked = |entry: &Entry| !marks.is_empty() && entry.start_time >= since && is_marked(entry.pid, marks);
     let mut found: HashSet<u32> = HashSet::new();
     for entry in &all {
         if !spared.contains(&entry.pid) && (is_seed(entry) || is_marked(entry)) {
@@ -65,7 +67,7 @@ pub(super) fn members(is_seed: impl Fn(&Entry) -> bool, marks: &[Mark]) -> Vec<E
 
 /// The living processes that bear `mark`, and their descendants.
 pub fn marked(mark: &Mark) -> Vec<Entry> {
-    members(|_| false, std::slice::from_ref(mark))
+    members(|_| false, std::slice::from_ref(mark), 0)
 }
 
 /// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn this_process_and_its_ancestors_are_never_members() {
         let own = Entry::of(std::process::id()).expect("this process runs");
-        let found = members(|entry| [own.pid, own.parent, 1].contains(&entry.pid), &[]);
+        let found = members(|entry| [own.pid, own.parent, 1].contains(&entry.pid), &[], 0);
         assert!(found.iter().all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1));
     }
 }

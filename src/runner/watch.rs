@@ -116,7 +116,7 @@ impl Watch {
             limits: limits.clone(),
             started_at: now,
             last_sign: now,
-            next_look: now,
+            next_look: now + Duration::from_secs(1),
             next_check: now,
             memory_mib: 0,
         })

@@ -2,6 +2,7 @@
 //! provider on the loopback interface: first through the runner alone, then through Tavern's own programs.
 
 mod fake;
+mod orphan;
 mod runner;
 mod stand_in;
 mod workshop;
