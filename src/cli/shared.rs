@@ -11,12 +11,13 @@ use super::output::{Format, Notes};
 #[command(next_help_heading = "Everywhere")]
 pub struct Shared {
     /// The board: a `.tavern` folder, or the folder that it is in [default: that of the repository around you]
-    #[arg(long, value_name = "FOLDER", env = "TAVERN_DIR", hide_env_values = true, display_order = 900)]
+    #[arg(long, global = true, value_name = "FOLDER", env = "TAVERN_DIR", hide_env_values = true, display_order = 900)]
     pub dir: Option<PathBuf>,
 
     /// The form of standard output
     #[arg(
         long,
+        global = true,
         value_enum,
         value_name = "FORM",
         default_value_t,
@@ -30,6 +31,7 @@ pub struct Shared {
     #[arg(
         long,
         short,
+        global = true,
         env = "TAVERN_QUIET",
         hide_env_values = true,
         value_parser = FalseyValueParser::new(),
@@ -40,6 +42,7 @@ pub struct Shared {
     /// Colours; `auto` obeys NO_COLOR and is off when no terminal looks on
     #[arg(
         long,
+        global = true,
         value_enum,
         value_name = "WHEN",
         default_value_t,

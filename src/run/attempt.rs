@@ -20,6 +20,7 @@ use crate::board::lease::Work;
 use crate::clock;
 use crate::config::{Dirty, Role};
 use crate::failpoint;
+use crate::git::CommitId;
 use crate::process::start::Environment;
 use crate::process::{Bell, Mark};
 use crate::runner::job::Opening;
@@ -102,6 +103,10 @@ pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
         metadata.verified = proof;
         if let Some(commit) = &finished.judged.commit {
             metadata.commit = Some(commit.clone());
+            // What was committed for the agent belongs to its patch.
+            if let (Some(Ok(base)), Ok(tip)) = (metadata.base.as_ref().map(|base| base.parse()), commit.parse()) {
+                keep_patch(site, &artifacts, &base, &tip);
+            }
         }
         artifacts.write_metadata(&metadata)?;
     }
@@ -332,12 +337,17 @@ fn close(
     metadata.denials = ended.denials.iter().map(|denial| format!("{} {}", denial.tool, denial.input)).collect();
     metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
     if let (Some(branch), Ok(tip)) = (&worktree.branch, site.tip_of(&worktree.path)) {
-        let patch = site.repository.diff(&branch.base, &tip, PATCH_LIMIT);
-        drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));
+        keep_patch(site, artifacts, &branch.base, &tip);
         metadata.commit = Some(tip.as_str().to_owned());
     }
     artifacts.write("result.txt", &ended.result)?;
     Ok(artifacts.write_metadata(metadata)?)
+}
+
+/// `diff.patch`: derived from git, so a failure to write it harms nothing.
+fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
+    let patch = site.repository.diff(base, tip, PATCH_LIMIT);
+    drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));
 }
 
 /// From how the program ended to what the run came to, before verification: structure decides, not words; only a

@@ -5,3 +5,4 @@ mod claude;
 mod front;
 mod support;
 mod tidy;
+mod work;

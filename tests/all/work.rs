@@ -1,0 +1,198 @@
+//! Work, from the queue to the merge, with the shell runner: what is taken in which order, what a worktree is made of,
+//! what becomes of success and of failure.
+
+use super::support::Scratch;
+
+/// Retries at once, so that no test waits for a back-off.
+const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, empty: {backoff: 0s}, overloaded: {backoff: 0s}}\n";
+
+fn board(queue: &str, config: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(".tavern/queues/main.md", queue);
+    scratch.write(".tavern/config.yaml", format!("base: main\n{AT_ONCE}{config}"));
+    scratch
+}
+
+fn claimed_in_order(scratch: &Scratch) -> Vec<String> {
+    let log = scratch.run("tavern-log", &["--format", "json"]).succeeds();
+    let events = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    events.filter(|event| event["kind"] == "claimed").map(|event| event["task"].as_str().unwrap_or("").into()).collect()
+}
+
+fn agent(scratch: &Scratch) -> String {
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds()
+}
+
+fn item(id: &str, rest: &str) -> String {
+    format!("- [ ] {id}: Do {id}{rest}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")
+}
+
+#[test]
+fn urgent_first_then_as_written_and_never_before_a_dependency() {
+    let queue = [
+        item("T-1", " (after: T-4)"),
+        item("T-2", ""),
+        item("T-3", " (priority: 0)"),
+        item("T-4", " (priority: 3)"),
+        item("T-5", ""),
+    ];
+    let scratch = board(&queue.concat(), "");
+    agent(&scratch);
+    assert_eq!(claimed_in_order(&scratch), ["T-3", "T-2", "T-5", "T-4", "T-1"]);
+    let files = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    assert_eq!(files, "README.md\nT-1.txt\nT-2.txt\nT-3.txt\nT-4.txt\nT-5.txt");
+    // One merge an item, and nothing in the user's own checkout.
+    assert_eq!(scratch.git(&["rev-list", "--count", "--merges", "main..tavern/integration"]), "5");
+    assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+}
+
+#[test]
+fn queues_are_taken_from_in_order_and_depend_on_each_other() {
+    let scratch = board(&item("T-1", " (after: T-9)"), "roles: {coder: {queues: [urgent, main]}}\n");
+    scratch.write(".tavern/queues/urgent.md", [item("T-8", ""), item("T-9", "")].concat());
+    agent(&scratch);
+    assert_eq!(claimed_in_order(&scratch), ["T-8", "T-9", "T-1"]);
+}
+
+#[test]
+fn an_item_for_another_role_is_left_alone() {
+    let scratch = board(&[item("T-1", " (role: reviewer)"), item("T-2", "")].concat(), "");
+    agent(&scratch);
+    assert_eq!(claimed_in_order(&scratch), ["T-2"]);
+    let ran = scratch.run("tavern-claim", &[]);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    assert!(ran.stderr.contains("--role reviewer"), "{ran}");
+}
+
+#[test]
+fn a_new_worktree_is_set_up_and_given_the_files_that_git_ignores() {
+    let queue = "- [ ] T-1: Use them (done_when: [grep -q made set-up.txt])\n  ```sh\n  cat .env deep/er/key set-up.txt > all.txt\n  ```\n";
+    let config = "worktree: {copy: [.env, deep], setup: \"echo made >> set-up.txt; test -f .env\"}\n";
+    let scratch = board(queue, config);
+    scratch.write(".gitignore", ".env\ndeep/\nset-up.txt\n");
+    scratch.git(&["add", ".gitignore"]);
+    scratch.git(&["commit", "--quiet", "--message=Ignore"]);
+    scratch.write(".env", "secret\n");
+    scratch.write("deep/er/key", "key\n");
+    let ran = scratch.run("tavern-agent", &["--until-empty"]);
+    // The scratch worktree in which merges are verified has no set-up file: `done_when` says so there.
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert_eq!(scratch.git(&["show", "tavern/T-1:all.txt"]), "secret\nkey\nmade");
+}
+
+#[test]
+fn a_failing_set_up_command_is_nobodys_fault() {
+    let config = "max_returns: 2\nworktree: {setup: \"echo broken; exit 3\"}\n";
+    let scratch = board(&item("T-1", ""), config);
+    agent(&scratch);
+    let item: serde_json::Value =
+        serde_json::from_str(scratch.run("tavern-status", &["T-1", "--format", "json"]).succeeds().trim())
+            .expect("JSON");
+    assert_eq!((&item["status"], &item["attempt"]), (&"waiting".into(), &0.into()), "{item}");
+    assert!(item["reason"].as_str().is_some_and(|reason| reason.contains("exit")), "{item}");
+    assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn used_up_attempts_end_in_the_dead_letter_lane_with_the_work_kept() {
+    let queue = "## Pending\n\n- [ ] T-1: Never right (max_attempts: 2, done_when: [test -e right.txt])\n  ```sh\n  echo wrong >> wrong.txt\n  git add wrong.txt\n  git commit -qm Wrong\n  echo more > left.txt\n  ```\n\n## Completed\n\n## Dead Letter\n";
+    let scratch = board(queue, "");
+    agent(&scratch);
+    assert_eq!(claimed_in_order(&scratch), ["T-1", "T-1"]);
+    let text = scratch.read(".tavern/queues/main.md");
+    let lane = text.split("## Dead Letter").nth(1).expect("the lane is there");
+    assert!(lane.contains("T-1: Never right") && lane.contains("test -e right.txt"), "{text}");
+    // Its commits stay on its branch, and its worktree is gone.
+    assert!(scratch.git(&["log", "--format=%s", "tavern/T-1"]).contains("Wrong"));
+    assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1);
+
+    scratch.run("tavern-release", &["T-1", "--revive"]).succeeds();
+    assert!(scratch.read(".tavern/queues/main.md").contains("## Pending\n\n- [ ] T-1"));
+    let revived = scratch.run("tavern-release", &["T-1", "--revive"]);
+    assert_eq!(revived.code, Some(4), "{revived}");
+    assert!(revived.stderr.contains("hint:"), "{revived}");
+}
+
+#[test]
+fn the_failure_of_an_attempt_is_told_to_the_next_one() {
+    let queue = "- [ ] T-1: Twice (done_when: [\"echo COUNTED; test $(cat n.txt) = xx\"])\n  ```sh\n  printf x >> n.txt\n  ```\n";
+    let scratch = board(queue, "");
+    agent(&scratch);
+    let runs = scratch.run("tavern-runs", &["list", "--format", "json"]).succeeds();
+    let outcomes: Vec<String> = runs
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).expect("JSON")["outcome"].as_str().unwrap_or("").into()
+        })
+        .collect();
+    assert_eq!(outcomes, ["failed", "success"]);
+    let prompt = scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds();
+    assert!(prompt.contains("COUNTED") && prompt.contains("exit 1"), "{prompt}");
+    assert!(scratch.run("tavern-runs", &["cat", "T-1", "diff.patch"]).succeeds().contains("+xx"));
+    let shown = scratch.run("tavern-runs", &["show", "T-1"]).succeeds();
+    assert!(shown.contains("verified  passed"), "{shown}");
+}
+
+#[test]
+fn a_conflict_sends_the_item_back_and_its_work_is_kept() {
+    let first = "- [ ] T-1: First\n  ```sh\n  echo first > same.txt\n  ```\n";
+    let scratch = board(first, "");
+    // T-2 starts from the same commit as T-1, by hand, so that the two must conflict.
+    scratch.write(".tavern/queues/other.md", "- [ ] T-2: Second\n  ```sh\n  echo second >> same.txt\n  ```\n");
+    let claim = scratch.run("tavern-claim", &["--queue", "other", "--agent", "Sam", "--format", "json"]).succeeds();
+    let claim: serde_json::Value = serde_json::from_str(claim.trim()).expect("JSON");
+    let token = claim["lease"]["token"].to_string();
+    scratch.run("tavern-spawn", &["T-2", "--token", &token]).succeeds();
+    scratch.run("tavern-report", &["T-2", "--token", &token]).succeeds();
+    // The agent merges T-1 only; T-2 is approved at a commit that now conflicts.
+    scratch.run("tavern-agent", &["--until-empty", "--queue", "main"]).succeeds();
+    let merged = scratch.run("tavern-merge", &[]);
+    assert_eq!(merged.code, Some(1), "{merged}");
+    assert!(merged.stdout.contains("T-2 sent back") && merged.stdout.contains("same.txt"), "{merged}");
+    // The next attempt starts from the new tip, and the earlier work has a name.
+    scratch.run("tavern-agent", &["--until-empty", "--queue", "other"]).succeeds();
+    assert_eq!(scratch.git(&["show", "tavern/integration:same.txt"]), "first\nsecond");
+    let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern/salvage/T-2"]);
+    assert_eq!(scratch.git(&["show", &format!("{}:same.txt", kept.lines().next().expect("kept"))]), "second");
+}
+
+#[test]
+fn agents_are_named_and_one_name_is_one_agent() {
+    let scratch = board("", "names: [Merry, Pippin]\n");
+    let first = scratch.program("tavern-agent").start();
+    let named = |count: usize| {
+        super::support::wait_until("the agents show themselves", || {
+            scratch.run("tavern-status", &["--format", "json"]).succeeds().matches("\"kind\":\"agent\"").count()
+                == count
+        });
+    };
+    named(1);
+    let second = scratch.program("tavern-agent").start();
+    named(2);
+    let third = scratch.run("tavern-agent", &[]);
+    assert_eq!(third.code, Some(4), "{third}");
+    let same = scratch.run("tavern-agent", &["--name", "Merry"]);
+    assert_eq!(same.code, Some(4), "{same}");
+    assert!(same.stderr.contains("Merry") && same.stderr.contains("hint:"), "{same}");
+    first.signal(rustix::process::Signal::INT);
+    second.signal(rustix::process::Signal::TERM);
+    assert_eq!((first.end().code, second.end().code), (Some(130), Some(143)));
+    // The name is free again.
+    scratch.run("tavern-agent", &["--name", "Merry", "--until-empty"]).succeeds();
+}
+
+#[test]
+fn statistics_come_from_the_log() {
+    let scratch = board(&[item("T-1", ""), item("T-2", " (done_when: [\"false\"], max_attempts: 2)")].concat(), "");
+    agent(&scratch);
+    let stats = scratch.run("tavern-status", &["--stats", "--format", "json"]).succeeds();
+    let stats: serde_json::Value = serde_json::from_str(stats.trim()).expect("JSON");
+    assert_eq!(stats["depth"], serde_json::json!({"completed": 1, "dead": 1}));
+    assert_eq!((&stats["claims"], &stats["completed"]), (&3.into(), &1.into()), "{stats}");
+    assert_eq!(
+        (&stats["retries"], &stats["dead_letters"], &stats["runs"]),
+        (&1.into(), &1.into(), &3.into()),
+        "{stats}"
+    );
+}
