@@ -172,11 +172,14 @@ fn a_message_reaches_the_very_next_call() {
     let mut session = workshop.start();
     wait_for(session.as_mut(), is_call);
     wait_for_file(&workshop.path("begun"));
-    let message = "<system-nudge severity=\"hint\">look at \"b\"\nfirst</system-nudge>";
+    let message = "<system-nudge severity=\"hint\">look at \"b\"\nfirst</system-nudge>\n";
     session.say(message).expect("it listens");
+    session.say("  and then at c").expect("it listens");
     std::fs::write(workshop.path("go"), "").expect("the worktree is writable");
     let receipt = wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Delivered { .. }));
     assert_eq!(receipt, AgentEvent::Delivered { text: message.to_owned() });
+    let receipt = wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Delivered { .. }));
+    assert_eq!(receipt, AgentEvent::Delivered { text: "  and then at c".to_owned() });
     wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Turn(_)));
     assert_eq!(session.say("too late"), Err(NotHeard::Ending));
     let ended = session.finish();
@@ -184,7 +187,8 @@ fn a_message_reaches_the_very_next_call() {
     let calls = workshop.provider.calls();
     assert_eq!(calls.len(), 2);
     assert!(!calls[0]["messages"].to_string().contains("system-nudge severity"));
-    assert!(calls[1].to_string().contains("look at"), "{}", calls[1]["messages"]);
+    let second = calls[1].to_string();
+    assert!(second.contains("look at") && second.contains("and then at c"), "{}", calls[1]["messages"]);
 }
 
 #[test]
@@ -260,4 +264,22 @@ fn a_start_that_fails_says_why() {
     let ended = run(&workshop);
     assert_eq!((ended.outcome, ended.session.is_none()), (Outcome::Crashed, true), "{ended:?}");
     assert!(ended.reason.contains("No conversation found"), "{ended:?}");
+}
+
+#[test]
+fn what_a_sub_agent_used_is_recovered_after_a_kill() {
+    let task = json!({"description": "sub", "prompt": "do it", "subagent_type": "general-purpose"});
+    let workshop = Workshop::new(json!([
+        {"tool": "Task", "input": task},
+        bash("touch begun; sleep 300"),
+        {"text": "never"},
+    ]));
+    let mut session = workshop.start();
+    wait_for_file(&workshop.path("begun"));
+    // Each has a record of its own, written with some delay.
+    workshop.wait_for_transcript("general-purpose");
+    workshop.wait_for_transcript("touch begun");
+    session.hurry();
+    let ended = session.finish();
+    assert_eq!((ended.outcome, ended.usage.output), (Outcome::Killed, 300), "{ended:?}");
 }

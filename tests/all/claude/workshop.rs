@@ -53,7 +53,7 @@ impl Workshop {
             ("GIT_COMMITTER_EMAIL", "a@example.com".to_owned()),
         ];
         let env: Vec<(String, String)> = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let prompt = "make hello".to_owned();
+        let prompt = "make hello\n".to_owned();
         let prompt_file = run_dir.join("prompt.md");
         std::fs::write(&prompt_file, &prompt).expect("the folder is writable");
         let job = Job {
@@ -103,14 +103,14 @@ impl Workshop {
         self.job.worktree.join(name)
     }
 
-    /// Wait until the CLI has written `text` into its record of the session.
+    /// Wait until the CLI has written `text` into one of its records, the session's or a sub-agent's.
     pub fn wait_for_transcript(&self, text: &str) {
         let projects = self.folder.path().join("home/.claude/projects");
-        let name = format!("{}.jsonl", self.job.session);
         let has_text = || {
-            let folders = std::fs::read_dir(&projects).into_iter().flatten().flatten();
-            let mut texts = folders.filter_map(|folder| std::fs::read_to_string(folder.path().join(&name)).ok());
-            texts.any(|transcript| transcript.contains(text))
+            let files = walkdir::WalkDir::new(&projects).into_iter().flatten();
+            let records = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"));
+            let mut texts = records.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+            texts.any(|record| record.contains(text))
         };
         let deadline = Instant::now() + Duration::from_secs(60);
         while !has_text() {
