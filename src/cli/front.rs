@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::near::nearest;
 
 use super::context::Context;
+use super::demo;
 use super::error::CliError;
 use super::exit::Exit;
 use super::program::{PROGRAMS, Program, usage};
@@ -56,6 +57,7 @@ fn start(arguments: &[OsString]) -> Exit {
     let handed: Vec<OsString> = arguments[..flags].iter().cloned().chain(rest).collect();
     match Program::named(verb) {
         Some(program) => program.start(&format!("tavern {verb}"), handed),
+        None if verb == "demo" => Program::of::<demo::Args>().start("tavern demo", handed),
         None => foreign(verb, handed),
     }
 }
@@ -69,7 +71,8 @@ fn command() -> Command {
         .override_usage("tavern [OPTIONS] VERB [ARGUMENTS]...")
         .help_template("{about}\n\nUsage: {usage}\n\n{before-help}{options}{after-help}\n")
         .after_help(
-            "More:\n  tavern help VERB           all about one\n  tavern manual VERB         the same as a man page: \
+            "More:\n  tavern demo                see it all at work, in a temporary repository\n  \
+             tavern help VERB           all about one\n  tavern manual VERB         the same as a man page: \
              tavern manual VERB | man -l -\n  tavern completions SHELL   for bash, zsh, fish and others: \
              eval \"$(tavern completions bash)\"",
         )
@@ -94,6 +97,7 @@ fn help(verb: Option<&OsStr>) -> Exit {
     let verb = verb.to_string_lossy();
     match Program::named(verb.strip_prefix("tavern-").unwrap_or(&verb)) {
         Some(program) => program.start(&format!("tavern {}", program.verb()), vec!["--help".into()]),
+        None if verb == "demo" => start(&["demo".into(), "--help".into()]),
         None => end(Err(unknown(&verb))),
     }
 }
@@ -116,7 +120,8 @@ fn completions(rest: Vec<OsString>) -> Exit {
         Ok(matches) => *matches.get_one::<Shell>("shell").expect("it is required"),
         Err(error) => return usage(&error),
     };
-    let verbs = PROGRAMS.iter().map(|program| program.command().name(program.verb()));
+    let demo = Program::of::<demo::Args>();
+    let verbs = PROGRAMS.iter().chain([&demo]).map(|program| program.command().name(program.verb()));
     let mut front = Shared::augment_args(Command::new("tavern")).subcommands(verbs);
     end(print(|page| {
         clap_complete::generate(shell, &mut front, "tavern", page);
@@ -157,7 +162,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 fn unknown(verb: &str) -> CliError {
-    let hint = match nearest(verb, PROGRAMS.iter().map(Program::verb)) {
+    let hint = match nearest(verb, PROGRAMS.iter().map(Program::verb).chain(["demo"])) {
         Some(guess) => format!("did you mean `tavern {guess}`?"),
         None => "list them all with `tavern`".to_owned(),
     };

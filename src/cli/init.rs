@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::config;
+use crate::board::eligible::DEFAULT_ROLE;
+use crate::config::{self, Config};
 use crate::git::{Head, Repository};
+use crate::near::nearest;
+use crate::runner::CommandRunner;
 use crate::store::{Board, GITIGNORE, replace};
 
 use super::{CliError, Context, Exit, Verb};
@@ -52,9 +55,10 @@ impl Verb for Args {
             Head::Detached { .. } => None,
         };
         let runner = self.runner.clone().unwrap_or_else(|| runner_at_hand().to_owned());
+        let is_new = board.is_volatile();
         let queue = if self.demo { DEMO } else { QUEUE };
         let files = [
-            (config::FILE, config::written(&runner, base.as_deref())),
+            (config::FILE, settings(&runner, base.as_deref())?),
             ("queues/main.md", queue.to_owned()),
             (".gitignore", GITIGNORE.to_owned()),
         ];
@@ -66,8 +70,10 @@ impl Verb for Args {
         for (name, text) in files {
             self.write(context, &board, name, &text)?;
         }
-        if !self.dry_run {
-            self.next_steps(context, &runner);
+        match (self.dry_run, is_new) {
+            (true, _) => {}
+            (false, true) => next_steps(context, &runner),
+            (false, false) => self.stands(context, &board)?,
         }
         Ok(Exit::Done)
     }
@@ -85,8 +91,12 @@ impl Args {
 
     fn write(&self, context: &Context, board: &Board, name: &str, text: &str) -> Result<(), CliError> {
         let path = board.path(name);
-        // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues.
-        let is_ours = fs::read_to_string(&path).is_ok_and(|found| name == ".gitignore" && found == "*\n");
+        // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
+        // empty queue as we wrote it has nothing to lose to sample items.
+        let is_ours = fs::read_to_string(&path).is_ok_and(|found| match name {
+            ".gitignore" => found == "*\n",
+            _ => self.demo && found == QUEUE,
+        });
         let action = match (path.exists() && !is_ours, self.dry_run) {
             (true, _) => "kept",
             (false, true) => "would_write",
@@ -100,12 +110,47 @@ impl Args {
         context.out.record(&Record { file: file.clone(), action }, format!("{words} {}", file.display()))
     }
 
-    fn next_steps(&self, context: &Context, runner: &str) {
-        context
-            .out
-            .note(format!("agents run with `{runner}`; another one: tavern-agent --runner NAME, or config.yaml"));
-        context.out.note("next: write items into .tavern/queues/main.md, then tavern-agent --role coder");
+    /// The board was there already.
+    fn stands(&self, context: &Context, board: &Board) -> Result<(), CliError> {
+        let config = Config::load(board.dir())?;
+        let current = config.roles.get(DEFAULT_ROLE).map(|role| role.runner.as_str()).unwrap_or_default();
+        match &self.runner {
+            Some(wanted) if wanted != current => context.out.note(format!(
+                "config.yaml is kept: to change the agents' program, write `runner: {wanted}` under `{DEFAULT_ROLE}:` in it"
+            )),
+            _ => context.out.note(format!("the board is there; agents run with `{current}`")),
+        }
+        Ok(())
     }
+}
+
+fn next_steps(context: &Context, runner: &str) {
+    let what = match runner {
+        "shell" => "an item's own ```sh block".to_owned(),
+        other => format!("`{other}`"),
+    };
+    context.out.note(format!("agents run {what}; another program: tavern-agent --runner NAME, or config.yaml"));
+    context.out.note("next: tavern-add \"what is to be done\", then tavern-agent (or tavern-drain)");
+}
+
+/// config.yaml with the agents' program in it; one that only the presets know is written out.
+fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
+    let text = config::written(runner, base);
+    let built_in = Config::default().runners;
+    if built_in.contains_key(runner) {
+        return Ok(text);
+    }
+    let Some(preset) = CommandRunner::preset(runner) else {
+        let known = built_in.into_keys().chain(CommandRunner::presets().map(str::to_owned));
+        let known: Vec<String> = known.collect();
+        let hint = match nearest(runner, known.iter().map(String::as_str)) {
+            Some(guess) => format!("did you mean `{guess}`?"),
+            None => format!("one of: {}; others can be added to config.yaml later", known.join(", ")),
+        };
+        return Err(CliError::new(Exit::Usage, format!("no runner `{runner}`")).with_hint(hint));
+    };
+    let words: Vec<String> = preset.argv.iter().map(|word| format!("{word:?}")).collect();
+    Ok(text.replace("\n#runners:\n", &format!("\nrunners:\n  {runner}: {{command: [{}]}}\n", words.join(", "))))
 }
 
 /// Found once, and written into config.yaml where everybody sees it; nothing is run.

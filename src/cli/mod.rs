@@ -12,6 +12,7 @@ pub use output::{Format, Output};
 pub use program::{PROGRAMS, Program};
 pub use shared::Shared;
 
+pub mod demo;
 pub mod front;
 pub mod human;
 pub mod progress;

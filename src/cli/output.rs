@@ -83,6 +83,8 @@ impl Output {
     /// Tells people, on standard error, what goes on; silent under `--quiet`.
     pub fn note(&self, text: impl Display) {
         if self.speaks {
+            // Both streams often lead to the same terminal: what was said first is read first.
+            let _ = self.sink.borrow_mut().flush();
             // A closed standard error is no reason to stop.
             let _ = writeln!(anstream::stderr().lock(), "{text}");
         }
