@@ -57,6 +57,23 @@ impl Excerpt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::{any, proptest};
+    use proptest::prop_assert_eq;
+
+    proptest! {
+        #[test]
+        fn both_ends_are_kept_however_the_output_comes(parts in proptest::collection::vec(any::<Vec<u8>>(), 0..20), keep in 0usize..200) {
+            let mut excerpt = Excerpt::new(keep);
+            parts.iter().for_each(|part| excerpt.push(part));
+            let all = parts.concat();
+            let kept: Vec<u8> = excerpt.head.iter().chain(&excerpt.tail).copied().collect();
+            prop_assert_eq!(excerpt.omitted() as usize + kept.len(), all.len());
+            prop_assert_eq!(&all[..excerpt.head.len()], &excerpt.head[..]);
+            prop_assert_eq!(&all[all.len() - excerpt.tail.len()..], &kept[excerpt.head.len()..]);
+            assert!(kept.len() <= keep);
+            assert!(kept.len() == all.len() || kept.len() + 1 >= keep);
+        }
+    }
 
     #[test]
     fn short_output_is_kept_whole_and_long_output_at_both_ends() {

@@ -1,6 +1,6 @@
 //! The one starter of programs: start one with a mark and a group, follow its log, end it with all that it started.
 //!
-//! Read in this order: [`start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
+//! Read in this order: [`mod@start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
 //! process still there?), [`log`] and [`follow`] (its output as a file), [`command`] (one shell command, run to its
 //! end), [`bell`] (how waits are woken).

@@ -85,7 +85,7 @@ pub struct Denial {
 }
 
 /// A run that is over.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     pub outcome: Outcome,
     /// One line for people.
@@ -107,6 +107,7 @@ pub struct Ended {
     pub resets_at: Option<DateTime<Utc>>,
     /// Messages that were sent and never read, in order: they are to be sent again.
     pub undelivered: Vec<String>,
+    #[serde(rename = "seconds", with = "seconds")]
     pub duration: Duration,
     /// Processes that the program had left running, and those that even SIGKILL did not end.
     #[serde(skip)]
@@ -225,9 +226,48 @@ impl Usage {
     }
 }
 
+/// A duration in records: seconds, as a number.
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(duration.as_secs_f64())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_that_is_over_can_be_written_down() {
+        let ended = Ended {
+            outcome: Outcome::UsageLimit,
+            reason: "429".to_owned(),
+            exit: Exit::Code(1),
+            ended_by_us: Some(EndReason::LogSize),
+            usage: Usage { usd: 0.5, ..Usage::default() },
+            turns: 2,
+            tool_calls: 3,
+            session: Some("s".to_owned()),
+            result: String::new(),
+            signal: Signal::Waiting("red or blue?".to_owned()),
+            denials: vec![Denial { tool: "Bash".to_owned(), input: Value::Null }],
+            resets_at: DateTime::from_timestamp(1_795_314_466, 0),
+            undelivered: vec!["hello".to_owned()],
+            duration: Duration::from_millis(1500),
+            swept: Swept::default(),
+        };
+        let json = serde_json::to_string(&ended).expect("it has no odd fields");
+        assert!(json.contains(r#""outcome":"usage_limit""#) && json.contains(r#""seconds":1.5"#), "{json}");
+        assert_eq!(serde_json::from_str::<Ended>(&json).expect("it was just written"), ended);
+    }
 
     #[test]
     fn every_outcome_is_spelt_one_way() {
