@@ -247,12 +247,12 @@ impl Agent<'_> {
     /// Integrates what is approved, unless another process is at it.
     fn integrate_approved(&self) -> Result<(), Error> {
         // Whoever holds the slot may have looked before our item was approved, so we look again after it lets go.
-        let waiting = approved(self.site, &self.queues)?;
+        let waiting = approved(self.site, &self.queues);
         if waiting.is_empty() {
             return Ok(());
         }
         let _slot = self.site.board.merge_slot()?;
-        for (queue, task) in approved(self.site, &self.queues)? {
+        for (queue, task) in approved(self.site, &self.queues) {
             if self.site.interrupt.is_raised() {
                 return Ok(());
             }

@@ -47,7 +47,7 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-init";
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let here = self.place(context)?;
+        let here = self.place(context);
         let board = Board::place(&here)?;
         let repository = Repository::discover(board.root())?;
         let base = match repository.head()? {
@@ -80,13 +80,13 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn place(&self, context: &Context) -> Result<PathBuf, CliError> {
+    fn place(&self, context: &Context) -> PathBuf {
         let here = match &context.shared.dir {
             Some(dir) if dir.ends_with(".tavern") => dir.parent().map_or_else(|| dir.clone(), PathBuf::from),
             Some(dir) => dir.clone(),
             None => context.here(),
         };
-        Ok(if here.as_os_str().is_empty() { PathBuf::from(".") } else { here })
+        if here.as_os_str().is_empty() { PathBuf::from(".") } else { here }
     }
 
     fn write(&self, context: &Context, board: &Board, name: &str, text: &str) -> Result<(), CliError> {

@@ -41,7 +41,7 @@ impl Verb for Args {
         }
         let _slot = site.board.merge_slot()?;
         let mut exit = Exit::Done;
-        for (queue, task) in approved(&site, &site.board.queues()?)? {
+        for (queue, task) in approved(&site, &site.board.queues()?) {
             if !self.tasks.is_empty() && !self.tasks.contains(&task) {
                 continue;
             }

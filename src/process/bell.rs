@@ -1,7 +1,8 @@
 //! A bell: one waiter sleeps until somebody rings. It knows nothing of what has happened: whoever hears it looks.
 
+use crate::clock;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Wakes one waiter. Clones ring the same bell; a ring that nobody is waiting for is kept for the next wait, and many
 /// rings are heard as one, so facts must be looked at again after each wait.
@@ -25,12 +26,12 @@ impl Bell {
 
     /// Sleep until the bell rings, at most for `timeout`. True if it rang.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let now = Instant::now();
+        let now = clock::instant();
         // A time-out too long to be a moment is bounded to a day: the caller looks again anyway.
         let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
         let mut has_rung = self.0.lock();
         while !*has_rung {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(clock::instant());
             if left.is_zero() {
                 return false;
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ChildStdin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::family;
 use super::identity::Identity;
 use super::mark::Mark;
 use super::table;
+use crate::clock;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,11 +92,11 @@ impl Child {
 
     /// Sleep until it has ended, at most for `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<Exit> {
-        let now = Instant::now();
+        let now = clock::instant();
         let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
         let mut seen = self.exit.lock();
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(clock::instant());
             if seen.exit.is_some() || left.is_zero() {
                 return seen.exit;
             }
@@ -232,6 +233,7 @@ fn wait_without_reaping(pid: Pid) -> Exit {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
     use crate::process::start::{Input, Output, Spec, start};
@@ -247,14 +249,14 @@ mod tests {
 
     /// Wait until `path` holds a whole line, and give it.
     fn read_line(path: &Path) -> String {
-        let deadline = Instant::now() + LONG;
+        let deadline = clock::instant() + LONG;
         loop {
             if let Ok(text) = fs::read_to_string(path)
                 && let Some(line) = text.strip_suffix('\n')
             {
                 return line.to_owned();
             }
-            assert!(Instant::now() < deadline, "`{}` was never written", path.display());
+            assert!(clock::instant() < deadline, "`{}` was never written", path.display());
             std::thread::yield_now();
         }
     }

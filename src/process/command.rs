@@ -3,13 +3,14 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::bell::Bell;
 use super::child::Exit;
 use super::excerpt::Excerpt;
 use super::mark::Mark;
 use super::start::{Output, Spec, start};
+use crate::clock;
 use crate::interrupt::Interrupt;
 
 /// A command line for `sh -c`.
@@ -77,7 +78,7 @@ impl CommandResult {
 /// # Errors
 /// What the system says of starting it: the folder is not there, or there is no `sh`. A command that fails is no error.
 pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<CommandResult> {
-    let started_at = Instant::now();
+    let started_at = clock::instant();
     let (reader, writer) = io::pipe()?;
     let mut program = Spec::new("sh", &spec.cwd).args(["-c", &spec.command]).mark(Mark::command());
     program.env = spec.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -101,9 +102,9 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let deadline = started_at.checked_add(spec.timeout);
     let mut has_timed_out = false;
     while child.exit().is_none() && !interrupt.is_raised() && !has_timed_out {
-        let left = deadline.map_or(spec.timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = deadline.map_or(spec.timeout, |deadline| deadline.saturating_duration_since(clock::instant()));
         bell.wait(left);
-        has_timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        has_timed_out = deadline.is_some_and(|deadline| clock::instant() >= deadline);
     }
     // It may have ended in the very moment its time was up: then it was in time.
     let ended_by_itself = child.exit();

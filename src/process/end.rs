@@ -1,13 +1,14 @@
 //! Ending processes: politely, then by force, and until none is left. It knows pids and marks, not why.
 
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::mark::Mark;
 use super::table::{self, Entry};
+use crate::clock;
 
 /// What an ending did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept
         swept.note(handle.entry.pid);
     }
     wait_until_gone(&mut handles, grace);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = clock::instant() + PATIENCE;
     loop {
         // Those of the first look count even where a second one can't find them: they may have cleared their
         // environment and lost their parent.
@@ -56,7 +57,7 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept
             swept.note(handle.entry.pid);
         }
         wait_until_gone(&mut handles, ROUND);
-        if !handles.is_empty() && Instant::now() >= deadline {
+        if !handles.is_empty() && clock::instant() >= deadline {
             swept.survivors = handles.iter().map(|handle| handle.entry.pid).collect();
             return swept;
         }
@@ -108,10 +109,10 @@ impl Swept {
 
 /// Sleep until all have ended, at most for `timeout`; those that have are taken out.
 fn wait_until_gone(handles: &mut Vec<Handle>, timeout: Duration) {
-    let now = Instant::now();
+    let now = clock::instant();
     let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
     while !handles.is_empty() {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(clock::instant());
         let Ok(left_spec) = Timespec::try_from(left) else { return };
         let mut fds: Vec<PollFd<'_>> = handles.iter().map(|h| PollFd::new(&h.pidfd, PollFlags::IN)).collect();
         if poll(&mut fds, Some(&left_spec)).is_err_and(|error| error != rustix::io::Errno::INTR) {

@@ -77,6 +77,7 @@ impl Family {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
     use crate::process::start::{Spec, start};

@@ -134,10 +134,12 @@ fn watch(path: &Path, bell: Bell) -> notify::Result<RecommendedWatcher> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
     use std::io::Write;
 
+    #[expect(clippy::unnecessary_wraps, reason = "compared with what `next_line` returns")]
     fn line(text: &str) -> Option<Line> {
         Some(Line { text: text.to_owned(), cut: 0 })
     }

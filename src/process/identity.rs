@@ -82,7 +82,7 @@ pub fn boot_id() -> &'static str {
 
 fn pid_namespace() -> u64 {
     static NAMESPACE: OnceLock<u64> = OnceLock::new();
-    *NAMESPACE.get_or_init(|| fs::metadata("/proc/self/ns/pid").map(|metadata| metadata.ino()).unwrap_or(0))
+    *NAMESPACE.get_or_init(|| fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A program's output as a locked file. The lock lives as long as anybody holds the file open as output, so it tells
 //! whether the program, or an orphan of it, still runs, even after its supervisor died (as nq does).
+#![expect(clippy::disallowed_methods, reason = "this room starts programs and owns their logs")]
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -49,6 +50,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
     use crate::process::start::{Output, Spec, start};
     use std::time::Duration;
 
@@ -66,9 +68,9 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         child.sweep();
         // Another test's program may hold a copy of the open log for the moment between its fork and its exec.
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        let deadline = clock::instant() + Duration::from_secs(20);
         while is_running(&log).expect("it can be asked") {
-            assert!(std::time::Instant::now() < deadline, "the log stays locked");
+            assert!(clock::instant() < deadline, "the log stays locked");
             std::thread::yield_now();
         }
         create_log(&log).expect("it is free again");

@@ -1,4 +1,5 @@
 //! What to start and how: program, arguments, environment, folder, standard streams, marks. It doesn't wait.
+#![expect(clippy::disallowed_methods, reason = "this room starts programs and owns their logs")]
 
 use std::env;
 use std::ffi::{OsStr, OsString};
