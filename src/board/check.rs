@@ -340,7 +340,8 @@ mod tests {
 
     #[test]
     fn each_finding_names_its_place_and_quarantines_its_items() {
-        let rows: [(&[&str], &[(usize, &'static str, &str)], &[&str]); 9] = [
+        type Row = (&'static [&'static str], &'static [(usize, &'static str, &'static str)], &'static [&'static str]);
+        let rows: [Row; 9] = [
             (
                 &["- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n"],
                 &[(0, "duplicate-id", "T-1"), (0, "duplicate-id", "T-1")],

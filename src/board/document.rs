@@ -92,9 +92,9 @@ pub struct Item<'t> {
     /// The parenthesis at the end of the first line, both parentheses included.
     pub metadata: Option<Range<usize>>,
     /// Its `yaml task` block.
-    pub block: Option<TaskBlock>,
+    pub block: Option<Box<TaskBlock>>,
     /// Its first shell fence: the lines between, and the columns before the fence.
-    pub(crate) shell: Option<(Range<usize>, usize)>,
+    pub(crate) shell: Option<Box<(Range<usize>, usize)>>,
     /// Column of its bullet.
     pub(crate) column: usize,
     /// Column at which its content begins.
@@ -221,7 +221,7 @@ impl<'t> Document<'t> {
 
     /// What the item's first `sh` fence says, with `\n` line ends: the script that the shell runner runs.
     pub fn shell(&self, item: &Item<'_>) -> Option<String> {
-        let (content, column) = item.shell.clone()?;
+        let (content, column) = *item.shell.clone()?;
         let lines = self.text[content].split_inclusive('\n').map(|line| markup::dedent(line, column));
         Some(lines.collect::<String>().replace("\r\n", "\n"))
     }
@@ -326,7 +326,8 @@ impl<'t, 's> Reader<'t, 's> {
             front,
             lanes: Vec::new(),
             lane_set: LaneSet::default(),
-            items: Vec::new(),
+            // An item takes some hundred bytes of text. Growing step by step would copy all of them many times.
+            items: Vec::with_capacity(text.len() / 128),
             tail: None,
         };
         Reader {
@@ -614,10 +615,11 @@ impl<'t, 's> Reader<'t, 's> {
         let mut words = info.split_ascii_whitespace();
         match (words.next(), words.next()) {
             (Some("sh" | "bash" | "shell"), _) if item.shell.is_none() => {
-                item.shell = Some((fence.content, fence.column));
+                item.shell = Some(Box::new((fence.content, fence.column)));
             }
             (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
-                item.block = Some(TaskBlock { fences: fence.lines, content: fence.content, column: fence.column });
+                let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
+                item.block = Some(Box::new(block));
                 self.task_block(index);
             }
             (Some("yaml" | "yml"), Some("task")) if is_own => self.problems.push(Problem::warning(

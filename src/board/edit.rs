@@ -254,8 +254,7 @@ impl<'t> Document<'t> {
         let start = spot.at + text.len();
         text.push_str(block.trim_end_matches(['\n', '\r']));
         let end = spot.at + text.len();
-        let block_is_open = at_end && !self.text.is_empty() && !self.text.ends_with(['\n', '\r']);
-        if !block_is_open {
+        if !is_open {
             text.push_str(block_newline(block).unwrap_or(newline));
         }
         match fill {
@@ -595,60 +594,290 @@ fn is_list_item(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn id(text: &str) -> TaskId {
+        text.parse().expect("a test's ID is one")
+    }
+
+    /// The text after the item with this title got the status, and that what it then says is so.
+    fn changed(text: &str, title: &str, status: Status, set: &[(&'static str, Option<Value>)]) -> String {
+        let (document, _) = parse(text);
+        let item = document.items().iter().find(|item| document.title(item) == title).expect("the row has this item");
+        let patch = Patch { id: None, status: Some(status), set: set.to_vec() };
+        let result = apply(text, &document.change(item, &patch));
+        let (new, _) = parse(&result);
+        let item = new.items().iter().find(|item| new.title(item) == title).expect("the item is still there");
+        assert_eq!(item.status, status, "{result:?}");
+        result
+    }
+
     const QUEUE: &str = "\
 ---
 id: main
-priority: 3
 ---
 
 Prose.
 
 ## Pending
 
-- [ ] T-k3f9: Add a login endpoint (priority: 1, after: T-b7q2, role: coder, tags: [auth])
-  Follow specs/auth.md#login.
+- [ ] T-1: a (priority: 1, role: coder)
+  Text.
 
   ```yaml task
   done_when:
-    - cargo test login
-  touches: [src/auth/**]
-  budget: {usd: 2.00, minutes: 30}
+    - cargo test
+  touches: [src/**]
   ```
-- [ ] Fix the flaky upload test
+- [ ] b
 
 ## In Progress
 
-- [ ] T-b7q2: Create the user table (agent: Frodo, attempt: 1, started: 2026-11-22T10:00:00Z)
+- [ ] T-3: c (agent: Frodo, attempt: 1)
+
+## In Review
 
 ## Completed
-
-- [x] T-a001: Set up the project (completed: 2026-11-21T15:00:00Z, commit: 1a2b3c4)
 ";
 
-    fn id(text: &str) -> TaskId {
-        text.parse().expect("a test's ID is one")
+    #[test]
+    fn a_block_moves_to_the_end_of_its_lane_and_all_else_stays() {
+        let claimed = changed(
+            QUEUE,
+            "a",
+            Status::InProgress,
+            &[("agent", Some("Sam".into())), ("attempt", Some(1.into())), ("touches", None), ("role", None)],
+        );
+        let expected = "\
+---
+id: main
+---
+
+Prose.
+
+## Pending
+
+- [ ] b
+
+## In Progress
+
+- [ ] T-3: c (agent: Frodo, attempt: 1)
+- [ ] T-1: a (priority: 1, agent: Sam, attempt: 1)
+  Text.
+
+  ```yaml task
+  done_when:
+    - cargo test
+  ```
+
+## In Review
+
+## Completed
+";
+        assert_eq!(claimed, expected);
+        // From lane to lane and back: an empty lane looks the same before and after.
+        let reviewing = changed(QUEUE, "b", Status::Reviewing, &[]);
+        assert!(reviewing.contains("## In Review\n\n- [ ] b (status: reviewing)\n\n## Completed\n"), "{reviewing}");
+        let approved = changed(&reviewing, "b", Status::Approved, &[]);
+        assert!(approved.contains("## In Review\n\n- [ ] b (status: approved)\n\n## Completed\n"), "{approved}");
+        let pending = changed(&approved, "b", Status::Pending, &[]);
+        assert_eq!(pending, QUEUE);
+        let completed = changed(QUEUE, "b", Status::Completed, &[]);
+        assert!(completed.ends_with("## Completed\n\n- [x] b\n"), "{completed}");
+        // There is no lane for these.
+        let dead = changed(QUEUE, "b", Status::Dead, &[("reason", Some("a, b".into()))]);
+        assert!(dead.contains("  ```\n- [ ] b (reason: \"a, b\", status: dead)\n\n## In Progress"), "{dead}");
+        assert_eq!(changed(&dead, "b", Status::Pending, &[("reason", None)]), QUEUE);
     }
 
     #[test]
-    fn smoke() {
-        let (document, problems) = parse(QUEUE);
+    fn odd_places() {
+        use Status::{Cancelled, Completed, InProgress, Pending, Waiting};
+        let rows = [
+            // In place: no lanes.
+            ("- [ ] a\n- [ ] b", "a", Completed, "- [x] a\n- [ ] b"),
+            ("- [X] a  \r\n", "a", Pending, "- [ ] a  \r\n"),
+            ("- [ ] a\n", "a", Cancelled, "- [x] a (status: cancelled)\n"),
+            ("- [ ] a (status: waiting, x: y)\n", "a", Pending, "- [ ] a (status: null, x: y)\n"),
+            ("1. [ ] a\n\n   text", "a", InProgress, "1. [ ] a (status: in_progress)\n\n   text"),
+            // Last lines without an end, and Windows line ends.
+            ("# Todo\n- [ ] a\n# Done", "a", Completed, "# Todo\n# Done\n\n- [x] a"),
+            ("# Done\r\n# Todo\r\n- [ ] a", "a", Completed, "# Done\r\n\r\n- [x] a\r\n\r\n# Todo\r\n"),
+            ("# Todo\n- [ ] a\n# Done\n\n- [x] b", "a", Completed, "# Todo\n# Done\n\n- [x] b\n- [x] a"),
+            ("# Todo\n- [ ] a\n# Done\n- [x] b\n# X\n", "a", Completed, "# Todo\n# Done\n- [x] b\n- [x] a\n# X\n"),
+            // Items with blank lines between.
+            (
+                "# Todo\n\n- [ ] a\n\n- [ ] b\n\n# Done\n\n- [x] c\n\n- [x] d\n",
+                "a",
+                Completed,
+                "# Todo\n\n- [ ] b\n\n# Done\n\n- [x] c\n\n- [x] d\n\n- [x] a\n",
+            ),
+            // Words under the lane's heading stay above its items; what follows them stays below.
+            ("# Todo\n- [ ] a\n# Done\n**Complete**\n", "a", Completed, "# Todo\n# Done\n**Complete**\n\n- [x] a\n"),
+            (
+                "# Todo\n- [ ] a\n# Done\n\n%% kanban:settings\n```\n{}\n```\n%%",
+                "a",
+                Completed,
+                "# Todo\n# Done\n\n- [x] a\n\n%% kanban:settings\n```\n{}\n```\n%%",
+            ),
+            // Out of a group, with only as much less indentation as needed.
+            (
+                "# Todo\n- Backend\n  - [ ] a\n    text\n\n        code\n# Done\n",
+                "a",
+                Completed,
+                "# Todo\n- Backend\n# Done\n\n- [x] a\n  text\n\n      code\n",
+            ),
+            (" - [ ] a\n# Done\n - [x] b\n", "a", Completed, "# Done\n - [x] b\n - [x] a\n"),
+            // A part stays where it is.
+            (
+                "# Todo\n- [ ] a\n  - [ ] T-2: b\n# Waiting\n",
+                "b",
+                Waiting,
+                "# Todo\n- [ ] a\n  - [ ] T-2: b (status: waiting)\n# Waiting\n",
+            ),
+        ];
+        for (text, title, status, expected) in rows {
+            assert_eq!(changed(text, title, status, &[]), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn neighbours_never_run_together() {
+        let rows = [
+            // A paragraph and the underline behind the item.
+            ("# Done\n# Todo\ntext\n- [ ] a\n---\n- [ ] b\n", "a"),
+            // A list that could not interrupt the paragraph.
+            ("# Done\n# Todo\ntext\n1. [ ] a\n2. [ ] b\n", "a"),
+            // A rule that would become front matter.
+            ("- [ ] a\n---\nid: x\n---\n# Done\n", "a"),
+            // An indented item that would become the part of another one.
+            ("# Done\n# Todo\n- [ ] T-1: z\n-   [ ] a\n  - [ ] T-2: b\n", "a"),
+            // A paragraph that would go on with the item before.
+            ("# Done\n# Todo\n- [ ] z\n- [ ] a\n  ```\n  ```\ntext\n", "a"),
+            // An underlined heading that would go on with the item before.
+            ("# Todo\n- [ ] z\n- [ ] a\n  <!-- -->\nDone\n----\n", "a"),
+        ];
+        for (text, title) in rows {
+            let result = changed(text, title, Status::Completed, &[]);
+            let others = |text: &str| -> Vec<(String, Status)> {
+                let (document, _) = parse(text);
+                let others = document.items().iter().filter(|item| document.title(item) != title);
+                others.map(|item| (document.block(item).to_owned(), item.status)).collect()
+            };
+            assert_eq!(others(&result), others(text), "{result:?}");
+            assert_eq!(parse(text).0.front(), parse(&result).0.front());
+        }
+    }
+
+    #[test]
+    fn an_id_is_given_where_there_is_none() {
+        let rows = [
+            ("- [ ] a\n", "- [ ] T-9: a\n"),
+            ("- [ ]  a (role: x)\n", "- [ ]  T-9: a (role: x)\n"),
+            ("- [ ] T-1: a\n", "- [ ] T-9: a\n"),
+            ("- [ ] T-9: a\n", "- [ ] T-9: a\n"),
+            ("- [ ]\n", "- [ ] T-9:\n"),
+        ];
+        for (text, expected) in rows {
+            let (document, _) = parse(text);
+            let patch = Patch { id: Some(id("T-9")), ..Patch::default() };
+            assert_eq!(apply(text, &document.change(&document.items()[0], &patch)), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_change_where_they_stand() {
+        let text = "- [ ] a (role: x)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n";
+        let set = |set: &[(&'static str, Option<Value>)]| {
+            let (document, _) = parse(text);
+            apply(text, &document.change(&document.items()[0], &Patch { set: set.to_vec(), ..Patch::default() }))
+        };
+        assert_eq!(
+            set(&[("touches", Some(vec!["c", "*.md"].into())), ("tags", Some(vec!["t"].into()))]),
+            "- [ ] a (role: x, tags: [t])\n  ```yaml task\n  role: y\n  touches: [c, \"*.md\"]  # why\n  ```\n"
+        );
+        // Of a key that stands twice the first one counts; removed, both go.
+        assert_eq!(
+            set(&[("role", Some("z".into()))]),
+            "- [ ] a (role: z)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n"
+        );
+        assert_eq!(set(&[("role", None)]), "- [ ] a\n  ```yaml task\n  touches: [b]  # why\n  ```\n");
+        assert_eq!(set(&[]), text);
+    }
+
+    fn added(text: &str, status: Status) -> String {
+        let (document, _) = parse(text);
+        let new =
+            NewItem { id: Some(id("T-9")), title: "new".into(), description: "text".into(), ..NewItem::default() };
+        apply(text, &document.add(status, &render(&new)))
+    }
+
+    #[test]
+    fn an_item_is_added_in_the_documents_own_manner() {
+        let rows = [
+            ("", Status::Pending, "- [ ] T-9: new\n  text\n"),
+            ("\u{feff}", Status::Pending, "\u{feff}- [ ] T-9: new\n  text\n"),
+            ("---\nid: x\n---\n", Status::Pending, "---\nid: x\n---\n\n- [ ] T-9: new\n  text\n"),
+            ("prose", Status::Pending, "prose\n\n- [ ] T-9: new\n  text"),
+            ("* [ ] a\r\n", Status::Waiting, "* [ ] a\r\n* [ ] T-9: new (status: waiting)\r\n  text\r\n"),
+            ("9. [x] a\n", Status::Pending, "9. [x] a\n10. [ ] T-9: new\n    text\n"),
+            (
+                "- [ ] a\n\n- [ ] b\n\nprose\n",
+                Status::Pending,
+                "- [ ] a\n\n- [ ] b\n\n- [ ] T-9: new\n  text\n\nprose\n",
+            ),
+            ("# Todo\n# Done\n- [x] a\n", Status::Pending, "# Todo\n\n- [ ] T-9: new\n  text\n\n# Done\n- [x] a\n"),
+            ("# Todo\n# Done\n+ [x] a\n", Status::Completed, "# Todo\n# Done\n+ [x] a\n+ [x] T-9: new\n  text\n"),
+            ("# Todo\n# Done\n", Status::Draft, "# Todo\n\n- [ ] T-9: new (status: draft)\n  text\n\n# Done\n"),
+            ("# Done\n- [x] a\n", Status::Pending, "# Done\n- [x] a\n- [ ] T-9: new (status: pending)\n  text\n"),
+            // Where the end of the document is swallowed, its beginning isn't.
+            ("```\nopen\n", Status::Pending, "- [ ] T-9: new\n  text\n\n```\nopen\n"),
+        ];
+        for (text, status, expected) in rows {
+            let result = added(text, status);
+            assert_eq!(result, expected, "{text:?}");
+            let (document, _) = parse(&result);
+            let item = document.find(&id("T-9")).expect("it was added");
+            assert_eq!(item.status, status, "{result:?}");
+        }
+    }
+
+    #[test]
+    fn items_are_written_as_people_write_them() {
+        let new = NewItem {
+            id: Some(id("T-9")),
+            title: "Add a\nlogin".into(),
+            fields: vec![
+                ("priority", 1.into()),
+                ("after", vec!["T-1", "T-2"].into()),
+                ("tags", vec!["web app"].into()),
+            ],
+            yaml_fields: vec![("done_when", vec!["cargo test", "a: b"].into()), ("worktree", false.into())],
+            description: "\nFollow the spec.\r\n\r\n    code\n\n".into(),
+        };
+        let expected = "\
+- [ ] T-9: Add a login (priority: 1, after: [T-1, T-2], tags: [web app])
+  Follow the spec.
+
+      code
+
+  ```yaml task
+  done_when:
+    - cargo test
+    - \"a: b\"
+  worktree: false
+  ```
+";
+        assert_eq!(render(&new), expected);
+        let (document, problems) = parse(expected);
         assert_eq!(problems, []);
-        println!("{:#?}", document.items());
-        let item = &document.items()[0];
-        println!("{:#?}", document.task(item, id("T-k3f9")));
-        let edits = document.change(
-            item,
-            &Patch {
-                id: None,
-                status: Some(Status::InProgress),
-                set: vec![("agent", Some("Sam".into())), ("done_when", None), ("role", None)],
-            },
-        );
-        println!("{}", apply(QUEUE, &edits));
-        let edits = document.change(
-            &document.items()[1],
-            &Patch { id: Some(id("T-0001")), status: Some(Status::Dead), set: vec![("reason", Some("a, b".into()))] },
-        );
-        println!("{}", apply(QUEUE, &edits));
+        let task = document.task(&document.items()[0], id("T-9"));
+        assert_eq!(task.description, "Follow the spec.\n\n    code");
+        assert_eq!((task.done_when, task.worktree), (vec!["cargo test".to_owned(), "a: b".to_owned()], false));
+
+        // A description that leaves a fence open doesn't swallow the keys.
+        let open = NewItem { description: "```sh\ncargo test".into(), ..new };
+        let text = render(&open);
+        let (document, _) = parse(&text);
+        let task = document.task(&document.items()[0], id("T-9"));
+        assert_eq!((task.description.as_str(), task.worktree), ("```sh\ncargo test", false));
     }
 }

@@ -1,7 +1,7 @@
 //! Property tests: whatever the document, reading it can't fail, and a change touches nothing but its item.
 
 use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 use serde_yaml::Value;
@@ -398,6 +398,9 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
 }
 
 proptest! {
+    // Failures become rows of the tables beside the code instead of files.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn reading_never_fails(text in prop_oneof![documents(), wild_documents()]) {
         check_reading(&text)?;

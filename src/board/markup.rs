@@ -18,14 +18,26 @@ pub fn newline(text: &str) -> &'static str {
 /// The end of the line that `from` is on, line end included; a lone carriage return ends a line too, as in CommonMark.
 pub fn line_end(text: &str, from: usize, limit: usize) -> usize {
     let bytes = &text.as_bytes()[..limit];
-    match bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-        None => limit,
-        Some(at) => {
-            let at = from + at;
-            let is_pair = bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n');
-            at + 1 + usize::from(is_pair)
-        }
+    let at = bare_line_end(bytes, from);
+    if at == limit {
+        return limit;
     }
+    let is_pair = bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n');
+    at + 1 + usize::from(is_pair)
+}
+
+/// The end of the line that `from` is on, without its line end.
+fn bare_line_end(bytes: &[u8], from: usize) -> usize {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let mut at = from;
+    // Block by block: lines are read more often than anything else, and this the compiler makes wide.
+    for block in bytes[from..].chunks_exact(32) {
+        if block.iter().fold(false, |found, byte| found | is_end(byte)) {
+            break;
+        }
+        at += block.len();
+    }
+    bytes[at..].iter().position(is_end).map_or(bytes.len(), |found| at + found)
 }
 
 /// Where the line begins that `from` is on, not before `limit`.
@@ -93,7 +105,7 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
         _ => bullet_end - 1,
     };
     let begins_line = before[..bullet].iter().all(|byte| matches!(byte, b' ' | b'\t'));
-    let line_end = bytes[open + 3..end.max(open + 3)].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+    let line_end = bare_line_end(&bytes[..end.max(open + 3)], open + 3);
     Some(Head {
         start: if begins_line { line } else { line + bullet },
         begins_line,
@@ -101,7 +113,7 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
         content_column: columns(&text[line..open]),
         box_char: open + 1,
         after_box: open + 3,
-        line_end: line_end.map_or(end.max(open + 3), |at| open + 3 + at),
+        line_end,
     })
 }
 

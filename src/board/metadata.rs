@@ -259,6 +259,13 @@ pub fn find_parenthesis(line: &str) -> Result<Option<Range<usize>>, Range<usize>
     if open > 0 && !matches!(line.as_bytes()[open - 1], b' ' | b'\t') {
         return Ok(None);
     }
+    let bytes = &line.as_bytes()[..end - 1];
+    // The ordinary case: the first key is known.
+    if let Some(name) = key_at(bytes, skip_blanks(bytes, open + 1))
+        && Key::named(&line[name]).is_some()
+    {
+        return Ok(Some(open..end));
+    }
     let mut pairs = Pairs::new(line, open + 1..end - 1);
     let mut first = None;
     let mut near = None;
@@ -292,22 +299,19 @@ fn matching_open(line: &str, end: usize) -> Option<usize> {
     }
     let mut opened = Vec::new();
     let mut at = 0;
-    let mut begins_value = false;
     while at < bytes.len() {
-        let byte = bytes[at];
-        match byte {
+        match bytes[at] {
             b'(' => opened.push(at),
             b')' => {
                 opened.pop();
             }
-            b'"' | b'\'' if begins_value && !opened.is_empty() => {
+            b'"' | b'\'' if !opened.is_empty() && begins_value(&bytes[..at]) => {
                 if let Some(close) = closing_quote(bytes, at) {
                     at = close;
                 }
             }
             _ => {}
         }
-        begins_value = begins_value_after(bytes, at, begins_value);
         at += 1;
     }
     opened.pop()
@@ -386,11 +390,14 @@ impl Iterator for Pairs<'_> {
 fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0usize;
-    let mut begins_value = true;
     while at < bytes.len() {
-        let byte = bytes[at];
-        match byte {
-            b'"' | b'\'' if begins_value => {
+        // Most bytes of a value mean nothing here.
+        if !IS_MARK[usize::from(bytes[at])] {
+            at += 1;
+            continue;
+        }
+        match bytes[at] {
+            b'"' | b'\'' if begins_value(&bytes[start..at]) => {
                 if let Some(close) = closing_quote(bytes, at) {
                     at = close;
                 }
@@ -405,18 +412,33 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
             }
             _ => {}
         }
-        begins_value = begins_value_after(bytes, at, begins_value);
         at += 1;
     }
     bytes.len()
 }
 
-/// Whether a quote behind the byte at `at` would open a value.
-fn begins_value_after(bytes: &[u8], at: usize, before: bool) -> bool {
-    match bytes[at] {
-        b',' | b'[' | b'{' | b'(' => true,
-        b' ' | b'\t' => before || bytes[..at].last() == Some(&b':'),
-        _ => false,
+/// Bytes that may open, close or end a value.
+const IS_MARK: [bool; 256] = {
+    let mut marks = [false; 256];
+    let mut at = 0;
+    while at < MARKS.len() {
+        marks[MARKS[at] as usize] = true;
+        at += 1;
+    }
+    marks
+};
+
+const MARKS: &[u8; 9] = b"\"'[]{}(),";
+
+/// Whether a quote behind these bytes opens a value.
+fn begins_value(before: &[u8]) -> bool {
+    match before.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')) {
+        None => true,
+        Some(last) => match before[last] {
+            b',' | b'[' | b'{' | b'(' => true,
+            b':' => last + 1 < before.len(),
+            _ => false,
+        },
     }
 }
 
@@ -697,23 +719,22 @@ enum Plain<'t> {
 
 /// Of a value on one line.
 fn plain_of(raw: &str) -> Option<Plain<'_>> {
-    let inner = |open, close| raw.strip_prefix(open).and_then(|rest: &str| rest.strip_suffix(close));
-    if let Some(inner) = inner('[', ']') {
-        let elements: Option<Vec<_>> = Elements(inner).map(scalar_of).collect();
-        return Some(Plain::Many(elements?));
-    }
-    if let Some(inner) = inner('{', '}') {
-        let mut pairs = Pairs::new(inner, 0..inner.len());
-        let map: Option<Vec<_>> = pairs
-            .by_ref()
-            .map(|pair| Some((Cow::Borrowed(&inner[pair.name]), scalar_of(&inner[pair.value])?)))
-            .collect();
-        return map.filter(|_| !pairs.is_broken || inner.trim().is_empty()).map(Plain::Map);
-    }
-    match raw {
-        "" | "~" | "null" | "Null" | "NULL" => Some(Plain::Null),
+    match raw.as_bytes() {
+        [] | b"~" | b"null" | b"Null" | b"NULL" => Some(Plain::Null),
+        [b'[', .., b']'] => {
+            let elements: Option<Vec<_>> = Elements(&raw[1..raw.len() - 1]).map(scalar_of).collect();
+            elements.map(Plain::Many)
+        }
+        [b'{', .., b'}'] => map_of(&raw[1..raw.len() - 1]).map(Plain::Map),
         _ => scalar_of(raw).map(Plain::One),
     }
+}
+
+fn map_of(inner: &str) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
+    let mut pairs = Pairs::new(inner, 0..inner.len());
+    let map: Option<Vec<_>> =
+        pairs.by_ref().map(|pair| Some((Cow::Borrowed(&inner[pair.name]), scalar_of(&inner[pair.value])?))).collect();
+    map.filter(|_| !pairs.is_broken || inner.trim().is_empty())
 }
 
 /// Of lines that each begin with `- `.
