@@ -1,0 +1,170 @@
+//! Whole programs side by side in one run: Tavern's, a bare floor, and what a shell user would take instead. Prints the
+//! ratios of `specs/performance.md` as Markdown tables, and judges nothing.
+//!
+//! `cargo bench --bench programs`; with numbers behind `--` only boards of these sizes (`-- 100 1000`). Works in a folder
+//! of its own under `target/`, on that disk. Knows Tavern's programs from outside only.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a measurement reads the clock, starts programs and writes its own files"
+)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the tables are what this program is for")]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::crowd::Crowd;
+use crate::table::{Table, ms, ratio};
+use crate::timed::{median, timed};
+use crate::tool::{Tool, tools};
+
+mod crowd;
+mod floor;
+mod handover;
+mod table;
+mod tavern;
+mod timed;
+mod tool;
+
+/// Times that each operation of each tool is measured at each size.
+const ROUNDS: usize = 25;
+
+fn main() -> ExitCode {
+    // The floor is a program: this one, started anew.
+    if std::env::args().nth(1).as_deref() == Some(floor::NAME) {
+        return floor::main();
+    }
+    let given: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let sizes = if given.is_empty() { vec![100, 1_000, 10_000] } else { given };
+    let scratch = tempfile::Builder::new()
+        .prefix("programs-")
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("a folder under target/ can be made");
+    if let Some(missing) = tool::missing() {
+        eprintln!("programs: not there, so not measured: {missing}; type: apt-get install sqlite3 taskwarrior");
+    }
+    let boards: Vec<(usize, Vec<Times>)> =
+        sizes.iter().map(|size| (*size, measured(&scratch.path().join(size.to_string()), *size))).collect();
+    operations(&boards);
+    let size = sizes.iter().copied().find(|size| *size >= 1_000).unwrap_or(sizes[0]);
+    crowds(&scratch.path().join("crowds"), size);
+    singles(scratch.path(), sizes.last().copied().unwrap_or(size));
+    ExitCode::SUCCESS
+}
+
+/// The medians of one tool.
+struct Times {
+    name: &'static str,
+    add: Duration,
+    claim: Duration,
+    done: Duration,
+}
+
+/// All tools in turn, round after round, so that whatever else the machine does meets all of them alike.
+fn measured(folder: &Path, size: usize) -> Vec<Times> {
+    let tools = tools(folder, size);
+    let mut samples: Vec<[Vec<Duration>; 3]> = tools.iter().map(|_| Default::default()).collect();
+    for round in 0..=ROUNDS {
+        for (tool, [adds, claims, dones]) in tools.iter().zip(&mut samples) {
+            let (add, _) = timed(&mut tool.add("One more thing to be done"));
+            let (claim, said) = timed(&mut tool.claim());
+            let taken = tool.taken(&said).expect("there is something to take");
+            let (done, _) = timed(&mut tool.done(&taken));
+            // The first round warms the caches.
+            if round > 0 {
+                adds.push(add);
+                claims.push(claim);
+                dones.push(done);
+            }
+        }
+    }
+    let names = tools.iter().map(|tool| tool.name());
+    names
+        .zip(samples)
+        .map(|(name, [adds, claims, dones])| Times {
+            name,
+            add: median(adds),
+            claim: median(claims),
+            done: median(dones),
+        })
+        .collect()
+}
+
+fn operations(boards: &[(usize, Vec<Times>)]) {
+    let mut table = Table::new(&["items", "tool", "add ms", "claim ms", "done ms", "add", "claim", "done"]);
+    for (size, times) in boards {
+        let floor = &times[0];
+        for time in times {
+            let over = |part: fn(&Times) -> Duration| ratio(part(time), floor.claim);
+            table.row(&[
+                size.to_string(),
+                time.name.to_owned(),
+                ms(time.add),
+                ms(time.claim),
+                ms(time.done),
+                over(|time| time.add),
+                over(|time| time.claim),
+                over(|time| time.done),
+            ]);
+        }
+    }
+    println!("\nWhole processes, medians of {ROUNDS}; the last three columns as multiples of the floor:\n\n{table}");
+    if let [(least, first), .., (most, last)] = boards {
+        let mut table = Table::new(&["tool", "claim", "add", "done"]);
+        for (small, large) in first.iter().zip(last) {
+            table.row(&[
+                small.name.to_owned(),
+                ratio(large.claim, small.claim),
+                ratio(large.add, small.add),
+                ratio(large.done, small.done),
+            ]);
+        }
+        println!("\nGrowth from {least} to {most} items:\n\n{table}");
+    }
+}
+
+fn crowds(folder: &Path, size: usize) {
+    let mut table =
+        Table::new(&["tool", "claimers", "claims", "claims/s", "median ms", "p99 ms", "claimed twice", "lost"]);
+    for claimers in [1, 2, 8, 32] {
+        for tool in tools(&folder.join(claimers.to_string()), size).iter().skip(1) {
+            let crowd = Crowd::of(tool.as_ref(), claimers);
+            table.row(&[
+                tool.name().to_owned(),
+                claimers.to_string(),
+                crowd.claims.to_string(),
+                format!("{:.0}", crowd.rate()),
+                ms(crowd.median),
+                ms(crowd.p99),
+                crowd.doubles.to_string(),
+                crowd.lost.to_string(),
+            ]);
+        }
+    }
+    println!("\nClaims of {size} items by many at once:\n\n{table}");
+}
+
+/// What is measured of Tavern alone.
+fn singles(folder: &Path, size: usize) {
+    let mut table = Table::new(&["what", "median", "p99"]);
+    let board = tavern::Board::new(&folder.join("list"), size);
+    let lists = (0..ROUNDS).map(|_| timed(&mut board.list()).0).collect();
+    table.row(&[format!("list {size} items"), format!("{} ms", ms(median(lists))), String::new()]);
+    for (size, what) in [(1, "a single item"), (1_000, "the last of 1,000 items")] {
+        let waits = handover::waits(&folder.join(format!("handover-{size}")), size);
+        let p99 = timed::p99(waits.clone());
+        let what = format!("from the report of {what} (start of that program) to its claim by a waiting agent");
+        table.row(&[what, format!("{} ms", ms(median(waits))), format!("{} ms", ms(p99))]);
+    }
+    for program in ["tavern-claim", "tavern-report"] {
+        let path = tavern::program(program);
+        let starts = (0..4 * ROUNDS).map(|_| timed(std::process::Command::new(&path).arg("--version")).0).collect();
+        let what = format!("start {program} to --version ({} KiB)", size_of_file(&path) / 1024);
+        table.row(&[what, format!("{} ms", ms(median(starts))), String::new()]);
+    }
+    println!("\nTavern alone:\n\n{table}");
+}
+
+fn size_of_file(path: &PathBuf) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
