@@ -19,9 +19,7 @@ use crate::run::reap::{self, Looks, Scope};
 use crate::run::report::{self, Judged};
 use crate::run::{Error, Finished, Site, attempt, run_name};
 use crate::runner::{Outcome, StartError};
-use crate::store::{
-    self, AgentFile, AgentState, Claimed, Note, Nothing, Queue, Quota, Seek, Slot, Switch, Wake, Watch, life,
-};
+use crate::store::{self, AgentFile, AgentState, Claimed, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life};
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -192,10 +190,7 @@ impl Agent<'_> {
             Ok(finished) => (finished.run, finished.judged),
             Err(error) => (run_name(&held.task.id, held.lease.token), self.excuse(&error)),
         };
-        let is_provider = is_run && matches!(judged.outcome, Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth);
-        if is_provider {
-            let closed_until = self.closed_until(&judged, now);
-            let quota = Quota { closed_until, reason: judged.reason.clone() };
+        if let Some(quota) = report::quota(self.site, &judged, now).filter(|_| is_run) {
             self.site.board.close_runner(runner, &quota, now)?;
         }
         let event = report::event(self.site, &held.task, held.lease.token, &judged);
@@ -233,15 +228,6 @@ impl Agent<'_> {
             _ => Outcome::Overloaded,
         };
         Judged::said(outcome, &format!("{error}{hint}"))
-    }
-
-    /// When a closed runner opens again: as the provider said, else after the outcome's back-off, with some jitter so
-    /// that not all agents come back in the same second.
-    fn closed_until(&self, judged: &Judged, now: Timestamp) -> Timestamp {
-        let jitter = i64::from(uuid::Uuid::new_v4().as_bytes()[0]) % 10;
-        let policy = report::policy(self.site, judged.outcome);
-        let until = judged.resets_at.or_else(|| report::back_off(policy, 1)).unwrap_or(now);
-        until + TimeDelta::seconds(jitter)
     }
 
     /// Integrates what is approved, unless another process is at it.
@@ -299,7 +285,8 @@ impl Agent<'_> {
             task: None,
             seconds: u32::try_from(self.site.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
             holder: store::this_process(),
-            runner: self.site.runner.clone().unwrap_or_else(|| role.runner.clone()),
+            runner: role.runner.clone(),
+            only_runner: self.site.runner.clone(),
             scripted: self.site.scripted(),
             closed: self.site.board.quotas(now).into_iter().map(|(name, quota)| (name, quota.closed_until)).collect(),
         })

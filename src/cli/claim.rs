@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::lease::Lease;
-use crate::board::task::{Task, TaskId};
+use crate::board::lease::{Lease, Life};
+use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
-use crate::config::Period;
-use crate::store::{self, Claimed, Nothing, Seek, Switch, Watch};
+use crate::config::{Config, Period, RunnerKind, is_agent_name};
+use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch, Watch};
 
 use super::{CliError, Context, Exit, Verb};
 
@@ -22,9 +22,14 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     pub task: Option<TaskId>,
 
-    /// Who takes it: items name the role that they are for
-    #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
-    pub role: String,
+    /// Who takes it: items name the role that they are for [default: coder]
+    #[arg(long, env = "TAVERN_ROLE", hide_env_values = true, overrides_with = "role")]
+    pub role: Option<String>,
+
+    /// The agent program that will work on it. With this, or with --role, items that it could do nothing with are passed
+    /// over
+    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true, overrides_with = "runner")]
+    pub runner: Option<String>,
 
     /// The name that the item is held under
     #[arg(long, value_name = "NAME", env = "TAVERN_AGENT", hide_env_values = true)]
@@ -61,45 +66,48 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let config = crate::config::Config::load(board.dir())?;
+        let config = Config::load(board.dir())?;
         let queues = context.queues(&board, &self.queues)?;
         let deadline = match &self.wait {
             Some(Some(period)) => Deadline::after(period.duration()),
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let seek = Seek {
-            agent: self.agent.clone().unwrap_or_else(|| std::env::var("USER").unwrap_or_else(|_| "somebody".into())),
-            role: self.role.clone(),
-            queues: queues.clone(),
-            task: self.task.clone(),
-            seconds: seconds(self.lease.unwrap_or(config.lease)),
-            holder: self.pid.map_or_else(store::no_process, store::holder),
-            runner: config.roles.get(&self.role).map_or_else(String::new, |role| role.runner.clone()),
-            closed: Vec::new(),
-            scripted: Vec::new(),
-        };
+        let mut seek = self.seek(&config, &queues)?;
+        // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
+        let interrupt = context.interrupt()?;
         loop {
             // Only who waits needs a watch, and it must be there before the look.
             let watch = if self.wait.is_some() { Some(Watch::new(&board, &queues)?) } else { None };
-            if let Switch::Paused(reason) | Switch::Stopped(reason) = board.switch()
-                && watch.is_none()
-            {
-                let hint = "remove .tavern/PAUSE or .tavern/STOP to go on".to_owned();
-                return Err(CliError::new(Exit::NothingToDo, format!("paused: {reason}")).with_hint(hint));
+            let _subscription = watch.as_ref().map(|watch| {
+                let waker = watch.waker();
+                interrupt.subscribe_for_now(move |_| waker.wake())
+            });
+            if let Some(interrupted) = context.interrupted() {
+                return Ok(interrupted);
             }
-            let nothing = if board.switch() == Switch::On {
-                match board.claim(&seek, clock::now())? {
-                    Ok(held) => return print(context, &board, &held),
-                    Err(nothing) => nothing,
+            if self.pid.is_some() && store::life(&seek.holder) != Life::Alive {
+                let message =
+                    format!("the process {} is gone: nobody would hold the item", self.pid.unwrap_or_default());
+                return Err(CliError::new(Exit::Refused, message).with_hint("give one that lives: --pid $$".to_owned()));
+            }
+            let (nothing, why) = match board.switch() {
+                Switch::On => {
+                    let now = clock::now();
+                    seek.closed = self.closed(&board, now);
+                    match board.claim(&seek, now)? {
+                        Ok(held) => return print(context, &board, &held, self.runner.as_deref()),
+                        Err(nothing) => {
+                            let why = explain(&self, &board, &seek.role, &nothing)?;
+                            (nothing, why)
+                        }
+                    }
                 }
-            } else {
-                Nothing::default()
+                Switch::Paused(reason) => (Nothing::default(), switched("paused", "PAUSE", &reason, Exit::NothingToDo)),
+                // Not worth a wait: every loop is to end.
+                Switch::Stopped(reason) => return Err(switched("stopped", "STOP", &reason, Exit::Refused)),
             };
-            let Some(watch) = watch else { return Err(explain(&self, &nothing)) };
-            if deadline.has_passed() {
-                return Err(explain(&self, &nothing));
-            }
+            let Some(watch) = watch.filter(|_| !deadline.has_passed()) else { return Err(why) };
             let back_off = nothing.wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
             let longest = Duration::from_secs(3600);
             watch.wait(deadline.left().unwrap_or(longest).min(back_off.unwrap_or(longest)));
@@ -107,40 +115,113 @@ impl Verb for Args {
     }
 }
 
+impl Args {
+    fn seek(&self, config: &Config, queues: &[Queue]) -> Result<Seek, CliError> {
+        let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
+        if let Some(name) = &self.agent
+            && !is_agent_name(name)
+        {
+            let hint = "use letters, digits, `-` and `_`, beginning with a letter".to_owned();
+            return Err(CliError::new(Exit::Usage, format!("`{name}` can't be an agent's name")).with_hint(hint));
+        }
+        let user = || std::env::var("USER").ok().filter(|user| is_agent_name(user));
+        let scripts = config.runners.iter().filter(|(_, runner)| runner.kind == RunnerKind::Shell);
+        Ok(Seek {
+            agent: self.agent.clone().or_else(user).unwrap_or_else(|| "somebody".to_owned()),
+            queues: queues.to_vec(),
+            task: self.task.clone(),
+            seconds: seconds(self.lease.unwrap_or(config.lease)),
+            holder: self.pid.map_or_else(store::no_process, store::holder),
+            runner: config.roles.get(&role).map_or_else(String::new, |role| role.runner.clone()),
+            only_runner: self.runner.clone(),
+            closed: Vec::new(),
+            scripted: if self.is_for_a_program() {
+                scripts.map(|(name, _)| name.clone()).collect()
+            } else {
+                Vec::new()
+            },
+            role,
+        })
+    }
+
+    /// It is known what will work on the item: a person may take anything.
+    fn is_for_a_program(&self) -> bool {
+        self.task.is_none() && (self.role.is_some() || self.runner.is_some())
+    }
+
+    /// The runners that a provider's limit has closed.
+    fn closed(&self, board: &Board, now: Timestamp) -> Vec<(String, Timestamp)> {
+        let quotas = if self.is_for_a_program() { board.quotas(now) } else { Vec::new() };
+        quotas.into_iter().map(|(name, quota)| (name, quota.closed_until)).collect()
+    }
+}
+
+fn switched(state: &str, file: &str, reason: &str, exit: Exit) -> CliError {
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    CliError::new(exit, format!("the board is {state}{reason}")).with_hint(format!("to go on: rm .tavern/{file}"))
+}
+
 /// A lease's length in whole seconds.
 pub(super) fn seconds(period: Period) -> u32 {
     u32::try_from(period.duration().as_secs().max(1)).unwrap_or(u32::MAX)
 }
 
-fn print(context: &Context, board: &store::Board, held: &Claimed) -> Result<Exit, CliError> {
+fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>) -> Result<Exit, CliError> {
     let worktree = board.worktree(&held.task.id).to_string_lossy().into_owned();
     let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree: worktree.clone() };
     let token = held.lease.token.to_string();
-    let variables = [
+    let mut variables = vec![
         ("TAVERN_TASK", held.task.id.as_str()),
         ("TAVERN_TOKEN", &token),
         ("TAVERN_AGENT", &held.lease.agent),
         ("TAVERN_QUEUE", &held.queue.id),
         ("TAVERN_WORKTREE", &worktree),
     ];
+    // What was said to the claim holds for the run.
+    variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner)));
     let text = format!("{} {}", held.task.id, held.task.title);
     context.out.record_with_variables(&record, text, &variables)?;
     Ok(Exit::Done)
 }
 
-fn explain(args: &Args, nothing: &Nothing) -> CliError {
+fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<CliError, CliError> {
     let error = CliError::new(Exit::NothingToDo, "there is nothing to take");
     if let Some(task) = &args.task {
-        return CliError { message: format!("`{task}` can't be taken now"), ..error }
-            .with_hint(format!("see why: tavern-status {task}"));
+        return Ok(explain_one(board, task, role, nothing)?);
     }
-    if let Some((role, count)) = nothing.elsewhere.iter().next() {
-        return error.with_hint(format!("{count} items are for role {role}: tavern-claim --role {role}"));
+    if let Some((role, count)) = nothing.elsewhere.iter().find(|(other, _)| *other != role) {
+        let words = if *count == 1 { "1 item is".to_owned() } else { format!("{count} items are") };
+        return Ok(error.with_hint(format!("{words} for role {role}: tavern-claim --role {role}")));
     }
     let hint = match (nothing.wake_at, nothing.stuck.first()) {
         (Some(at), _) => format!("the next one may be taken at {at}; --wait waits for it"),
-        (None, Some(stuck)) => format!("{} line {}: {}", stuck.queue, stuck.line, stuck.why),
+        (None, Some(stuck)) => format!("{}, line {}: {}", stuck.queue, stuck.line, stuck.why),
+        (None, None) if nothing.under_way + nothing.later > 0 => {
+            "all that is left is in somebody's hands or waits for it; --wait waits too".to_owned()
+        }
         (None, None) => "add one: tavern-add \"what is to be done\"".to_owned(),
     };
-    error.with_hint(hint)
+    Ok(error.with_hint(hint))
+}
+
+/// Why one item that was named can't be taken.
+fn explain_one(board: &Board, id: &TaskId, role: &str, nothing: &Nothing) -> Result<CliError, store::Error> {
+    let found = board.task(id)?;
+    let task = &found.task;
+    let wanted = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    let open = || task.after.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (why, hint) = match (&found.lease, nothing.stuck.first(), nothing.wake_at) {
+        (Some(lease), ..) => (
+            format!("is held by {}", lease.agent),
+            format!("it comes back by itself if {} dies; take it away: tavern-release --force {id}", lease.agent),
+        ),
+        _ if task.status != Status::Pending => {
+            (format!("is {}", task.status), format!("all about it: tavern-status {id}"))
+        }
+        _ if wanted != role => (format!("is for role {wanted}"), format!("tavern-claim --task {id} --role {wanted}")),
+        (_, Some(stuck), _) => ("can't be taken".to_owned(), stuck.why.clone()),
+        (_, _, Some(at)) => (format!("may be taken again at {at}"), "wait for it: --wait".to_owned()),
+        _ => (format!("waits for {}", open()), "wait for it too: --wait".to_owned()),
+    };
+    Ok(CliError::new(Exit::NothingToDo, format!("`{id}` {why}")).with_hint(hint))
 }

@@ -3,6 +3,8 @@
 use crate::board::lease::Token;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
+use crate::run::Site;
+use crate::run::artifacts::Artifacts;
 use crate::run::attempt::{self, Finished};
 use crate::run::report::{self, Judged};
 use crate::runner::Outcome;
@@ -56,10 +58,9 @@ impl Verb for Args {
                 attempt::verified(&site, &held, finished)?
             }
         };
-        if let Some(interrupted) = context.interrupted() {
-            return Ok(interrupted);
-        }
-        self.submit(context, &site, &held, &finished)
+        // Interrupted while its work was verified, the item is given back.
+        let exit = self.submit(context, &site, &held, &finished)?;
+        Ok(context.interrupted().unwrap_or(exit))
     }
 }
 
@@ -67,14 +68,18 @@ impl Args {
     fn submit(
         &self,
         context: &Context,
-        site: &crate::run::Site,
+        site: &Site,
         held: &store::Claimed,
         finished: &Finished,
     ) -> Result<Exit, CliError> {
         let judged = &finished.judged;
+        let now = clock::now();
+        if let (Some(quota), Some(runner)) = (report::quota(site, judged, now), runner_of(site, &finished.run)) {
+            site.board.close_runner(&runner, &quota, now)?;
+        }
         let event = report::event(site, &held.task, self.token, judged);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(finished.run.clone()) };
-        let done = site.board.submit(&self.task, &event, &note, clock::now())?;
+        let done = site.board.submit(&self.task, &event, &note, now)?;
         let record = Record {
             task: &self.task,
             run: &finished.run,
@@ -91,6 +96,10 @@ impl Args {
         let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
         Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
     }
+}
+
+fn runner_of(site: &Site, run: &str) -> Option<String> {
+    Artifacts::open(&site.board, run).metadata().ok().map(|metadata| metadata.runner)
 }
 
 fn no_run(task: &TaskId) -> CliError {

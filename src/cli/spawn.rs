@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::agent::obey_stop;
 use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::process;
@@ -55,6 +56,8 @@ impl Verb for Args {
         let held = held(&site.board, &self.task, self.token)?;
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let _slot = run_slot(&site, context)?;
+        // The watcher of `STOP` ends with the process.
+        drop(obey_stop(&site)?);
         let finished = attempt::agent(&site, &held)?;
         let judged = &finished.judged;
         let record = Record {

@@ -9,6 +9,7 @@ use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::Policy;
 use crate::runner::Outcome;
+use crate::store::Quota;
 
 /// A run's result after verification.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,17 @@ pub fn event(site: &Site, task: &Task, token: Token, judged: &Judged) -> Event {
             }
         }
     }
+}
+
+/// Until when a provider's limit closes the runner for all loops: as the provider said, else for the outcome's back-off,
+/// with some jitter, so that not all agents come back in the same second.
+pub fn quota(site: &Site, judged: &Judged, now: Timestamp) -> Option<Quota> {
+    if !matches!(judged.outcome, Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth) {
+        return None;
+    }
+    let jitter = i64::from(uuid::Uuid::new_v4().as_bytes()[0]) % 10;
+    let until = judged.resets_at.or_else(|| back_off(policy(site, judged.outcome), 1)).unwrap_or(now);
+    Some(Quota { closed_until: until + TimeDelta::seconds(jitter), reason: judged.reason.clone() })
 }
 
 /// The event for approved work that could not be integrated.

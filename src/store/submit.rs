@@ -40,6 +40,8 @@ pub struct Seek {
     pub holder: Holder,
     /// The runner of items and queues that name none.
     pub runner: String,
+    /// The runner of all items, whatever they name.
+    pub only_runner: Option<String>,
     /// Runners that a provider's limit has closed, with its end: their items are in back-off until then.
     pub closed: Vec<(String, Timestamp)>,
     /// Runners that run an item's own `sh` block and can do nothing with an item that has none.
@@ -265,7 +267,8 @@ impl Board {
 impl Seek {
     fn is_fit(&self, document: &Document<'_>, item: &Item) -> Result<(), Why> {
         let placeholder = "T-0".parse().expect("it is an ID");
-        let runner = document.task(item, placeholder).runner.unwrap_or_else(|| self.runner.clone());
+        let named = || document.task(item, placeholder).runner.unwrap_or_else(|| self.runner.clone());
+        let runner = self.only_runner.clone().unwrap_or_else(named);
         if let Some((_, until)) = self.closed.iter().find(|(closed, _)| *closed == runner) {
             return Err(Why::BackOff(*until));
         }

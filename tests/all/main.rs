@@ -3,6 +3,7 @@
 
 mod claude;
 mod front;
+mod loops;
 mod support;
 mod tidy;
 mod work;

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -97,6 +98,15 @@ impl Scratch {
         self.command(&program(name))
     }
 
+    /// A script of ours, with Tavern's programs on the PATH.
+    pub fn script(&self, name: &str) -> Run {
+        let path = std::env::var("PATH").expect("PATH is set");
+        let programs = program("tavern");
+        let programs = programs.parent().expect("it is in a folder");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
+        self.command(&script).variable("PATH", format!("{}:{path}", programs.display()))
+    }
+
     /// Any program, in the same surroundings.
     pub fn command(&self, program: &Path) -> Run {
         let mut command = Command::new(program);
@@ -147,6 +157,12 @@ impl Run {
         self
     }
 
+    /// In a process group of its own, as a terminal starts it: see [`Running::signal_group`].
+    pub fn in_a_group(mut self) -> Run {
+        self.command.process_group(0);
+        self
+    }
+
     /// Runs it elsewhere than in `work/`.
     pub fn within(mut self, folder: &Path) -> Run {
         self.command.current_dir(folder);
@@ -191,6 +207,16 @@ impl Running {
     /// Sends it a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(self.pid(), signal).expect("it runs, and is ours");
+    }
+
+    /// Sends a signal to all of its group, as a terminal does at Ctrl-C.
+    pub fn signal_group(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process_group(self.pid(), signal).expect("it runs, and is ours");
+    }
+
+    /// Kills it, and leaves what it has started to itself.
+    pub fn kill(self) {
+        drop(self);
     }
 
     /// Waits for its end.

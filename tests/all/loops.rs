@@ -1,0 +1,162 @@
+//! The scripts in `scripts/`, which are loops over the small programs, run as people run them.
+
+use rustix::process::{Pid, Signal, test_kill_process};
+use serde_json::Value;
+
+use crate::support::{Running, Scratch, wait_until};
+
+/// A board for the shell runner with `items` in its queue.
+fn board(items: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    scratch.write(".tavern/queues/main.md", format!("## Pending\n\n{items}"));
+    scratch
+}
+
+/// An item whose script says that it runs, and then runs for ever.
+const ENDLESS: &str =
+    "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
+
+/// The items' lines of `tavern-status`: status by ID.
+fn status(scratch: &Scratch, id: &str) -> Value {
+    let line = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
+    serde_json::from_str(&line).expect("it is JSON")
+}
+
+/// The process of [`ENDLESS`]' script, once it runs.
+fn sleeper(scratch: &Scratch) -> Pid {
+    let path = scratch.work().join("pid");
+    let pid = || std::fs::read_to_string(&path).ok()?.trim().parse().ok();
+    wait_until("the item's script runs", || pid().is_some());
+    Pid::from_raw(pid().expect("it was just there")).expect("it is a pid")
+}
+
+/// Whose child it is.
+fn parent(pid: Pid) -> Pid {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("it has a parent");
+    Pid::from_raw(line.trim().parse().expect("it is a number")).expect("it is a pid")
+}
+
+#[test]
+fn a_shell_loop_works_the_queue_to_merged_commits() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell", "--demo"]).succeeds();
+    let unfit = scratch.run("tavern-add", &["No script"]).succeeds();
+    let ran = scratch.script("agent-loop.sh").args(&["--until-empty", "--role", "coder"]).run();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(ran.stdout.contains("T-3 approved\nT-3 merged as "), "{ran}");
+    for id in ["T-1", "T-2", "T-3"] {
+        assert_eq!(status(&scratch, id)["status"], "completed", "{id}");
+    }
+    let files = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    assert_eq!(files, "README.md\ngreeting.txt\nmug.txt\nshout.txt");
+    // What its runner can do nothing with is passed over, and said.
+    assert_eq!(status(&scratch, unfit.trim())["status"], "pending");
+    assert!(ran.stderr.contains("it has no ```sh block for runner `shell`"), "{ran}");
+    assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), "");
+}
+
+#[test]
+fn loops_side_by_side_do_each_item_once() {
+    let items: String = (1..=12)
+        .map(|n| {
+            format!("- [ ] T-{n}: Item {n}\n  ```sh\n  echo once >> ../../../did-{n}\n  echo {n} > {n}.txt\n  ```\n")
+        })
+        .collect();
+    let scratch = board(&items);
+    let loops: Vec<Running> =
+        (0..3).map(|_| scratch.script("agent-loop.sh").args(&["--until-empty"]).start()).collect();
+    for one in loops {
+        let ran = one.end();
+        assert_eq!(ran.code, Some(0), "{ran}");
+    }
+    for n in 1..=12 {
+        assert_eq!(scratch.read(format!("did-{n}")), "once\n", "item {n}");
+        assert_eq!(status(&scratch, &format!("T-{n}"))["status"], "completed");
+    }
+    let files = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    assert_eq!(files.lines().count(), 13, "{files}");
+}
+
+#[test]
+fn stop_ends_a_waiting_loop_and_pause_holds_it() {
+    let scratch = board("");
+    scratch.write(".tavern/PAUSE", "lunch\n");
+    let waiting = scratch.script("agent-loop.sh").start();
+    scratch.run("tavern-add", &["Sleep", "--id", "T-1", "-m", "```sh\ntrue\n```"]).succeeds();
+    // It has come to its wait, since it has cleared up before.
+    wait_until("the loop has begun", || scratch.work().join(".tavern/slots/reap.lock").exists());
+    assert_eq!(status(&scratch, "T-1")["status"], "pending");
+    scratch.write(".tavern/STOP", "that's all\n");
+    let ran = waiting.end();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(ran.stderr.contains("error: the board is stopped: that's all\nhint: to go on: rm .tavern/STOP\n"), "{ran}");
+    assert_eq!(status(&scratch, "T-1")["status"], "pending");
+}
+
+#[test]
+fn a_terminated_loop_gives_its_item_back_without_an_attempt() {
+    for (name, code) in [("TERM", 143), ("INT", 130)] {
+        let scratch = board(ENDLESS);
+        let running = scratch.script("agent-loop.sh").in_a_group().start();
+        let sleeper = sleeper(&scratch);
+        match name {
+            // `kill` reaches the shell alone, Ctrl-C all of its group.
+            "TERM" => running.signal(Signal::TERM),
+            _ => running.signal_group(Signal::INT),
+        }
+        let ran = running.end();
+        assert_eq!(ran.code, Some(code), "{name}: {ran}");
+        let item = status(&scratch, "T-1");
+        assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{name}: {item}");
+        assert!(item["lease"].is_null(), "{name}: {item}");
+        assert!(test_kill_process(sleeper).is_err(), "{name}: the script does not run any more");
+        assert_eq!(scratch.read(".tavern/worktrees/T-1/begun.txt"), "begun\n", "what it has done is kept");
+    }
+}
+
+#[test]
+fn a_killed_loop_holds_nothing() {
+    let scratch = board(ENDLESS);
+    let running = scratch.script("agent-loop.sh").start();
+    let sleeper = sleeper(&scratch);
+    let spawn = parent(sleeper);
+    running.kill();
+    // Its `tavern-spawn` may live on: the item is freed all the same, and what it runs is ended.
+    let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
+    assert!(planned.contains("give T-1 back from loop-"), "{planned}");
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), planned, "what the dry run prints is what is done");
+    assert_eq!(status(&scratch, "T-1")["status"], "pending");
+    wait_until("the script has ended", || test_kill_process(sleeper).is_err());
+    wait_until("its supervisor has ended", || test_kill_process(spawn).is_err());
+    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+}
+
+#[test]
+fn the_reap_loop_clears_up_and_obeys_stop() {
+    let scratch = board(ENDLESS);
+    let loop_of_one = scratch.script("agent-loop.sh").start();
+    let sleeper = sleeper(&scratch);
+    let spawn = parent(sleeper);
+    loop_of_one.kill();
+    let reaping = scratch.script("reap-loop.sh").variable("EVERY", "0.1").start();
+    wait_until("the item is free", || status(&scratch, "T-1")["status"] == "pending");
+    wait_until("script and supervisor have ended", || {
+        test_kill_process(sleeper).is_err() && test_kill_process(spawn).is_err()
+    });
+    scratch.write(".tavern/STOP", "");
+    let ran = reaping.end();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(ran.stdout.contains("give T-1 back from loop-"), "{ran}");
+}
+
+#[test]
+fn the_demo_script_is_the_demo() {
+    let scratch = Scratch::empty();
+    let ran = scratch.script("demo.sh").args(&["--format", "json"]).run();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let last = ran.stdout.lines().last().expect("it prints something");
+    let last: Value = serde_json::from_str(last).expect("it is JSON");
+    assert_eq!(last["command"], "git status --short --branch");
+}
