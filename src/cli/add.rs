@@ -6,17 +6,22 @@ use serde::Serialize;
 use serde_yaml::Value;
 
 use crate::board::document::parse;
-use crate::board::edit::NewItem;
+use crate::board::edit::{NewItem, render};
+use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::problem::Severity;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
-use crate::store::{Note, Queue};
+use crate::config::{Config, RunnerKind};
+use crate::runner::CommandRunner;
+use crate::store::{Board, Note, Queue};
 
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Put an item into a queue, and print its ID
 ///
-/// The title is the arguments; without any, the whole item is read from standard input: its first line is the title,
-/// the rest the description.
+/// The title is the arguments, as it would stand in the queue: `AUTH-7: Add a login (priority: 1)` is read with its ID
+/// and its keys. Without any, the whole item is read from standard input: its first line is the title, the rest the
+/// description; or an item as queues have it, with its box.
 #[derive(clap::Args)]
 pub struct Args {
     /// What is to be done
@@ -28,7 +33,7 @@ pub struct Args {
     pub queue: String,
 
     /// Its ID [default: a fresh one]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = task_id)]
     pub id: Option<TaskId>,
 
     /// 0 is most urgent
@@ -36,7 +41,7 @@ pub struct Args {
     pub priority: Option<u8>,
 
     /// Only after these are completed
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = task_id)]
     pub after: Vec<TaskId>,
 
     /// Who may take it
@@ -64,7 +69,7 @@ pub struct Args {
     pub runner: Option<String>,
 
     /// It is a part of this item; without a value, of the one that you work on (TAVERN_TASK)
-    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, value_parser = task_id)]
     pub parent: Option<Option<TaskId>>,
 
     /// Leave it in Draft: nobody takes it before it is moved to Pending
@@ -88,22 +93,36 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let queue = board.queue(&self.queue, &context.here())?;
-        let (title, description) = self.text()?;
+        let typed = self.typed()?;
         let parent = self.parent()?;
-        let new = NewItem {
-            id: self.id.clone().or(parent.as_ref().map(|parent| next_child(&board, &queue, parent)).transpose()?),
-            title,
-            fields: self.fields(parent.as_ref()),
-            yaml_fields: self.yaml_fields(),
-            description,
+        let id = match (&self.id, typed.id) {
+            (Some(flag), Some(title)) if *flag != title => {
+                let message = format!("two IDs for one item: --id {flag}, and `{title}:` in the title");
+                return Err(CliError::new(Exit::Usage, message).with_hint("leave one of them out".to_owned()));
+            }
+            (Some(id), _) => Some(id.clone()),
+            (None, Some(id)) => Some(id),
+            (None, None) => parent.as_ref().map(|parent| next_child(&board, &queue, parent)).transpose()?,
         };
+        let fields = self.fields(parent.as_ref());
+        let new =
+            NewItem { id, title: typed.title, fields, yaml_fields: self.yaml_fields(), description: typed.description };
+        let said_twice = (typed.has_keys && !new.fields.is_empty()) || (typed.has_block && !new.yaml_fields.is_empty());
+        if said_twice {
+            let hint = "say it all by flags, or all in the item".to_owned();
+            return Err(CliError::new(Exit::Usage, "the item has keys of its own, and flags too").with_hint(hint));
+        }
+        readable(&new)?;
         if self.dry_run {
-            context.out.text(crate::board::edit::render(&new).trim_end())?;
+            context.out.text(render(&new).trim_end())?;
             return Ok(Exit::Done);
         }
         let status = if self.draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         let task = board.add(&queue, new, status, &note, clock::now())?;
+        if !self.draft {
+            self.warn(context, &board, &task);
+        }
         context.out.record_with_variables(
             &Record { task: &task, queue: &queue.id },
             &task,
@@ -114,29 +133,47 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn text(&self) -> Result<(String, String), CliError> {
-        let given = self.title.join(" ");
-        let (title, rest) = if self.title.is_empty() {
+    /// What was typed: the arguments, or standard input.
+    fn typed(&self) -> Result<Typed, CliError> {
+        let mut typed = if self.title.is_empty() {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|error| {
-                CliError::from_error(Exit::Usage, &error).with_hint("give the item as UTF-8 text".to_owned())
+                let message = format!("can't read the item from standard input: {error}");
+                CliError::new(Exit::Usage, message)
+                    .with_hint("give it as UTF-8 text, or the title as an argument".to_owned())
             })?;
-            let text = text.trim();
-            let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
-            (title.trim().trim_start_matches("- [ ] ").to_owned(), rest.trim_matches('\n').to_owned())
+            Typed::read(text.trim_matches(['\n', '\r', '\u{feff}']))?
         } else {
-            (given, String::new())
+            Typed::read(&self.title.join(" ").split_whitespace().collect::<Vec<_>>().join(" "))?
         };
-        if title.trim().is_empty() {
-            let hint = "tavern-add \"what is to be done\"".to_owned();
-            return Err(CliError::new(Exit::Usage, "an item needs a title").with_hint(hint));
+        if let Some(more) = &self.description {
+            let gap = if typed.description.is_empty() { "" } else { "\n\n" };
+            typed.description.push_str(&format!("{gap}{more}"));
         }
-        let description = match (&self.description, rest.is_empty()) {
-            (Some(more), true) => more.clone(),
-            (Some(more), false) => format!("{rest}\n\n{more}"),
-            (None, _) => rest,
+        Ok(typed)
+    }
+
+    /// What keeps the new item from being worked on, as far as can be seen now.
+    fn warn(&self, context: &Context, board: &Board, id: &TaskId) {
+        let (Ok(found), Ok(config)) = (board.task(id), Config::load(board.dir())) else { return };
+        let note = |text: String| context.out.note(format!("{id} waits: {text}"));
+        for needed in found.task.after.iter().filter(|needed| board.task(needed).is_err()) {
+            note(format!("there is no item `{needed}` yet"));
+        }
+        let role = found.task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+        let Some(settings) = config.roles.get(role) else {
+            return note(format!("no agent can take it before there is a role `{role}` in config.yaml"));
         };
-        Ok((title, description))
+        let runner = found.task.runner.as_deref().unwrap_or(&settings.runner);
+        match config.runners.get(runner) {
+            None if CommandRunner::preset(runner).is_none() => {
+                note(format!("no agent can take it before there is a runner `{runner}` in config.yaml"));
+            }
+            Some(entry) if entry.kind == RunnerKind::Shell && found.script.is_none() => note(format!(
+                "the runner `{runner}` needs an ```sh block in it; another one: tavern-agent --runner claude"
+            )),
+            _ => {}
+        }
     }
 
     fn parent(&self) -> Result<Option<TaskId>, CliError> {
@@ -181,8 +218,73 @@ impl Args {
     }
 }
 
+/// An item as it was typed.
+struct Typed {
+    id: Option<TaskId>,
+    /// With its keys, if it has some.
+    title: String,
+    /// With its `yaml task` block, if it has one.
+    description: String,
+    has_keys: bool,
+    has_block: bool,
+}
+
+impl Typed {
+    /// A title with what is indented under it, or an item with its box.
+    fn read(text: &str) -> Result<Typed, CliError> {
+        let is_item = parse(text).0.items().first().is_some_and(|item| item.span.start == 0);
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let whole = if is_item { text.to_owned() } else { format!("- [ ] {}\n", first.trim()) };
+        let (document, _) = parse(&whole);
+        let mut items = document.items().iter().filter(|item| item.within.is_none());
+        let Some(item) = items.next().filter(|item| !document.title(item).is_empty()) else {
+            let hint = "tavern-add \"what is to be done\"".to_owned();
+            return Err(CliError::new(Exit::Usage, "an item needs a title").with_hint(hint));
+        };
+        if items.next().is_some() {
+            let hint = "give one, or write them all into the queue's file: it is yours to edit at any time".to_owned();
+            return Err(CliError::new(Exit::Usage, "one item at a time").with_hint(hint));
+        }
+        let title = match item.id_span() {
+            Some(id) => whole[id.end..item.head.end].trim_start_matches(':').trim(),
+            None => &whole[item.head.clone()],
+        };
+        if let Some(odd) = title.chars().find(|c| c.is_control()) {
+            let message = format!("a title can't hold the control character {odd:?}");
+            return Err(CliError::new(Exit::Usage, message).with_hint("leave it out".to_owned()));
+        }
+        let own = &whole[item.head.end..item.span.end];
+        let description = if is_item { without_margin(own) } else { rest.trim_matches(['\n', '\r']).to_owned() };
+        let (has_keys, has_block) = (item.metadata.is_some(), item.block.is_some());
+        Ok(Typed { id: item.id.clone(), title: title.to_owned(), description, has_keys, has_block })
+    }
+}
+
+/// Takes away the blanks that all lines begin with.
+fn without_margin(text: &str) -> String {
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    let margin = lines().map(|line| line.len() - line.trim_start_matches(' ').len()).min().unwrap_or(0);
+    let cut: Vec<&str> =
+        text.lines().map(|line| line.get(margin..).unwrap_or_default().trim_end_matches('\r')).collect();
+    cut.join("\n").trim_matches('\n').to_owned()
+}
+
+/// Refuses what could not be read again as it was meant.
+fn readable(new: &NewItem) -> Result<(), CliError> {
+    let block = render(new);
+    let (_, problems) = parse(&block);
+    match problems.into_iter().find(|problem| problem.severity == Severity::Error) {
+        None => Ok(()),
+        Some(problem) => {
+            let line = block[..problem.span.start].matches('\n').count();
+            let line = block.lines().nth(line).unwrap_or_default().trim();
+            Err(CliError::new(Exit::Usage, format!("{}: `{line}`", problem.message)).with_hint(problem.hint))
+        }
+    }
+}
+
 /// `T-k3f9.1` for the first child of `T-k3f9`, and so on. Of two at once one is refused by the store and tries again.
-fn next_child(board: &crate::store::Board, queue: &Queue, parent: &TaskId) -> Result<TaskId, CliError> {
+fn next_child(board: &Board, queue: &Queue, parent: &TaskId) -> Result<TaskId, CliError> {
     board.task(parent)?;
     let text = board.read(queue)?;
     let (document, _) = parse(&text.content);

@@ -11,7 +11,7 @@ use crate::clock::{self, Deadline};
 use crate::config::{Config, Period, RunnerKind, is_agent_name};
 use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch, Watch};
 
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Take the next item that may be worked on, under a lease
 ///
@@ -19,7 +19,7 @@ use super::{CliError, Context, Exit, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     /// Take this item, if it may be taken
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = task_id)]
     pub task: Option<TaskId>,
 
     /// Who takes it: items name the role that they are for [default: coder]

@@ -10,13 +10,13 @@ use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock;
 use crate::store::{Board, Entry, read_log, tail_log};
 
-use super::{CliError, Context, Exit, Format, Verb};
+use super::{CliError, Context, Exit, Format, Verb, task_id};
 
 /// Tell what happened: who took what, when, and what came of it
 #[derive(clap::Args)]
 pub struct Args {
     /// Only of this item
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = task_id)]
     pub task: Option<TaskId>,
 
     /// Only of this agent

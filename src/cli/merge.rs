@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::board::task::TaskId;
 use crate::run::integrate::{Integrated, approved, integrate};
 
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Merge approved items into the integration branch, one at a time
 ///
@@ -15,7 +15,7 @@ use super::{CliError, Context, Exit, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these items
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = task_id)]
     pub tasks: Vec<TaskId>,
 
     /// Print what would be merged

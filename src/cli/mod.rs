@@ -12,6 +12,8 @@ pub use output::{Format, Output};
 pub use program::{PROGRAMS, Program};
 pub use shared::Shared;
 
+use shared::task_id;
+
 pub mod demo;
 pub mod front;
 pub mod human;

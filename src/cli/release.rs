@@ -9,7 +9,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::store::Note;
 
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Give an item back; or bring one back that waits, died or ended
 ///
@@ -17,7 +17,7 @@ use super::{CliError, Context, Exit, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true)]
+    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
     pub task: TaskId,
 
     /// The token that the claim gave; for a held item

@@ -6,7 +6,7 @@ use crate::board::lease::Token;
 use crate::board::task::TaskId;
 use crate::clock;
 
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Extend the lease of an item that you hold
 ///
@@ -14,7 +14,7 @@ use super::{CliError, Context, Exit, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true)]
+    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
     pub task: TaskId,
 
     /// The token that the claim gave

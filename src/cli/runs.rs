@@ -11,7 +11,7 @@ use crate::run::artifacts::{Metadata, runs};
 use crate::runner::Outcome;
 use crate::store::Board;
 
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, Verb, human, task_id};
 
 /// List, show and read what the agents' runs left
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub enum What {
     /// One line a run, oldest first (the default)
     List {
         /// Only of this item
-        #[arg(value_name = "ID")]
+        #[arg(value_name = "ID", value_parser = task_id)]
         task: Option<TaskId>,
         /// Only of this agent
         #[arg(long, value_name = "NAME")]
@@ -56,7 +56,7 @@ pub enum What {
         /// The text
         text: String,
         /// Only in the runs of this item
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "ID", value_parser = task_id)]
         task: Option<TaskId>,
     },
 }

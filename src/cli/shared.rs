@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 
+use crate::board::task::{BadId, TaskId};
+
 use super::output::{Format, Notes};
 
 /// Where the board is, and how to speak. A program's own help takes the place of this comment.
@@ -60,6 +62,11 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+/// Reads an ID that was typed.
+pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
+    text.parse().map_err(|_: BadId| BadId::HINT.to_owned())
 }
 
 impl Shared {

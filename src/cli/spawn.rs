@@ -11,7 +11,7 @@ use crate::run::{Site, attempt};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Run the agent program for an item that you hold
 ///
@@ -20,7 +20,7 @@ use super::{CliError, Context, Exit, Verb};
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true)]
+    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
     pub task: TaskId,
 
     /// The token that the claim gave
