@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::error::Error;
 use super::find::Board;
-use super::replace::replace_unsynced;
+use super::replace::Staged;
 use crate::board::decide::Refusal;
 use crate::board::lease::{Holder, Lease, Life, Process, Token};
 use crate::board::task::{TaskId, Timestamp};
@@ -75,9 +75,10 @@ impl Board {
         Ok(Lease { heartbeat_at, ..lease })
     }
 
-    pub(super) fn put_lease(&self, lease: &Lease) -> Result<(), Error> {
+    /// The lease's file, to be put in its place.
+    pub(super) fn stage_lease(&self, lease: &Lease) -> Result<Staged, Error> {
         let text = serde_yaml::to_string(lease).expect("a lease is plain data");
-        replace_unsynced(&self.lease_path(&lease.task), text.as_bytes(), lease.heartbeat_at.into())
+        Staged::volatile(&self.lease_path(&lease.task), text.as_bytes(), lease.heartbeat_at.into())
     }
 
     pub(super) fn drop_lease(&self, task: &TaskId) -> Result<(), Error> {

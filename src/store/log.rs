@@ -97,15 +97,18 @@ impl Log {
         let folder = board.path("events");
         let today = day_file(&folder, now);
         // After the clock was set back the log goes on in the newest file, so that its order stays that of the days.
-        let path = match days(&folder)?.pop() {
-            Some(newest) if newest >= today => newest,
-            Some(older) => match Log::open_file(&older)? {
-                log if log.last_seq > 0 => return Ok(Log { path: today, file: None, length: 0, ..log }),
-                _ => today,
-            },
-            None => today,
+        let mut days = days(&folder)?;
+        let mut log = match days.pop_if(|newest| *newest >= today) {
+            Some(newest) => Log::open_file(&newest)?,
+            None => Log { path: today, file: None, length: 0, last_seq: 0 },
         };
-        if path.exists() { Log::open_file(&path) } else { Ok(Log { path, file: None, length: 0, last_seq: 0 }) }
+        // A file without a whole line says nothing of the log's end: its first line was torn by a crash.
+        while log.last_seq == 0
+            && let Some(earlier) = days.pop()
+        {
+            log.last_seq = Log::open_file(&earlier)?.last_seq;
+        }
+        Ok(log)
     }
 
     fn open_file(path: &Path) -> Result<Log, Error> {
@@ -155,7 +158,7 @@ impl Log {
         }
         self.length += line.len() as u64;
         self.last_seq = entry.seq;
-        failpoint::hit("log.appended").map_err(Error::io("go on after", &self.path))
+        Ok(())
     }
 }
 

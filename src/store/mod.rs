@@ -24,7 +24,7 @@ pub use error::Error;
 pub use find::{Board, GITIGNORE};
 pub use inbox::Message;
 pub use leases::{holder, host, life, no_process, this_process};
-pub use log::{Entry, read_log, tail_log};
+pub use log::{Entry, LeaseEntry, read_log, tail_log};
 pub use queue::{Queue, Text};
 pub use quota::Quota;
 pub use replace::{TEMP_PREFIX, replace};

@@ -1,7 +1,8 @@
 //! Queues: which there are, and their text.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -23,6 +24,29 @@ pub struct Queue {
 pub struct Text {
     pub queue: Queue,
     pub content: String,
+    /// Of the file as it was read.
+    stamp: Stamp,
+}
+
+/// What differs between a file and the file after somebody has saved it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: (u64, u64),
+    length: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(file: &fs::Metadata) -> Stamp {
+        Stamp { inode: (file.dev(), file.ino()), length: file.len(), modified: (file.mtime(), file.mtime_nsec()) }
+    }
+}
+
+impl Text {
+    /// The file is still the one that was read: nobody has saved it meanwhile.
+    pub(super) fn is_current(&self) -> bool {
+        fs::metadata(&self.queue.path).is_ok_and(|file| Stamp::of(&file) == self.stamp)
+    }
 }
 
 impl Board {
@@ -99,12 +123,20 @@ impl Board {
     }
 
     pub fn read(&self, queue: &Queue) -> Result<Text, Error> {
-        let bytes = fs::read(&queue.path).map_err(Error::io("read", &queue.path))?;
+        let mut bytes = Vec::new();
+        // The stamp is taken first: a save during the reading then makes the text an old one.
+        let stamp = File::open(&queue.path)
+            .and_then(|mut file| {
+                let stamp = Stamp::of(&file.metadata()?);
+                file.read_to_end(&mut bytes)?;
+                Ok(stamp)
+            })
+            .map_err(Error::io("read", &queue.path))?;
         let content = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|byte| *byte == b'\n').count();
             Error::NotText { path: queue.path.clone(), line }
         })?;
-        Ok(Text { queue: queue.clone(), content })
+        Ok(Text { queue: queue.clone(), content, stamp })
     }
 }

@@ -18,19 +18,53 @@ pub const TEMP_PREFIX: &str = ".tavern-";
 
 /// Replaces `path` and returns when both the bytes and the name are on disk.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let (temp, path) = stage(path, bytes)?;
-    failpoint::hit("replace.written").and_then(|()| temp.as_file().sync_all()).map_err(Error::io("write", &path))?;
-    persist(temp, &path)?;
-    let folder = path.parent().unwrap_or(&path);
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
+    Staged::durable(path, bytes)?.put()
 }
 
 /// Replaces `path` atomically but without waiting for the disk: for what may be lost with a power cut, such as a
 /// lease, which no process survives either.
 pub(super) fn replace_unsynced(path: &Path, bytes: &[u8], modified: SystemTime) -> Result<(), Error> {
-    let (temp, path) = stage(path, bytes)?;
-    temp.as_file().set_modified(modified).map_err(Error::io("set the time of", &path))?;
-    persist(temp, &path)
+    Staged::volatile(path, bytes, modified)?.put()
+}
+
+/// The new bytes of a file in a temp file beside it: all that can fail for lack of room or of leave has been done, and
+/// nothing can be seen yet. Dropped, it leaves nothing.
+#[derive(Debug)]
+pub(super) struct Staged {
+    temp: NamedTempFile,
+    path: PathBuf,
+    is_durable: bool,
+}
+
+impl Staged {
+    /// On disk when it returns.
+    pub(super) fn durable(path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
+        let (temp, path) = stage(path, bytes)?;
+        failpoint::hit("replace.written")
+            .and_then(|()| temp.as_file().sync_all())
+            .map_err(Error::io("write", &path))?;
+        Ok(Staged { temp, path, is_durable: true })
+    }
+
+    /// With `modified` as its modification time, and written to disk when the system likes.
+    pub(super) fn volatile(path: &Path, bytes: &[u8], modified: SystemTime) -> Result<Staged, Error> {
+        let (temp, path) = stage(path, bytes)?;
+        temp.as_file().set_modified(modified).map_err(Error::io("set the time of", &path))?;
+        Ok(Staged { temp, path, is_durable: false })
+    }
+
+    /// Takes the file's place.
+    pub(super) fn put(self) -> Result<(), Error> {
+        let Staged { temp, path, is_durable } = self;
+        failpoint::hit("replace.synced").map_err(Error::io("rename to", &path))?;
+        temp.persist(&path).map_err(|error| Error::io("rename to", &path)(error.error))?;
+        failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &path))?;
+        if is_durable {
+            let folder = path.parent().unwrap_or(&path);
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))?;
+        }
+        Ok(())
+    }
 }
 
 /// The new bytes in a temp file beside the target, with the target's mode and owner. A symlink is written through.
@@ -61,10 +95,4 @@ fn keep_mode(path: &Path, temp: &File) -> io::Result<()> {
         std::os::unix::fs::fchown(temp, Some(old.uid()), Some(old.gid()))?;
     }
     Ok(())
-}
-
-fn persist(temp: NamedTempFile, path: &Path) -> Result<(), Error> {
-    failpoint::hit("replace.synced").map_err(Error::io("rename to", path))?;
-    temp.persist(path).map_err(|error| Error::io("rename to", path)(error.error))?;
-    failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", path))
 }

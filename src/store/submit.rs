@@ -15,7 +15,7 @@ use super::find::Board;
 use super::lock::Lock;
 use super::log::{Entry, LeaseEntry, Log, tail_log};
 use super::queue::{Queue, Text};
-use super::replace::replace;
+use super::replace::{Staged, replace};
 use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::{NewItem, Patch, render};
@@ -234,7 +234,7 @@ impl Board {
         entry.after = after.find(&id).map(|item| after.block(item).to_owned());
         entry.task = Some(id.clone());
         entry.queue = Some(queue.id.clone());
-        locked.commit(entry, Some((queue, &content)), &LeaseChange::Keep)?;
+        locked.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
         Ok(id)
     }
 
@@ -415,7 +415,7 @@ impl<'b> Locked<'b> {
             entry.before = Some(document.block(item).to_owned());
             entry.after = Some(after.block(written).to_owned());
         }
-        let changed = (!edits.is_empty()).then_some((&text.queue, content.as_str()));
+        let changed = (!edits.is_empty()).then_some((text, content.as_str()));
         let entry = self.commit(entry, changed, &change.lease)?;
         let lease = match change.lease {
             LeaseChange::Put(lease) => Some(*lease),
@@ -425,11 +425,12 @@ impl<'b> Locked<'b> {
         Ok(Done { entry, queue: text.queue.clone(), task: after.task(written, id), lease })
     }
 
-    /// Appends the event, then makes it true.
+    /// Appends the event, then makes it true. All that may lack room or leave is done before the event is there, so
+    /// that an error means that nothing has happened; once it is there it stands, also if the files can't show it yet.
     fn commit(
         &mut self,
         mut entry: Entry,
-        changed: Option<(&Queue, &str)>,
+        changed: Option<(&Text, &str)>,
         lease: &LeaseChange,
     ) -> Result<Entry, Error> {
         entry.seq = self.seq + 1;
@@ -438,16 +439,36 @@ impl<'b> Locked<'b> {
             LeaseChange::Drop if entry.token.is_some() => Some(LeaseEntry::Drop),
             LeaseChange::Drop | LeaseChange::Keep => None,
         };
+        let document = changed
+            .map(|(text, content)| Ok::<_, Error>((text, Staged::durable(&text.queue.path, content.as_bytes())?)))
+            .transpose()?;
+        let lease = match lease {
+            LeaseChange::Put(lease) => Some(self.board.stage_lease(lease)?),
+            LeaseChange::Drop | LeaseChange::Keep => None,
+        };
         self.log.append(&entry)?;
         self.seq = entry.seq;
-        if let Some((queue, content)) = changed {
-            replace(&queue.path, content.as_bytes())?;
+        // `applied` stays behind where this fails, and whoever next holds the lock tries again, and says so if it can't.
+        let shown = self.show(&entry, document, lease);
+        drop(shown.and_then(|()| write_applied(self.board, self.seq)));
+        Ok(entry)
+    }
+
+    /// Makes queue and lease show the event.
+    fn show(&self, entry: &Entry, document: Option<(&Text, Staged)>, lease: Option<Staged>) -> Result<(), Error> {
+        failpoint::hit("log.appended").map_err(Error::io("go on after", self.board.dir()))?;
+        match document {
+            Some((text, staged)) if text.is_current() => staged.put()?,
+            // A person saved the queue between our look and now: the event is brought into what they saved.
+            Some(_) => return redo(self.board, entry),
+            None => {}
         }
         failpoint::hit("submit.replaced").map_err(Error::io("go on after", self.board.dir()))?;
-        set_lease(self.board, &entry)?;
-        failpoint::hit("submit.leased").map_err(Error::io("go on after", self.board.dir()))?;
-        write_applied(self.board, self.seq)?;
-        Ok(entry)
+        match lease {
+            Some(staged) => staged.put()?,
+            None => set_lease(self.board, entry)?,
+        }
+        failpoint::hit("submit.leased").map_err(Error::io("go on after", self.board.dir()))
     }
 }
 
@@ -457,9 +478,15 @@ fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
     if let (Some(queue), Some(after)) = (&entry.queue, &entry.after)
         && let Ok(queue) = board.queue_by_id(queue)
     {
-        let text = board.read(&queue)?;
-        if let Some(content) = redone(&text.content, entry, after) {
-            replace(&queue.path, content.as_bytes())?;
+        match board.read(&queue) {
+            Ok(text) => {
+                if let Some(content) = redone(&text.content, entry, after) {
+                    replace(&queue.path, content.as_bytes())?;
+                }
+            }
+            // A person made it unreadable since, and has to mend it; others can't wait for that.
+            Err(Error::NotText { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     set_lease(board, entry)
@@ -495,7 +522,7 @@ fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
         Some(LeaseEntry::Put(lease)) => {
             let is_older = current.is_none_or(|current| current.token <= lease.token);
             let lease = Lease { heartbeat_at: entry.time, ..(**lease).clone() };
-            if is_older { board.put_lease(&lease) } else { Ok(()) }
+            if is_older { board.stage_lease(&lease)?.put() } else { Ok(()) }
         }
         Some(LeaseEntry::Drop) => {
             let is_this = current.is_some_and(|current| Some(current.token) <= entry.token);
