@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ use crate::runner::Outcome;
 use crate::store::{self, Note, Slot, life};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
-const YOUNG: Duration = Duration::from_secs(60);
+const YOUNG_SECONDS: i64 = 60;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -170,15 +170,27 @@ fn plan_rest(
             actions.push(Action::RemoveAgent { name: agent.name });
         }
     }
-    for folder in ["", "queues", "leases", "agents", "quota"] {
-        for path in children(&site.board.path(folder)) {
-            let is_temp = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(store::TEMP_PREFIX));
-            if is_temp && is_old(&path) {
-                actions.push(Action::RemoveTemp { path });
-            }
-        }
-    }
+    let mut temps: Vec<PathBuf> = folders_of_files(site)?.iter().flat_map(|folder| children(folder)).collect();
+    temps.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(store::TEMP_PREFIX) && is_old(path, now)
+    });
+    temps.sort();
+    temps.dedup();
+    actions.extend(temps.into_iter().map(|path| Action::RemoveTemp { path }));
     Ok(())
+}
+
+/// Where files are replaced, or folders taken out of sight before they are deleted.
+fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
+    let mut folders: Vec<PathBuf> =
+        ["", "queues", "leases", "agents", "quota", "worktrees"].map(|name| site.board.path(name)).to_vec();
+    let queues = site.board.queues()?;
+    folders.extend(queues.iter().filter_map(|queue| queue.path.canonicalize().ok()?.parent().map(Path::to_owned)));
+    for name in ["runs", "inbox"] {
+        folders.extend(children(&site.board.path(name)).into_iter().filter(|path| path.is_dir()));
+    }
+    Ok(folders)
 }
 
 /// Does it. The caller holds the board's reap slot, so that two reapers never work on the same worktree.
@@ -232,6 +244,10 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<(), Error> 
             site.board.remove_agent(name);
             Ok(())
         }
+        // The folder of a removed worktree: what was in it is kept already.
+        Action::RemoveTemp { path } if path.is_dir() => {
+            Ok(site.repository.sweep_removed(&site.board.path("worktrees"))?)
+        }
         Action::RemoveTemp { path } => match fs::remove_file(path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::Io { action: "remove", path: path.clone(), source })
@@ -276,7 +292,8 @@ fn children(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn is_old(path: &Path) -> bool {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    modified.elapsed().is_ok_and(|age| age > YOUNG)
+fn is_old(path: &Path, now: Timestamp) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+    // What is gone, or can't be looked at, is not ours to remove.
+    modified.is_ok_and(|modified| (now - clock::whole_seconds(modified)).num_seconds() > YOUNG_SECONDS)
 }
