@@ -92,6 +92,11 @@ impl Repository {
         Ok(removed)
     }
 
+    /// Deletes what removals that were killed have left in `folder`, in which worktrees are.
+    pub fn sweep_removed(&self, folder: &Path) {
+        sweep(&folder.join(REMOVED));
+    }
+
     /// The roots of all registered linked worktrees whose folder exists, anybody's, in order.
     pub fn worktrees(&self) -> Result<Vec<PathBuf>, GitError> {
         let all = registration::all(self.common_dir())?;

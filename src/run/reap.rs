@@ -246,7 +246,8 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<(), Error> 
         }
         // The folder of a removed worktree: what was in it is kept already.
         Action::RemoveTemp { path } if path.is_dir() => {
-            Ok(site.repository.sweep_removed(&site.board.path("worktrees"))?)
+            site.repository.sweep_removed(&site.board.path("worktrees"));
+            Ok(())
         }
         Action::RemoveTemp { path } => match fs::remove_file(path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

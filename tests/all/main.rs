@@ -2,8 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "tests make and break files, and start the programs, on purpose")]
 
 mod claude;
+mod crash;
 mod front;
 mod loops;
+mod state;
 mod support;
 mod tidy;
 mod work;

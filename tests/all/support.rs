@@ -107,11 +107,44 @@ impl Scratch {
         self.command(&script).variable("PATH", format!("{}:{path}", programs.display()))
     }
 
+    /// The processes that were started for a run in this folder, or work in it: pid and command line.
+    pub fn processes(&self) -> Vec<String> {
+        let folder = self.folder();
+        let mark = format!("TAVERN_RUN={}/", folder.display());
+        let own = std::process::id().to_string();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").expect("there is a /proc").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_process = name.bytes().all(|byte| byte.is_ascii_digit()) && name != own;
+            if !is_process {
+                continue;
+            }
+            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+            let is_marked = environ.split(|byte| *byte == 0).any(|one| one.starts_with(mark.as_bytes()));
+            let is_here = fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder));
+            if is_marked || is_here {
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                found.push(format!("{name} {}", String::from_utf8_lossy(&line).replace('\0', " ")));
+            }
+        }
+        found
+    }
+
+    /// No process is left; one that is on its way out is waited for.
+    #[track_caller]
+    pub fn has_no_process(&self) {
+        wait_until(&format!("these have ended: {:?}", self.processes()), || self.processes().is_empty());
+    }
+
     /// Any program, in the same surroundings.
     pub fn command(&self, program: &Path) -> Run {
         let mut command = Command::new(program);
         let folder = self.folder();
-        let path = std::env::var("PATH").expect("PATH is set");
+        // Tavern's own programs come first, as for somebody who has installed them.
+        let own = Path::new(env!("CARGO_BIN_EXE_tavern")).parent().expect("it is in a folder").to_owned();
+        let path = std::env::var_os("PATH").expect("PATH is set");
+        let path = std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&path)));
+        let path = path.expect("no folder of PATH has a colon in its name");
         command
             .current_dir(folder.join("work"))
             .env_clear()

@@ -1,0 +1,379 @@
+//! Every failpoint, at each time a verb reaches it, killed there and failing there: the board is as before or as after,
+//! a retry works, `tavern-reap` clears what is left.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::Mutex;
+
+use tavern::board::task::Status;
+use tavern::failpoint::LIST;
+
+use crate::state::{State, temp_files};
+use crate::support::{Ran, Run, Scratch};
+
+/// A verb, and a board on which it has something to do.
+struct Verb {
+    name: &'static str,
+    /// The queue `main`, below its headings.
+    queue: &'static str,
+    /// Programs that are run first, each a line; `$TOKEN` is that of T-1's lease.
+    first: &'static [&'static str],
+    /// The one under test.
+    command: &'static str,
+    /// What T-1 may be afterwards, if all went well.
+    after: Status,
+    /// It is one change of the board: when it says that it failed, nothing has changed.
+    is_one_change: bool,
+    /// What a retry after a full success may answer, beside 0.
+    late: &'static [i32],
+}
+
+const PLAIN: &str = "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: Stay as you are, ünchanged\n";
+const WORK: &str = "- [ ] T-1: Write one\n  ```sh\n  echo one >one.txt\n  ```\n\n  \
+    ```yaml task\n  done_when: [\"test -f one.txt\"]\n  ```\n\n- [ ] T-2: Stay as you are (role: nobody)\n";
+
+const CLAIM: &str = "tavern-claim --task T-1 --agent Frodo";
+/// The item is held by a process that is gone when the line has ended.
+const CLAIM_OF_THE_DEAD: &str = "dead: tavern-claim --task T-1 --agent Frodo";
+const SPAWN: &str = "tavern-spawn T-1 --token $TOKEN";
+const DONE: &str = "tavern-report T-1 --token $TOKEN --done";
+
+const VERBS: &[Verb] = &[
+    Verb {
+        name: "add",
+        queue: PLAIN,
+        first: &[],
+        command: "tavern-add --id T-9 something else",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "claim",
+        queue: PLAIN,
+        first: &[],
+        command: CLAIM,
+        after: Status::InProgress,
+        is_one_change: true,
+        late: &[3],
+    },
+    Verb {
+        name: "claim of an item without ID",
+        queue: "- [ ] Write one (worktree: false)\n- [ ] T-2: Stay (role: nobody)\n",
+        first: &[],
+        command: "tavern-claim --agent Frodo",
+        after: Status::InProgress,
+        is_one_change: true,
+        late: &[3],
+    },
+    Verb {
+        name: "spawn",
+        queue: WORK,
+        first: &[CLAIM],
+        command: SPAWN,
+        after: Status::InProgress,
+        is_one_change: false,
+        late: &[],
+    },
+    Verb {
+        name: "report --done",
+        queue: WORK,
+        first: &[CLAIM, SPAWN],
+        command: DONE,
+        after: Status::Approved,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "report --failed",
+        queue: PLAIN,
+        first: &[CLAIM],
+        command: "tavern-report T-1 --token $TOKEN --failed no",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[1, 4],
+    },
+    Verb {
+        name: "report --waiting",
+        queue: PLAIN,
+        first: &[CLAIM],
+        command: "tavern-report T-1 --token $TOKEN --waiting which?",
+        after: Status::Waiting,
+        is_one_change: true,
+        late: &[4, 8],
+    },
+    Verb {
+        name: "release",
+        queue: PLAIN,
+        first: &[CLAIM],
+        command: "tavern-release T-1 --token $TOKEN",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "release --force",
+        queue: PLAIN,
+        first: &[CLAIM],
+        command: "tavern-release T-1 --force",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "release of a waiting item",
+        queue: "- [ ] T-1: Write one (status: waiting, reason: why)\n- [ ] T-2: Stay\n",
+        first: &[],
+        command: "tavern-release T-1",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "release --revive",
+        queue: "- [ ] T-1: Write one (status: dead, attempt: 3)\n- [ ] T-2: Stay\n",
+        first: &[],
+        command: "tavern-release T-1 --revive",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "release --reopen",
+        queue: "- [x] T-1: Write one\n- [ ] T-2: Stay\n",
+        first: &[],
+        command: "tavern-release T-1 --reopen",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "release --cancel",
+        queue: PLAIN,
+        first: &[],
+        command: "tavern-release T-1 --cancel",
+        after: Status::Cancelled,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "merge",
+        queue: WORK,
+        first: &[CLAIM, SPAWN, DONE],
+        command: "tavern-merge",
+        after: Status::Completed,
+        is_one_change: false,
+        late: &[],
+    },
+    Verb {
+        name: "reap of a dead holder",
+        queue: WORK,
+        first: &[CLAIM_OF_THE_DEAD, SPAWN],
+        command: "tavern-reap",
+        after: Status::Pending,
+        is_one_change: false,
+        late: &[],
+    },
+    Verb {
+        name: "reap of a cancelled item's worktree",
+        queue: WORK,
+        first: &[CLAIM, SPAWN, "tavern-release T-1 --token $TOKEN", "tavern-release T-1 --cancel"],
+        command: "tavern-reap",
+        after: Status::Cancelled,
+        is_one_change: false,
+        late: &[],
+    },
+    Verb {
+        name: "agent",
+        queue: WORK,
+        first: &[],
+        command: "tavern-agent --until-empty --name Sam",
+        after: Status::Completed,
+        is_one_change: false,
+        late: &[],
+    },
+];
+
+/// What happens at the failpoint.
+struct Fault {
+    place: String,
+    nth: usize,
+    action: &'static str,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}@{}", self.place, self.action, self.nth)
+    }
+}
+
+#[test]
+fn every_verb_survives_every_failpoint() {
+    let mut cases = Vec::new();
+    let mut reached = BTreeSet::new();
+    for verb in VERBS {
+        let hits = hits(verb);
+        reached.extend(hits.iter().cloned());
+        cases.extend(faults(verb, &hits).into_iter().map(|fault| (verb, fault)));
+    }
+    let missing: Vec<&str> = LIST.iter().map(|(name, _)| *name).filter(|name| !reached.contains(*name)).collect();
+    assert!(missing.is_empty(), "failpoints that no verb reaches: {missing:?}");
+
+    let cases = Mutex::new(cases);
+    let fatal = Mutex::new(Vec::new());
+    let work = || {
+        let next = || cases.lock().expect("nobody panics with it").pop();
+        while let Some((verb, fault)) = next() {
+            if std::panic::catch_unwind(|| survives(verb, &fault)).is_err() {
+                fatal.lock().expect("nobody panics with it").push(format!("{} with {fault}", verb.name));
+            }
+        }
+    };
+    // Most of the time goes into waiting for the disk.
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
+    let fatal = fatal.into_inner().expect("nobody panicked with it");
+    assert!(fatal.is_empty(), "{} did not survive (see above):\n  {}\n", fatal.len(), fatal.join("\n  "));
+}
+
+/// Each failpoint at each time that it is hit, killed and failing. A verb of many changes replaces many files, and is not
+/// tried before each of the steps of each.
+fn faults(verb: &Verb, hits: &[String]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (at, place) in hits.iter().enumerate() {
+        let nth = hits[..=at].iter().filter(|other| *other == place).count();
+        let is_early = matches!(place.as_str(), "replace.staged" | "replace.written");
+        let is_file = place.starts_with("replace.");
+        for action in ["kill", "error"] {
+            let is_again = verb.name == "agent" && nth > 1 && (is_early || (is_file && action == "error"));
+            if !is_again {
+                faults.push(Fault { place: place.clone(), nth, action });
+            }
+        }
+    }
+    faults
+}
+
+/// The failpoints that the verb passes, in order.
+fn hits(verb: &Verb) -> Vec<String> {
+    let scratch = prepared(verb);
+    let all: Vec<String> = LIST.iter().map(|(name, _)| format!("{name}=sleep:0")).collect();
+    let ran = command(&scratch, verb.command).variable("TAVERN_FAILPOINT", all.join(";")).run();
+    let state = State::of(&scratch);
+    assert_eq!(subject(verb, &state), Some(verb.after), "{}\n{ran}", verb.name);
+    ran.stderr.lines().filter_map(|line| line.strip_prefix("failpoint: ").map(str::to_owned)).collect()
+}
+
+fn survives(verb: &Verb, fault: &Fault) {
+    let scratch = prepared(verb);
+    let before = State::of(&scratch);
+    let ran = command(&scratch, verb.command).variable("TAVERN_FAILPOINT", fault.to_string()).run();
+    let told = format!("{} with {fault}:\n{ran}", verb.name);
+    assert!(ran.stderr.contains(&format!("failpoint: {}\n", fault.place)), "the place was reached: {told}");
+    assert_eq!(ran.code.is_none(), fault.action == "kill", "{told}");
+
+    // The next program that takes the lock, whatever it is, finishes or forgets what was begun.
+    command(&scratch, "tavern-add --id T-8 the next program").run().succeeds();
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.items.get("T-2"), before.items.get("T-2"), "the other item is untouched: {told}");
+    let is_before = subject(verb, &state) == subject(verb, &before) && state.leases == before.leases;
+    if verb.is_one_change {
+        let is_after = subject(verb, &state) == Some(verb.after);
+        assert!(is_before || is_after, "{told}\n{state:#?}");
+        match (fault.action, ran.code) {
+            ("error", Some(0)) => assert!(is_after, "it said that it was done: {told}\n{state:#?}"),
+            ("error", _) if !verb.late.contains(&ran.code.unwrap_or(-1)) => {
+                assert!(is_before, "it said that it had failed: {told}\n{state:#?}");
+                assert!(ran.stderr.contains("error:"), "{told}");
+            }
+            _ => {}
+        }
+    }
+
+    retry(verb, &scratch, &told);
+    let late = command(&scratch, "tavern-reap").variable("TAVERN_TEST_NOW", "+100000").run();
+    assert_eq!(late.code, Some(0), "reap after {told}\n{late}");
+    let state = State::of(&scratch);
+    state.agrees();
+    assert!(state.leases.is_empty(), "{told}\n{state:#?}");
+    assert!(state.items.values().all(|(status, _)| !status.is_held()), "{told}\n{state:#?}");
+    assert_eq!(temp_files(&scratch), Vec::<std::path::PathBuf>::new(), "{told}\n{late}");
+    assert_eq!(state.items.len(), before.items.len() + 1 + added(verb, &before), "{told}\n{state:#?}");
+    if verb.after == Status::Completed {
+        let merges = scratch.git(&["log", "--first-parent", "--format=%s", "tavern/integration"]);
+        assert_eq!(merges.lines().filter(|line| *line == "T-1: Write one").count(), 1, "{told}\n{merges}");
+        assert_eq!(scratch.git(&["show", "tavern/integration:one.txt"]), "one");
+        let commit = scratch.git(&["log", "--first-parent", "--format=%h", "--grep=^T-1: ", "tavern/integration"]);
+        assert_eq!(state.task("T-1").commit.as_deref(), Some(commit.as_str()), "{told}");
+    }
+    scratch.has_no_process();
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "?? .tavern/");
+}
+
+/// The same command again comes to what it should have come to at first.
+fn retry(verb: &Verb, scratch: &Scratch, told: &str) {
+    // A supervisor that was killed left its task to the next one: `tavern-reap` frees it.
+    if verb.name == "agent" {
+        command(scratch, "tavern-reap").run().succeeds();
+    }
+    let again = command(scratch, verb.command).run();
+    let code = again.code.expect("nobody kills it");
+    assert!(code == 0 || verb.late.contains(&code), "retry of {told}\n{again}");
+    let state = State::of(scratch);
+    state.agrees();
+    assert_eq!(subject(verb, &state), Some(verb.after), "retry of {told}\n{again}\n{state:#?}");
+}
+
+/// How many items the verb gives an ID or adds.
+fn added(verb: &Verb, before: &State) -> usize {
+    usize::from(verb.name == "add" || !before.items.contains_key("T-1"))
+}
+
+/// The status of the item that the verb is about: T-1, T-9 if it adds that, else the one without an ID.
+fn subject(verb: &Verb, state: &State) -> Option<Status> {
+    match verb.name {
+        "add" => state.status("T-9"),
+        "claim of an item without ID" => {
+            let named: Vec<_> = state.items.iter().filter(|(id, _)| !["T-2", "T-8"].contains(&id.as_str())).collect();
+            assert!(named.len() < 2, "{state:#?}");
+            named.first().map(|(_, (status, _))| *status)
+        }
+        _ => state.status("T-1"),
+    }
+}
+
+fn prepared(verb: &Verb) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
+    scratch.write(
+        ".tavern/config.yaml",
+        "grace: 1s\nbase: main\noutcomes: {failed: {backoff: 0s}, overloaded: {backoff: 1s}}\n",
+    );
+    scratch
+        .write(".tavern/queues/main.md", format!("# Main\n\n## Pending\n\n{}\n## Completed\n\n## Notes\n", verb.queue));
+    for line in verb.first {
+        let ran: Ran = command(&scratch, line).run();
+        assert_eq!(ran.code, Some(0), "{line}\n{ran}");
+    }
+    scratch
+}
+
+/// A line of blank-separated words, with what only the scratch folder knows filled in.
+fn command(scratch: &Scratch, line: &str) -> Run {
+    let token = if line.contains("$TOKEN") {
+        // The token of the lease, or, where that has ended, of the last one.
+        let state = State::of(scratch);
+        let last = state.log.iter().rev().find_map(|entry| entry.token);
+        state.leases.get("T-1").copied().or(last).unwrap_or(0).to_string()
+    } else {
+        String::new()
+    };
+    let line = line.replace("$TOKEN", &token);
+    if let Some(line) = line.strip_prefix("dead: ") {
+        return scratch.command(Path::new("sh")).args(&["-c", &format!("{line} --pid $$")]);
+    }
+    let mut words = line.split(' ');
+    let program = words.next().expect("a line has a first word");
+    scratch.program(program).args(&words.collect::<Vec<_>>())
+}

@@ -1,0 +1,124 @@
+//! A board as it stands on disk, read with the library and without a lock, to be compared and checked as a whole.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tavern::board::document::parse;
+use tavern::board::task::{Status, Task, TaskId};
+use tavern::store::{Board, Entry, read_log};
+
+use crate::support::Scratch;
+
+/// What a board's files say.
+#[derive(Debug)]
+pub struct State {
+    /// The text of each queue, by name.
+    pub texts: BTreeMap<String, String>,
+    /// Each item with an ID: its status and its exact text. A second one of the same ID has `#2` behind it.
+    pub items: BTreeMap<String, (Status, String)>,
+    /// The token of each lease, by task.
+    pub leases: BTreeMap<String, u64>,
+    pub log: Vec<Entry>,
+}
+
+impl State {
+    pub fn of(scratch: &Scratch) -> State {
+        let board = board(scratch);
+        let mut state =
+            State { texts: BTreeMap::new(), items: BTreeMap::new(), leases: BTreeMap::new(), log: Vec::new() };
+        for queue in board.queues().expect("the queues can be listed") {
+            let text = board.read(&queue).expect("the queue can be read");
+            let (document, _) = parse(&text.content);
+            for item in document.items() {
+                let Some(id) = &item.id else { continue };
+                let mut name = id.to_string();
+                if state.items.contains_key(&name) {
+                    name.push_str("#2");
+                }
+                state.items.insert(name, (item.status, document.block(item).to_owned()));
+            }
+            state.texts.insert(queue.id, text.content);
+        }
+        let leases = board.leases().expect("the leases can be listed");
+        state.leases = leases.into_iter().map(|lease| (lease.task.to_string(), lease.token)).collect();
+        state.log = read_log(&board).expect("the log can be read");
+        state
+    }
+
+    /// The status of an item, if it is there.
+    pub fn status(&self, id: &str) -> Option<Status> {
+        self.items.get(id).map(|(status, _)| *status)
+    }
+
+    /// All that an item says.
+    pub fn task(&self, name: &str) -> Task {
+        let (document, _) = parse(&self.items[name].1);
+        document.task(&document.items()[0], id(name))
+    }
+
+    /// Queue documents, leases and log say the same.
+    #[track_caller]
+    pub fn agrees(&self) {
+        let twice: Vec<&String> = self.items.keys().filter(|id| id.contains('#')).collect();
+        assert!(twice.is_empty(), "items that are there twice: {twice:?}\n{self:#?}");
+        let seqs: Vec<u64> = self.log.iter().map(|entry| entry.seq).collect();
+        let first = seqs.first().copied().unwrap_or(1);
+        let expected: Vec<u64> = (first..).take(seqs.len()).collect();
+        assert_eq!(seqs, expected, "the log's numbers have no gap and none is there twice");
+        let mut tokens = BTreeMap::new();
+        for entry in &self.log {
+            let Some(task) = &entry.task else { continue };
+            match &entry.lease {
+                Some(tavern::store::LeaseEntry::Put(lease)) => {
+                    tokens.insert(task.to_string(), lease.token);
+                }
+                Some(tavern::store::LeaseEntry::Drop) => {
+                    tokens.remove(task.as_str());
+                }
+                None => {}
+            }
+            let is_last = |of: &dyn Fn(&Entry) -> bool| {
+                let later = self.log.iter().filter(|later| later.seq > entry.seq && later.task == entry.task);
+                !later.into_iter().any(of)
+            };
+            if let Some(to) = entry.to.filter(|_| is_last(&|later| later.to.is_some())) {
+                assert_eq!(self.status(task.as_str()), Some(to), "{task} after event {}\n{self:#?}", entry.seq);
+            }
+            if let Some(after) = entry.after.as_ref().filter(|_| is_last(&|later| later.after.is_some())) {
+                let block = &self.items.get(task.as_str()).expect("its status was there").1;
+                assert_eq!(block.trim_end(), after.trim_end(), "{task} after event {}", entry.seq);
+            }
+        }
+        assert_eq!(self.leases, tokens, "leases on disk, and by the log\n{self:#?}");
+    }
+}
+
+pub fn board(scratch: &Scratch) -> Board {
+    Board::open(&scratch.work()).expect("there is a board")
+}
+
+pub fn id(text: &str) -> TaskId {
+    text.parse().expect("it is an ID")
+}
+
+/// What a crash left in the places where files are replaced: the board's folder without its worktrees, and the root.
+pub fn temp_files(scratch: &Scratch) -> Vec<PathBuf> {
+    let is_ours = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".tavern-"));
+    let worktrees = scratch.work().join(".tavern/worktrees");
+    let below = walkdir::WalkDir::new(scratch.work().join(".tavern"))
+        .into_iter()
+        .filter_entry(|entry| entry.depth() < 2 || !entry.path().parent().is_some_and(|up| up == worktrees.as_path()))
+        .filter_map(Result::ok)
+        .map(walkdir::DirEntry::into_path);
+    let beside = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let admins = beside(scratch.work().join(".git/worktrees")).filter(|path| path.is_dir()).flat_map(beside);
+    let is_salvage =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tavern-salvage-"));
+    below
+        .chain(beside(scratch.work()))
+        .chain(beside(worktrees.clone()))
+        .filter(|path| is_ours(path))
+        .filter(|path| path != &scratch.work().join(".tavern"))
+        .chain(admins.filter(|path| is_salvage(path)))
+        .collect()
+}
