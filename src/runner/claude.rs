@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::process::Spec;
 use crate::process::find_program;
 use crate::process::start::{Environment, Input};
@@ -12,7 +14,7 @@ use crate::process::start::{Environment, Input};
 use super::job::{Job, Opening};
 use super::live::ClaudeSession;
 use super::transcript::Transcript;
-use super::{NotReady, Ready, Runner, Session, StartError};
+use super::{NotReady, Ready, Runner, Session, StartError, Usage};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +85,14 @@ impl Runner for Claude {
             ));
         }
         Ok(Ready { program: found.display().to_string(), version: String::new() })
+    }
+
+    fn knows_session(&self, job: &Job) -> bool {
+        Transcript::of(job).is_there()
+    }
+
+    fn recorded(&self, session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Usage {
+        Transcript::of_unfollowed(session, env, since).usage()
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {

@@ -42,6 +42,11 @@ pub enum AgentEvent {
     Delivered {
         text: String,
     },
+    /// The agent ended its turn without a signal, and was told to go on: the `number`th time of at most `most`.
+    Prodded {
+        number: u32,
+        most: u32,
+    },
     /// The provider refused or failed, and the program tries again by itself. `status` is HTTP's, `None` where there
     /// was no answer.
     Retry {

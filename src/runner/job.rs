@@ -34,6 +34,7 @@ pub struct Job {
     pub limits: Limits,
     /// How long each polite step of an ending may take before the next one.
     pub grace: Duration,
+    pub prods: Prods,
     /// The item's own script, for the shell runner.
     pub script: Option<String>,
 }
@@ -64,6 +65,16 @@ pub struct Limits {
     pub log_mib: Option<u64>,
 }
 
+/// How an agent is prodded on in its live session when it ends its turn without saying whether it is done or waits for
+/// a person. Programs that aren't spoken to are not prodded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prods {
+    /// How often in a run; 0: never.
+    pub most: u32,
+    /// What it is told.
+    pub text: String,
+}
+
 #[cfg(test)]
 impl Job {
     /// A job in `folder`, which holds the worktree and the run's folder, with no limits.
@@ -89,6 +100,7 @@ impl Job {
             env: Vec::new(),
             limits: Limits::default(),
             grace: Duration::from_millis(500),
+            prods: Prods::default(),
             script: None,
         }
     }

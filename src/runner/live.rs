@@ -14,7 +14,7 @@ use crate::process::start::Output;
 use crate::process::{Bell, Identity, Line, Spec};
 
 use super::event::AgentEvent;
-use super::job::{Job, Limits};
+use super::job::{Job, Limits, Prods};
 use super::outcome::{EndReason, Ended, Outcome, Usage};
 use super::signal::Signal;
 use super::stream;
@@ -43,6 +43,9 @@ pub struct ClaudeSession {
     unread: VecDeque<String>,
     limits: Limits,
     grace: Duration,
+    prods: Prods,
+    /// How often it was prodded.
+    prodded: u32,
     ending: Option<Ending>,
     /// When it gave the answer after which its input was closed.
     answered_at: Option<Instant>,
@@ -96,6 +99,8 @@ impl ClaudeSession {
             unread: VecDeque::new(),
             limits: job.limits.clone(),
             grace: job.grace,
+            prods: job.prods.clone(),
+            prodded: 0,
             ending: None,
             answered_at: None,
             asked_at: Instant::now(),
@@ -124,16 +129,37 @@ impl ClaudeSession {
     fn react(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Started { .. } => self.answered_at = None,
-            AgentEvent::Turn(_) => {
-                // The end of input is no end of work: what was sent before it is still read and answered.
-                self.input = None;
-                self.answered_at = Some(Instant::now());
-            }
+            AgentEvent::Turn(_) => self.end_turn(),
             AgentEvent::Retry { error, .. } if error == "authentication_failed" => self.end(EndReason::Auth),
             AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } | AgentEvent::ToolResult { .. } => self.ask_usage(),
             AgentEvent::Spent { usage } => self.keep_budget(usage),
             _ => {}
         }
+    }
+
+    /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or lets it end.
+    fn end_turn(&mut self) {
+        self.answered_at = Some(Instant::now());
+        if self.ending.is_none() && self.reading.has_answered() {
+            if !self.unread.is_empty() {
+                // A turn of its own answers it. If that never comes, the time for lingering is soon over.
+                return;
+            }
+            if self.is_to_be_prodded() && self.send(&user_message(&self.prods.text)) {
+                self.prodded += 1;
+                self.answered_at = None;
+                self.pending.push_back(AgentEvent::Prodded { number: self.prodded, most: self.prods.most });
+                return;
+            }
+        }
+        // The end of input is no end of work: what was sent before it is still read and answered.
+        self.input = None;
+    }
+
+    fn is_to_be_prodded(&self) -> bool {
+        // The program counts turns afresh with each thing that it is told.
+        let has_turns = self.limits.turns.is_none_or(|most| self.reading.turns < most);
+        self.prodded < self.prods.most && has_turns && Signal::read(self.reading.result()) == Signal::None
     }
 
     fn ask_usage(&mut self) {
@@ -151,11 +177,14 @@ impl ClaudeSession {
         }
     }
 
-    /// A delivered message is taken off the unread ones; the prompt is no message.
+    /// A delivered message is taken off the unread ones; the prompt and the prods are no messages.
     fn is_news(&mut self, event: &AgentEvent) -> bool {
         let AgentEvent::Delivered { text } = event else { return true };
         if self.prompt.as_ref() == Some(text) {
             self.prompt = None;
+            return false;
+        }
+        if self.prodded > 0 && *text == self.prods.text {
             return false;
         }
         if let Some(index) = self.unread.iter().position(|unread| unread == text) {

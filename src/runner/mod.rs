@@ -11,6 +11,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::process::{Bell, Identity};
 
 pub mod claude;
@@ -33,7 +35,7 @@ mod samples;
 pub use claude::Claude;
 pub use command::CommandRunner;
 pub use event::AgentEvent;
-pub use job::{Job, Limits};
+pub use job::{Job, Limits, Prods};
 pub use outcome::{Denial, EndReason, Ended, Outcome, Usage};
 pub use shell::Shell;
 pub use signal::Signal;
@@ -53,6 +55,19 @@ pub trait Runner: Send + Sync {
     /// # Errors
     /// What is missing, with the way to mend it.
     fn check(&self) -> Result<Ready, NotReady>;
+
+    /// Is there a session of this name that an agent of `job` could go on with? No for programs that keep none.
+    fn knows_session(&self, job: &Job) -> bool {
+        let _ = job;
+        false
+    }
+
+    /// What a run of `session` that began at `since` has used up, as its program has recorded it: for a run that nobody
+    /// follows any more. `env` is what was set for it. Nothing for programs that record nothing.
+    fn recorded(&self, session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Usage {
+        let _ = (session, env, since);
+        Usage::default()
+    }
 
     /// Start the program for `job`. Writes only into the run's folder.
     ///

@@ -2,10 +2,12 @@
 //! Read only; the CLI owns the file.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::claude::variable;
@@ -20,15 +22,16 @@ pub struct Transcript {
     session: String,
     /// Lengths of the files that were there at the start, in bytes: what they hold belongs to earlier runs.
     before: BTreeMap<PathBuf, u64>,
+    /// Where nobody looked at the start: what was recorded earlier belongs to earlier runs.
+    since: Option<DateTime<Utc>>,
 }
 
 impl Transcript {
     /// Of `job`, which has not been started yet.
     pub fn of(job: &Job) -> Transcript {
-        let home = variable(job, "CLAUDE_CONFIG_DIR").map(PathBuf::from);
-        let home = home.or_else(|| Some(PathBuf::from(variable(job, "HOME")?).join(".claude")));
-        let projects = home.map(|home| home.join("projects"));
-        let mut transcript = Transcript { projects, session: job.session.clone(), before: BTreeMap::new() };
+        let projects = projects(|name| variable(job, name));
+        let mut transcript =
+            Transcript { projects, session: job.session.clone(), before: BTreeMap::new(), since: None };
         transcript.before = transcript
             .files()
             .into_iter()
@@ -36,6 +39,14 @@ impl Transcript {
             .map(|(length, path)| (path, length))
             .collect();
         transcript
+    }
+
+    /// Of a run of `session` that began at `since` and that nobody here has followed. `env` is what was set for it over
+    /// this process's own environment.
+    pub fn of_unfollowed(session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Transcript {
+        let own = |name: &str| env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value));
+        let projects = projects(|name| own(name).or_else(|| std::env::var_os(name)));
+        Transcript { projects, session: session.to_owned(), before: BTreeMap::new(), since: Some(since) }
     }
 
     /// The session was recorded, so that it can be resumed.
@@ -49,7 +60,7 @@ impl Transcript {
         for path in self.files() {
             let before = self.before.get(&path).copied().unwrap_or(0);
             // A file that can't be read adds nothing.
-            let _ = read_replies(&path, before, &mut replies);
+            let _ = read_replies(&path, before, self.since, &mut replies);
         }
         let mut all = Usage { is_estimate: true, ..Usage::default() };
         for (model, usage) in replies.into_values() {
@@ -77,9 +88,21 @@ impl Transcript {
     }
 }
 
-/// Collect `message id → (model, usage)` of the lines of `path` after `before`. One reply is several lines with the
+/// The folder of the CLI's records, as `variable` has its environment.
+fn projects(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let home = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".claude")))?;
+    Some(home.join("projects"))
+}
+
+/// Collect `message id → (model, usage)` of the lines of `path` after `before`, and after `since`. One reply is several lines with the
 /// same id and the same figures; the last counts.
-fn read_replies(path: &Path, before: u64, replies: &mut BTreeMap<String, (String, Usage)>) -> std::io::Result<()> {
+fn read_replies(
+    path: &Path,
+    before: u64,
+    since: Option<DateTime<Utc>>,
+    replies: &mut BTreeMap<String, (String, Usage)>,
+) -> std::io::Result<()> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(before))?;
     for line in BufReader::new(file).split(b'\n') {
@@ -87,7 +110,7 @@ fn read_replies(path: &Path, before: u64, replies: &mut BTreeMap<String, (String
         let Ok(value) = serde_json::from_slice::<Value>(&line?) else { continue };
         let message = &value["message"];
         let (Some(id), Some(model)) = (message["id"].as_str(), message["model"].as_str()) else { continue };
-        if value["type"] != "assistant" || model == "<synthetic>" {
+        if value["type"] != "assistant" || model == "<synthetic>" || is_earlier(&value, since) {
             continue;
         }
         let tokens = |name: &str| message["usage"][name].as_u64().unwrap_or(0);
@@ -103,6 +126,12 @@ fn read_replies(path: &Path, before: u64, replies: &mut BTreeMap<String, (String
         replies.insert(id.to_owned(), (model.to_owned(), usage));
     }
     Ok(())
+}
+
+/// A line without a time of its own is not earlier.
+fn is_earlier(line: &Value, since: Option<DateTime<Utc>>) -> bool {
+    let time = line["timestamp"].as_str().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
+    time.zip(since).is_some_and(|(time, since)| time < since)
 }
 
 /// US dollars for `usage` of `model`, as CLI 2.1.197 reckons them: per million tokens in and out, a cache write 1.25 and
@@ -176,5 +205,12 @@ mod tests {
         write!(file, "{line}\n{line}\n{{\"type\":\"assis").expect("writable");
         let usage = resumed.usage();
         assert_eq!((usage.input, usage.output, usage.models.len()), (10, 2, 1));
+
+        // Where nobody has followed it, the time tells.
+        let since = |time: &str| {
+            let since = DateTime::parse_from_rfc3339(time).expect("it is a time").to_utc();
+            Transcript::of_unfollowed(&job.session, &job.env, since).usage().output
+        };
+        assert_eq!((since("2026-11-22T00:00:00Z"), since("2096-11-22T00:00:00Z")), (344, 2));
     }
 }

@@ -120,6 +120,7 @@ impl Reading {
             AgentEvent::Spent { usage } => self.usage = usage.clone(),
             AgentEvent::Turn(turn) => self.note_turn(turn),
             AgentEvent::Delivered { .. }
+            | AgentEvent::Prodded { .. }
             | AgentEvent::Reply { .. }
             | AgentEvent::Other { .. }
             | AgentEvent::Unreadable { .. } => {}
@@ -141,6 +142,16 @@ impl Reading {
             self.usage = turn.usage.clone();
         }
         self.turn = Some(turn.clone());
+    }
+
+    /// The agent has just ended its turn well.
+    pub fn has_answered(&self) -> bool {
+        let is_well = |turn: &TurnResult| {
+            !turn.is_error
+                && matches!(turn.terminal_reason.as_deref(), None | Some("completed"))
+                && !is_broken_off(turn)
+        };
+        !self.is_turn_open && self.turn.as_ref().is_some_and(is_well)
     }
 
     /// The final text: the last result that isn't empty and no error.

@@ -22,7 +22,7 @@ fn an_agent_whose_supervisor_was_killed_is_found_and_ended() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut supervisor = Command::new(std::env::current_exe().expect("a test is a program"))
-        .args(["--exact", "orphan::an_agent_whose_supervisor_was_killed_is_found_and_ended", "--nocapture"])
+        .args(["--exact", "claude::orphan::an_agent_whose_supervisor_was_killed_is_found_and_ended", "--nocapture"])
         .env(INNER, "1")
         // What it leaves behind is removed with this folder.
         .env("TMPDIR", folder.path())

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal as UnixSignal, kill_process};
 use serde_json::{Value, json};
 use tavern::process::Exit;
 use tavern::runner::job::Opening;
-use tavern::runner::{AgentEvent, EndReason, Ended, NotHeard, Outcome, Signal, is_live};
+use tavern::runner::{AgentEvent, EndReason, Ended, NotHeard, Outcome, Prods, Signal, is_live};
 
 use super::workshop::{Workshop, wait_for, wait_for_file, watch};
 
@@ -51,7 +51,7 @@ fn work_is_done_and_committed() {
     assert_eq!(workshop.left_running(), []);
     assert!(!is_live(&workshop.job.run_dir).expect("it can be asked"));
     // The prompt is what the model was given.
-    assert!(workshop.provider.calls()[0]["messages"].to_string().contains("make hello"));
+    assert!(workshop.provider.calls()[0].messages().contains("make hello"));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_killed_agent_has_crashed_and_its_session_goes_on() {
     let ended = run(&workshop);
     assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
     let calls = workshop.provider.calls();
-    let messages = calls.last().expect("it was called")["messages"].to_string();
+    let messages = calls.last().expect("it was called").messages();
     assert!(messages.contains("step one") && messages.contains("go on"), "{messages}");
 }
 
@@ -186,9 +186,9 @@ fn a_message_reaches_the_very_next_call() {
     assert_eq!((ended.outcome, ended.undelivered.len(), ended.turns), (Outcome::Success, 0, 2), "{ended:?}");
     let calls = workshop.provider.calls();
     assert_eq!(calls.len(), 2);
-    assert!(!calls[0]["messages"].to_string().contains("system-nudge severity"));
-    let second = calls[1].to_string();
-    assert!(second.contains("look at") && second.contains("and then at c"), "{}", calls[1]["messages"]);
+    assert!(!calls[0].messages().contains("system-nudge severity"));
+    let second = calls[1].body.to_string();
+    assert!(second.contains("look at") && second.contains("and then at c"), "{}", calls[1].messages());
 }
 
 #[test]
@@ -200,7 +200,28 @@ fn a_message_during_the_last_words_is_answered_too() {
     let ended = session.finish();
     assert_eq!((ended.outcome, ended.result.as_str()), (Outcome::Success, "second answer"), "{ended:?}");
     assert_eq!(ended.undelivered, Vec::<String>::new());
-    assert!(workshop.provider.calls()[1].to_string().contains("one more thing"));
+    assert!(workshop.provider.calls()[1].body.to_string().contains("one more thing"));
+}
+
+#[test]
+fn an_undecided_agent_is_prodded_on_a_bounded_number_of_times() {
+    let mut workshop =
+        Workshop::new(json!([{"text": "What now?"}, bash("touch more"), {"text": "All is there.\n\nDONE"}]));
+    workshop.job.prods = Prods { most: 2, text: "Go on.".to_owned() };
+    let mut session = workshop.start();
+    let events = watch(session.as_mut());
+    let ended = session.finish();
+    assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
+    assert!(workshop.path("more").exists());
+    assert!(events.contains(&AgentEvent::Prodded { number: 1, most: 2 }), "{events:#?}");
+    assert!(!events.iter().any(|event| matches!(event, AgentEvent::Delivered { .. })), "a prod is no message");
+    assert_eq!(workshop.provider.calls()[1].prompt(), "Go on.");
+
+    let mut workshop = Workshop::new(json!([{"text": "Hm.", "repeat": true}]));
+    workshop.job.prods = Prods { most: 2, text: "Go on.".to_owned() };
+    let ended = run(&workshop);
+    assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::None), "{ended:?}");
+    assert_eq!(workshop.provider.calls().len(), 3);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //!
 //! A step is JSON with any of: `text`, `tool` and `input` (or `tools`), `usage`, `stop`; `error` (an HTTP status) with
 //! `message` and `headers`; `delay` (seconds before the answer), `trickle` (seconds between events), `hang` (never
-//! answer), `stall` (begin to answer, then say nothing more); `repeat` (a number, or true for ever).
+//! answer), `stall` (begin to answer, then say nothing more); `repeat` (a number, or true for ever); `for` (a text that
+//! the call must hold: other calls pass the step over).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,11 +21,19 @@ pub struct StandIn {
     state: Arc<State>,
 }
 
+/// A call for the model's next words.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The session that the CLI says it is.
+    pub session: String,
+    pub body: Value,
+}
+
 #[derive(Default)]
 struct State {
     steps: Mutex<Vec<Value>>,
-    /// Bodies of the calls that offered tools, in order.
-    calls: Mutex<Vec<Value>>,
+    /// The calls that offered tools, in order.
+    calls: Mutex<Vec<Call>>,
     called: Condvar,
     messages: AtomicU32,
     is_over: AtomicBool,
@@ -55,8 +64,8 @@ impl StandIn {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The bodies of the calls so far.
-    pub fn calls(&self) -> Vec<Value> {
+    /// The calls so far.
+    pub fn calls(&self) -> Vec<Call> {
         self.state.calls.lock().expect("no server thread panics").clone()
     }
 
@@ -72,6 +81,29 @@ impl StandIn {
     }
 }
 
+impl Call {
+    /// The whole conversation as JSON text.
+    pub fn messages(&self) -> String {
+        self.body["messages"].to_string()
+    }
+
+    /// The last thing that was said to the model by a person, or by the program that speaks for one.
+    pub fn prompt(&self) -> String {
+        let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
+        let texts = messages.iter().rev().filter(|message| message["role"] == "user").find_map(|message| {
+            let content = &message["content"];
+            let blocks = content.as_array().cloned().unwrap_or_default();
+            let texts: Vec<String> =
+                blocks.iter().filter_map(|block| Some(block["text"].as_str()?.to_owned())).collect();
+            match content.as_str() {
+                Some(text) => Some(text.to_owned()),
+                None => (!texts.is_empty()).then(|| texts.join("\n")),
+            }
+        });
+        texts.unwrap_or_default()
+    }
+}
+
 impl Drop for StandIn {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::SeqCst);
@@ -81,15 +113,18 @@ impl Drop for StandIn {
 }
 
 impl State {
-    fn next_step(&self) -> Value {
+    fn next_step(&self, body: &Value) -> Value {
         let mut steps = self.steps.lock().expect("no server thread panics");
-        let Some(step) = steps.first_mut() else { return json!({"text": "out of script"}) };
+        let text = body.to_string();
+        let is_meant = |step: &Value| step["for"].as_str().is_none_or(|wanted| text.contains(wanted));
+        let Some(place) = steps.iter().position(is_meant) else { return json!({"text": "out of script"}) };
+        let step = &mut steps[place];
         let this = step.clone();
         match step["repeat"].as_u64() {
             Some(left) if left > 1 => step["repeat"] = json!(left - 1),
             _ if step["repeat"] == json!(true) => {}
             _ => {
-                steps.remove(0);
+                steps.remove(place);
             }
         }
         this
@@ -113,15 +148,17 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     let mut request_line = String::new();
     reader.read_line(&mut request_line)?;
     let mut length = 0;
+    let mut session = String::new();
     loop {
         let mut header = String::new();
         if reader.read_line(&mut header)? == 0 || header.trim().is_empty() {
             break;
         }
-        if let Some((name, value)) = header.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().unwrap_or(0);
+        let Some((name, value)) = header.split_once(':') else { continue };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().unwrap_or(0),
+            "x-claude-code-session-id" => value.trim().clone_into(&mut session),
+            _ => {}
         }
     }
     let mut body = vec![0; length];
@@ -132,9 +169,9 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     }
     // Titles and summaries offer no tools; they take no step.
     let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let step = if offers_tools { state.next_step() } else { json!({"text": "aside"}) };
+    let step = if offers_tools { state.next_step(&body) } else { json!({"text": "aside"}) };
     if offers_tools {
-        state.calls.lock().expect("no server thread panics").push(body.clone());
+        state.calls.lock().expect("no server thread panics").push(Call { session, body: body.clone() });
         state.called.notify_all();
     }
     if step["hang"] == json!(true) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tavern::process::start::Environment;
 use tavern::process::{Mark, table};
 use tavern::runner::job::Opening;
-use tavern::runner::{AgentEvent, Claude, Job, Limits, Next, Runner, Session};
+use tavern::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
 use tempfile::TempDir;
 
 use super::stand_in::StandIn;
@@ -72,6 +72,7 @@ impl Workshop {
             // A safety net: no test waits for it.
             limits: Limits { wall: Some(Duration::from_secs(120)), ..Limits::default() },
             grace: Duration::from_secs(5),
+            prods: Prods::default(),
             script: None,
         };
         let workshop = Workshop { folder, provider, claude: Claude { program, ..Claude::default() }, job };
@@ -165,7 +166,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The CLI's program, installed into the build folder by the project's own script once per test program.
-fn installed() -> PathBuf {
+pub fn installed() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let install = || {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/install-claude");
