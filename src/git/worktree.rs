@@ -21,7 +21,7 @@ use super::lock::Lock;
 use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
 use super::repository::Place;
-use super::{CommitId, GitError, Repository};
+use super::{CommitId, GitError, Head, Repository};
 use crate::clock;
 
 /// Folders with this prefix, beside worktrees, are what is left of removed ones.
@@ -95,6 +95,25 @@ impl Repository {
     /// Deletes what removals that were killed have left in `folder`, in which worktrees are.
     pub fn sweep_removed(&self, folder: &Path) {
         sweep(&folder.join(REMOVED));
+    }
+
+    /// Puts the worktree at `path` back on `branch`, moved forward to the commit that the worktree is at; its files and its
+    /// index stay as they are. False if that commit does not descend from the branch: then nothing is changed.
+    ///
+    /// Errors as for [`Repository::advance`].
+    pub fn bring_home(&self, path: &Path, branch: &str) -> Result<bool, GitError> {
+        let reference = branch_reference(branch)?;
+        let (Head::Branch { commit, .. } | Head::Detached { commit }) = self.head_of(path)? else { return Ok(false) };
+        let Some(tip) = self.branch_tip(branch)? else { return Ok(false) };
+        if !self.is_ancestor(&tip, &commit)? {
+            return Ok(false);
+        }
+        if tip != commit {
+            self.advance(&reference, &tip, &commit, "tavern: bring the work home")?;
+        }
+        let worktree = git2::Repository::open(path).map_err(GitError::library(format!("open `{}`", path.display())))?;
+        worktree.set_head(&reference).map_err(GitError::library(format!("switch to `{branch}`")))?;
+        Ok(true)
     }
 
     /// The roots of all registered linked worktrees whose folder exists, anybody's, in order.
