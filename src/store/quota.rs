@@ -16,6 +16,9 @@ use crate::board::task::Timestamp;
 pub struct Quota {
     pub closed_until: Timestamp,
     pub reason: String,
+    /// Time alone will not open it: the key was refused, the credit is used up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_person: bool,
 }
 
 impl Board {
@@ -38,6 +41,11 @@ impl Board {
             .collect();
         quotas.sort_by(|a, b| a.0.cmp(&b.0));
         quotas
+    }
+
+    /// The runners that are closed at `now`, with the end of that.
+    pub fn closed_runners(&self, now: Timestamp) -> Vec<(String, Timestamp)> {
+        self.quotas(now).into_iter().map(|(runner, quota)| (runner, quota.closed_until)).collect()
     }
 
     /// Closes `runner`; of two limits the later end counts.
