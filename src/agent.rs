@@ -46,13 +46,44 @@ pub struct Agent<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Told {
-    Claimed { task: TaskId, title: String, attempt: u32, runner: String },
-    Ended { task: TaskId, run: String, outcome: Outcome, reason: String, status: Status },
-    Integrated { task: TaskId, commit: Option<String> },
-    SentBack { task: TaskId, reason: String },
-    Blocked { task: TaskId, why: String },
-    Cleared { what: String },
-    Waiting { why: String },
+    Claimed {
+        task: TaskId,
+        title: String,
+        attempt: u32,
+        runner: String,
+    },
+    Ended {
+        task: TaskId,
+        run: String,
+        outcome: Outcome,
+        reason: String,
+        status: Status,
+    },
+    Integrated {
+        task: TaskId,
+        commit: Option<String>,
+    },
+    SentBack {
+        task: TaskId,
+        reason: String,
+    },
+    Blocked {
+        task: TaskId,
+        why: String,
+    },
+    /// The provider's limit, overload or refusal: no agent of the board uses the runner until then.
+    Closed {
+        runner: String,
+        until: Timestamp,
+        reason: String,
+        hint: Option<String>,
+    },
+    Cleared {
+        what: String,
+    },
+    Waiting {
+        why: String,
+    },
 }
 
 impl fmt::Display for Told {
@@ -66,6 +97,10 @@ impl fmt::Display for Told {
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
             Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
+            Told::Closed { runner, until, reason, hint } => {
+                write!(f, "runner {runner} is closed until {}: {reason}", until.format("%Y-%m-%d %H:%M:%S UTC"))?;
+                hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+            }
             Told::Cleared { what } => f.write_str(what),
             Told::Waiting { why } => f.write_str(why),
         }
@@ -174,28 +209,29 @@ impl Agent<'_> {
             task: held.task.id.clone(),
             title: held.task.title.clone(),
             attempt: held.lease.attempt,
-            runner: runner.clone(),
+            runner,
         });
         self.show(AgentState::Working, Some(held), Some(held.task.title.clone()))?;
         let result = attempt::run(self.site, held);
-        self.report(held, &runner, result)?;
+        self.report(held, result)?;
         self.integrate_approved()
     }
 
     /// Submits what a run came to. A failure of our own surroundings gives the task back and is then told.
-    fn report(&self, held: &Claimed, runner: &str, result: Result<Finished, Error>) -> Result<(), Error> {
-        let now = clock::now();
-        let is_run = result.is_ok();
-        let (run, judged) = match result {
-            Ok(finished) => (finished.run, finished.judged),
-            Err(error) => (run_name(&held.task.id, held.lease.token), self.excuse(&error)),
-        };
-        if let Some(quota) = report::quota(self.site, &judged, now).filter(|_| is_run) {
-            self.site.board.close_runner(runner, &quota, now)?;
+    fn report(&self, held: &Claimed, result: Result<Finished, Error>) -> Result<(), Error> {
+        let finished = result.unwrap_or_else(|error| attempt::said(held, self.excuse(&error)));
+        if let Some((runner, quota)) = report::close_runner(self.site, &finished)? {
+            (self.tell)(&Told::Closed {
+                hint: quota.needs_person.then(|| opening_hint(&runner)),
+                runner,
+                until: quota.closed_until,
+                reason: quota.reason,
+            });
         }
-        let event = report::event(self.site, &held.task, held.lease.token, &judged);
+        let event = report::event(self.site, &held.task, held.lease.token, &finished);
+        let Finished { run, judged, .. } = finished;
         let note = Note { agent: Some(self.name.clone()), run: Some(run.clone()) };
-        match self.site.board.submit(&held.task.id, &event, &note, now) {
+        match self.site.board.submit(&held.task.id, &event, &note, clock::now()) {
             Ok(done) => {
                 (self.tell)(&Told::Ended {
                     task: held.task.id.clone(),
@@ -288,14 +324,18 @@ impl Agent<'_> {
             runner: role.runner.clone(),
             only_runner: self.site.runner.clone(),
             scripted: self.site.scripted(),
-            closed: self.site.board.quotas(now).into_iter().map(|(name, quota)| (name, quota.closed_until)).collect(),
+            closed: self.site.board.closed_runners(now),
         })
     }
 
     /// Nobody's work and no time that passes would give this agent anything to do. What is approved and could not be
-    /// integrated waits for a person; what is behind items of other roles waits for others.
+    /// integrated waits for a person; so does what only a runner could do that has no valid key; what is behind items of
+    /// other roles waits for others.
     fn is_finished(&self, nothing: &Nothing) -> bool {
-        self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0 && nothing.wake_at.is_none()
+        let is_in_vain = |at| {
+            self.site.board.quotas(clock::now()).iter().any(|(_, quota)| quota.needs_person && quota.closed_until == at)
+        };
+        self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0 && nothing.wake_at.is_none_or(is_in_vain)
     }
 
     fn show(&self, state: AgentState, held: Option<&Claimed>, doing: Option<String>) -> Result<(), Error> {
@@ -327,6 +367,10 @@ impl Wait {
     fn new(why: String, until: Option<Timestamp>) -> Wait {
         Wait { why, until, is_asleep: false }
     }
+}
+
+fn opening_hint(runner: &str) -> String {
+    format!("sign in or mend its key, then open it: rm .tavern/quota/{runner}.yaml")
 }
 
 fn soon(seconds: i64) -> Timestamp {

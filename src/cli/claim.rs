@@ -151,8 +151,7 @@ impl Args {
 
     /// The runners that a provider's limit has closed.
     fn closed(&self, board: &Board, now: Timestamp) -> Vec<(String, Timestamp)> {
-        let quotas = if self.is_for_a_program() { board.quotas(now) } else { Vec::new() };
-        quotas.into_iter().map(|(name, quota)| (name, quota.closed_until)).collect()
+        if self.is_for_a_program() { board.closed_runners(now) } else { Vec::new() }
     }
 }
 

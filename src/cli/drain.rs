@@ -107,6 +107,9 @@ impl Verb for Args {
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let started = clock::instant();
         let is_well = self.work(context, &site, &queues, &runner)?;
+        if let Switch::Stopped(reason) = site.board.switch() {
+            context.out.note(format!("stopped by .tavern/STOP: {reason}"));
+        }
         let mut summary = summarise(&site, &queues)?;
         summary.seconds = started.elapsed().as_secs();
         print(context, &site, &summary)?;
@@ -125,7 +128,7 @@ impl Args {
         let (program, verb) = sibling("agent").map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let plan = Plan {
             program,
-            args: verb.into_iter().chain(self.agent_args(site, queues, runner)).collect(),
+            args: verb.into_iter().chain(self.agent_args(site, queues)).collect(),
             folder: context.here(),
             agents,
         };
@@ -153,10 +156,13 @@ impl Args {
         well.map_err(|error| CliError::from_error(Exit::Failed, &error))
     }
 
-    fn agent_args(&self, site: &Site, queues: &[Queue], runner: &str) -> Vec<OsString> {
+    fn agent_args(&self, site: &Site, queues: &[Queue]) -> Vec<OsString> {
         let mut args: Vec<OsString> = Vec::new();
         args.extend(["--until-empty", "--quiet", "--format", "json", "--role", &self.role].map(OsString::from));
-        args.extend(["--runner", runner].map(OsString::from));
+        // Not the role's: an item may name another one.
+        if let Some(runner) = &self.runner {
+            args.extend(["--runner", runner].map(OsString::from));
+        }
         args.push("--dir".into());
         args.push(site.board.dir().into());
         if let Some(model) = &self.model {

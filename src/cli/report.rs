@@ -73,13 +73,10 @@ impl Args {
         finished: &Finished,
     ) -> Result<Exit, CliError> {
         let judged = &finished.judged;
-        let now = clock::now();
-        if let (Some(quota), Some(runner)) = (report::quota(site, judged, now), runner_of(site, &finished.run)) {
-            site.board.close_runner(&runner, &quota, now)?;
-        }
-        let event = report::event(site, &held.task, self.token, judged);
+        report::close_runner(site, finished)?;
+        let event = report::event(site, &held.task, self.token, finished);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(finished.run.clone()) };
-        let done = site.board.submit(&self.task, &event, &note, now)?;
+        let done = site.board.submit(&self.task, &event, &note, clock::now())?;
         let record = Record {
             task: &self.task,
             run: &finished.run,
@@ -96,10 +93,6 @@ impl Args {
         let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
         Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
     }
-}
-
-fn runner_of(site: &Site, run: &str) -> Option<String> {
-    Artifacts::open(&site.board, run).metadata().ok().map(|metadata| metadata.runner)
 }
 
 fn no_run(task: &TaskId) -> CliError {

@@ -8,7 +8,11 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 1] = [("coder.md", include_str!("../../templates/coder.md"))];
+const BUILT_IN: [(&str, &str); 3] = [
+    ("coder.md", include_str!("../../templates/coder.md")),
+    ("resume.md", include_str!("../../templates/resume.md")),
+    ("prod.md", include_str!("../../templates/prod.md")),
+];
 
 /// A prompt's text with places for values, in Jinja's syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use notify::{RecursiveMode, Watcher};
 
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
-use super::brief;
+use super::brief::Brief;
 use super::error::Error;
 use super::evidence::{Evidence, verify};
 use super::heart::Heart;
@@ -14,17 +14,17 @@ use super::reap::mark_of;
 use super::report::Judged;
 use super::runners;
 use super::site::Site;
-use super::worktree::{self, Worktree};
+use super::worktree::{self, Strayed, Worktree};
 use crate::board::event::{Event, Kind};
 use crate::board::lease::Work;
 use crate::clock;
 use crate::config::{Dirty, Role};
 use crate::failpoint;
-use crate::git::CommitId;
+use crate::git::{CommitId, Merge};
 use crate::process::start::Environment;
 use crate::process::{Bell, Mark};
 use crate::runner::job::Opening;
-use crate::runner::{AgentEvent, EndReason, Ended, Job, Limits, Next, NotHeard, Outcome, Session, Signal};
+use crate::runner::{AgentEvent, EndReason, Ended, Job, Limits, Next, NotHeard, Outcome, Prods, Session, Signal};
 use crate::store::{Claimed, Entry, Message, Note};
 
 /// Longest `diff.patch`, in bytes.
@@ -34,6 +34,8 @@ const PATCH_LIMIT: usize = 4 << 20;
 #[derive(Clone, Debug)]
 pub struct Finished {
     pub run: String,
+    /// What ran; `None` where nothing did.
+    pub runner: Option<String>,
     pub judged: Judged,
     /// `done_when` was run and did not pass.
     pub is_refuted: bool,
@@ -56,18 +58,56 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
     let heart = Heart::beat(&site.board, &held.lease, &bell);
     let role = site.role(&held.lease.role)?;
     let worktree = worktree::prepare(site, &held.task, &held.lease)?;
-    let (artifacts, mut metadata, job) = ready(site, held, role, &worktree)?;
+    let (artifacts, mut metadata, mut job, brief) = ready(site, held, role, &worktree)?;
     failpoint::hit("run.ready").map_err(|source| io_error(&artifacts, source))?;
     let runner = runners::runner(site, &metadata.runner, role)?;
-    let session = runner.start(&job)?;
-    let ended = follow(site, held, session, &artifacts, &heart);
+    let mut ended = follow(site, held, runner.start(&job)?, &artifacts, &heart);
+    if is_unknown(&job, &ended) {
+        begin_anew(site, held, role, &brief, &artifacts, &mut metadata, &mut job)?;
+        ended = follow(site, held, runner.start(&job)?, &artifacts, &heart);
+    }
     failpoint::hit("run.ended").map_err(|source| io_error(&artifacts, source))?;
+    match worktree::bring_home(site, &worktree)? {
+        Some(Strayed::Home(branch)) => note(site, held, format!("its work was on `{branch}`, and was brought home")),
+        Some(Strayed::Away(branch)) => {
+            note(site, held, format!("violation: it left its worktree on `{branch}`, apart from its own branch"));
+        }
+        None => {}
+    }
     close(site, &worktree, &artifacts, &mut metadata, &ended)?;
     let judged = judge(&ended);
     metadata.outcome = Some(judged.outcome);
+    metadata.reason = Some(judged.reason.clone());
     metadata.question.clone_from(&judged.question);
     artifacts.write_metadata(&metadata)?;
-    Ok(Finished { run: metadata.run, judged, is_refuted: false })
+    Ok(Finished { run: metadata.run, runner: Some(metadata.runner), judged, is_refuted: false })
+}
+
+/// The program does not know the session that it was to go on with, and has done nothing.
+fn is_unknown(job: &Job, ended: &Ended) -> bool {
+    let did_nothing = ended.tool_calls == 0 && ended.usage.total() == 0;
+    job.opening == Opening::Resumed && ended.outcome == Outcome::Crashed && ended.session.is_none() && did_nothing
+}
+
+/// Makes `job` begin a session of its own, with the whole prompt. That is no fault of the agent's, so it is the same
+/// attempt.
+fn begin_anew(
+    site: &Site,
+    held: &Claimed,
+    role: &Role,
+    brief: &Brief<'_>,
+    artifacts: &Artifacts,
+    metadata: &mut Metadata,
+    job: &mut Job,
+) -> Result<(), Error> {
+    job.opening = Opening::New;
+    job.session = uuid::Uuid::new_v4().to_string();
+    job.prompt = brief.first(role)?;
+    artifacts.write("prompt.md", &job.prompt)?;
+    metadata.session = Some(job.session.clone());
+    artifacts.write_metadata(metadata)?;
+    note(site, held, "its session is not known any more, so it begins a new one".to_owned());
+    Ok(())
 }
 
 /// The run that the holder of this lease made, as its artifacts tell it; `None` if there is none that ended.
@@ -80,12 +120,12 @@ pub fn last(site: &Site, held: &Claimed) -> Result<Option<Finished>, Error> {
         resets_at: run.resets_at,
         ..Judged::said(outcome, run.reason.as_deref().unwrap_or_default())
     };
-    Ok(Some(Finished { run: run.run, judged, is_refuted: false }))
+    Ok(Some(Finished { run: run.run, runner: Some(run.runner), judged, is_refuted: false }))
 }
 
 /// A result that its holder states, without a run of ours.
 pub fn said(held: &Claimed, judged: Judged) -> Finished {
-    Finished { run: run_name(&held.task.id, held.lease.token), judged, is_refuted: false }
+    Finished { run: run_name(&held.task.id, held.lease.token), runner: None, judged, is_refuted: false }
 }
 
 /// Puts a success to the proof: what was left uncommitted is committed, and `done_when` is run at the commit.
@@ -118,17 +158,19 @@ fn io_error(artifacts: &Artifacts, source: std::io::Error) -> Error {
 }
 
 /// Everything that must be on disk before the agent program starts.
-fn ready(site: &Site, held: &Claimed, role: &Role, worktree: &Worktree) -> Result<(Artifacts, Metadata, Job), Error> {
+fn ready<'a>(
+    site: &'a Site,
+    held: &Claimed,
+    role: &Role,
+    worktree: &Worktree,
+) -> Result<(Artifacts, Metadata, Job, Brief<'a>), Error> {
     let (task, lease) = (&held.task, &held.lease);
     let run = run_name(&task.id, lease.token);
     let earlier = runs_of(&site.board, &task.id)?;
     let artifacts = Artifacts::create(&site.board, &run)?;
     let runner = site.runner_of(task, role);
-    let resumed = earlier.last().filter(|last| last.runner == runner).and_then(|last| last.session.clone());
-    let opening = if resumed.is_some() { Opening::Resumed } else { Opening::New };
-    let session = resumed.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let branch = worktree.branch.as_ref();
-    let metadata = Metadata {
+    let mut metadata = Metadata {
         run: run.clone(),
         task: task.id.clone(),
         title: task.title.clone(),
@@ -139,7 +181,7 @@ fn ready(site: &Site, held: &Claimed, role: &Role, worktree: &Worktree) -> Resul
         token: lease.token,
         runner,
         model: site.model.clone().or_else(|| task.model.clone()).or_else(|| role.model.clone()),
-        session: Some(session.clone()),
+        session: None,
         worktree: worktree.path.clone(),
         branch: branch.map(|branch| branch.name.clone()),
         base: branch.map(|branch| branch.base.as_str().to_owned()),
@@ -157,35 +199,54 @@ fn ready(site: &Site, held: &Claimed, role: &Role, worktree: &Worktree) -> Resul
         denials: Vec::new(),
         summary: String::new(),
     };
-    let prompt = brief::prompt(site, held, role, worktree, &earlier)?;
-    artifacts.write("prompt.md", &prompt)?;
+    let brief = Brief::gather(site, held, worktree, &earlier);
+    let mut job = Job {
+        task: task.id.to_string(),
+        run: run.clone(),
+        mark: Mark::run(mark_of(site, &run)),
+        run_dir: artifacts.dir().to_owned(),
+        worktree: worktree.path.clone(),
+        prompt: String::new(),
+        prompt_file: artifacts.path("prompt.md"),
+        session: uuid::Uuid::new_v4().to_string(),
+        opening: Opening::New,
+        model: metadata.model.clone(),
+        environment: Environment::Own,
+        env: environment(site, held, worktree, &metadata.runner),
+        limits: limits(task, role),
+        grace: site.config.grace.duration(),
+        prods: Prods { most: role.prods, text: brief.prod()? },
+        script: held.script.clone(),
+    };
+    let runner = runners::runner(site, &metadata.runner, role)?;
+    if let Some(session) = resumable(held, &earlier, &metadata.runner) {
+        let fresh = std::mem::replace(&mut job.session, session);
+        if runner.knows_session(&job) {
+            job.opening = Opening::Resumed;
+        } else {
+            job.session = fresh;
+        }
+    }
+    job.prompt = if job.opening == Opening::Resumed { brief.resumed()? } else { brief.first(role)? };
+    metadata.session = Some(job.session.clone());
+    artifacts.write("prompt.md", &job.prompt)?;
     artifacts.write_metadata(&metadata)?;
     let work = Work {
-        run: run.clone(),
+        run,
         worktree: worktree.path.clone(),
         branch: metadata.branch.clone(),
         base: metadata.base.clone(),
         session: metadata.session.clone(),
     };
     site.board.submit(&task.id, &Event::Start { token: lease.token, work }, &Note::default(), clock::now())?;
-    let job = Job {
-        task: task.id.to_string(),
-        run: run.clone(),
-        mark: Mark::run(mark_of(site, &run)),
-        run_dir: artifacts.dir().to_owned(),
-        worktree: worktree.path.clone(),
-        prompt,
-        prompt_file: artifacts.path("prompt.md"),
-        session,
-        opening,
-        model: metadata.model.clone(),
-        environment: Environment::Own,
-        env: environment(site, held, worktree, &metadata.runner),
-        limits: limits(task, role),
-        grace: site.config.grace.duration(),
-        script: held.script.clone(),
-    };
-    Ok((artifacts, metadata, job))
+    Ok((artifacts, metadata, job, brief))
+}
+
+/// The session of the last run, if its program is the one that runs now. A task whose attempts were all given back to
+/// it (by a person, from the dead letter lane) begins with a clear head.
+fn resumable(held: &Claimed, earlier: &[Metadata], runner: &str) -> Option<String> {
+    let last = earlier.last().filter(|last| last.runner == runner && last.attempt <= held.lease.attempt)?;
+    last.session.clone()
 }
 
 /// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
@@ -250,6 +311,9 @@ fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts:
             Next::Event(AgentEvent::ToolCall { id, name, input, .. }) => calls.begin(id, &name, &input),
             Next::Event(AgentEvent::ToolResult { id, ok, text, .. }) => calls.end(&id, ok, &text),
             Next::Event(AgentEvent::Delivered { text }) => acknowledge(site, held, &mut said, &text),
+            Next::Event(AgentEvent::Prodded { number, most }) => {
+                note(site, held, format!("prodded on, {number} of {most}: it ended its turn without DONE or WAITING"));
+            }
             Next::Event(_) | Next::Quiet => {}
             Next::Over => break,
         }
@@ -284,13 +348,20 @@ fn pass_on(site: &Site, held: &Claimed, session: &mut dyn Session, said: &mut Ve
 fn acknowledge(site: &Site, held: &Claimed, said: &mut Vec<Message>, text: &str) {
     let Some(place) = said.iter().position(|message| message.text == text) else { return };
     let message = said.remove(place);
+    // A message that can't be taken away is only given once more.
+    drop(site.board.delivered(&message));
+    note(site, held, format!("message delivered: {}", summary(text)));
+}
+
+/// Says something of the run in the log. A board that can't be written now tells of it at the next event.
+fn note(site: &Site, held: &Claimed, text: String) {
     let now = clock::now();
     let mut entry = Entry::new(Kind::Noted, now);
     entry.task = Some(held.task.id.clone());
     entry.agent = Some(held.lease.agent.clone());
-    entry.cause = Some(format!("message delivered: {}", summary(text)));
-    // A board that can't be written now tells of it at the next event; the agent has the message all the same.
-    drop(site.board.delivered(&message).and_then(|()| site.board.note(entry, now)));
+    entry.run = Some(run_name(&held.task.id, held.lease.token));
+    entry.cause = Some(text);
+    drop(site.board.note(entry, now));
 }
 
 /// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
@@ -377,11 +448,7 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
         site.repository.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
     }
     let tip = site.tip_of(&folder)?;
-    let is_merged = match site.repository.branch_tip(site.integration())? {
-        Some(integration) => site.repository.is_ancestor(&tip, &integration)?,
-        None => false,
-    };
-    if is_merged && !task.allow_empty {
+    if !task.allow_empty && is_empty(site, held, &tip)? {
         *judged = Judged::said(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`");
         return Ok(None);
     }
@@ -391,6 +458,19 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
         judged.commit = Some(tip.as_str().to_owned());
     }
     Ok(passed)
+}
+
+/// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
+fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
+    let Some(integration) = site.repository.branch_tip(site.integration())? else { return Ok(false) };
+    if site.repository.is_ancestor(tip, &integration)? {
+        return Ok(true);
+    }
+    let protected = site.protected(&held.queue);
+    let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+    // The same change by somebody else, who was faster, is no emptiness.
+    let merge = site.repository.merge(&integration, tip, &protected, "probe")?;
+    Ok(matches!(merge, Merge::UpToDate { left_out } if !left_out.is_empty()))
 }
 
 fn conclude(judged: &mut Judged, evidence: &Evidence) -> Option<bool> {

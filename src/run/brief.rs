@@ -1,4 +1,4 @@
-//! What an agent is told: the task, its history and the rules, gathered for the prompt's template.
+//! What an agent is told: the task, its history and the rules, gathered for the prompts' templates.
 
 use std::fs;
 
@@ -6,41 +6,85 @@ use super::artifacts::{Artifacts, Metadata};
 use super::error::Error;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
+use crate::board::event::Kind;
+use crate::board::task::Timestamp;
 use crate::config::Role;
-use crate::prompt::{Assigned, AssignedTask, EarlierAttempt, PromptLimits, Template, TemplateError, assigned};
-use crate::store::Claimed;
+use crate::prompt::{Assigned, AssignedTask, EarlierAttempt, Note, PromptLimits, Template, TemplateError, assigned};
+use crate::store::{Claimed, Entry, read_log};
 
-/// The prompt of a run, after `earlier` ones.
-pub fn prompt(
-    site: &Site,
-    held: &Claimed,
-    role: &Role,
-    worktree: &Worktree,
-    earlier: &[Metadata],
-) -> Result<String, Error> {
-    let task = &held.task;
-    let branch = worktree.branch.as_ref();
-    let values = Assigned {
-        task: AssignedTask {
-            id: task.id.to_string(),
-            title: task.title.clone(),
-            description: task.description.clone(),
-            done_when: task.done_when.clone(),
-            touches: task.touches.clone(),
-        },
-        agent: held.lease.agent.clone(),
-        role: held.lease.role.clone(),
-        queue: held.queue.id.clone(),
-        worktree: worktree.path.to_string_lossy().into_owned(),
-        branch: branch.map(|branch| branch.name.clone()),
-        base: branch.map(|branch| branch.base.short().to_owned()),
-        attempt: held.lease.attempt,
-        max_attempts: task.max_attempts.unwrap_or(site.config.max_attempts),
-        earlier: earlier.iter().map(|run| earlier_attempt(site, held, run)).collect(),
-        notes: Vec::new(),
-        learnings: Vec::new(),
-    };
-    Ok(assigned(&template(site, &role.template)?, &values, &PromptLimits::default())?)
+/// The template for a session that goes on.
+const RESUME: &str = "resume.md";
+/// The template for an agent that ended its turn without a signal.
+const PROD: &str = "prod.md";
+
+/// All that is known of a held task, for the prompts of one run.
+pub struct Brief<'a> {
+    site: &'a Site,
+    values: Assigned,
+    /// When the last of the earlier runs began, and the prompts that were given so far.
+    last: Option<Timestamp>,
+    told: String,
+    entries: Vec<Entry>,
+}
+
+impl<'a> Brief<'a> {
+    /// Gathers it, after the runs in `earlier`.
+    pub fn gather(site: &'a Site, held: &Claimed, worktree: &Worktree, earlier: &[Metadata]) -> Brief<'a> {
+        let task = &held.task;
+        let branch = worktree.branch.as_ref();
+        let entries = if earlier.is_empty() && task.reason.is_none() { Vec::new() } else { entries_of(site, held) };
+        let values = Assigned {
+            task: AssignedTask {
+                id: task.id.to_string(),
+                title: task.title.clone(),
+                description: task.description.clone(),
+                done_when: task.done_when.clone(),
+                touches: task.touches.clone(),
+            },
+            agent: held.lease.agent.clone(),
+            role: held.lease.role.clone(),
+            queue: held.queue.id.clone(),
+            worktree: worktree.path.to_string_lossy().into_owned(),
+            branch: branch.map(|branch| branch.name.clone()),
+            base: branch.map(|branch| branch.base.short().to_owned()),
+            attempt: held.lease.attempt,
+            max_attempts: task.max_attempts.unwrap_or(site.config.max_attempts),
+            earlier: earlier.iter().map(|run| earlier_attempt(site, held, run, &entries)).collect(),
+            notes: notes(&entries, None),
+            learnings: Vec::new(),
+        };
+        let told = earlier.iter().map(|run| Artifacts::open(&site.board, &run.run).read("prompt.md")).collect();
+        Brief { site, values, last: earlier.last().map(|run| run.started), told, entries }
+    }
+
+    /// The prompt that begins a session.
+    ///
+    /// # Errors
+    /// The template is missing, wrong, or leaves no room.
+    pub fn first(&self, role: &Role) -> Result<String, Error> {
+        Ok(assigned(&template(self.site, &role.template)?, &self.values, &PromptLimits::default())?)
+    }
+
+    /// The prompt with which a session goes on: only what is new since it stopped.
+    ///
+    /// # Errors
+    /// As [`Brief::first`].
+    pub fn resumed(&self) -> Result<String, Error> {
+        let mut values = self.values.clone();
+        if self.told.contains(values.task.description.trim()) {
+            values.task.description.clear();
+        }
+        values.notes = notes(&self.entries, self.last);
+        Ok(assigned(&template(self.site, RESUME)?, &values, &PromptLimits::default())?)
+    }
+
+    /// What an agent is told that ended its turn without a signal.
+    ///
+    /// # Errors
+    /// As [`Brief::first`].
+    pub fn prod(&self) -> Result<String, Error> {
+        Ok(assigned(&template(self.site, PROD)?, &self.values, &PromptLimits::default())?)
+    }
 }
 
 /// The board's own template of that name, else the built-in one.
@@ -56,22 +100,51 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     })
 }
 
-fn earlier_attempt(site: &Site, held: &Claimed, run: &Metadata) -> EarlierAttempt {
+/// The task's history. A log that can't be read leaves the runs' own records.
+fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
+    let mut entries = read_log(&site.board).unwrap_or_default();
+    entries.retain(|entry| entry.task.as_ref() == Some(&held.task.id));
+    entries
+}
+
+/// What people said when they brought the task back, since `since` if that is given.
+fn notes(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
+    let is_word = |entry: &&Entry| {
+        let is_recent = since.is_none_or(|since| entry.time >= since);
+        is_recent && matches!(entry.kind, Kind::Resumed | Kind::Reopened)
+    };
+    let note = |entry: &Entry| {
+        let from = entry.agent.clone().unwrap_or_else(|| "a person".to_owned());
+        Some(Note { from, text: entry.cause.clone()? })
+    };
+    entries.iter().filter(is_word).filter_map(note).collect()
+}
+
+fn earlier_attempt(site: &Site, held: &Claimed, run: &Metadata, entries: &[Entry]) -> EarlierAttempt {
     let artifacts = Artifacts::open(&site.board, &run.run);
     // What failed after the merge is the later word.
     let merged = artifacts.read("verify-merged.txt");
-    let output = if merged.is_empty() { artifacts.read("verify.txt") } else { merged };
+    let is_sent_back = |entry: &&Entry| entry.kind == Kind::SentBack && is_of(entry, run, entries);
+    let sent_back = entries.iter().find(is_sent_back).and_then(|entry| entry.cause.clone());
     let reference = salvage_ref(&held.task, run.token);
     let salvage = site.repository.commit_of(&reference).ok().flatten().map(|_| reference);
+    let outcome = run.outcome.map_or_else(|| "killed".to_owned(), |outcome| outcome.to_string());
+    let reason = run.reason.clone().unwrap_or_else(|| "its supervisor died".to_owned());
     EarlierAttempt {
         number: run.attempt,
-        outcome: run.outcome.map_or_else(|| "killed".to_owned(), |outcome| outcome.to_string()),
-        reason: run.reason.clone().unwrap_or_else(|| "its supervisor died".to_owned()),
+        outcome: if sent_back.is_some() { "sent back".to_owned() } else { outcome },
+        reason: sent_back.unwrap_or(reason),
         command: None,
-        output,
+        output: if merged.is_empty() { artifacts.read("verify.txt") } else { merged },
         commits: commits(site, run),
         salvage,
     }
+}
+
+/// Did `entry` happen to the work of `run`: after its claim and before the next one?
+fn is_of(entry: &Entry, run: &Metadata, entries: &[Entry]) -> bool {
+    let claims = || entries.iter().filter(|claim| claim.kind == Kind::Claimed && claim.seq < entry.seq);
+    claims().next_back().is_some_and(|claim| claim.token == Some(run.token))
 }
 
 fn commits(site: &Site, run: &Metadata) -> Vec<String> {

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::artifacts::{Artifacts, runs};
 use super::error::Error;
 use super::report::back_off;
+use super::runners;
 use super::site::Site;
 use super::worktree;
 use crate::board::document::parse;
@@ -273,6 +274,9 @@ fn close_run(site: &Site, run: &str) -> Result<(), Error> {
     metadata.ended = Some(clock::now());
     metadata.outcome = Some(Outcome::Killed);
     metadata.reason = Some("its supervisor died".to_owned());
+    metadata.summary = "its supervisor died".to_owned();
+    metadata.usage = runners::recorded(site, &metadata);
+    metadata.tool_calls = u32::try_from(children(&artifacts.path("tool_calls")).len()).unwrap_or(u32::MAX);
     Ok(artifacts.write_metadata(&metadata)?)
 }
 

@@ -1,7 +1,10 @@
-//! From what a run came to, to the event that says so: whose fault it was, and when it is tried again.
+//! From what a run came to, to the event that says so: whose fault it was, and when it is tried again. A provider that
+//! failed closes its runner for the whole board.
 
 use chrono::TimeDelta;
 
+use super::attempt::Finished;
+use super::error::Error;
 use super::site::Site;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::Token;
@@ -33,14 +36,18 @@ impl Judged {
     }
 }
 
-/// The event that reports `judged` for the holder of `token`.
-pub fn event(site: &Site, task: &Task, token: Token, judged: &Judged) -> Event {
+/// The event that reports `finished` for the holder of `token`.
+pub fn event(site: &Site, task: &Task, token: Token, finished: &Finished) -> Event {
+    let judged = &finished.judged;
     let reason = judged.reason.clone();
     match judged.outcome {
         Outcome::Success => Event::Submit { token, commit: judged.commit.clone() },
         Outcome::Waiting => Event::Ask { token, question: judged.question.clone().unwrap_or(reason) },
         outcome => {
             let retry = retry(site, task, policy(site, outcome), judged.resets_at);
+            // It is the runner that is closed: a person who opens it frees the task with it.
+            let not_before = retry.not_before.filter(|_| failed_provider(finished).is_none());
+            let retry = Retry { not_before, ..retry };
             match retry.blame {
                 Blame::Agent => Event::Fail { token, retry, reason },
                 Blame::Nobody => Event::Return { token, retry, reason },
@@ -49,15 +56,35 @@ pub fn event(site: &Site, task: &Task, token: Token, judged: &Judged) -> Event {
     }
 }
 
-/// Until when a provider's limit closes the runner for all loops: as the provider said, else for the outcome's back-off,
-/// with some jitter, so that not all agents come back in the same second.
-pub fn quota(site: &Site, judged: &Judged, now: Timestamp) -> Option<Quota> {
-    if !matches!(judged.outcome, Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth) {
-        return None;
-    }
-    let jitter = i64::from(uuid::Uuid::new_v4().as_bytes()[0]) % 10;
+/// The runner whose provider failed in this run: its limit is reached, it is overloaded, or it refused the key.
+fn failed_provider(finished: &Finished) -> Option<&str> {
+    let is_provider = matches!(finished.judged.outcome, Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth);
+    finished.runner.as_deref().filter(|_| is_provider)
+}
+
+/// Closes the runner whose provider failed, for every agent of the board: until the provider's own time, else for the
+/// outcome's back-off. Returns it if it was open before.
+///
+/// # Errors
+/// The board can't be written.
+pub fn close_runner(site: &Site, finished: &Finished) -> Result<Option<(String, Quota)>, Error> {
+    let Some(runner) = failed_provider(finished) else { return Ok(None) };
+    let (now, judged) = (clock::now(), &finished.judged);
     let until = judged.resets_at.or_else(|| back_off(policy(site, judged.outcome), 1)).unwrap_or(now);
-    Some(Quota { closed_until: until + TimeDelta::seconds(jitter), reason: judged.reason.clone() })
+    let quota = Quota {
+        closed_until: until + jitter(until - now),
+        reason: judged.reason.clone(),
+        needs_person: judged.outcome == Outcome::Auth,
+    };
+    let was_closed = site.board.quota(runner, now).is_some();
+    site.board.close_runner(runner, &quota, now)?;
+    Ok((!was_closed).then(|| (runner.to_owned(), quota)))
+}
+
+/// Up to a tenth of `wait`, and ten seconds at most, so that not all boards of a person come back in the same moment.
+fn jitter(wait: TimeDelta) -> TimeDelta {
+    let random = i32::from(uuid::Uuid::new_v4().as_bytes()[0]);
+    (wait / 10).clamp(TimeDelta::zero(), TimeDelta::seconds(10)) * random / 255
 }
 
 /// The event for approved work that could not be integrated.

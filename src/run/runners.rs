@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::artifacts::Metadata;
 use super::error::Error;
 use super::site::Site;
 use crate::config::{Role, RunnerKind};
-use crate::runner::{Claude, CommandRunner, Runner, Shell};
+use crate::runner::{Claude, CommandRunner, Runner, Shell, Usage};
 
 /// The runner called `name`, as agents of `role` use it.
 pub fn runner(site: &Site, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
@@ -24,6 +25,13 @@ pub fn runner(site: &Site, name: &str, role: &Role) -> Result<Box<dyn Runner>, E
             ..Claude::default()
         }),
     })
+}
+
+/// What a run has used up that nobody follows any more, as its program has recorded it.
+pub fn recorded(site: &Site, run: &Metadata) -> Usage {
+    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
+    let Ok(program) = runner(site, &run.runner, role) else { return Usage::default() };
+    program.recorded(session, &environment(site, &run.runner), run.started)
 }
 
 /// What config.yaml sets in the environment of a runner's agents.

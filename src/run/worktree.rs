@@ -12,7 +12,7 @@ use super::site::Site;
 use crate::board::lease::Lease;
 use crate::board::task::Task;
 use crate::failpoint;
-use crate::git::{CommitId, GitError};
+use crate::git::{CommitId, GitError, Head};
 use crate::process::{CommandSpec, run_command};
 
 /// Where a run works.
@@ -52,6 +52,10 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
     let mut is_new = !path.exists();
     let lock = site.board.worktree_lock();
     match site.repository.add_worktree(&path, &name, &start, &lock) {
+        // Its supervisor died before it could bring an agent home that was elsewhere.
+        Err(GitError::OtherHead { .. }) if site.repository.bring_home(&path, &name)? => {
+            site.repository.add_worktree(&path, &name, &start, &lock)?;
+        }
         // The agent of an earlier attempt switched to a branch of its own: that is kept, and the folder made anew.
         Err(GitError::OtherHead { .. }) => {
             keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
@@ -65,6 +69,29 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
         set_up(site, task, &path)?;
     }
     Ok(Worktree { path, branch: Some(Branch { name, base: tip }) })
+}
+
+/// Where an agent left the worktree, if that is not the item's branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strayed {
+    /// On this branch (`HEAD`: on none), with commits on top of the item's branch, which has them now.
+    Home(String),
+    /// On this branch, with a history of its own, and still there.
+    Away(String),
+}
+
+/// Brings the worktree back to the item's branch, if its agent has left that.
+pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<Strayed>, Error> {
+    let Some(branch) = &worktree.branch else { return Ok(None) };
+    let found = match site.repository.head_of(&worktree.path)? {
+        Head::Branch { name, .. } | Head::Unborn { name } => name,
+        Head::Detached { .. } => "HEAD".to_owned(),
+    };
+    if found == branch.name {
+        return Ok(None);
+    }
+    let is_home = site.repository.bring_home(&worktree.path, &branch.name)?;
+    Ok(Some(if is_home { Strayed::Home(found) } else { Strayed::Away(found) }))
 }
 
 /// Earlier work no longer applies to the integration branch.
