@@ -1,8 +1,16 @@
 //! The real Claude CLI (npm, pinned, installed into the build folder by scripts/install-claude) against a scripted
 //! provider on the loopback interface: first through the runner alone, then through Tavern's own programs.
+//!
+//! No `claude` found elsewhere on a machine is ever run, the environment is cleared, and no key is real.
 
+mod endings;
 mod fake;
+mod limits;
 mod orphan;
+mod project;
+mod provider;
 mod runner;
 mod stand_in;
+mod words;
+mod work;
 mod workshop;

@@ -1,0 +1,199 @@
+//! A repository with a board whose agents are the real CLI, and a provider that follows a script.
+
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::stand_in::StandIn;
+use super::workshop::installed;
+use crate::support::{Ran, Run, Scratch, wait_until};
+
+pub struct Project {
+    pub scratch: Scratch,
+    pub provider: StandIn,
+}
+
+/// A step of the script in which the model runs `command`.
+pub fn bash(command: &str) -> Value {
+    json!({"tool": "Bash", "input": {"command": command, "description": "test"}})
+}
+
+/// A step of the script in which the model ends its turn with `text`.
+pub fn say(text: &str) -> Value {
+    json!({"text": text})
+}
+
+/// What stops a command of an agent's until [`Project::let_go`], and tells that it has come so far.
+pub const HOLD: &str = "touch \"$HOME/held\"; while [ ! -e \"$HOME/go\" ]; do sleep 0.05; done";
+
+impl Project {
+    /// A board with the pending items `items`, and a provider that follows `steps`.
+    pub fn new(items: &str, steps: Value) -> Project {
+        Project::with(json!({}), items, steps)
+    }
+
+    /// The same, with `settings` over those of the tests.
+    pub fn with(settings: Value, items: &str, steps: Value) -> Project {
+        let project = Project { scratch: Scratch::repository(), provider: StandIn::start(steps) };
+        project.scratch.run("tavern-init", &["--quiet"]).succeeds();
+        project.scratch.write(".tavern/queues/main.md", queue(items));
+        project.set(settings);
+        project
+    }
+
+    /// Writes config.yaml: the settings of the tests, and `settings` over them.
+    pub fn set(&self, settings: Value) {
+        let home = self.scratch.folder().join("home");
+        let at_once = json!({"backoff": "0s"});
+        let mut config = json!({
+            "base": "main",
+            "grace": "2s",
+            "roles": {"coder": {"runner": "claude", "idle": "60s", "prods": 0}},
+            "runners": {"claude": {"program": installed(), "env": {
+                "HOME": home,
+                "ANTHROPIC_BASE_URL": self.provider.url(),
+                "ANTHROPIC_API_KEY": "sk-ant-test-not-real",
+                "CLAUDE_CODE_MAX_RETRIES": "1",
+                "DISABLE_TELEMETRY": "1",
+                "DISABLE_ERROR_REPORTING": "1",
+            }}},
+            "outcomes": {
+                "failed": at_once, "timeout": at_once, "crashed": at_once, "permission_denied": at_once,
+                "budget": at_once, "empty": at_once,
+            },
+        });
+        merge(&mut config, settings);
+        // JSON is YAML.
+        self.scratch.write(".tavern/config.yaml", config.to_string());
+    }
+
+    /// An agent that works until nothing is left to do.
+    pub fn agent(&self) -> Run {
+        self.scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty", "--format", "json"])
+    }
+
+    /// Lets an agent work until nothing is left to do; gives what it told.
+    #[track_caller]
+    pub fn work(&self) -> Vec<Value> {
+        let told = lines(&self.agent().run().succeeds());
+        self.assert_tidy();
+        told
+    }
+
+    /// The item as `tavern-status ID` has it.
+    #[track_caller]
+    pub fn item(&self, task: &str) -> Value {
+        let text = self.scratch.run("tavern-status", &[task, "--format", "json"]).succeeds();
+        serde_json::from_str(&text).expect("it is JSON")
+    }
+
+    /// The records of all runs, oldest first.
+    #[track_caller]
+    pub fn runs(&self) -> Vec<Value> {
+        lines(&self.scratch.run("tavern-runs", &["--format", "json", "list"]).succeeds())
+    }
+
+    /// The outcomes of all runs, oldest first.
+    #[track_caller]
+    pub fn outcomes(&self) -> Vec<String> {
+        self.runs().iter().map(|run| run["outcome"].as_str().unwrap_or("none").to_owned()).collect()
+    }
+
+    /// The event log, a sentence a line.
+    #[track_caller]
+    pub fn log(&self) -> String {
+        self.scratch.run("tavern-log", &[]).succeeds()
+    }
+
+    /// A file on the integration branch; `None` if it is not there.
+    pub fn merged(&self, path: &str) -> Option<String> {
+        let object = format!("tavern/integration:{path}");
+        let ran = self.scratch.command("git".as_ref()).args(&["show", &object]).run();
+        (ran.code == Some(0)).then_some(ran.stdout)
+    }
+
+    /// A path below an item's worktree.
+    pub fn worktree(&self, task: &str, path: &str) -> PathBuf {
+        self.scratch.work().join(".tavern/worktrees").join(task).join(path)
+    }
+
+    /// Returns once an agent's command stands at [`HOLD`].
+    #[track_caller]
+    pub fn wait_for_hold(&self) {
+        let held = self.scratch.folder().join("home/held");
+        wait_until("an agent's command holds", || held.exists());
+    }
+
+    /// Lets commands go on that stand at [`HOLD`].
+    pub fn let_go(&self) {
+        self.scratch.write("../home/go", "");
+    }
+
+    /// The process that was started with the program `name` (its last part) for this project.
+    pub fn processes_of(&self, name: &str) -> Vec<Pid> {
+        let is_it = |pid: &u32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let first = line.split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(first).rsplit('/').next() == Some(name)
+        };
+        let pids = self.processes().into_iter().filter(is_it);
+        pids.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).collect()
+    }
+
+    /// Kills every process of the program `name` that belongs to this project.
+    #[track_caller]
+    pub fn kill(&self, name: &str) {
+        let pids = self.processes_of(name);
+        assert!(!pids.is_empty(), "no `{name}` runs");
+        for pid in pids {
+            kill_process(pid, Signal::KILL).expect("it is ours");
+        }
+    }
+
+    /// Living processes of this project's, by the folder in their environment.
+    pub fn processes(&self) -> Vec<u32> {
+        let folder = self.scratch.folder().display().to_string();
+        let entries = tavern::process::table::all().into_iter().filter(|entry| !entry.is_zombie);
+        let bears = |pid: u32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environ).contains(&folder)
+        };
+        entries.map(|entry| entry.pid).filter(|pid| bears(*pid)).collect()
+    }
+
+    /// No process runs, nobody holds anything, and nothing half-written lies about.
+    #[track_caller]
+    pub fn assert_tidy(&self) {
+        assert_eq!(self.processes(), Vec::<u32>::new(), "processes are left");
+        for folder in ["leases", "agents"] {
+            let entries = std::fs::read_dir(self.scratch.work().join(".tavern").join(folder)).expect("it is there");
+            let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+            assert!(names.is_empty(), "{folder}: {names:?}");
+        }
+        let ran: Ran = self.scratch.run("tavern-check", &["--quiet"]);
+        assert_eq!(ran.code, Some(0), "{ran}");
+    }
+}
+
+/// Each line as JSON.
+#[track_caller]
+pub fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+}
+
+fn queue(items: &str) -> String {
+    format!("## Pending\n\n{items}\n## In Progress\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n")
+}
+
+/// `over` over `under`, key by key.
+pub fn merge(under: &mut Value, over: Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(under.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (under, over) => *under = over,
+    }
+}

@@ -1,0 +1,110 @@
+//! A provider that refuses, limits or fails: the runner is closed for the board, and no attempt is used.
+
+use serde_json::{Value, json};
+
+use super::project::{Project, bash, say};
+use crate::support::wait_until;
+
+const ITEM: &str = "- [ ] T-1: Write hello\n";
+const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
+const QUOTA: &str = ".tavern/quota/claude.yaml";
+
+/// What the agent tells of a runner that it closed.
+fn closings(told: &[Value]) -> Vec<&Value> {
+    told.iter().filter(|told| told["event"] == "closed").collect()
+}
+
+#[test]
+fn a_refused_key_closes_the_runner_and_ends_a_drain() {
+    let items = "- [ ] T-1: Write hello\n- [ ] T-2: Write more\n- [ ] T-3: Need nobody (runner: shell)\n  ```sh\n  echo x > x\n  ```\n";
+    let steps = json!([{"error": 401, "message": "invalid x-api-key", "repeat": true}]);
+    let project = Project::new(items, steps);
+    // Left to itself the CLI would try for three minutes.
+    project.set(json!({"runners": {"claude": {"env": {"CLAUDE_CODE_MAX_RETRIES": "10"}}}}));
+    let drained = project.scratch.run("tavern-drain", &["--agents", "1"]);
+    assert_eq!(drained.code, Some(1), "{drained}");
+    project.assert_tidy();
+    let said: Vec<&str> = drained.stderr.lines().filter(|line| line.contains("closed until")).collect();
+    assert!(said.len() == 1 && said[0].contains("the provider refused the key; sign in"), "{drained}");
+    assert!(drained.stdout.starts_with("1 completed, 2 left"), "{drained}");
+    let item = project.item("T-1");
+    assert_eq!(
+        (&item["status"], &item["attempt"], &item["returns"]),
+        (&json!("pending"), &json!(0), &json!(1)),
+        "{item:#}"
+    );
+    assert_eq!(project.item("T-2")["runs"], json!([]));
+    let quota = project.scratch.read(QUOTA);
+    assert!(quota.contains("needs_person: true") && quota.contains("refused the key"), "{quota}");
+}
+
+#[test]
+fn a_limit_without_an_end_closes_the_runner_until_its_file_goes() {
+    let steps = json!([
+        bash("echo begun > begun"),
+        {"error": 429, "message": "too much", "headers": {"retry-after": "3600"}},
+        bash(COMMIT), say("DONE"),
+    ]);
+    let project = Project::new(ITEM, steps);
+    let agent = project.agent().start();
+    let quota = project.scratch.work().join(QUOTA);
+    wait_until("the runner is closed", || quota.exists());
+    wait_until("the agent waits", || project.scratch.read(".tavern/agents/Frodo.yaml").contains("state: waiting"));
+    let item = project.item("T-1");
+    let expected = (&json!("pending"), &json!(0), &json!(1), &Value::Null);
+    assert_eq!((&item["status"], &item["attempt"], &item["returns"], &item["not_before"]), expected, "{item:#}");
+    assert!(project.worktree("T-1", "begun").exists(), "the work is kept");
+    assert!(project.scratch.run("tavern-status", &[]).succeeds().contains("claude"), "a person is told");
+    std::fs::remove_file(&quota).expect("it is ours");
+    let told = super::project::lines(&agent.end().succeeds());
+    project.assert_tidy();
+    assert_eq!(closings(&told).len(), 1, "{told:#?}");
+    let item = project.item("T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");
+    assert_eq!(project.outcomes(), ["usage_limit", "success"]);
+    // It went on with what it knew.
+    let runs = project.runs();
+    assert_eq!(runs[0]["session"], runs[1]["session"]);
+    assert!(project.provider.calls()[2].prompt().contains("Attempt 1 ended: usage_limit"));
+    assert!(project.merged("begun").is_some() && project.merged("hello").is_some());
+}
+
+#[test]
+fn short_limits_are_waited_out() {
+    // The CLI itself waits as it is told; without that it gives up soon, and the board waits.
+    let steps = json!([
+        {"error": 429, "message": "slow down", "headers": {"retry-after": "1"}},
+        {"error": 429, "message": "too much", "repeat": 2},
+        {"error": 529, "message": "Overloaded", "repeat": 2},
+        bash(COMMIT), say("DONE"),
+    ]);
+    let soon = json!({"backoff": "1s"});
+    let project = Project::with(json!({"outcomes": {"usage_limit": soon, "overloaded": soon}}), ITEM, steps);
+    let told = project.work();
+    assert_eq!(project.outcomes(), ["usage_limit", "overloaded", "success"]);
+    let item = project.item("T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");
+    assert_eq!(closings(&told).len(), 2, "{told:#?}");
+    assert!(told.iter().any(|told| told["event"] == "waiting"), "{told:#?}");
+}
+
+#[test]
+fn the_end_of_a_limit_is_the_providers() {
+    let message =
+        "You have reached your specified API usage limits. You will regain access on 2096-12-01 at 00:00 UTC.";
+    let project = Project::new(ITEM, json!([{"error": 400, "message": message}, bash(COMMIT), say("DONE")]));
+    let agent = project.agent().start();
+    let quota = project.scratch.work().join(QUOTA);
+    wait_until("the runner is closed", || quota.exists());
+    assert!(
+        project.scratch.read(QUOTA).contains("closed_until: 2096-12-01T00:00:0"),
+        "{}",
+        project.scratch.read(QUOTA)
+    );
+    wait_until("the run is told of", || project.outcomes() == ["usage_limit"]);
+    assert_eq!(project.runs()[0]["resets_at"], "2096-12-01T00:00:00Z");
+    std::fs::remove_file(&quota).expect("it is ours");
+    agent.end().succeeds();
+    assert_eq!(project.item("T-1")["status"], "completed");
+    project.assert_tidy();
+}

@@ -1,0 +1,102 @@
+//! What is said to agents, and what they say: messages, questions, prods, sessions that go on.
+
+use serde_json::json;
+
+use super::project::{HOLD, Project, bash, say};
+
+const ITEM: &str = "- [ ] T-1: Write hello\n";
+const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
+
+#[test]
+fn a_message_reaches_the_model_between_two_steps() {
+    // The model goes on with small steps until it hears.
+    let (mut hears, mut ends, mut steps) = (bash(COMMIT), say("DONE"), bash("sleep 0.05"));
+    hears["for"] = json!("instead of hello");
+    ends["for"] = json!("Say hello");
+    steps["repeat"] = json!(true);
+    let project = Project::new(ITEM, json!([bash(HOLD), hears, ends, steps]));
+    let agent = project.agent().start();
+    project.wait_for_hold();
+    let message = project.scratch.write(".tavern/inbox/T-1/001.md", "Write \"hi\",\ninstead of hello.\n");
+    project.let_go();
+    agent.end().succeeds();
+    project.assert_tidy();
+    assert_eq!(project.outcomes(), ["success"]);
+    let calls = project.provider.calls();
+    let heard = calls.iter().position(|call| call.body.to_string().contains("instead of hello"));
+    assert!(heard.is_some_and(|heard| heard > 0 && heard + 2 == calls.len()), "{heard:?} of {}", calls.len());
+    assert!(!message.exists(), "it was delivered");
+    assert!(project.log().contains("message delivered: Write \"hi\","), "{}", project.log());
+}
+
+#[test]
+fn a_question_waits_for_a_person_and_the_answer_goes_into_the_session() {
+    let steps =
+        json!([bash("echo half > half"), say("I need to know.\n\nWAITING: red or blue?"), bash(COMMIT), say("DONE")]);
+    let project = Project::new(ITEM, steps);
+    project.work();
+    let item = project.item("T-1");
+    let expected = (&json!("waiting"), &json!("red or blue?"), &json!(0));
+    assert_eq!((&item["status"], &item["reason"], &item["attempt"]), expected, "{item:#}");
+    let queue = project.scratch.read(".tavern/queues/main.md");
+    let waiting = queue.split("## Waiting").nth(1).and_then(|rest| rest.split("## ").next());
+    assert!(waiting.is_some_and(|lane| lane.contains("T-1: Write hello (reason: red or blue?")), "{queue}");
+    assert_eq!(project.runs()[0]["question"], "red or blue?");
+    assert!(project.worktree("T-1", "half").exists());
+
+    project.scratch.run("tavern-release", &["T-1", "--reason", "Blue, as the sky."]).succeeds();
+    project.work();
+    let item = project.item("T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");
+    let runs = project.runs();
+    assert_eq!(
+        (project.outcomes(), &runs[0]["session"]),
+        (vec!["waiting".to_owned(), "success".to_owned()], &runs[1]["session"])
+    );
+    let prompt = project.provider.calls()[2].prompt();
+    assert!(prompt.contains("red or blue?") && prompt.contains("Blue, as the sky."), "{prompt}");
+}
+
+#[test]
+fn no_signal_is_prodded_on_before_the_work_is_verified() {
+    let settings = json!({"roles": {"coder": {"prods": 2}}});
+    let item = "- [ ] T-1: Write hello\n  ```yaml task\n  done_when: [test -e hello]\n  ```\n";
+    let steps = json!([say("Shall I begin?"), bash(COMMIT), say("That is all."), say("As I said.")]);
+    let project = Project::with(settings, item, steps);
+    project.work();
+    assert_eq!(project.outcomes(), ["success"]);
+    let calls = project.provider.calls();
+    assert_eq!(calls.len(), 4);
+    assert!(calls[1].prompt().contains("You ended your turn without saying what it came to"), "{}", calls[1].prompt());
+    let log = project.log();
+    assert!(log.contains("prodded on, 1 of 2") && log.contains("prodded on, 2 of 2"), "{log}");
+}
+
+#[test]
+fn a_session_that_is_gone_is_begun_anew_in_the_same_attempt() {
+    let steps = json!([bash("touch half"), say("WAITING: what now?"), bash(COMMIT), say("DONE")]);
+    let project = Project::new(ITEM, steps);
+    project.work();
+    let home = project.scratch.folder().join("home/.claude/projects");
+    // One is lost with its record; of another, only what the CLI itself says tells that it is lost.
+    let record = find(&home, "jsonl");
+    std::fs::rename(&record, record.with_file_name("elsewhere")).expect("it is ours");
+    let folder = home.join("-another-project");
+    std::fs::create_dir(&folder).expect("it is ours");
+    std::fs::write(folder.join(record.file_name().expect("it has a name")), "{}\n").expect("it is ours");
+    project.scratch.run("tavern-release", &["T-1"]).succeeds();
+    project.work();
+    assert_eq!(project.outcomes(), ["waiting", "success"]);
+    let runs = project.runs();
+    assert_ne!(runs[0]["session"], runs[1]["session"]);
+    assert!(project.log().contains("its session is not known any more"), "{}", project.log());
+    let prompt = project.provider.calls()[2].prompt();
+    assert!(prompt.contains("<working-rules>") && prompt.contains("Attempt 1: waiting: what now?"), "{prompt}");
+    assert_eq!(project.item("T-1")["attempt"], 1);
+}
+
+fn find(folder: &std::path::Path, extension: &str) -> std::path::PathBuf {
+    let files = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).map(walkdir::DirEntry::into_path);
+    let mut found = files.filter(|path| path.extension().is_some_and(|found| found == extension));
+    found.next().expect("it was recorded")
+}

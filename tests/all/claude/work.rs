@@ -1,0 +1,194 @@
+//! What agents do and leave becomes verified, merged commits, or says why not.
+
+use serde_json::{Value, json};
+
+use super::project::{Project, bash, lines, say};
+
+const HELLO: &str = "- [ ] T-1: Write hello
+  Into the file `hello`.
+  ```yaml task
+  done_when: [grep -q hi hello]
+  ```
+";
+
+const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
+
+#[test]
+fn an_item_becomes_a_verified_and_merged_commit() {
+    let project = Project::new(HELLO, json!([bash(COMMIT), say("I wrote it.\n\nDONE")]));
+    let told = project.work();
+    let events: Vec<&str> = told.iter().filter_map(|told| told["event"].as_str()).collect();
+    assert_eq!(events, ["claimed", "ended", "integrated"], "{told:#?}");
+    let item = project.item("T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");
+    assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+    // The queue names the merge commit; the user's own branch and work tree are as they were.
+    let merge = project.scratch.git(&["rev-parse", "--short=7", "tavern/integration"]);
+    let queue = project.scratch.read(".tavern/queues/main.md");
+    let completed = queue.split("## Completed").nth(1).expect("the lane is there");
+    assert!(
+        completed.contains(&format!("- [x] T-1: Write hello (attempt: 1, commit: {merge}, completed: ")),
+        "{queue}"
+    );
+    assert_eq!(project.scratch.git(&["log", "--format=%s", "main"]), "Begin");
+    assert!(!project.scratch.work().join("hello").exists());
+
+    // The run's folder holds what was asked, said and done.
+    let run = &project.runs()[0];
+    assert_eq!((&run["outcome"], &run["verified"], &run["turns"]), (&json!("success"), &json!(true), &json!(2)));
+    assert_eq!((&run["usage"]["input"], &run["usage"]["output"]), (&json!(2400), &json!(300)), "{run:#}");
+    assert!(run["usage"]["usd"].as_f64().is_some_and(|usd| (usd - 0.031_25).abs() < 1e-9), "{run:#}");
+    let artifact = |name: &str| project.scratch.read(format!(".tavern/runs/T-1@1/{name}"));
+    assert_eq!(artifact("result.txt"), "I wrote it.\n\nDONE");
+    let prompt = artifact("prompt.md");
+    assert!(prompt.contains("Task: T-1: Write hello") && prompt.contains("Into the file `hello`."), "{prompt}");
+    assert!(prompt.contains("\nDONE\n") && prompt.contains("\nWAITING: "), "{prompt}");
+    assert!(
+        project.provider.calls()[0].prompt().trim_end().ends_with(prompt.trim_end()),
+        "{}",
+        project.provider.calls()[0].prompt()
+    );
+    let thread = lines(&artifact("thread.jsonl"));
+    assert!(thread.iter().any(|line| line["type"] == "result"), "{thread:#?}");
+    let call = artifact("tool_calls/001_Bash.txt");
+    assert!(call.starts_with("Bash {") && call.contains("git commit") && call.contains("--- ok"), "{call}");
+    let verify = artifact("verify.txt");
+    assert!(verify.starts_with("$ grep -q hi hello\nexit 0 in "), "{verify}");
+    assert!(artifact("diff.patch").contains("+hi"));
+    assert_eq!(artifact("metadata.json").parse::<Value>().expect("it is JSON")["session"], run["session"]);
+
+    let shown = project.scratch.run("tavern-runs", &["show", "T-1"]).succeeds();
+    for part in
+        ["T-1@1 Write hello", "Frodo (coder), attempt 1, runner claude", "success", "$0.03", "2 turns", "diff.patch"]
+    {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let log = project.log();
+    assert!(log.contains("Frodo claimed T-1 with token 1") && log.contains("T-1 was merged at"), "{log}");
+}
+
+#[test]
+fn a_refuted_agent_hears_why_in_its_own_session() {
+    let steps = json!([
+        bash("echo ho > hello && git add -A && git commit -qm 'Say hello'"),
+        say("DONE"),
+        bash("echo hi > hello && git commit -qam 'Say it right'"),
+        say("DONE"),
+    ]);
+    let items = HELLO.replace("grep -q hi hello", "echo it says; cat hello; grep -q hi hello");
+    let project = Project::new(&items, steps);
+    project.work();
+    let item = project.item("T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(2)), "{item:#}");
+    assert_eq!(project.outcomes(), ["failed", "success"]);
+    let runs = project.runs();
+    assert_eq!((&runs[0]["verified"], &runs[1]["verified"]), (&json!(false), &json!(true)));
+    assert_eq!(runs[0]["session"], runs[1]["session"]);
+
+    let calls = project.provider.calls();
+    assert_eq!(calls[2].session, calls[0].session);
+    // What is new, and not the whole prompt again.
+    let prompt = calls[2].prompt();
+    for part in ["Attempt 1 ended: failed: `echo it says", "exit 1", "it says\nho\n", "Attempt: 2 of 3"] {
+        assert!(prompt.contains(part), "{part} in\n{prompt}");
+    }
+    assert!(!prompt.contains("Into the file") && !prompt.contains("<working-rules>"), "{prompt}");
+    assert!(calls[2].messages().contains("Into the file"), "the session remembers");
+    assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+}
+
+#[test]
+fn an_agent_that_changes_nothing_is_not_believed() {
+    let project =
+        Project::with(json!({"max_attempts": 1}), "- [ ] T-1: Write hello\n", json!([say("All is well.\n\nDONE")]));
+    assert_eq!(project.agent().run().code, Some(0));
+    let item = project.item("T-1");
+    assert_eq!((&item["status"], project.outcomes()), (&json!("dead"), vec!["empty".to_owned()]), "{item:#}");
+    assert!(item["reason"].as_str().is_some_and(|reason| reason.contains("empty: allowed")), "{item:#}");
+    project.assert_tidy();
+}
+
+#[test]
+fn what_is_left_uncommitted_is_committed() {
+    let project = Project::new(HELLO, json!([bash("echo hi > hello; echo x >> README.md"), say("DONE")]));
+    project.work();
+    assert_eq!(project.outcomes(), ["success"]);
+    assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+    assert_eq!(project.scratch.git(&["log", "-1", "--format=%s", "tavern/integration^2"]), "T-1: Write hello");
+}
+
+#[test]
+fn the_board_and_the_drained_file_are_left_out_of_the_merge() {
+    let command = "sed -i 's/\\[ \\]/[x]/' TODO.md; mkdir -p .tavern; echo 'limit: 99' > .tavern/config.yaml; \
+        echo hi > hello; git add -Af && git commit -qm all";
+    let project = Project::new("", json!([bash(command), say("DONE")]));
+    project.scratch.write("TODO.md", "# To do\n\n- [ ] Write hello\n");
+    project.scratch.git(&["add", "--all"]);
+    project.scratch.git(&["commit", "--quiet", "--message=Plan"]);
+    let drained = project.scratch.run("tavern-drain", &["TODO.md", "--agents", "1", "--quiet"]);
+    assert_eq!(drained.code, Some(0), "{drained}");
+    project.assert_tidy();
+    assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+    assert_eq!(project.merged("TODO.md").as_deref(), Some("# To do\n\n- [ ] Write hello\n"));
+    assert!(project.merged(".tavern/config.yaml").is_some_and(|config| !config.contains("99")));
+    let todo = project.scratch.read("TODO.md");
+    assert!(todo.contains("- [x] T-") && todo.contains("Write hello (attempt: 1, commit: "), "{todo}");
+    let log = project.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("violation")).collect();
+    assert!(told.len() == 1 && told[0].contains(".tavern/config.yaml") && told[0].contains("TODO.md"), "{log}");
+}
+
+#[test]
+fn a_branch_that_only_touches_the_board_has_changed_nothing() {
+    let command = "mkdir -p .tavern; echo 'limit: 99' > .tavern/config.yaml; git add -Af && git commit -qm board";
+    let steps = json!([bash(command), say("DONE")]);
+    let project = Project::with(json!({"max_attempts": 1}), "- [ ] T-1: Write hello\n", steps);
+    assert_eq!(project.agent().run().code, Some(0));
+    assert_eq!((&project.item("T-1")["status"], project.outcomes()), (&json!("dead"), vec!["empty".to_owned()]));
+}
+
+#[test]
+fn work_on_another_branch_is_found() {
+    let steps = json!([
+        bash("git switch -qc elsewhere && echo ho > hello && git add -A && git commit -qm first"),
+        say("DONE"),
+        bash("git branch --show-current > branch; echo hi > hello"),
+        say("DONE"),
+    ]);
+    let project = Project::new(HELLO, steps);
+    project.work();
+    assert_eq!(project.outcomes(), ["failed", "success"]);
+    assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+    // The second attempt went on from the first, on the branch that is the item's.
+    assert_eq!(project.merged("branch").as_deref(), Some("tavern/T-1\n"));
+    assert!(project.scratch.git(&["log", "--format=%s", "tavern/integration"]).contains("first"));
+    assert!(project.log().contains("its work was on `elsewhere`"), "{}", project.log());
+}
+
+#[test]
+fn a_process_left_behind_is_ended() {
+    let command =
+        format!("{}; (setsid sleep 1000 > /dev/null 2>&1 &); setsid nohup sleep 1000 > /dev/null 2>&1 &", COMMIT);
+    let project = Project::new(HELLO, json!([bash(&command), say("DONE")]));
+    project.work();
+    assert_eq!(project.outcomes(), ["success"]);
+}
+
+#[test]
+fn the_small_programs_do_the_same() {
+    let project = Project::new(HELLO, json!([bash(COMMIT), say("DONE")]));
+    let script = "set -e; claim=$(tavern-claim --agent Sam --format env); eval \"export $claim\"
+        tavern-spawn --format json; tavern-report; tavern-merge";
+    let programs = crate::support::program("tavern-claim");
+    let path = format!(
+        "{}:{}",
+        programs.parent().expect("it is in a folder").display(),
+        std::env::var("PATH").expect("PATH is set")
+    );
+    let ran = project.scratch.command("sh".as_ref()).args(&["-c", script]).variable("PATH", path).run();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    project.assert_tidy();
+    assert!(ran.stdout.contains("\"outcome\":\"success\"") && ran.stdout.contains("T-1 approved"), "{ran}");
+    assert_eq!(project.item("T-1")["status"], "completed");
+    assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+}
