@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("coder.md", include_str!("../../templates/coder.md")),
     ("resume.md", include_str!("../../templates/resume.md")),
-    ("prod.md", include_str!("../../templates/prod.md")),
+    ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
+    ("prod-silent.md", include_str!("../../templates/prod-silent.md")),
 ];
 
 /// A prompt's text with places for values, in Jinja's syntax.

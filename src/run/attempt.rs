@@ -24,7 +24,9 @@ use crate::git::{CommitId, Merge};
 use crate::process::start::Environment;
 use crate::process::{Bell, Mark};
 use crate::runner::job::Opening;
-use crate::runner::{AgentEvent, EndReason, Ended, Job, Limits, Next, NotHeard, Outcome, Prods, Session, Signal};
+use crate::runner::{
+    AgentEvent, EndReason, Ended, Job, Limits, Next, NotHeard, Outcome, Prodding, Prods, Session, Signal,
+};
 use crate::store::{Claimed, Entry, Message, Note};
 
 /// Longest `diff.patch`, in bytes.
@@ -215,7 +217,7 @@ fn ready<'a>(
         env: environment(site, held, worktree, &metadata.runner),
         limits: limits(task, role),
         grace: site.config.grace.duration(),
-        prods: Prods { most: role.prods, text: brief.prod()? },
+        prods: Prods { most: role.prods, undecided: brief.undecided()?, silent: brief.silent()? },
         script: held.script.clone(),
     };
     let runner = runners::runner(site, &metadata.runner, role)?;
@@ -311,8 +313,12 @@ fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts:
             Next::Event(AgentEvent::ToolCall { id, name, input, .. }) => calls.begin(id, &name, &input),
             Next::Event(AgentEvent::ToolResult { id, ok, text, .. }) => calls.end(&id, ok, &text),
             Next::Event(AgentEvent::Delivered { text }) => acknowledge(site, held, &mut said, &text),
-            Next::Event(AgentEvent::Prodded { number, most }) => {
-                note(site, held, format!("prodded on, {number} of {most}: it ended its turn without DONE or WAITING"));
+            Next::Event(AgentEvent::Prodded { why, number, most }) => {
+                let why = match why {
+                    Prodding::Undecided => "it ended its turn without DONE or WAITING",
+                    Prodding::Silent => "it gave no sign of life for too long",
+                };
+                note(site, held, format!("prodded on, {number} of {most}: {why}"));
             }
             Next::Event(_) | Next::Quiet => {}
             Next::Over => break,

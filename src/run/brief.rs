@@ -15,7 +15,9 @@ use crate::store::{Claimed, Entry, read_log};
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
 /// The template for an agent that ended its turn without a signal.
-const PROD: &str = "prod.md";
+const UNDECIDED: &str = "prod-undecided.md";
+/// The template for an agent that was silent for too long.
+const SILENT: &str = "prod-silent.md";
 
 /// All that is known of a held task, for the prompts of one run.
 pub struct Brief<'a> {
@@ -82,8 +84,16 @@ impl<'a> Brief<'a> {
     ///
     /// # Errors
     /// As [`Brief::first`].
-    pub fn prod(&self) -> Result<String, Error> {
-        Ok(assigned(&template(self.site, PROD)?, &self.values, &PromptLimits::default())?)
+    pub fn undecided(&self) -> Result<String, Error> {
+        Ok(assigned(&template(self.site, UNDECIDED)?, &self.values, &PromptLimits::default())?)
+    }
+
+    /// What an agent is told that was silent for too long.
+    ///
+    /// # Errors
+    /// As [`Brief::first`].
+    pub fn silent(&self) -> Result<String, Error> {
+        Ok(assigned(&template(self.site, SILENT)?, &self.values, &PromptLimits::default())?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is seen of a running agent, whatever program it is. It draws no conclusions.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outcome::{Denial, Usage};
@@ -42,8 +42,10 @@ pub enum AgentEvent {
     Delivered {
         text: String,
     },
-    /// The agent ended its turn without a signal, and was told to go on: the `number`th time of at most `most`.
+    /// The agent ended its turn without a signal, or was silent for too long, and was told to go on: the `number`th time
+    /// of at most `most`.
     Prodded {
+        why: Prodding,
         number: u32,
         most: u32,
     },
@@ -87,6 +89,16 @@ pub enum AgentEvent {
     Unreadable {
         text: String,
     },
+}
+
+/// Why an agent is prodded on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prodding {
+    /// It ended its turn without saying whether it is done or waits for a person.
+    Undecided,
+    /// It gave no sign of life.
+    Silent,
 }
 
 /// Whose event it is.

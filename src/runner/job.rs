@@ -65,14 +65,16 @@ pub struct Limits {
     pub log_mib: Option<u64>,
 }
 
-/// How an agent is prodded on in its live session when it ends its turn without saying whether it is done or waits for
-/// a person. Programs that aren't spoken to are not prodded.
+/// How an agent is prodded on in its live session, before it is taken at its word or ended. Programs that aren't spoken
+/// to are not prodded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prods {
-    /// How often in a run; 0: never.
+    /// How often in a run, for either reason; 0: never.
     pub most: u32,
-    /// What it is told.
-    pub text: String,
+    /// What it is told when it ends its turn without saying whether it is done or waits for a person.
+    pub undecided: String,
+    /// What it is told when it gives no sign of life for [`Limits::idle`]: what it does at that moment is broken off.
+    pub silent: String,
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::process::start::Output;
 use crate::process::{Bell, Identity, Line, Spec};
 
-use super::event::AgentEvent;
+use super::event::{AgentEvent, Prodding};
 use super::job::{Job, Limits, Prods};
 use super::outcome::{EndReason, Ended, Outcome, Usage};
 use super::signal::Signal;
@@ -46,6 +46,8 @@ pub struct ClaudeSession {
     prods: Prods,
     /// How often it was prodded.
     prodded: u32,
+    /// It was prodded out of a silence: the turn that this breaks off is not its last.
+    is_broken_off: bool,
     ending: Option<Ending>,
     /// When it gave the answer after which its input was closed.
     answered_at: Option<Instant>,
@@ -101,6 +103,7 @@ impl ClaudeSession {
             grace: job.grace,
             prods: job.prods.clone(),
             prodded: 0,
+            is_broken_off: false,
             ending: None,
             answered_at: None,
             asked_at: Instant::now(),
@@ -128,7 +131,10 @@ impl ClaudeSession {
 
     fn react(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::Started { .. } => self.answered_at = None,
+            AgentEvent::Started { .. } => {
+                self.answered_at = None;
+                self.is_broken_off = false;
+            }
             AgentEvent::Turn(_) => self.end_turn(),
             AgentEvent::Retry { error, .. } if error == "authentication_failed" => self.end(EndReason::Auth),
             AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } | AgentEvent::ToolResult { .. } => self.ask_usage(),
@@ -140,15 +146,14 @@ impl ClaudeSession {
     /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or lets it end.
     fn end_turn(&mut self) {
         self.answered_at = Some(Instant::now());
-        if self.ending.is_none() && self.reading.has_answered() {
-            if !self.unread.is_empty() {
-                // A turn of its own answers it. If that never comes, the time for lingering is soon over.
+        let has_answered = self.reading.has_answered();
+        if self.ending.is_none() {
+            if self.is_broken_off || (has_answered && !self.unread.is_empty()) {
+                // A turn of its own comes of it. If not, the time for lingering is soon over.
                 return;
             }
-            if self.is_to_be_prodded() && self.send(&user_message(&self.prods.text)) {
-                self.prodded += 1;
+            if has_answered && self.is_undecided() && self.prod(Prodding::Undecided) {
                 self.answered_at = None;
-                self.pending.push_back(AgentEvent::Prodded { number: self.prodded, most: self.prods.most });
                 return;
             }
         }
@@ -156,10 +161,29 @@ impl ClaudeSession {
         self.input = None;
     }
 
-    fn is_to_be_prodded(&self) -> bool {
+    /// Tells the agent to go on. False if it may not be told so (again), or takes no messages.
+    fn prod(&mut self, why: Prodding) -> bool {
+        let mut message = match why {
+            Prodding::Undecided => user_message(&self.prods.undecided),
+            Prodding::Silent => user_message(&self.prods.silent),
+        };
+        if why == Prodding::Silent {
+            // Breaks off what it does; else it would be heard only when that is over.
+            message["priority"] = json!("now");
+        }
+        if self.prodded >= self.prods.most || self.ending.is_some() || !self.send(&message) {
+            return false;
+        }
+        self.prodded += 1;
+        self.is_broken_off |= why == Prodding::Silent;
+        self.pending.push_back(AgentEvent::Prodded { why, number: self.prodded, most: self.prods.most });
+        true
+    }
+
+    fn is_undecided(&self) -> bool {
         // The program counts turns afresh with each thing that it is told.
         let has_turns = self.limits.turns.is_none_or(|most| self.reading.turns < most);
-        self.prodded < self.prods.most && has_turns && Signal::read(self.reading.result()) == Signal::None
+        has_turns && Signal::read(self.reading.result()) == Signal::None
     }
 
     fn ask_usage(&mut self) {
@@ -184,7 +208,7 @@ impl ClaudeSession {
             self.prompt = None;
             return false;
         }
-        if self.prodded > 0 && *text == self.prods.text {
+        if self.prodded > 0 && [&self.prods.undecided, &self.prods.silent].contains(&text) {
             return false;
         }
         if let Some(index) = self.unread.iter().position(|unread| unread == text) {
@@ -272,7 +296,11 @@ impl Watched for ClaudeSession {
         } else if self.answered_at.is_some_and(|answered_at| now.duration_since(answered_at) >= LINGER) {
             self.end(EndReason::Lingering);
         } else if let Some(why) = self.watch.exceeded(self.tool()) {
-            self.end(why);
+            if why == EndReason::Idle && self.prod(Prodding::Silent) {
+                self.watch.forgive_silence();
+            } else {
+                self.end(why);
+            }
         }
     }
 

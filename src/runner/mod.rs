@@ -34,7 +34,7 @@ mod samples;
 
 pub use claude::Claude;
 pub use command::CommandRunner;
-pub use event::AgentEvent;
+pub use event::{AgentEvent, Prodding};
 pub use job::{Job, Limits, Prods};
 pub use outcome::{Denial, EndReason, Ended, Outcome, Usage};
 pub use shell::Shell;

@@ -170,6 +170,11 @@ impl Watch {
         }
     }
 
+    /// Something was done about a silence: it counts from now.
+    pub fn forgive_silence(&mut self) {
+        self.last_sign = Instant::now();
+    }
+
     /// How long may be slept before [`Watch::exceeded`] and the log must be looked at again.
     pub fn patience(&self, tool: Tool) -> Duration {
         let now = Instant::now();

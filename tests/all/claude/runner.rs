@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal as UnixSignal, kill_process};
 use serde_json::{Value, json};
 use tavern::process::Exit;
 use tavern::runner::job::Opening;
-use tavern::runner::{AgentEvent, EndReason, Ended, NotHeard, Outcome, Prods, Signal, is_live};
+use tavern::runner::{AgentEvent, EndReason, Ended, NotHeard, Outcome, Prodding, Prods, Signal, is_live};
 
 use super::workshop::{Workshop, wait_for, wait_for_file, watch};
 
@@ -207,21 +207,36 @@ fn a_message_during_the_last_words_is_answered_too() {
 fn an_undecided_agent_is_prodded_on_a_bounded_number_of_times() {
     let mut workshop =
         Workshop::new(json!([{"text": "What now?"}, bash("touch more"), {"text": "All is there.\n\nDONE"}]));
-    workshop.job.prods = Prods { most: 2, text: "Go on.".to_owned() };
+    workshop.job.prods = Prods { most: 2, undecided: "Go on.".to_owned(), silent: String::new() };
     let mut session = workshop.start();
     let events = watch(session.as_mut());
     let ended = session.finish();
     assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
     assert!(workshop.path("more").exists());
-    assert!(events.contains(&AgentEvent::Prodded { number: 1, most: 2 }), "{events:#?}");
+    assert!(events.contains(&AgentEvent::Prodded { why: Prodding::Undecided, number: 1, most: 2 }), "{events:#?}");
     assert!(!events.iter().any(|event| matches!(event, AgentEvent::Delivered { .. })), "a prod is no message");
     assert_eq!(workshop.provider.calls()[1].prompt(), "Go on.");
 
     let mut workshop = Workshop::new(json!([{"text": "Hm.", "repeat": true}]));
-    workshop.job.prods = Prods { most: 2, text: "Go on.".to_owned() };
+    workshop.job.prods = Prods { most: 2, undecided: "Go on.".to_owned(), silent: String::new() };
     let ended = run(&workshop);
     assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::None), "{ended:?}");
     assert_eq!(workshop.provider.calls().len(), 3);
+}
+
+#[test]
+fn a_silent_agent_is_broken_off_and_told_to_go_on() {
+    for silence in [json!({"hang": true}), json!({"text": "half of it", "stall": true})] {
+        let mut workshop = Workshop::new(json!([silence, {"text": "Here I am.\n\nDONE"}]));
+        workshop.job.limits.idle = Some(Duration::from_secs(2));
+        workshop.job.prods = Prods { most: 1, undecided: String::new(), silent: "Wake up.".to_owned() };
+        let mut session = workshop.start();
+        let events = watch(session.as_mut());
+        let ended = session.finish();
+        assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{silence}: {ended:?}");
+        assert!(events.contains(&AgentEvent::Prodded { why: Prodding::Silent, number: 1, most: 1 }), "{events:#?}");
+        assert!(workshop.provider.calls()[1].prompt().contains("Wake up."));
+    }
 }
 
 #[test]
