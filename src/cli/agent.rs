@@ -60,8 +60,7 @@ impl Verb for Args {
         let runner = site.runner.clone().unwrap_or_else(|| role.runner.clone());
         let ready = runners::runner(&site, &runner, &role)?.check();
         if let Err(not_ready) = ready {
-            let error = CliError::new(Exit::Failed, not_ready.to_string());
-            return Err(error.with_hint(not_ready.hint().to_owned()));
+            return Err(not_ready.into());
         }
         // Shells that an agent's program leaves behind become our children, and can be ended.
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;

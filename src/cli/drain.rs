@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::agent::Told;
 use crate::board::document::parse;
-use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::eligible::{DEFAULT_ROLE, in_order};
 use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::pool::{News, Plan, run};
@@ -91,12 +91,15 @@ impl Verb for Args {
         let role = site.role(&self.role)?.clone();
         let runner = self.runner.clone().unwrap_or_else(|| role.runner.clone());
         if let Err(not_ready) = runners::runner(&site, &runner, &role)?.check() {
-            let error = CliError::new(Exit::Failed, not_ready.to_string());
-            return Err(error.with_hint(not_ready.hint().to_owned()));
+            return Err(not_ready.into());
         }
         if let Switch::Paused(reason) | Switch::Stopped(reason) = site.board.switch() {
             let hint = "remove .tavern/PAUSE or .tavern/STOP to go on".to_owned();
             return Err(CliError::new(Exit::Refused, format!("the board is stopped: {reason}")).with_hint(hint));
+        }
+        let unfit = unfit(&site, &queues, &self.role)?;
+        if let Some(unfit) = unfit.first().map(|_| refused(&unfit, &queues)) {
+            return Err(unfit);
         }
         if self.dry_run {
             return preview(context, &site, &queues);
@@ -181,6 +184,55 @@ struct Heard {
     agent: String,
     #[serde(flatten)]
     told: Told,
+}
+
+/// A pending item that its runner could do nothing with.
+struct Unfit {
+    queue: String,
+    line: usize,
+    title: String,
+    runner: String,
+}
+
+/// Told before anything is begun: a drain that leaves items behind from the outset is a mistake in the command line.
+fn unfit(site: &Site, queues: &[Queue], role_name: &str) -> Result<Vec<Unfit>, CliError> {
+    let role = site.role(role_name)?;
+    let scripted = site.scripted();
+    let nobody: TaskId = "T-0".parse().expect("it is an ID");
+    let mut unfit = Vec::new();
+    for queue in queues {
+        let text = site.board.read(queue)?;
+        let (document, _) = parse(&text.content);
+        for item in in_order(&document).into_iter().filter(|item| !item.quarantined) {
+            let task = document.task(item, item.id.clone().unwrap_or_else(|| nobody.clone()));
+            let runner = site.runner_of(&task, role);
+            let is_ours = task.role.as_deref().unwrap_or(DEFAULT_ROLE) == role_name;
+            if is_ours && scripted.contains(&runner) && document.shell(item).is_none() {
+                unfit.push(Unfit { queue: queue.id.clone(), line: item.line, title: task.title, runner });
+            }
+        }
+    }
+    unfit.sort_by(|a, b| (&a.queue, a.line).cmp(&(&b.queue, b.line)));
+    Ok(unfit)
+}
+
+/// How many of a long list are named.
+const NAMED: usize = 10;
+
+fn refused(unfit: &[Unfit], queues: &[Queue]) -> CliError {
+    let items = if unfit.len() == 1 { "1 item has".to_owned() } else { format!("{} items have", unfit.len()) };
+    let runner = &unfit[0].runner;
+    let mut message = format!("nothing was begun: {items} no ```sh block, which the runner `{runner}` needs");
+    for one in unfit.iter().take(NAMED) {
+        message.push_str(&format!("\n  {}:{}: {}", one.queue, one.line, one.title));
+    }
+    if unfit.len() > NAMED {
+        message.push_str(&format!("\n  and {} more", unfit.len() - NAMED));
+    }
+    let file = queues.first().map_or("", |queue| &queue.id);
+    let hint =
+        format!("have them done by an agent: tavern-drain {file} --runner claude; or indent an ```sh block under each");
+    CliError::new(Exit::Refused, message).with_hint(hint)
 }
 
 fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {

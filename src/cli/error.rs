@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::config::ConfigError;
 use crate::git::{GitError, GitErrorKind};
+use crate::runner::NotReady;
 use crate::{run, store};
 
 use super::exit::Exit;
@@ -62,10 +63,10 @@ impl CliError {
 
     /// For people, on standard error.
     pub(super) fn print(&self) {
-        if self.message.is_empty() {
-            return;
+        let mut text = String::new();
+        if !self.message.is_empty() {
+            text.push_str(&format!("{ERROR}error:{ERROR:#} {}\n", self.message));
         }
-        let mut text = format!("{ERROR}error:{ERROR:#} {}\n", self.message);
         for cause in &self.causes {
             text.push_str(&format!("{ERROR}caused by:{ERROR:#} {cause}\n"));
         }
@@ -110,6 +111,12 @@ impl From<GitError> for CliError {
             GitErrorKind::Setup | GitErrorKind::Request | GitErrorKind::Failed => Exit::Failed,
         };
         CliError::from_error(exit, &error).with_hint(Some(error.hint()))
+    }
+}
+
+impl From<NotReady> for CliError {
+    fn from(error: NotReady) -> CliError {
+        CliError::new(Exit::Failed, error.to_string()).with_hint(error.hint().to_owned())
     }
 }
 

@@ -1,13 +1,17 @@
 //! `tavern-log`: the event log, and one item's history in words.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock;
+use crate::config::Period;
 use crate::store::{Board, Entry, read_log, tail_log};
 
 use super::{CliError, Context, Exit, Format, Verb, task_id};
@@ -31,9 +35,13 @@ pub struct Args {
     #[arg(long)]
     pub diff: bool,
 
-    /// Go on as events happen; in JSON with a heartbeat every 30 s
+    /// Go on as events happen; in JSON with a heartbeat while nothing does
     #[arg(long, short)]
     pub follow: bool,
+
+    /// How long nothing may happen before a follower is told that all is well
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub heartbeat: Period,
 }
 
 #[derive(Serialize)]
@@ -41,9 +49,6 @@ struct Heartbeat {
     kind: &'static str,
     time: Timestamp,
 }
-
-/// What a follower is shown while nothing happens.
-const HEARTBEAT: Duration = Duration::from_secs(30);
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-log";
@@ -66,8 +71,12 @@ impl Verb for Args {
         };
         loop {
             context.out.flush()?;
-            if !follower.wait(HEARTBEAT) && context.out.format() == Format::Json {
-                context.out.record(&Heartbeat { kind: "heartbeat", time: clock::now() }, "")?;
+            match follower.wait(self.heartbeat.duration().max(Duration::from_millis(100))) {
+                Woken::ByReader => return Ok(Exit::Done),
+                Woken::ByTime if context.out.format() == Format::Json => {
+                    context.out.record(&Heartbeat { kind: "heartbeat", time: clock::now() }, "")?;
+                }
+                Woken::ByTime | Woken::ByLog => {}
             }
             for entry in tail_log(&board, seen)? {
                 seen = entry.seq;
@@ -150,9 +159,9 @@ fn diff(entry: &Entry) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Woken when the log grows.
+/// Woken when the log grows, or when its reader has gone.
 struct Follower {
-    changes: std::sync::mpsc::Receiver<()>,
+    changes: Receiver<Woken>,
     _watcher: notify::RecommendedWatcher,
 }
 
@@ -160,12 +169,13 @@ impl Follower {
     fn new(board: &Board) -> Result<Follower, CliError> {
         use notify::Watcher;
         board.make_folders()?;
-        let (sender, changes) = std::sync::mpsc::channel();
+        let (sender, changes) = channel();
+        watch_reader(sender.clone());
         let failed = |error: notify::Error| CliError::from_error(Exit::Failed, &error);
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 // Nobody follows any more.
-                let _ = sender.send(());
+                let _ = sender.send(Woken::ByLog);
             }
         })
         .map_err(failed)?;
@@ -173,10 +183,36 @@ impl Follower {
         Ok(Follower { changes, _watcher: watcher })
     }
 
-    /// True if the log grew, false after `time`.
-    fn wait(&self, time: Duration) -> bool {
-        let has_changed = self.changes.recv_timeout(time).is_ok();
-        self.changes.try_iter().for_each(drop);
-        has_changed
+    fn wait(&self, time: Duration) -> Woken {
+        let first = self.changes.recv_timeout(time).unwrap_or(Woken::ByTime);
+        self.changes.try_iter().fold(first, |woken, next| if next == Woken::ByReader { next } else { woken })
     }
+}
+
+/// What ended a follower's wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    ByLog,
+    ByTime,
+    ByReader,
+}
+
+/// Nobody may write for hours, and only a write would tell that `tavern-log --follow | head` has lost its reader: a
+/// thread asks the system to say so. It ends with the process.
+fn watch_reader(sender: Sender<Woken>) {
+    std::thread::spawn(move || {
+        let stdout = std::io::stdout();
+        loop {
+            let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+            match poll(&mut fds, None) {
+                Ok(_) if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
+                    // Nobody follows any more.
+                    let _ = sender.send(Woken::ByReader);
+                    return;
+                }
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    });
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::board::task::TaskId;
+use crate::board::task::{Status, TaskId};
 use crate::run::integrate::{Integrated, approved, integrate};
 
 use super::{CliError, Context, Exit, Verb, task_id};
@@ -37,11 +37,21 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.site(context.board()?)?;
         for task in &self.tasks {
-            site.board.task(task)?;
+            let status = site.board.task(task)?.task.status;
+            if status != Status::Approved {
+                let message = format!("`{task}` is {status}: only what is approved is merged");
+                return Err(
+                    CliError::new(Exit::Refused, message).with_hint(format!("all about it: tavern-status {task}"))
+                );
+            }
         }
         let _slot = site.board.merge_slot()?;
         let mut exit = Exit::Done;
-        for (queue, task) in approved(&site, &site.board.queues()?) {
+        let waiting = approved(&site, &site.board.queues()?);
+        if waiting.is_empty() {
+            context.out.note("nothing is approved, so there is nothing to merge");
+        }
+        for (queue, task) in waiting {
             if !self.tasks.is_empty() && !self.tasks.contains(&task) {
                 continue;
             }

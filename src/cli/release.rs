@@ -65,6 +65,11 @@ impl Verb for Args {
             _ if self.reopen => Event::Reopen { reason: self.reason.clone() },
             _ if self.cancel => Event::Cancel { reason: self.reason.clone() },
             (Some(lease), _) if self.force => Event::Return { token: lease.token, retry, reason },
+            (None, Some(token)) if board.task(&self.task)?.task.status == Status::Waiting => {
+                let message = format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.task);
+                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern-release {}", self.task);
+                return Err(CliError::new(Exit::Refused, message).with_hint(hint));
+            }
             (_, Some(token)) => Event::Return { token, retry, reason },
             (Some(lease), None) => {
                 let hint = format!("say --token if you are {0}, or take it from {0} with --force", lease.agent);

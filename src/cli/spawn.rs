@@ -7,7 +7,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::process;
 use crate::run::report::Judged;
-use crate::run::{Site, attempt};
+use crate::run::{Site, attempt, runners};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
@@ -54,6 +54,11 @@ impl Verb for Args {
         site.runner.clone_from(&self.runner);
         site.model.clone_from(&self.model);
         let held = held(&site.board, &self.task, self.token)?;
+        let role = site.role(&held.lease.role)?;
+        let runner = site.runner_of(&held.task, role);
+        if let Err(not_ready) = runners::runner(&site, &runner, role)?.check() {
+            return Err(not_ready.into());
+        }
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let _slot = run_slot(&site, context)?;
         // The watcher of `STOP` ends with the process.

@@ -1,17 +1,18 @@
 //! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::board::document::parse;
+use crate::board::check::check;
+use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::run::artifacts::{Metadata, runs, runs_of};
-use crate::store::{AgentFile, AgentState, Board, Entry, Queue, Quota, Switch, Watch, life, read_log};
+use crate::store::{AgentFile, AgentState, Board, Entry, Queue, Quota, Switch, Text, Watch, life, read_log};
 
 use super::{CliError, Context, Exit, Verb, human};
 
@@ -138,6 +139,7 @@ impl Verb for Args {
 impl Args {
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
         switch(context, board)?;
+        let faulted = faulted(board, queues);
         for queue in queues {
             let text = match board.read(queue) {
                 Ok(text) => text,
@@ -149,7 +151,8 @@ impl Args {
             let (document, _) = parse(&text.content);
             let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
             document.items().iter().for_each(|item| *counts.entry(item.status).or_default() += 1);
-            let quarantined = document.items().iter().filter(|item| item.quarantined).count();
+            let is_quarantined = |item: &Item<'_>| item.quarantined || faulted.contains(&(queue.id.clone(), item.line));
+            let quarantined = document.items().iter().filter(|item| is_quarantined(item)).count();
             let record = QueueLine {
                 kind: "queue",
                 queue: &queue.id,
@@ -185,14 +188,27 @@ impl Args {
                     status: item.status,
                     priority: item.priority,
                     title,
-                    quarantined: item.quarantined,
+                    quarantined: is_quarantined(item),
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
-                context.out.record(&record, format!("  {id:<8} {:<11} {title}", item.status))?;
+                let mark = if record.quarantined { " (has a problem)" } else { "" };
+                context.out.record(&record, format!("  {id:<8} {:<11} {title}{mark}", item.status))?;
             }
         }
         agents(context, board)
     }
+}
+
+/// Items that only a look at all queues together finds fault with, by queue and line.
+fn faulted(board: &Board, queues: &[Queue]) -> HashSet<(String, usize)> {
+    let others = board.queues().unwrap_or_default().into_iter().filter(|queue| !queues.contains(queue));
+    let texts: Vec<Text> = queues.iter().cloned().chain(others).filter_map(|queue| board.read(&queue).ok()).collect();
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
+    let quarantined = check(&named, &|_| None).quarantined;
+    let place =
+        |(document, item): (usize, usize)| (texts[document].queue.id.clone(), documents[document].items()[item].line);
+    quarantined.into_iter().map(place).collect()
 }
 
 fn switch(context: &Context, board: &Board) -> Result<(), CliError> {
@@ -253,7 +269,7 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
     if let (Some(lease), Some(freshness)) = (lease, freshness) {
         let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
         row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
-        row("heartbeat", format!("{beat} ago ({freshness:?}), until {}", lease.expires_at()));
+        row("heartbeat", format!("{beat} ago ({}), until {}", words(freshness), lease.expires_at()));
     }
     if task.attempt > 0 {
         row("attempts", task.attempt.to_string());
@@ -270,10 +286,24 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
         let outcome = run.outcome.map_or("running", crate::runner::Outcome::as_str);
         row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
     }
-    if found.quarantined {
+    match task.status {
+        Status::Waiting => row("to do", format!("when it may go on: tavern-release {id}")),
+        Status::Dead => row("to do", format!("bring it back: tavern-release --revive {id}")),
+        Status::Approved => row("to do", "merge it: tavern-merge".to_owned()),
+        _ => {}
+    }
+    if found.quarantined || faulted(board, &[]).contains(&(found.queue.id.clone(), found.line)) {
         row("problem", "its text has one: tavern-check".to_owned());
     }
     context.out.record(&record, text.trim_end())
+}
+
+fn words(freshness: Freshness) -> &'static str {
+    match freshness {
+        Freshness::Fresh => "fresh",
+        Freshness::Stale => "stale",
+        Freshness::VeryStale => "very stale",
+    }
 }
 
 /// Numbers about a board (S10).
