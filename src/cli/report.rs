@@ -4,7 +4,6 @@ use crate::board::lease::Token;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::run::Site;
-use crate::run::artifacts::Artifacts;
 use crate::run::attempt::{self, Finished};
 use crate::run::report::{self, Judged};
 use crate::runner::Outcome;
