@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::crowd::Crowd;
 use crate::table::{Table, ms, ratio};
 use crate::timed::{median, timed};
-use crate::tool::{Tool, tools};
+use crate::tool::tools;
 
 mod crowd;
 mod floor;

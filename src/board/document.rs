@@ -13,7 +13,7 @@ use crate::board::lane::{self, LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::problem::Problem;
-use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::board::task::{Budget, Status, Task, TaskId, Timestamp};
 
 /// The priority of an item if neither it nor its queue names one.
 pub const DEFAULT_PRIORITY: u8 = 2;
@@ -172,7 +172,7 @@ impl<'t> Document<'t> {
             model: None,
             done_when: Vec::new(),
             touches: Vec::new(),
-            budget: Default::default(),
+            budget: Budget::default(),
             worktree: true,
             allow_empty: false,
             attempt: 0,

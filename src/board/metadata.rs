@@ -815,7 +815,7 @@ impl<'t> Iterator for Elements<'t> {
 }
 
 /// The value as the key wants it.
-fn meaning<'t>(key: Key, value: Option<Plain<'t>>) -> Meaning<'t> {
+fn meaning(key: Key, value: Option<Plain<'_>>) -> Meaning<'_> {
     match value {
         None if key.shape() == Shape::Any => Meaning::Known(key, Field::Any),
         None => Meaning::Wrong(key),

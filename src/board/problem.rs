@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn any_span_renders() {
-        let reversed = std::ops::Range { start: 3, end: 1 };
+        let reversed = Range { start: 3, end: 1 };
         for span in [0..0, 0..100, reversed, 50..60, 1..2] {
             let _ = render("p", "äö\r\n", &Problem::warning("x", span.clone(), "m", "h"));
             let _ = render("p", "", &Problem::warning("x", span, "m", "h"));

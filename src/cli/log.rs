@@ -72,11 +72,11 @@ impl Verb for Args {
         loop {
             context.out.flush()?;
             match follower.wait(self.heartbeat.duration().max(Duration::from_millis(100))) {
-                Woken::ByReader => return Ok(Exit::Done),
-                Woken::ByTime if context.out.format() == Format::Json => {
+                Woken::Reader => return Ok(Exit::Done),
+                Woken::Time if context.out.format() == Format::Json => {
                     context.out.record(&Heartbeat { kind: "heartbeat", time: clock::now() }, "")?;
                 }
-                Woken::ByTime | Woken::ByLog => {}
+                Woken::Time | Woken::Log => {}
             }
             for entry in tail_log(&board, seen)? {
                 seen = entry.seq;
@@ -175,7 +175,7 @@ impl Follower {
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 // Nobody follows any more.
-                let _ = sender.send(Woken::ByLog);
+                let _ = sender.send(Woken::Log);
             }
         })
         .map_err(failed)?;
@@ -184,17 +184,17 @@ impl Follower {
     }
 
     fn wait(&self, time: Duration) -> Woken {
-        let first = self.changes.recv_timeout(time).unwrap_or(Woken::ByTime);
-        self.changes.try_iter().fold(first, |woken, next| if next == Woken::ByReader { next } else { woken })
+        let first = self.changes.recv_timeout(time).unwrap_or(Woken::Time);
+        self.changes.try_iter().fold(first, |woken, next| if next == Woken::Reader { next } else { woken })
     }
 }
 
 /// What ended a follower's wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Woken {
-    ByLog,
-    ByTime,
-    ByReader,
+    Log,
+    Time,
+    Reader,
 }
 
 /// Nobody may write for hours, and only a write would tell that `tavern-log --follow | head` has lost its reader: a
@@ -207,7 +207,7 @@ fn watch_reader(sender: Sender<Woken>) {
             match poll(&mut fds, None) {
                 Ok(_) if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
                     // Nobody follows any more.
-                    let _ = sender.send(Woken::ByReader);
+                    let _ = sender.send(Woken::Reader);
                     return;
                 }
                 Ok(_) | Err(Errno::INTR) => {}

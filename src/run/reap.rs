@@ -274,7 +274,7 @@ fn close_run(site: &Site, run: &str) -> Result<(), Error> {
     metadata.ended = Some(clock::now());
     metadata.outcome = Some(Outcome::Killed);
     metadata.reason = Some("its supervisor died".to_owned());
-    metadata.summary = "its supervisor died".to_owned();
+    metadata.summary = String::from("its supervisor died");
     metadata.usage = runners::recorded(site, &metadata);
     metadata.tool_calls = u32::try_from(children(&artifacts.path("tool_calls")).len()).unwrap_or(u32::MAX);
     Ok(artifacts.write_metadata(&metadata)?)

@@ -78,6 +78,7 @@ pub struct Prods {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 impl Job {
     /// A job in `folder`, which holds the worktree and the run's folder, with no limits.
     pub(crate) fn in_folder(folder: &std::path::Path) -> Job {

@@ -1,4 +1,5 @@
 //! A running Claude CLI in its live mode: reads its stream, hands it messages, keeps its limits, ends it step by step.
+#![expect(clippy::disallowed_methods, reason = "a runner writes into its run's folder")]
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -22,6 +23,7 @@ use super::transcript::Transcript;
 use super::verdict::Reading;
 use super::watch::{self, Tool, Watch, Watched};
 use super::{Next, NotHeard, Session, THREAD_LOG};
+use crate::clock;
 
 /// What the CLI writes to standard error, in the run's folder.
 pub const STDERR_LOG: &str = "stderr.log";
@@ -106,7 +108,7 @@ impl ClaudeSession {
             is_broken_off: false,
             ending: None,
             answered_at: None,
-            asked_at: Instant::now(),
+            asked_at: clock::instant(),
             requests: 0,
             transcript,
             stderr,
@@ -145,7 +147,7 @@ impl ClaudeSession {
 
     /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or lets it end.
     fn end_turn(&mut self) {
-        self.answered_at = Some(Instant::now());
+        self.answered_at = Some(clock::instant());
         let has_answered = self.reading.has_answered();
         if self.ending.is_none() {
             if self.is_broken_off || (has_answered && !self.unread.is_empty()) {
@@ -188,7 +190,7 @@ impl ClaudeSession {
 
     fn ask_usage(&mut self) {
         if self.asked_at.elapsed() >= USAGE_INTERVAL {
-            self.asked_at = Instant::now();
+            self.asked_at = clock::instant();
             self.request("get_usage");
         }
     }
@@ -218,7 +220,7 @@ impl ClaudeSession {
     }
 
     fn begin(&mut self, why: EndReason, step: Step) {
-        self.ending = Some(Ending { why, step, next_at: Instant::now() + self.grace });
+        self.ending = Some(Ending { why, step, next_at: clock::instant() + self.grace });
         self.take_step(step);
     }
 
@@ -282,7 +284,7 @@ impl Watched for ClaudeSession {
     }
 
     fn keep_limits(&mut self) {
-        let now = Instant::now();
+        let now = clock::instant();
         if let Some(ending) = &mut self.ending {
             if now < ending.next_at {
                 return;
@@ -305,7 +307,7 @@ impl Watched for ClaudeSession {
     }
 
     fn patience(&self) -> Duration {
-        let now = Instant::now();
+        let now = clock::instant();
         let step = self.ending.as_ref().map(|ending| ending.next_at.saturating_duration_since(now));
         let linger = self.answered_at.map(|answered_at| LINGER.saturating_sub(now.duration_since(answered_at)));
         let next = step.or(linger).unwrap_or(Duration::MAX);

@@ -13,6 +13,7 @@ use super::outcome::{EndReason, Ended, Outcome, Usage};
 use super::signal::Signal;
 use super::watch::{self, Tool, Watch, Watched};
 use super::{Next, NotHeard, OUTPUT_LOG, Session};
+use crate::clock;
 
 /// How many of the last lines are kept as the result.
 const KEPT_LINES: usize = 40;
@@ -75,10 +76,10 @@ impl Watched for PlainSession {
 
     fn keep_limits(&mut self) {
         match &mut self.ending {
-            Some(ending) if Instant::now() >= ending.kill_at => {
+            Some(ending) if clock::instant() >= ending.kill_at => {
                 self.watch.child.end(Duration::ZERO);
                 // Only a process that the kernel holds is still there; it is not asked in a tight loop.
-                ending.kill_at = Instant::now() + Duration::from_secs(10);
+                ending.kill_at = clock::instant() + Duration::from_secs(10);
             }
             Some(_) => {}
             None => {
@@ -92,7 +93,7 @@ impl Watched for PlainSession {
     fn patience(&self) -> Duration {
         let patience = self.watch.patience(Tool::None);
         match &self.ending {
-            Some(ending) => patience.min(ending.kill_at.saturating_duration_since(Instant::now())),
+            Some(ending) => patience.min(ending.kill_at.saturating_duration_since(clock::instant())),
             None => patience,
         }
     }
@@ -124,12 +125,12 @@ impl Session for PlainSession {
             } else {
                 self.watch.child.request_end();
             }
-            self.ending = Some(Ending { why, kill_at: Instant::now() + grace });
+            self.ending = Some(Ending { why, kill_at: clock::instant() + grace });
         }
     }
 
     fn hurry(&mut self) {
-        let now = Instant::now();
+        let now = clock::instant();
         self.ending.get_or_insert(Ending { why: EndReason::Stop, kill_at: now }).kill_at = now;
         self.keep_limits();
     }
@@ -195,6 +196,7 @@ fn reason(exit: Exit, ended_by_us: Option<EndReason>, last_lines: &VecDeque<Stri
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
     use crate::process::table::Entry;

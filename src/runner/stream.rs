@@ -49,7 +49,7 @@ fn system(value: &Value) -> AgentEvent {
             error: text(value, "error").to_owned(),
             attempt: count(&value["attempt"]),
             most: count(&value["max_retries"]),
-            delay_ms: value["retry_delay_ms"].as_f64().unwrap_or(0.0) as u64,
+            delay_ms: milliseconds(&value["retry_delay_ms"]),
         },
         subtype => other(&format!("system/{subtype}")),
     }
@@ -187,6 +187,12 @@ fn blocks(value: &Value) -> Vec<&Value> {
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
+}
+
+/// A time that the program writes as a fraction.
+#[expect(clippy::cast_sign_loss, reason = "it is held at zero")]
+fn milliseconds(value: &Value) -> u64 {
+    value.as_f64().unwrap_or(0.0).max(0.0) as u64
 }
 
 fn status(value: &Value) -> Option<u16> {

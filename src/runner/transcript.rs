@@ -153,6 +153,7 @@ fn length(path: &Path) -> Option<u64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
     use crate::process::start::Environment;

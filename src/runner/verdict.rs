@@ -271,7 +271,7 @@ fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
         // A model that isn't there, or isn't for this account, is mended by a person, like a wrong key.
         (Some(404), _) | (_, "model_not_found") => Outcome::Auth,
         (Some(500..=599), _) | (_, "overloaded" | "server_error") => Outcome::Overloaded,
-        (Some(400), _) | (None, _) if is_spent => Outcome::UsageLimit,
+        (Some(400) | None, _) if is_spent => Outcome::UsageLimit,
         // No answer at all: the network, or a time-out.
         (None | Some(408), "unknown") => Outcome::Overloaded,
         _ => Outcome::Failed,

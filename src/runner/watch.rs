@@ -10,6 +10,7 @@ use super::Next;
 use super::event::AgentEvent;
 use super::job::Limits;
 use super::outcome::EndReason;
+use crate::clock;
 
 /// A running program, its log and its limits.
 pub struct Watch {
@@ -41,7 +42,7 @@ pub(super) trait Watched {
 
 /// [`super::Session::next`] of any watched session.
 pub(super) fn next(session: &mut impl Watched, timeout: Duration) -> Next {
-    let deadline = Instant::now().checked_add(timeout);
+    let deadline = clock::instant().checked_add(timeout);
     let mut was_rung = false;
     loop {
         if session.watch().is_due() {
@@ -61,7 +62,7 @@ pub(super) fn next(session: &mut impl Watched, timeout: Duration) -> Next {
             }
             Seen::Nothing => {}
         }
-        let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(clock::instant()));
         if was_rung || left.is_zero() {
             return Next::Quiet;
         }
@@ -108,7 +109,7 @@ impl Watch {
         let follower = Follower::open(log, offset, &bell)?;
         let child = start(direct(spec, file)?)?;
         child.wake(&bell);
-        let now = Instant::now();
+        let now = clock::instant();
         Ok(Watch {
             child,
             bell,
@@ -128,7 +129,7 @@ impl Watch {
         let has_ended = self.child.exit().is_some();
         // A log that can't be read any more says nothing more; the program's exit still tells.
         if let Ok(Some(line)) = self.follower.next_line() {
-            self.last_sign = Instant::now();
+            self.last_sign = clock::instant();
             return Seen::Line(line);
         }
         if !has_ended {
@@ -140,7 +141,7 @@ impl Watch {
     /// Time to look at [`Watch::exceeded`] again, also while one line follows the other without end. A tenth of a
     /// second is soon enough: a program can't fill a disk in it.
     fn is_due(&mut self) -> bool {
-        let now = Instant::now();
+        let now = clock::instant();
         let is_due = now >= self.next_check;
         if is_due {
             self.next_check = now + Duration::from_millis(100);
@@ -150,7 +151,7 @@ impl Watch {
 
     /// The limit that is exceeded, of those that need no reading of the lines. Looks at the process tree now and then.
     pub fn exceeded(&mut self, tool: Tool) -> Option<EndReason> {
-        let now = Instant::now();
+        let now = clock::instant();
         if now >= self.next_look {
             let is_bounded = self.limits.memory_mib.is_some();
             self.next_look = now + Duration::from_secs(if is_bounded { 3 } else { 15 });
@@ -172,12 +173,12 @@ impl Watch {
 
     /// Something was done about a silence: it counts from now.
     pub fn forgive_silence(&mut self) {
-        self.last_sign = Instant::now();
+        self.last_sign = clock::instant();
     }
 
     /// How long may be slept before [`Watch::exceeded`] and the log must be looked at again.
     pub fn patience(&self, tool: Tool) -> Duration {
-        let now = Instant::now();
+        let now = clock::instant();
         let wall = self.limits.wall.map(|wall| wall.saturating_sub(now.duration_since(self.started_at)));
         let idle = self.limits.idle.map(|idle| patience(idle, tool).saturating_sub(now.duration_since(self.last_sign)));
         let look = Some(self.next_look.saturating_duration_since(now));

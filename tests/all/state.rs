@@ -107,7 +107,7 @@ pub fn temp_files(scratch: &Scratch) -> Vec<PathBuf> {
     let worktrees = scratch.work().join(".tavern/worktrees");
     let below = walkdir::WalkDir::new(scratch.work().join(".tavern"))
         .into_iter()
-        .filter_entry(|entry| entry.depth() < 2 || !entry.path().parent().is_some_and(|up| up == worktrees.as_path()))
+        .filter_entry(|entry| entry.depth() < 2 || entry.path().parent().is_none_or(|up| up != worktrees.as_path()))
         .filter_map(Result::ok)
         .map(walkdir::DirEntry::into_path);
     let beside = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -88,6 +88,7 @@ fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
     Ok(queues.into_iter().chain(odd).collect())
 }
 
+#[expect(clippy::result_large_err, reason = "made once a queue, and printed")]
 fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
     let name = shown(path, here);
     let whole = |message: String, hint: &str| {

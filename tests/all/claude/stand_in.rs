@@ -41,6 +41,7 @@ struct State {
 
 impl StandIn {
     /// Answer the calls with `steps`, each in turn; then with the text `out of script`.
+    #[expect(clippy::needless_pass_by_value, reason = "called with `json!`")]
     pub fn start(steps: Value) -> StandIn {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback interface has a free port");
         let port = listener.local_addr().expect("it is bound").port();

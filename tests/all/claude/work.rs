@@ -168,7 +168,7 @@ fn work_on_another_branch_is_found() {
 #[test]
 fn a_process_left_behind_is_ended() {
     let command =
-        format!("{}; (setsid sleep 1000 > /dev/null 2>&1 &); setsid nohup sleep 1000 > /dev/null 2>&1 &", COMMIT);
+        format!("{COMMIT}; (setsid sleep 1000 > /dev/null 2>&1 &); setsid nohup sleep 1000 > /dev/null 2>&1 &");
     let project = Project::new(HELLO, json!([bash(&command), say("DONE")]));
     project.work();
     assert_eq!(project.outcomes(), ["success"]);
