@@ -180,23 +180,32 @@ impl<'t> Document<'t> {
         let spot = self.spot_in(lane);
         let stays = item.column == 0 || spot.tail.is_some_and(|tail| self.column_of(tail) == item.column);
         let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(&spot, &block);
-        let mut tries = vec![(Fill::Nothing, if stays { block.clone() } else { at_margin(&block, item) })];
-        if !is_plain {
-            tries.extend([(Fill::Blank, at_margin(&block, item)), (Fill::Comment, at_margin(&block, item))]);
-            if (1..4).contains(&item.column) {
-                tries.push((Fill::Comment, block.clone()));
-            }
-            tries.push((Fill::Comment, forced_to_margin(&block, item)));
+        let first = if stays { block.clone() } else { at_margin(&block, item) };
+        let attempt = |block: &str, gap: Fill, around: Fill| {
+            let (insertion, inserted) = self.insertion(&spot, block, around);
+            (vec![self.removal(&item.span, gap), insertion], inserted)
+        };
+        if is_plain {
+            return attempt(&first, Fill::Nothing, Fill::Nothing).0;
         }
-        let mut edits = Vec::new();
-        for (fill, block) in tries {
-            let (insertion, inserted) = self.insertion(&spot, &block, fill);
-            edits = vec![self.removal(&item.span, fill), insertion];
-            if is_plain || self.reads_as_before(Some(item), &edits, inserted, status) {
-                break;
+        // From the least that is put in to the most.
+        let mut shapes = vec![first, at_margin(&block, item)];
+        if (1..4).contains(&item.column) {
+            shapes.push(block.clone());
+        }
+        shapes.push(forced_to_margin(&block, item));
+        shapes.dedup();
+        for shape in &shapes {
+            for fill in Fill::ALL {
+                for (gap, around) in fill.pairs() {
+                    let (edits, inserted) = attempt(shape, gap, around);
+                    if self.reads_as_before(Some(item), &edits, inserted, status) {
+                        return edits;
+                    }
+                }
             }
         }
-        edits
+        attempt(shapes.last().unwrap_or(&block), Fill::Comment, Fill::Comment).0
     }
 
     /// Behind the last item of the lane, or where its first one goes.
@@ -439,6 +448,12 @@ enum Fill {
 
 impl Fill {
     const ALL: [Fill; 3] = [Fill::Nothing, Fill::Blank, Fill::Comment];
+
+    /// This one in the old place and around the new one, then with less in either.
+    fn pairs(self) -> impl Iterator<Item = (Fill, Fill)> {
+        let less = Fill::ALL.into_iter().take_while(move |other| *other != self);
+        std::iter::once((self, self)).chain(less.flat_map(move |other| [(self, other), (other, self)]))
+    }
 }
 
 const SEPARATOR: &str = "<!-- -->";
