@@ -238,6 +238,26 @@ fn exit_codes_are_those_of_the_spec() {
 }
 
 #[test]
+fn outcomes_are_those_of_the_spec() {
+    let rows = table(&read("specs/runners.md"), "outcome");
+    let names: Vec<String> = rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
+    let known: BTreeSet<&str> = tavern::runner::Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
+    assert_eq!(names.iter().map(String::as_str).collect::<BTreeSet<_>>(), known);
+    let policies = serde_json::to_value(tavern::config::Outcomes::default()).expect("it is plain data");
+    for row in rows {
+        let name = row[0].trim_matches('`');
+        let Some(policy) = policies.get(name) else {
+            assert!(["success", "waiting"].contains(&name), "{name} has no policy");
+            continue;
+        };
+        let attempt = if policy["attempt"] == true { "yes" } else { "no" };
+        let written = [row[2].as_str(), &row[3], &row[4]];
+        let text = |key: &str| policy[key].as_str().unwrap_or_default().to_owned();
+        assert_eq!(written, [attempt, &text("backoff"), &text("max_backoff")], "{name}");
+    }
+}
+
+#[test]
 fn failpoints_are_listed_and_used() {
     let mut used = BTreeSet::new();
     for path in rust_files("src") {
