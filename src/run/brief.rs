@@ -7,6 +7,7 @@ use super::error::Error;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
 use crate::board::event::Kind;
+use crate::board::lease::Token;
 use crate::board::task::Timestamp;
 use crate::config::Role;
 use crate::prompt::{Assigned, AssignedTask, EarlierAttempt, Note, PromptLimits, Template, TemplateError, assigned};
@@ -51,7 +52,7 @@ impl<'a> Brief<'a> {
             base: branch.map(|branch| branch.base.short().to_owned()),
             attempt: held.lease.attempt,
             max_attempts: task.max_attempts.unwrap_or(site.config.max_attempts),
-            earlier: earlier.iter().map(|run| earlier_attempt(site, held, run, &entries)).collect(),
+            earlier: attempts(site, held, earlier, &entries),
             notes: notes(&entries, None),
             learnings: Vec::new(),
         };
@@ -130,14 +131,27 @@ fn notes(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
     entries.iter().filter(is_word).filter_map(note).collect()
 }
 
-fn earlier_attempt(site: &Site, held: &Claimed, run: &Metadata, entries: &[Entry]) -> EarlierAttempt {
+/// What came of each run, and where its work was kept: under its own token, or, by the run after it that could not go on
+/// from it, under that one's.
+fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -> Vec<EarlierAttempt> {
+    let next = runs.iter().skip(1).map(|run| run.token).chain([held.lease.token]);
+    let kept = |token| {
+        let reference = salvage_ref(&held.task, token);
+        site.repository.commit_of(&reference).ok().flatten().map(|_| reference)
+    };
+    let attempt = |(run, next): (&Metadata, Token)| {
+        let salvage = kept(next).or_else(|| kept(run.token));
+        EarlierAttempt { salvage, ..earlier_attempt(site, run, entries) }
+    };
+    runs.iter().zip(next).map(attempt).collect()
+}
+
+fn earlier_attempt(site: &Site, run: &Metadata, entries: &[Entry]) -> EarlierAttempt {
     let artifacts = Artifacts::open(&site.board, &run.run);
     // What failed after the merge is the later word.
     let merged = artifacts.read("verify-merged.txt");
     let is_sent_back = |entry: &&Entry| entry.kind == Kind::SentBack && is_of(entry, run, entries);
     let sent_back = entries.iter().find(is_sent_back).and_then(|entry| entry.cause.clone());
-    let reference = salvage_ref(&held.task, run.token);
-    let salvage = site.repository.commit_of(&reference).ok().flatten().map(|_| reference);
     let outcome = run.outcome.map_or_else(|| "killed".to_owned(), |outcome| outcome.to_string());
     let reason = run.reason.clone().unwrap_or_else(|| "its supervisor died".to_owned());
     EarlierAttempt {
@@ -147,7 +161,7 @@ fn earlier_attempt(site: &Site, held: &Claimed, run: &Metadata, entries: &[Entry
         command: None,
         output: if merged.is_empty() { artifacts.read("verify.txt") } else { merged },
         commits: commits(site, run),
-        salvage,
+        salvage: None,
     }
 }
 

@@ -120,3 +120,16 @@ fn the_stop_file_ends_every_agent_and_a_drain() {
     project.work();
     assert_went_on(&project, &["killed", "success"], 1);
 }
+
+#[test]
+fn ctrl_c_ends_a_whole_drain() {
+    let project = in_the_middle();
+    let drain = project.scratch.program("tavern-drain").args(&["--agents", "1", "--quiet"]).start();
+    project.wait_for_hold();
+    drain.signal(Signal::INT);
+    let ended = drain.end();
+    assert_eq!(ended.code, Some(130), "{ended}");
+    project.assert_tidy();
+    assert_eq!(project.outcomes(), ["killed"]);
+    assert_eq!(project.item("T-1")["attempt"], 0);
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::project::{Project, bash, lines, say};
+use super::project::{HOLD, Project, bash, lines, say};
 
 const HELLO: &str = "- [ ] T-1: Write hello
   Into the file `hello`.
@@ -191,4 +191,60 @@ fn the_small_programs_do_the_same() {
     assert!(ran.stdout.contains("\"outcome\":\"success\"") && ran.stdout.contains("T-1 approved"), "{ran}");
     assert_eq!(project.item("T-1")["status"], "completed");
     assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
+}
+
+/// `step`, for the agent of `task` alone.
+fn of(task: &str, mut step: Value) -> Value {
+    step["for"] = json!(format!("Task: {task}:"));
+    step
+}
+
+#[test]
+fn several_agents_work_side_by_side() {
+    let write = |task: &str| of(task, bash(&format!("echo {task} > {task}; git add -A; git commit -qm {task}")));
+    let after = bash("cat T-1 T-2 > T-3; git add -A; git commit -qm T-3");
+    let done = |task: &str| of(task, say("DONE"));
+    let steps = json!([write("T-1"), done("T-1"), write("T-2"), done("T-2"), of("T-3", after), done("T-3")]);
+    let items = "- [ ] T-3: Put them together (after: [T-1, T-2], priority: 1)\n- [ ] T-1: One\n- [ ] T-2: Two\n";
+    let project = Project::new(items, steps);
+    let drained = project.scratch.run("tavern-drain", &["--agents", "2", "--format", "json"]);
+    assert_eq!(drained.code, Some(0), "{drained}");
+    project.assert_tidy();
+    let summary = &lines(&drained.stdout)[0];
+    assert_eq!((&summary["completed"], &summary["left"]), (&json!(3), &json!([])), "{summary:#}");
+    assert!(summary["usd"].as_f64().is_some_and(|usd| (usd - 3.0 * 0.031_25).abs() < 1e-9), "{summary:#}");
+    assert_eq!(project.merged("T-3").as_deref(), Some("T-1\nT-2\n"));
+    let runs = project.runs();
+    let sessions: std::collections::BTreeSet<&str> = runs.iter().filter_map(|run| run["session"].as_str()).collect();
+    assert_eq!((runs.len(), sessions.len()), (3, 3), "{runs:#?}");
+}
+
+#[test]
+fn a_conflict_goes_back_into_the_session() {
+    let change = |word: &str| format!("echo {word} > README.md; git commit -qam {word}");
+    let steps = json!([
+        of("T-1", bash(&format!("{}; {HOLD}", change("one")))),
+        of("T-2", bash(&change("two"))),
+        of("T-2", say("DONE")),
+        of("T-1", say("DONE")),
+        of("T-1", bash("echo one and two > README.md; git commit -qam both")),
+        of("T-1", say("DONE")),
+    ]);
+    let project = Project::new("- [ ] T-1: One\n- [ ] T-2: Two\n", steps);
+    let first = project.agent().start();
+    project.wait_for_hold();
+    let second = project.scratch.run("tavern-agent", &["--name", "Sam", "--once"]);
+    assert_eq!(second.code, Some(0), "{second}");
+    assert_eq!(project.merged("README.md").as_deref(), Some("two\n"));
+    project.let_go();
+    first.end().succeeds();
+    project.assert_tidy();
+    assert_eq!(project.merged("README.md").as_deref(), Some("one and two\n"));
+    let item = project.item("T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(2)), "{item:#}");
+    let calls = project.provider.calls();
+    let prompt = calls[calls.len() - 2].prompt();
+    let told = "Attempt 1 ended: sent back: conflict with `tavern/integration` in README.md";
+    assert!(prompt.contains(told) && prompt.contains("refs/tavern/salvage/T-1/"), "{prompt}");
+    assert_eq!(calls[calls.len() - 2].session, calls[0].session);
 }
