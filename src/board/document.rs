@@ -13,6 +13,7 @@ use crate::board::lane::{self, LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::problem::Problem;
+use crate::board::scan::{Block, scan};
 use crate::board::task::{Budget, Status, Task, TaskId, Timestamp};
 
 /// The priority of an item if neither it nor its queue names one.
@@ -113,6 +114,21 @@ impl Item<'_> {
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
+    if let Some(read) = Reader::new(text, text, body, front.clone(), problems.clone()).read_plain() {
+        return read;
+    }
+    read_markdown(text, front, body, problems)
+}
+
+/// As [`parse`], always by the Markdown parser.
+#[cfg(test)]
+pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let (front, body) = front::read(text, &mut problems);
+    read_markdown(text, front, body, problems)
+}
+
+fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_markers(text, &conflicts);
     let mut reader = Reader::new(text, &source, body, front, problems);
@@ -342,6 +358,30 @@ impl<'t, 's> Reader<'t, 's> {
             under: Vec::new(),
             counted: (0, 1),
         }
+    }
+
+    /// Without the Markdown parser, if the document is plain enough.
+    fn read_plain(mut self) -> Option<(Document<'t>, Vec<Problem>)> {
+        let text = self.text;
+        let is_plain = scan(text, self.document.body, &mut |block| match block {
+            Block::Heading { level, span } => {
+                let level = HeadingLevel::try_from(usize::from(level)).expect("one to six hashes");
+                self.heading(level, span);
+            }
+            Block::Paragraph(span) => self.paragraph(span),
+            Block::ListItem(item) => {
+                self.open_list_item(item.span);
+                if let Some((marker, checked)) = item.task {
+                    self.task(checked, marker);
+                }
+                for fence in item.fences {
+                    let info = text[fence.clone()].lines().next().unwrap_or("").trim_start_matches(['`', '~']);
+                    self.code(&CodeBlockKind::Fenced(info.into()), fence.clone());
+                }
+                self.close_list_item();
+            }
+        });
+        is_plain.then(|| self.finish(&[]))
     }
 
     fn read(&mut self) {

@@ -11,6 +11,7 @@ pub mod lane;
 pub mod markup;
 pub mod metadata;
 pub mod problem;
+mod scan;
 pub mod task;
 pub mod text;
 

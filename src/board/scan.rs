@@ -1,0 +1,440 @@
+//! The plain shape of a queue document, read line by line: several times as fast as the Markdown parser.
+//!
+//! Plain is what a queue mostly is: headings, paragraphs, and lists at the margin whose items hold indented text and
+//! closed fences. Of such a document the scan tells exactly what the Markdown parser would, as far as a queue is
+//! concerned; of any other it says that it isn't plain, and never guesses. Knows Markdown, not what it means to a queue.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr3, memmem};
+
+use crate::board::markup;
+
+/// What stands at the margin of a plain document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block<'s> {
+    /// `level` is the number of its hashes.
+    Heading {
+        level: u8,
+        span: Range<usize>,
+    },
+    Paragraph(Range<usize>),
+    ListItem(ListItem<'s>),
+}
+
+/// One list item. What is indented under it holds no other item that a queue would see.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListItem<'s> {
+    /// From its bullet to the end of its last line that isn't blank.
+    pub span: Range<usize>,
+    /// Its box, brackets included, and whether it is ticked.
+    pub task: Option<(Range<usize>, bool)>,
+    /// Closed fences of its own, each from the opening mark to the end of the closing line.
+    pub fences: &'s [Range<usize>],
+}
+
+/// Calls `found` for each block of `text` from `body` on. False if the document isn't plain; then what was found so far
+/// means nothing.
+pub fn scan(text: &str, body: usize, found: &mut dyn FnMut(Block<'_>)) -> bool {
+    Scan { text: text.as_bytes(), at: body, fences: Vec::new() }.run(text, found).is_some()
+}
+
+struct Scan<'t> {
+    text: &'t [u8],
+    /// Start of the line to be read next.
+    at: usize,
+    /// Of the list item being read.
+    fences: Vec<Range<usize>>,
+}
+
+impl Scan<'_> {
+    /// `None`: not plain.
+    fn run(&mut self, text: &str, found: &mut dyn FnMut(Block<'_>)) -> Option<()> {
+        if has_controls(&self.text[self.at..]) {
+            return None;
+        }
+        while self.at < self.text.len() {
+            let start = self.at;
+            let end = self.line_end(start);
+            match self.text[start] {
+                b'\n' => self.at = end,
+                b' ' if is_blank(&self.text[start..end]) => self.at = end,
+                b'#' => {
+                    let level = heading_level(&self.text[start..end])?;
+                    found(Block::Heading { level, span: start..end });
+                    self.at = end;
+                }
+                b'-' | b'*' | b'+' if self.text.get(start + 1) == Some(&b' ') => {
+                    let task = self.bullet(text, start..end)?;
+                    let end = self.rest_of_item(text, end, task.is_some())?;
+                    found(Block::ListItem(ListItem { span: start..end, task, fences: &self.fences }));
+                }
+                _ => {
+                    let end = self.paragraph(start)?;
+                    found(Block::Paragraph(start..end));
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// The end of the line that begins at `start`, line end included.
+    fn line_end(&self, start: usize) -> usize {
+        memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |at| start + at + 1)
+    }
+
+    /// Lines that begin as text does, up to what plainly isn't theirs.
+    fn paragraph(&mut self, start: usize) -> Option<usize> {
+        let mut end = start;
+        while let Some(byte) = self.text.get(end) {
+            match byte {
+                b'\n' | b'#' => break,
+                b'-' | b'*' | b'+' if self.text.get(end + 1) == Some(&b' ') => break,
+                _ if begins_text(&self.text[end..]) => end = self.line_end(end),
+                b' ' if is_blank(&self.text[end..self.line_end(end)]) => break,
+                _ => return None,
+            }
+        }
+        self.at = end;
+        Some(end)
+    }
+
+    /// The first line of a list item. Its box, if it has one.
+    fn bullet(&mut self, text: &str, line: Range<usize>) -> Option<Option<(Range<usize>, bool)>> {
+        let content = &self.text[line.start + 2..line.end];
+        let (marks, task) = match content {
+            [b'[', mark @ (b' ' | b'x' | b'X'), b']', b' ', ..] => {
+                (6, Some((line.start + 2..line.start + 5, *mark != b' ')))
+            }
+            _ => (2, None),
+        };
+        let title = line.start + marks..line.end;
+        let is_plain = begins_text(&self.text[title.clone()])
+            && match task {
+                Some(_) => is_inert(text, title),
+                // An odd box, or a part of one, is the Markdown parser's matter.
+                None => !has_marks(&self.text[title]),
+            };
+        is_plain.then_some(task)
+    }
+
+    /// What is indented under a list item's first line, which ends at `end`. Returns where its last line ends that isn't
+    /// blank.
+    fn rest_of_item(&mut self, text: &str, mut end: usize, is_task: bool) -> Option<usize> {
+        self.fences.clear();
+        self.at = end;
+        // Lines that could swallow a fence below them.
+        let mut is_open = false;
+        while self.at < self.text.len() {
+            let start = self.at;
+            let indent = self.text[start..].iter().take_while(|byte| **byte == b' ').count();
+            let first = self.text.get(start + indent).copied().unwrap_or(b'\n');
+            if first == b'\n' {
+                self.at = (start + indent + 1).min(self.text.len());
+                continue;
+            }
+            if indent == 0 {
+                // Text without a blank line before it would still be the item's.
+                let is_bullet = matches!(first, b'-' | b'*' | b'+') && self.text.get(start + 1) == Some(&b' ');
+                let ends = start > end || first == b'#' || is_bullet;
+                return ends.then_some(end);
+            }
+            if indent == 1 {
+                return None;
+            }
+            let line = start..self.line_end(start);
+            let is_fence =
+                indent == 2 && matches!(&self.text[start + 2..], [b'`', b'`', b'`', ..] | [b'~', b'~', b'~', ..]);
+            if is_fence && is_task {
+                if is_open {
+                    return None;
+                }
+                end = self.fence(line)?;
+                self.fences.push(start + 2..end);
+            } else {
+                if !is_inert(text, line.clone()) || !is_task && has_marks(&self.text[line.clone()]) {
+                    return None;
+                }
+                is_open |= matches!(first, b'<' | b'[');
+                end = line.end;
+            }
+            self.at = end;
+        }
+        Some(end)
+    }
+
+    /// The fence that `opening` opens. Returns where its closing line ends; without one it isn't plain.
+    fn fence(&self, opening: Range<usize>) -> Option<usize> {
+        let line = &self.text[opening.start + 2..opening.end];
+        let mark = line[0];
+        let length = line.iter().take_while(|byte| **byte == mark).count();
+        let info = &line[length..];
+        // An entity or an escape would have to be read; a tick makes it no fence.
+        if info.iter().any(|byte| matches!(byte, b'\\' | b'&' | b'`' | b'~')) {
+            return None;
+        }
+        let mut at = opening.end;
+        while at < self.text.len() {
+            let end = self.line_end(at);
+            let line = &self.text[at..end];
+            let indent = line.iter().take_while(|byte| **byte == b' ').count();
+            if indent < 2 && !is_blank(line) {
+                return None;
+            }
+            if indent <= 5 && line.get(indent) == Some(&mark) {
+                let run = line[indent..].iter().take_while(|byte| **byte == mark).count();
+                if run >= length && is_blank(&line[indent + run..]) {
+                    return Some(end);
+                }
+            }
+            at = end;
+        }
+        None
+    }
+}
+
+/// Anything but line feeds: tabs and carriage returns change what columns and lines are.
+fn has_controls(bytes: &[u8]) -> bool {
+    // Chunk by chunk without an early end inside: the compiler makes wide instructions of it.
+    bytes.chunks(1024).any(|chunk| chunk.iter().filter(|byte| **byte < b' ' && **byte != b'\n').count() > 0)
+}
+
+/// May begin a box or a fence.
+fn has_marks(line: &[u8]) -> bool {
+    memchr3(b'[', b'`', b'~', line).is_some()
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\n'))
+}
+
+/// Of a line that begins with hashes, if it plainly is a heading.
+fn heading_level(line: &[u8]) -> Option<u8> {
+    let level = line.iter().take_while(|byte| **byte == b'#').count();
+    let is_heading =
+        (1..=6).contains(&level) && line.get(level) == Some(&b' ') && line.get(level + 1).is_some_and(|b| *b > b' ');
+    is_heading.then(|| u8::try_from(level).expect("six at most"))
+}
+
+/// A line that begins like this is text and nothing else, whatever stands around it.
+fn begins_text(line: &[u8]) -> bool {
+    match line {
+        [b'a'..=b'z' | b'A'..=b'Z' | 0x80.., ..] => true,
+        [b'0'..=b'9', ..] => {
+            let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            !matches!(line.get(digits), None | Some(b'.' | b')'))
+        }
+        [b'(' | b'"' | b'\'' | b'/' | b'$' | b'@' | b',' | b';' | b'?' | b'{' | b'|' | b'^', ..] => true,
+        [b'%', second, ..] => *second != b'%',
+        [b'`', second, third, ..] => *second != b'`' && *third != b'`',
+        [b'*', b'*', third, ..] => third.is_ascii_alphanumeric(),
+        _ => false,
+    }
+}
+
+/// Whatever this line of an item is, it opens no fence and is no named task.
+fn is_inert(text: &str, line: Range<usize>) -> bool {
+    let bytes = &text.as_bytes()[line.clone()];
+    let Some(first) = memchr3(b'`', b'~', b'[', bytes) else { return true };
+    let rest = &bytes[first..];
+    if memmem::find(rest, b"```").is_some() || memmem::find(rest, b"~~~").is_some() {
+        return false;
+    }
+    let mut at = line.start + first;
+    while let Some(open) = memchr(b'[', &text.as_bytes()[at..line.end]) {
+        at += open + 1;
+        let is_box = matches!(&text.as_bytes()[at..line.end], [b' ' | b'x' | b'X', b']', ..]);
+        if is_box && markup::leading_id(text[at + 2..line.end].trim_end()).0.is_some() {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{Just, Strategy, prop_assert_eq, prop_oneof, proptest};
+    use proptest::sample::select;
+
+    use super::*;
+    use crate::board::document::{parse, parse_as_markdown};
+
+    /// Lines of plain documents, and some that make them not plain.
+    const PLAIN: &[&str] = &[
+        "",
+        "",
+        "",
+        "# Queue",
+        "## Pending",
+        "## Completed (3)",
+        "### Part",
+        "## Notes ##",
+        "Some prose.",
+        "2 of them",
+        "**bold** prose",
+        "`code` prose",
+        "%settings",
+        "ümläut",
+        "- [ ] plain",
+        "- [x] T-1: done (completed: 2026-11-21T15:00:00Z)",
+        "- [X] T-2: also done",
+        "* [ ] T-3: with keys (priority: 1, after: T-1)",
+        "+ [ ] T-4: broken key (priority: 11)",
+        "- [ ] `code` title (role: coder)",
+        "- [ ] title with a [link](x) and a [ ] box",
+        "- [ ] title [x] T-9: box",
+        "- [ ] title <!-- comment",
+        "- bullet",
+        "- bullet with `code`",
+        "* star",
+        "  text",
+        "   text",
+        "      deep text",
+        "  - inner bullet",
+        "  - [ ] inner box",
+        "  - [ ] T-5: inner item",
+        "  - [ ] Inner box that is no item: it has no hyphen",
+        "    - [x] T-6: deeper item",
+        "    text of the inner bullet",
+        "  1. number",
+        "  > quote",
+        "  > - [ ] T-7: quoted",
+        "  # heading inside",
+        "  ---",
+        "  ===",
+        "  <!-- comment",
+        "  -->",
+        "  <div>",
+        "  [link]: /there",
+        "  [link]: /there 'a title",
+        "  ```yaml task",
+        "  ```sh",
+        "  ```",
+        "  ```",
+        "  ```",
+        "  ~~~",
+        "  ````",
+        "    ```",
+        "      ```",
+        "  done_when: true",
+        "  priority: 1",
+        "  | table |",
+        "  |---|",
+        "    ",
+    ];
+
+    const ODD: &[&str] = &[
+        " ",
+        " text",
+        "\ttext",
+        "text\r",
+        "---",
+        "===",
+        "***",
+        "* * *",
+        "-",
+        "- ",
+        "- [ ]",
+        "- [ ] ",
+        "- [ ]  two blanks",
+        "-  [ ] wide",
+        "- [] odd",
+        "- [x]odd",
+        "1. [ ] ordered",
+        " - [ ] one in",
+        "**",
+        "**lazy",
+        "**lazy** prose",
+        "lazy prose",
+        "> quote",
+        "> - [ ] T-8: quoted",
+        "```",
+        "~~~",
+        "``",
+        "    code",
+        "<!-- comment",
+        "<!-- comment -->",
+        "-->",
+        "<div>",
+        "[link]: /there",
+        "%%",
+        "#heading",
+        "#",
+        "# ",
+        "####### seven",
+        "Title",
+        "- # heading",
+        "- ```",
+        "- - [ ] T-10: twice",
+        "- [ ] - [ ] T-11: twice",
+        "- [ ] # title",
+        "- [ ] > title",
+        "- [ ] ```",
+        "- [ ] 1. title",
+        "- [ ] [link]: /there",
+        "- [ ] <!-- title",
+        "<<<<<<< ours",
+        "=======",
+        ">>>>>>> theirs",
+        "\u{feff}",
+        "\u{a0}",
+        "  \u{a0}",
+        "- [ ] \u{a0}title",
+        "\u{c}",
+    ];
+
+    fn documents() -> impl Strategy<Value = String> {
+        let line = prop_oneof![30 => select(PLAIN), 1 => select(ODD)];
+        let ends = prop_oneof![4 => Just("\n"), 1 => Just("")];
+        (vec(line, 0..24), ends).prop_map(|(lines, end)| lines.join("\n") + end)
+    }
+
+    /// All that is public of a document, and what moves are made from.
+    fn told(read: &(crate::board::document::Document<'_>, Vec<crate::board::problem::Problem>)) -> String {
+        format!("{read:#?}")
+    }
+
+    proptest! {
+        #[test]
+        fn fences_read_as_the_markdown_parser_has_them(
+            lines in vec(select(&["  ```", "  ````", "  ~~~", "   ```", "     ```", "      ```", "  ``` ", "  ```sh", "  a", "", "- [ ] b", "  <!--", "  [a]: b"]), 0..9)
+        ) {
+            let text = format!("- [ ] a\n{}\n\n- [ ] T-1: z", lines.join("\n"));
+            prop_assert_eq!(told(&parse(&text)), told(&parse_as_markdown(&text)), "{:?}", text);
+        }
+
+        #[test]
+        fn a_plain_document_reads_as_the_markdown_parser_has_it(text in documents()) {
+            prop_assert_eq!(told(&parse(&text)), told(&parse_as_markdown(&text)), "{:?}", text);
+        }
+
+        /// What is glued together from plain documents is read apart again.
+        #[test]
+        fn every_pair_of_lines_reads_as_the_markdown_parser_has_it(
+            before in select(PLAIN), first in select(ODD), second in select(PLAIN), after in vec(select(PLAIN), 0..3)
+        ) {
+            let text = format!("{before}\n{first}\n{second}\n{}", after.join("\n"));
+            prop_assert_eq!(told(&parse(&text)), told(&parse_as_markdown(&text)), "{:?}", text);
+        }
+    }
+
+    #[test]
+    fn what_is_plain() {
+        let is_plain = |text: &str| scan(text, 0, &mut |_| ());
+        let ordinary = "# Queue\n\nProse\nof two lines.\n\n## Pending\n- [ ] T-1: One (priority: 1)\n  Text.\n\n  - a\n\n  \
+                        ```sh\n  # not a heading\n\n  ```\n* [x] two\n## Completed";
+        assert!(is_plain(ordinary));
+        for plain in ["", "\n", "- [ ] a", "- [ ] a\n\nProse", "- [ ] a\n  ```\n  - [ ] T-1: b\n  ```\n", "- a\n  b\n"]
+        {
+            assert!(is_plain(plain), "{plain:?}");
+        }
+        let is_fine = |line: &str| line.trim().is_empty() || line == "    code" || line == "- [ ] \u{a0}title";
+        for odd in ODD.iter().filter(|line| !is_fine(line)) {
+            assert!(!is_plain(&format!("- [ ] a\n{odd}\n")), "{odd:?}");
+        }
+        for lazy in ["lazy", "**lazy** prose", "- [ ] a\n  ```\n", "- [ ] a\n  ```\n b\n  ```\n"] {
+            assert!(!is_plain(&format!("- [ ] a\n{lazy}\n")), "{lazy:?}");
+        }
+    }
+}
