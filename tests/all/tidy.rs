@@ -118,7 +118,8 @@ fn every_file_says_what_it_is() {
 #[test]
 fn files_are_small() {
     let mut faults = Vec::new();
-    for path in rust_files("src") {
+    // A file that is nothing but tests is read a test at a time.
+    for path in rust_files("src").into_iter().filter(|path| !path.ends_with("tests.rs")) {
         let lines = code(&read(&path)).count();
         let most = if path.starts_with("src/bin") { MOST_LINES_OF_A_PROGRAM } else { MOST_LINES };
         if lines > most {

@@ -1,0 +1,591 @@
+//! Reading a queue document: from the Markdown parser's events, or from the scan of a plain one, to lanes and items.
+//!
+//! Never fails; what is wrong comes back beside the document. Knows nothing of edits.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::{DEFAULT_PRIORITY, Document, Item, Lane, Tail};
+use crate::board::front::{self, Front};
+use crate::board::lane::{self, LaneKind, LaneSet, Said};
+use crate::board::markup;
+use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
+use crate::board::problem::Problem;
+use crate::board::scan::{Block, scan};
+use crate::board::task::Status;
+
+/// Reads a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
+pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let (front, body) = front::read(text, &mut problems);
+    if let Some(read) = Reader::new(text, text, body, front.clone(), problems.clone()).read_plain() {
+        return read;
+    }
+    read_markdown(text, front, body, problems)
+}
+
+/// As [`parse`], always by the Markdown parser.
+#[cfg(test)]
+pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let (front, body) = front::read(text, &mut problems);
+    read_markdown(text, front, body, problems)
+}
+
+fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
+    let conflicts = markup::conflicts(text, body);
+    let source = markup::without_markers(text, &conflicts);
+    let mut reader = Reader::new(text, &source, body, front, problems);
+    reader.read();
+    reader.finish(&conflicts)
+}
+
+/// One walk over the Markdown events.
+struct Reader<'t, 's> {
+    text: &'t str,
+    /// The text, its conflict markers blanked; byte for byte as long.
+    source: &'s str,
+    document: Document<'t>,
+    problems: Vec<Problem>,
+    /// The list items around the current place.
+    frames: Vec<Frame>,
+    quotes: usize,
+    /// The headings that the current place is under, outermost first.
+    headings: Vec<(HeadingLevel, Under)>,
+    /// Headings that are no lanes.
+    others: Vec<Other>,
+    /// For each item, the heading that is no lane and that it stands under.
+    under: Vec<Option<usize>>,
+    /// The last place whose line was counted.
+    counted: (usize, usize),
+}
+
+struct Frame {
+    start: usize,
+    end: usize,
+    /// How many items there were before it.
+    items_before: usize,
+    /// The item that this list item is.
+    own: Option<usize>,
+    /// The innermost item that it is or is in.
+    item: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Under {
+    Lane(usize),
+    Other(usize),
+}
+
+struct Other {
+    heading: Range<usize>,
+    items: usize,
+}
+
+impl<'t, 's> Reader<'t, 's> {
+    fn new(text: &'t str, source: &'s str, body: usize, front: Front, problems: Vec<Problem>) -> Reader<'t, 's> {
+        let document = Document {
+            text,
+            body,
+            front,
+            lanes: Vec::new(),
+            lane_set: LaneSet::default(),
+            // An item takes some hundred bytes of text. Growing step by step would copy all of them many times.
+            items: Vec::with_capacity(text.len() / 128),
+            tail: None,
+        };
+        Reader {
+            text,
+            source,
+            document,
+            problems,
+            frames: Vec::new(),
+            quotes: 0,
+            headings: Vec::new(),
+            others: Vec::new(),
+            under: Vec::new(),
+            counted: (0, 1),
+        }
+    }
+
+    /// Without the Markdown parser, if the document is plain enough.
+    fn read_plain(mut self) -> Option<(Document<'t>, Vec<Problem>)> {
+        let text = self.text;
+        let is_plain = scan(text, self.document.body, &mut |block| match block {
+            Block::Heading { level, span } => {
+                let level = HeadingLevel::try_from(usize::from(level)).expect("one to six hashes");
+                self.heading(level, span);
+            }
+            Block::Paragraph(span) => self.paragraph(span),
+            Block::ListItem(item) => {
+                self.open_list_item(item.span);
+                if let Some((marker, checked)) = item.task {
+                    self.task(checked, marker);
+                }
+                for fence in item.fences {
+                    let info = text[fence.clone()].lines().next().unwrap_or("").trim_start_matches(['`', '~']);
+                    self.code(&CodeBlockKind::Fenced(info.into()), fence.clone());
+                }
+                self.close_list_item();
+            }
+        });
+        is_plain.then(|| self.finish(&[]))
+    }
+
+    fn read(&mut self) {
+        let body = self.document.body;
+        let mut source = Cow::Borrowed(&self.source[body..]);
+        // The parser takes a box for one only if something follows it, be it a line end.
+        if source.ends_with(']') {
+            source.to_mut().push('\n');
+        }
+        for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
+            let span = span.start + body..(span.end + body).min(self.text.len());
+            match event {
+                Event::Start(Tag::Item) => self.open_list_item(span),
+                Event::End(TagEnd::Item) => self.close_list_item(),
+                Event::TaskListMarker(checked) => self.task(checked, span),
+                Event::Start(Tag::BlockQuote(_)) => {
+                    self.end_lead();
+                    self.quotes += 1;
+                }
+                Event::End(TagEnd::BlockQuote(_)) => self.quotes -= 1,
+                Event::Start(Tag::Heading { level, .. }) => self.heading(level, span),
+                Event::Start(Tag::Paragraph) => self.paragraph(span),
+                Event::Start(Tag::CodeBlock(kind)) => self.code(&kind, span),
+                Event::Start(Tag::HtmlBlock) => self.html(span),
+                Event::Rule => self.end_lead(),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_top_level(&self) -> bool {
+        self.frames.is_empty() && self.quotes == 0
+    }
+
+    fn open_list_item(&mut self, span: Range<usize>) {
+        self.end_lead();
+        let item = self.frames.last().and_then(|frame| frame.item);
+        if item.is_none() && self.quotes == 0 {
+            self.warn_of_odd_box(span.start);
+        }
+        self.frames.push(Frame {
+            start: span.start,
+            end: span.end,
+            items_before: self.document.items.len(),
+            own: None,
+            item,
+        });
+    }
+
+    fn close_list_item(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        let has_items = self.document.items.len() > frame.items_before;
+        if !has_items || !self.is_top_level() {
+            return;
+        }
+        let lane = self.document.items[frame.items_before].lane;
+        let start = markup::line_start(self.source, self.document.body, frame.start);
+        let end = markup::block_end(self.source, start, frame.end);
+        let before = match lane {
+            Some(index) => self.document.lanes[index].tail,
+            None => self.document.tail,
+        };
+        let is_spaced = before.is_some_and(|before| {
+            before.end < start && self.source[before.end..start].bytes().all(|byte| byte.is_ascii_whitespace())
+        });
+        let tail = Some(Tail { start, end, is_spaced });
+        if let Some(index) = lane {
+            self.document.lanes[index].tail = tail;
+        }
+        self.document.tail = tail;
+    }
+
+    /// A list item that was likely meant to be a task but isn't one.
+    fn warn_of_odd_box(&mut self, start: usize) {
+        let Some(span) = markup::odd_box(self.source, start) else { return };
+        self.problems.push(Problem::warning(
+            "odd-box",
+            span.clone(),
+            format!("`{}` is no box, so this line is no item", &self.text[span]),
+            "write `[ ]` or `[x]` and a blank behind it",
+        ));
+    }
+
+    fn task(&mut self, checked: bool, marker: Range<usize>) {
+        if self.quotes > 0 {
+            return;
+        }
+        let text = self.text;
+        let Some(frame) = self.frames.last_mut() else { return };
+        let Some(head) = markup::task_head(self.source, self.document.body, marker, frame.end) else { return };
+        let line = &text[head.after_box..head.line_end];
+        let (id, after_id) = markup::leading_id(line);
+        if frame.item.is_some() && id.is_none() {
+            return;
+        }
+        let index = self.document.items.len();
+        let within = frame.item;
+        frame.own = Some(index);
+        frame.item = Some(index);
+        let frame_end = frame.end;
+
+        let lane = match (within, self.headings.last()) {
+            (Some(within), _) => self.document.items[within].lane,
+            (None, Some((_, Under::Lane(lane)))) => Some(*lane),
+            (None, _) => None,
+        };
+        let other = match (within, self.headings.last()) {
+            (Some(within), _) => self.under[within],
+            (None, Some((_, Under::Other(other)))) => Some(*other),
+            (None, _) => None,
+        };
+        if let (None, Some(other)) = (within, other) {
+            self.others[other].items += 1;
+        }
+        self.under.push(other);
+
+        let rest = head.after_box + after_id..head.line_end;
+        let metadata = match metadata::find_parenthesis(&text[rest.clone()]) {
+            Ok(span) => span.map(|span| rest.start + span.start..rest.start + span.end),
+            Err(name) => {
+                self.near_key(rest.start + name.start..rest.start + name.end);
+                None
+            }
+        };
+        let title_end = metadata.as_ref().map_or(rest.end, |span| span.start);
+        let title = markup::trimmed(text, rest.start..title_end);
+        let span = head.start..markup::block_end(self.source, head.after_box, frame_end);
+        let line = self.line_of(span.start);
+        let mut item = Item {
+            line,
+            id,
+            status: Status::Pending,
+            checked,
+            lane,
+            nested: within.is_some() || !head.begins_line,
+            within,
+            quarantined: false,
+            priority: self.document.front.priority.unwrap_or(DEFAULT_PRIORITY),
+            role: None,
+            not_before: None,
+            after: Vec::new(),
+            parent: None,
+            box_char: head.box_char,
+            head: markup::trimmed(text, head.after_box..head.line_end),
+            title,
+            metadata,
+            block: None,
+            shell: None,
+            column: head.column,
+            content_column: head.content_column,
+            said: Said { ticked: checked, status: None, completed: false },
+            span,
+        };
+        if item.title.is_empty() {
+            self.problems.push(Problem::error(
+                "empty-title",
+                item.box_char - 1..item.head.end.max(item.box_char + 2),
+                "this item has no title",
+                "write what is to be done behind the box, or remove the line",
+            ));
+            item.quarantined = true;
+        }
+        if let Some(span) = item.metadata.clone() {
+            let mut seen = 0;
+            metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
+        }
+        self.document.items.push(item);
+    }
+
+    fn near_key(&mut self, name: Range<usize>) {
+        let near = Key::nearest(&self.text[name.clone()]).map_or("", Key::as_str);
+        self.problems.push(Problem::warning(
+            "unknown-key",
+            name.clone(),
+            format!("`{}` is no key, so this parenthesis is part of the title", &self.text[name]),
+            format!("did you mean `{near}`?"),
+        ));
+    }
+
+    fn line_of(&mut self, offset: usize) -> usize {
+        let (at, line) = self.counted;
+        let line = line + self.text.as_bytes()[at..offset].iter().filter(|byte| **byte == b'\n').count();
+        self.counted = (offset, line);
+        line
+    }
+
+    fn heading(&mut self, level: HeadingLevel, span: Range<usize>) {
+        if !self.is_top_level() {
+            return;
+        }
+        self.end_lead();
+        while self.headings.last().is_some_and(|(above, _)| *above >= level) {
+            if let Some((_, Under::Lane(lane))) = self.headings.pop() {
+                self.document.lanes[lane].body.end = span.start;
+            }
+        }
+        let end = markup::block_end(self.source, span.start, span.end);
+        let name = markup::heading_text(self.text, span.clone());
+        let under = match (LaneKind::named(name), self.headings.last()) {
+            (Some(kind), _) => {
+                self.document.lane_set.insert(kind);
+                self.document.lanes.push(Lane {
+                    kind,
+                    name,
+                    heading: span.start..end,
+                    body: end..self.text.len(),
+                    lead_end: end,
+                    has_led: false,
+                    tail: None,
+                });
+                Under::Lane(self.document.lanes.len() - 1)
+            }
+            (None, Some((_, Under::Lane(lane)))) => {
+                let lane = *lane;
+                Under::Lane(lane)
+            }
+            (None, _) => {
+                self.others.push(Other { heading: span.start..end, items: 0 });
+                Under::Other(self.others.len() - 1)
+            }
+        };
+        self.headings.push((level, under));
+    }
+
+    fn paragraph(&mut self, span: Range<usize>) {
+        if !self.is_top_level() {
+            return;
+        }
+        // `%%` opens the settings that Obsidian keeps at a board's end.
+        if self.text[span.clone()].starts_with("%%") {
+            return self.end_lead();
+        }
+        if let Some((_, Under::Lane(lane))) = self.headings.last() {
+            let end = markup::block_end(self.source, span.start, span.end);
+            let lane = &mut self.document.lanes[*lane];
+            if !lane.has_led {
+                lane.lead_end = end;
+            }
+        }
+    }
+
+    /// Something else than a paragraph begins: what follows is no introduction of the lane.
+    fn end_lead(&mut self) {
+        if self.is_top_level()
+            && let Some((_, Under::Lane(lane))) = self.headings.last()
+        {
+            self.document.lanes[*lane].has_led = true;
+        }
+    }
+
+    fn code(&mut self, kind: &CodeBlockKind<'_>, span: Range<usize>) {
+        self.end_lead();
+        let CodeBlockKind::Fenced(info) = kind else { return };
+        if self.quotes > 0 {
+            return;
+        }
+        let fence = markup::fence(self.source, span);
+        if !fence.is_closed {
+            let opening = fence.opening.clone();
+            let message = if self.frames.is_empty() {
+                "this fence is never closed, so all that follows it is code"
+            } else {
+                "this fence is never closed, so the rest of the item is code"
+            };
+            self.problems.push(Problem::warning("unclosed-fence", opening, message, "close it with a line of its own"));
+        }
+        let Some(frame) = self.frames.last() else { return };
+        let Some(index) = frame.item else { return };
+        let is_own = frame.own == Some(index);
+        let item = &mut self.document.items[index];
+        let mut words = info.split_ascii_whitespace();
+        match (words.next(), words.next()) {
+            (Some("sh" | "bash" | "shell"), _) if item.shell.is_none() => {
+                item.shell = Some(Box::new((fence.content, fence.column)));
+            }
+            (Some("yaml" | "yml"), Some("task")) if is_own && item.block.is_none() => {
+                let block = TaskBlock { fences: fence.lines, content: fence.content, column: fence.column };
+                item.block = Some(Box::new(block));
+                self.task_block(index);
+            }
+            (Some("yaml" | "yml"), Some("task")) if is_own => self.problems.push(Problem::warning(
+                "second-task-block",
+                fence.opening,
+                "an item's second `yaml task` block is ignored",
+                "put all keys into the first one",
+            )),
+            _ => {}
+        }
+    }
+
+    fn task_block(&mut self, index: usize) {
+        let text = self.text;
+        let item = &mut self.document.items[index];
+        let Some(block) = item.block.clone() else { return };
+        // The title line's keys come first, and are known to the item already.
+        let mut seen = 0;
+        if let Some(span) = item.metadata.clone() {
+            metadata::read_parenthesis(text, span, &mut |entry| seen |= bit_of(&entry));
+        }
+        let on_line = seen;
+        let mut seen = 0;
+        let problems = &mut self.problems;
+        let read = metadata::read_block(text, &block, &mut |entry| {
+            if on_line & bit_of(&entry) != 0 {
+                problems.push(Problem::warning(
+                    "duplicate-key",
+                    entry.at..entry.at + entry.name.len(),
+                    format!("`{}` stands on the title line too, and that one counts", entry.name),
+                    "remove one of them",
+                ));
+                return;
+            }
+            note(item, problems, &mut seen, entry);
+        });
+        if let Err(broken) = read {
+            item.quarantined = true;
+            let end = broken.at + text[broken.at..].find(['\n', '\r']).unwrap_or(text.len() - broken.at);
+            problems.push(Problem::error(
+                "broken-task-block",
+                broken.at..end,
+                format!("this `yaml task` block can't be read: {}", broken.message),
+                "mend the YAML; put texts with colons, stars or hashes in double quotes",
+            ));
+        }
+    }
+
+    fn html(&mut self, span: Range<usize>) {
+        self.end_lead();
+        if !self.is_top_level() {
+            return;
+        }
+        let html = &self.source[span.clone()];
+        if html.trim_start().starts_with("<!--") && !html.contains("-->") {
+            let start = span.start + (html.len() - html.trim_start().len());
+            self.problems.push(Problem::warning(
+                "unclosed-comment",
+                start..start + 4,
+                "this comment is never closed, so all that follows it is hidden",
+                "close it with `-->`",
+            ));
+        }
+    }
+
+    fn finish(mut self, conflicts: &[markup::Conflict]) -> (Document<'t>, Vec<Problem>) {
+        let has_lanes = self.document.has_lanes();
+        for index in 0..self.document.items.len() {
+            let item = &self.document.items[index];
+            let status = lane::status(self.document.place(item), item.said, self.document.lane_set);
+            let is_lost = has_lanes && self.under[index].is_some();
+            let item = &mut self.document.items[index];
+            item.status = status;
+            item.quarantined |= is_lost;
+        }
+        if has_lanes {
+            let lost = self.others.iter().filter(|other| other.items > 0);
+            let text = self.text;
+            self.problems.extend(lost.map(|other| unknown_lane(text, other)));
+        }
+        self.quarantine_conflicts(conflicts);
+        self.problems.sort_by_key(|problem| problem.span.start);
+        (self.document, self.problems)
+    }
+
+    fn quarantine_conflicts(&mut self, conflicts: &[markup::Conflict]) {
+        let mut conflicts_left = conflicts;
+        for item in &mut self.document.items {
+            while conflicts_left.first().is_some_and(|conflict| conflict.span.end <= item.span.start) {
+                conflicts_left = &conflicts_left[1..];
+            }
+            item.quarantined |= conflicts_left.first().is_some_and(|conflict| conflict.span.start < item.span.end);
+        }
+        self.problems.extend(conflicts.iter().map(|conflict| {
+            let message = if conflict.is_closed {
+                "two versions of these lines were left unmerged"
+            } else {
+                "a conflict marker without its end"
+            };
+            Problem::error(
+                "conflict-markers",
+                conflict.opening.clone(),
+                message,
+                "choose the lines to keep and remove the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`",
+            )
+        }));
+    }
+}
+
+fn unknown_lane(text: &str, other: &Other) -> Problem {
+    let span = markup::trimmed(text, other.heading.clone());
+    let name: String = markup::heading_text(text, other.heading.clone()).chars().take(80).collect();
+    let count = other.items;
+    let things = if count == 1 { "the item under it is".to_owned() } else { format!("the {count} items under it are") };
+    let hint = match LaneKind::nearest(&name) {
+        Some(near) => format!("did you mean `{}`?", near.name()),
+        None => {
+            let names: Vec<&str> = LaneKind::ALL.iter().map(|kind| kind.name()).collect();
+            format!(
+                "lanes are {}; move the items under one, or make this heading deeper than its lane's",
+                names.join(", ")
+            )
+        }
+    };
+    Problem::error("unknown-lane", span, format!("`{name}` is no lane, so {things} not worked"), hint)
+}
+
+fn bit_of(entry: &Entry<'_>) -> u32 {
+    match entry.meaning {
+        Meaning::Known(key, _) | Meaning::Absent(key) | Meaning::Wrong(key) => 1 << key as u32,
+        Meaning::Unknown => 0,
+    }
+}
+
+/// Takes over what eligibility needs of a key, and reports what is wrong with it.
+fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u32, entry: Entry<'t>) {
+    let name_span = entry.at..entry.at + entry.name.len();
+    if *seen & bit_of(&entry) != 0 {
+        item.quarantined = true;
+        problems.push(Problem::error(
+            "duplicate-key",
+            name_span,
+            format!("`{}` stands here twice", entry.name),
+            "remove one of them",
+        ));
+        return;
+    }
+    *seen |= bit_of(&entry);
+    match entry.meaning {
+        Meaning::Known(key, field) => match (key, field) {
+            (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
+            (Key::Role, Field::Text(role)) => item.role = Some(role),
+            (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
+            (Key::After, Field::Ids(ids)) => item.after = ids,
+            (Key::Parent, Field::Id(id)) => item.parent = Some(id),
+            (Key::Status, Field::Status(status)) => item.said.status = Some(status),
+            (Key::Completed, Field::Time(_)) => item.said.completed = true,
+            _ => {}
+        },
+        Meaning::Absent(_) => {}
+        Meaning::Wrong(key) => {
+            item.quarantined = true;
+            let span = if entry.value.is_empty() { name_span } else { entry.value };
+            problems.push(Problem::error("wrong-type", span, format!("`{}` can't be this", entry.name), key.expects()));
+        }
+        Meaning::Unknown => {
+            let hint = match Key::nearest(entry.name) {
+                Some(near) => format!("did you mean `{}`?", near.as_str()),
+                None => "it is kept, but nothing reads it".to_owned(),
+            };
+            problems.push(Problem::warning(
+                "unknown-key",
+                name_span,
+                format!("`{}` is no key of an item", entry.name),
+                hint,
+            ));
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The parenthesis at the end of a title line: found, and read as `key: value` pairs by a scan of its bytes.
+
+use std::ops::Range;
+
+use super::value::{meaning, plain_of};
+use super::{Entry, Key, Meaning};
+
+/// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
+/// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known.
+pub fn find_parenthesis(line: &str) -> Result<Option<Range<usize>>, Range<usize>> {
+    let end = line.trim_end().len();
+    if end == 0 || line.as_bytes()[end - 1] != b')' {
+        return Ok(None);
+    }
+    let Some(open) = matching_open(line, end) else { return Ok(None) };
+    if open > 0 && !matches!(line.as_bytes()[open - 1], b' ' | b'\t') {
+        return Ok(None);
+    }
+    let bytes = &line.as_bytes()[..end - 1];
+    // The ordinary case: the first key is known.
+    if let Some(name) = key_at(bytes, skip_blanks(bytes, open + 1))
+        && Key::named(&line[name]).is_some()
+    {
+        return Ok(Some(open..end));
+    }
+    let mut pairs = Pairs::new(line, open + 1..end - 1);
+    let mut first = None;
+    let mut near = None;
+    for pair in pairs.by_ref() {
+        let name = &line[pair.name.clone()];
+        if Key::named(name).is_some() {
+            first = Some(pair.name);
+            break;
+        }
+        if near.is_none() && Key::nearest(name).is_some() {
+            near = Some(pair.name);
+        }
+    }
+    if pairs.is_broken {
+        return Ok(None);
+    }
+    match (first, near) {
+        (Some(_), _) => Ok(Some(open..end)),
+        (None, Some(name)) => Err(name),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Where the parenthesis opens that closes just before `end`. Quotes count inside parentheses, where a value begins.
+fn matching_open(line: &str, end: usize) -> Option<usize> {
+    let bytes = &line.as_bytes()[..end - 1];
+    // The ordinary case: nothing in between needs a closer look.
+    let open = bytes.iter().rposition(|byte| matches!(byte, b'(' | b')' | b'"' | b'\''))?;
+    if bytes[open] == b'(' {
+        return Some(open);
+    }
+    let mut opened = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'(' => opened.push(at),
+            b')' => {
+                opened.pop();
+            }
+            b'"' | b'\'' if !opened.is_empty() && begins_value(&bytes[..at]) => {
+                if let Some(close) = closing_quote(bytes, at) {
+                    at = close;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    opened.pop()
+}
+
+/// The quote that closes the one at `open`, if any does.
+pub(super) fn closing_quote(bytes: &[u8], open: usize) -> Option<usize> {
+    let quote = bytes[open];
+    let mut at = open + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quote == b'"' => at += 1,
+            byte if byte == quote => {
+                if quote == b'\'' && bytes.get(at + 1) == Some(&b'\'') {
+                    at += 1;
+                } else {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// `key: value` pairs between commas. A part without a key belongs to the value before it (`after: T-1, T-2`).
+pub(super) struct Pairs<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    is_first: bool,
+    is_done: bool,
+    /// The text doesn't begin with a key, so none of it is pairs.
+    pub(super) is_broken: bool,
+}
+
+pub(super) struct Pair {
+    pub(super) name: Range<usize>,
+    /// Without surrounding blanks; may be empty.
+    pub(super) value: Range<usize>,
+}
+
+impl<'t> Pairs<'t> {
+    pub(super) fn new(text: &'t str, span: Range<usize>) -> Pairs<'t> {
+        Pairs { bytes: &text.as_bytes()[..span.end], at: span.start, is_first: true, is_done: false, is_broken: false }
+    }
+}
+
+impl Iterator for Pairs<'_> {
+    type Item = Pair;
+
+    fn next(&mut self) -> Option<Pair> {
+        if self.is_done {
+            return None;
+        }
+        let bytes = self.bytes;
+        let Some(name) = key_at(bytes, skip_blanks(bytes, self.at)) else {
+            // Behind the first pair this is a trailing comma.
+            self.is_broken = self.is_first;
+            self.is_done = true;
+            return None;
+        };
+        self.is_first = false;
+        let start = skip_blanks(bytes, name.end + 1);
+        let mut end = value_end(bytes, start);
+        self.is_done = end == bytes.len();
+        self.at = end + 1;
+        while end > start && matches!(bytes[end - 1], b' ' | b'\t') {
+            end -= 1;
+        }
+        Some(Pair { name, value: start..end })
+    }
+}
+
+/// Where the value that begins at `start` ends: at a comma that a key or nothing follows, else at the end.
+fn value_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    let mut depth = 0usize;
+    while at < bytes.len() {
+        // Most bytes of a value mean nothing here.
+        if !IS_MARK[usize::from(bytes[at])] {
+            at += 1;
+            continue;
+        }
+        match bytes[at] {
+            b'"' | b'\'' if begins_value(&bytes[start..at]) => {
+                if let Some(close) = closing_quote(bytes, at) {
+                    at = close;
+                }
+            }
+            b'[' | b'{' | b'(' => depth += 1,
+            b']' | b'}' | b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                let next = skip_blanks(bytes, at + 1);
+                if next == bytes.len() || key_at(bytes, next).is_some() {
+                    return at;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// Bytes that may open, close or end a value.
+const IS_MARK: [bool; 256] = {
+    let mut marks = [false; 256];
+    let mut at = 0;
+    while at < MARKS.len() {
+        marks[MARKS[at] as usize] = true;
+        at += 1;
+    }
+    marks
+};
+
+const MARKS: &[u8; 9] = b"\"'[]{}(),";
+
+/// Whether a quote behind these bytes opens a value.
+fn begins_value(before: &[u8]) -> bool {
+    match before.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')) {
+        None => true,
+        Some(last) => match before[last] {
+            b',' | b'[' | b'{' | b'(' => true,
+            b':' => last + 1 < before.len(),
+            _ => false,
+        },
+    }
+}
+
+/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank.
+fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
+    let mut end = start;
+    while end < bytes.len() && (bytes[end].is_ascii_lowercase() || bytes[end] == b'_') {
+        end += 1;
+    }
+    if end == start || bytes.get(end) != Some(&b':') {
+        return None;
+    }
+    match bytes.get(end + 1) {
+        None | Some(b' ' | b'\t' | b',') => Some(start..end),
+        Some(_) => std::str::from_utf8(&bytes[start..end]).ok().and_then(Key::named).map(|_| start..end),
+    }
+}
+
+pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() && matches!(bytes[at], b' ' | b'\t') {
+        at += 1;
+    }
+    at
+}
+
+/// Calls `found` for each key of the parenthesis at `span` (both parentheses included), in order.
+pub fn read_parenthesis<'t>(text: &'t str, span: Range<usize>, found: &mut dyn FnMut(Entry<'t>)) {
+    for pair in Pairs::new(text, span.start + 1..span.end - 1) {
+        let name = &text[pair.name.clone()];
+        let meaning = match Key::named(name) {
+            Some(key) => meaning(key, plain_of(&text[pair.value.clone()])),
+            None => Meaning::Unknown,
+        };
+        found(Entry { name, at: pair.name.start, value: pair.value, meaning });
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- the task block

@@ -1,0 +1,125 @@
+//! Writing: values as flow text, and one key of a line or a block set or removed.
+
+use serde_yaml::Value;
+
+use super::block::{Inside, Lines, Style, is_ordinary_scalar, is_unprintable};
+use super::find_parenthesis;
+use super::parenthesis::{Pair, Pairs};
+
+/// The value as YAML flow text on one line, safe in the parenthesis of a title line and in a task block alike.
+pub fn flow(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => flow_text(text),
+        Value::Sequence(list) => format!("[{}]", list.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Mapping(map) => {
+            let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{}: {}", flow(key), flow(value))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        Value::Tagged(tagged) => flow(&tagged.value),
+    }
+}
+
+fn flow_text(text: &str) -> String {
+    let is_plain = is_ordinary_scalar(text, Inside::Flow)
+        && !text.starts_with(['"', '\''])
+        && !text.contains(['(', ')', '#'])
+        && text.trim() == text
+        // A text that YAML would take for a number, a flag or nothing needs quotes.
+        && matches!(serde_yaml::from_str::<Value>(text), Ok(Value::String(read)) if read == text);
+    if is_plain {
+        return text.to_owned();
+    }
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if is_unprintable(c) => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// `line` (a title line from after its ID on, without its line end and trailing blanks) with `name` set to the flow
+/// text `value`, or removed. All other keys stay as they stand.
+pub fn set_in_line(line: &str, name: &str, value: Option<&str>) -> String {
+    let Ok(Some(span)) = find_parenthesis(line) else {
+        return match value {
+            Some(value) if line.is_empty() => format!("({name}: {value})"),
+            Some(value) => format!("{line} ({name}: {value})"),
+            None => line.to_owned(),
+        };
+    };
+    let pairs: Vec<Pair> = Pairs::new(line, span.start + 1..span.end - 1).collect();
+    let Some(index) = pairs.iter().position(|pair| &line[pair.name.clone()] == name) else {
+        let last = pairs.last().map_or(span.start + 1, |pair| pair.value.end);
+        return match value {
+            Some(value) => format!("{}, {name}: {value}{}", &line[..last], line[last..].trim_start_matches(',')),
+            None => line.to_owned(),
+        };
+    };
+    let pair = &pairs[index];
+    let replace = |value: &str| {
+        let gap = if line.as_bytes()[pair.value.start - 1] == b':' { " " } else { "" };
+        format!("{}{gap}{value}{}", &line[..pair.value.start], &line[pair.value.end..])
+    };
+    if let Some(value) = value {
+        return replace(value);
+    }
+    let cut = match (index.checked_sub(1), pairs.get(index + 1)) {
+        (_, Some(next)) => pair.name.start..next.name.start,
+        (Some(before), None) => pairs[before].value.end..pair.value.end,
+        (None, None) => line[..span.start].trim_end().len()..span.end,
+    };
+    let without = format!("{}{}", &line[..cut.start], &line[cut.end..]);
+    // What is left must read as before: neither unknown keys as title nor the title's own end as metadata.
+    let left = pairs.len() - 1;
+    let reads_same = match find_parenthesis(&without) {
+        Ok(Some(span)) => Pairs::new(&without, span.start + 1..span.end - 1).count() == left,
+        Ok(None) | Err(_) => left == 0,
+    };
+    if reads_same { without } else { replace("null") }
+}
+
+/// Whether the parenthesis at the end of `line` has the key.
+pub fn line_has(line: &str, name: &str) -> bool {
+    let Ok(Some(span)) = find_parenthesis(line) else { return false };
+    Pairs::new(line, span.start + 1..span.end - 1).any(|pair| &line[pair.name] == name)
+}
+
+/// Whether the lines `content` of a task block have the key.
+pub fn block_has(content: &str, name: &str) -> bool {
+    Lines::of(content, 0..content.len()).pairs.iter().any(|pair| &content[pair.name.clone()] == name)
+}
+
+/// The lines `content` of a task block with `name` set to the flow text `value`, or removed; `None` if there is no such
+/// key. Comments and all other lines stay.
+pub fn set_in_block(content: &str, name: &str, value: Option<&str>) -> Option<String> {
+    let lines = Lines::of(content, 0..content.len());
+    let pair = lines.pairs.iter().find(|pair| &content[pair.name.clone()] == name)?;
+    let (cut, text) = match value {
+        None => (pair.lines.clone(), String::new()),
+        Some(value) => {
+            let behind_colon = pair.name.end + 1;
+            match pair.style {
+                Style::Line if !pair.value.is_empty() => (pair.value.clone(), value.to_owned()),
+                Style::Line => (behind_colon..behind_colon, format!(" {value}")),
+                // The old value's lines go with it.
+                _ => {
+                    let lines = content[pair.lines.clone()].trim_end().len();
+                    (behind_colon..pair.lines.start + lines, format!(" {value}"))
+                }
+            }
+        }
+    };
+    Some(format!("{}{text}{}", &content[..cut.start], &content[cut.end..]))
+}
