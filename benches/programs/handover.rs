@@ -15,8 +15,11 @@ const ROUNDS: usize = 20;
 /// to the end of the one that has been waiting for it.
 pub fn waits(folder: &Path, size: usize) -> Vec<Duration> {
     let board = Board::new(folder, size);
-    let mut taken =
-        (0..size).filter_map(|_| board.taken(&timed(&mut board.claim()).1)).last().expect("there is something to take");
+    let mut taken = None;
+    for _ in 0..size {
+        taken = board.taken(&timed(&mut board.claim()).1).or(taken);
+    }
+    let mut taken = taken.expect("there is something to take");
     let mut waits = Vec::new();
     for _ in 0..ROUNDS {
         let waiting = board.waiting_claim().stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it is there");
