@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Tags that mean something to an agent that Tavern runs, whatever the template.
 const TAGS: [&str; 3] = ["system-nudge", "sync-message", "system-reminder"];
 
-/// `content` with the `<` of every mark of Tavern's own (see [`TAGS`]) written `&lt;`.
+/// `content` with the `<` of every mark of Tavern's own (`TAGS` below) written `&lt;`.
 pub fn neutral(content: &str) -> Cow<'_, str> {
     neutral_of(content, &[])
 }
