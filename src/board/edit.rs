@@ -291,7 +291,12 @@ impl<'t> Document<'t> {
                 Edit::delete(cut)
             }
             Fill::Blank => Edit::replace(span.clone(), newline),
-            Fill::Comment => Edit::replace(span.clone(), format!("{newline}{SEPARATOR}{newline}{newline}")),
+            Fill::Comment => {
+                // As far in as the block was, so that what is around them both goes on around it.
+                let block = &text[span.clone()];
+                let indent = &block[..block.len() - block.trim_start_matches([' ', '\t']).len()];
+                Edit::replace(span.clone(), format!("{newline}{indent}{SEPARATOR}{newline}{newline}"))
+            }
         }
     }
 
@@ -763,6 +768,8 @@ Prose.
             ("# Done\n# Todo\ntext\n1. [ ] a\n2. [ ] b\n", "a"),
             // A rule that would become front matter.
             ("- [ ] a\n---\nid: x\n---\n# Done\n", "a"),
+            // The same where both are in a list of their own.
+            ("# Done\n# Todo\n- - [ ] z\n   - [ ] a\n    - [ ] b\n", "a"),
             // An indented item that would become the part of another one.
             ("# Done\n# Todo\n- [ ] T-1: z\n-   [ ] a\n  - [ ] T-2: b\n", "a"),
             // A paragraph that would go on with the item before.

@@ -213,7 +213,7 @@ fn view(document: &Document<'_>, item: &Item<'_>) -> (String, Status, Option<Tas
 /// Lines that aren't blank and no separator, without line ends.
 fn filled_lines(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.trim_start_matches('\u{feff}').trim_end());
-    lines.filter(|line| !line.is_empty() && *line != "<!-- -->").map(str::to_owned).collect()
+    lines.filter(|line| !line.is_empty() && line.trim() != "<!-- -->").map(str::to_owned).collect()
 }
 
 fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseError> {
