@@ -1,5 +1,8 @@
 //! `tavern-agent`: the supervisor loop of one agent.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use crate::agent::{Agent, End, Told, obey_stop};
@@ -56,7 +59,13 @@ impl Verb for Args {
         site.model.clone_from(&self.model);
         let role = site.role(&self.role)?.clone();
         let names = if self.queues.is_empty() { role.queues.clone() } else { self.queues.clone() };
-        let queues = context.queues(&site.board, &names)?;
+        let queues = context.queues(&site.board, &names).map_err(|error| {
+            // A queue that nobody typed comes from the role.
+            let is_of_role = self.queues.is_empty() && error.exit == Exit::Usage;
+            let hint =
+                format!("role {} takes from it; make it with tavern-init, or name another: --queue FILE", self.role);
+            if is_of_role { error.with_hint(hint) } else { error }
+        })?;
         let runner = site.runner.clone().unwrap_or_else(|| role.runner.clone());
         let ready = runners::runner(&site, &runner, &role)?.check();
         if let Err(not_ready) = ready {
@@ -66,7 +75,19 @@ impl Verb for Args {
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let on_empty = if self.until_empty { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
         let (name, slot) = take_name(&site, self.name.as_deref())?;
-        let tell = |told: &Told| print(context, &name, told);
+        let blocked = RefCell::new(HashMap::new());
+        let tell = |told: &Told| {
+            // What stands in the way of a merge is met again at every look.
+            let is_new = match told {
+                Told::Blocked { task, why } => {
+                    blocked.borrow_mut().insert(task.clone(), why.clone()).as_ref() != Some(why)
+                }
+                _ => true,
+            };
+            if is_new {
+                print(context, &name, told);
+            }
+        };
         let agent = Agent {
             site: &site,
             name: name.clone(),
@@ -83,10 +104,17 @@ impl Verb for Args {
         // The watcher of `STOP` ends with the interrupt, or with the process.
         drop(stopper);
         match end? {
-            End::Empty | End::Enough => Ok(Exit::Done),
+            End::Enough => Ok(Exit::Done),
+            End::Empty => {
+                context
+                    .out
+                    .note(format!("{name} ends: nothing is left that a {} could do; see tavern-status", self.role));
+                Ok(Exit::Done)
+            }
             End::Interrupted => Ok(context.interrupted().unwrap_or(Exit::Done)),
             End::Stopped(reason) => {
-                context.out.note(format!("stopped by .tavern/STOP: {reason}"));
+                let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
+                context.out.note(format!("{name} ends: .tavern/STOP is there{reason}"));
                 Ok(Exit::Done)
             }
         }

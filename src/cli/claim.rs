@@ -91,21 +91,23 @@ impl Verb for Args {
                     format!("the process {} is gone: nobody would hold the item", self.pid.unwrap_or_default());
                 return Err(CliError::new(Exit::Refused, message).with_hint("give one that lives: --pid $$".to_owned()));
             }
-            let (nothing, why) = match board.switch() {
-                Switch::On => {
-                    let now = clock::now();
-                    seek.closed = self.closed(&board, now);
-                    match board.claim(&seek, now)? {
-                        Ok(held) => return print(context, &board, &held, self.runner.as_deref()),
-                        Err(nothing) => {
-                            let why = explain(&self, &board, &seek.role, &nothing)?;
-                            (nothing, why)
-                        }
+            let switch = board.switch();
+            let (nothing, why) = if let Some(paused) = CliError::switched(Exit::NothingToDo, &switch) {
+                if let Switch::Stopped(_) = switch {
+                    // Not worth a wait: every loop is to end.
+                    return Err(CliError { exit: Exit::Refused, ..paused });
+                }
+                (Nothing::default(), paused)
+            } else {
+                let now = clock::now();
+                seek.closed = self.closed(&board, now);
+                match board.claim(&seek, now)? {
+                    Ok(held) => return print(context, &board, &held, self.runner.as_deref()),
+                    Err(nothing) => {
+                        let why = explain(&self, &board, &seek.role, &nothing)?;
+                        (nothing, why)
                     }
                 }
-                Switch::Paused(reason) => (Nothing::default(), switched("paused", "PAUSE", &reason, Exit::NothingToDo)),
-                // Not worth a wait: every loop is to end.
-                Switch::Stopped(reason) => return Err(switched("stopped", "STOP", &reason, Exit::Refused)),
             };
             let Some(watch) = watch.filter(|_| !deadline.has_passed()) else { return Err(why) };
             let back_off = nothing.wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
@@ -153,11 +155,6 @@ impl Args {
     fn closed(&self, board: &Board, now: Timestamp) -> Vec<(String, Timestamp)> {
         if self.is_for_a_program() { board.closed_runners(now) } else { Vec::new() }
     }
-}
-
-fn switched(state: &str, file: &str, reason: &str, exit: Exit) -> CliError {
-    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    CliError::new(exit, format!("the board is {state}{reason}")).with_hint(format!("to go on: rm .tavern/{file}"))
 }
 
 /// A lease's length in whole seconds.

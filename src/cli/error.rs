@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use crate::config::ConfigError;
 use crate::git::{GitError, GitErrorKind};
 use crate::runner::NotReady;
+use crate::store::Switch;
 use crate::{run, store};
 
 use super::exit::Exit;
@@ -48,6 +49,18 @@ impl CliError {
     pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> CliError {
         self.hint = hint.into();
         self
+    }
+
+    /// A `PAUSE` or `STOP` file is in the way; `None` if there is none.
+    pub fn switched(exit: Exit, switch: &Switch) -> Option<CliError> {
+        let (state, file, reason) = match switch {
+            Switch::On => return None,
+            Switch::Paused(reason) => ("paused", "PAUSE", reason),
+            Switch::Stopped(reason) => ("stopped", "STOP", reason),
+        };
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let message = format!("the board is {state}{reason}");
+        Some(CliError::new(exit, message).with_hint(format!("to go on: rm .tavern/{file}")))
     }
 
     /// Standard output could not be written. That its reader has gone (`tavern-log | head`) is nobody's fault, and is

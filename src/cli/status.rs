@@ -200,7 +200,7 @@ impl Args {
 }
 
 /// Items that only a look at all queues together finds fault with, by queue and line.
-fn faulted(board: &Board, queues: &[Queue]) -> HashSet<(String, usize)> {
+pub(super) fn faulted(board: &Board, queues: &[Queue]) -> HashSet<(String, usize)> {
     let others = board.queues().unwrap_or_default().into_iter().filter(|queue| !queues.contains(queue));
     let texts: Vec<Text> = queues.iter().cloned().chain(others).filter_map(|queue| board.read(&queue).ok()).collect();
     let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();

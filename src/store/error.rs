@@ -19,7 +19,7 @@ pub enum Error {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("the board is busy: its lock was not free for {0} s")]
     Busy(u64),
-    #[error("no queue `{0}`")]
+    #[error("no queue or file `{0}`")]
     NoQueue(String),
     #[error("`{}` is not UTF-8 (line {line})", path.display())]
     NotText { path: PathBuf, line: usize },
@@ -62,7 +62,9 @@ impl Error {
             },
             Error::Busy(_) => "try again; who holds it: fuser .tavern/lock".into(),
             Error::NoQueue(_) => "list the queues with `tavern-status`, or give a path such as TODO.md".into(),
-            Error::NotText { .. } => "save the file as UTF-8".into(),
+            Error::NotText { path, .. } => {
+                format!("save the file as UTF-8; where it is not: tavern-check {}", path.display())
+            }
             Error::NoTask(_) => "list the items with `tavern-status`".into(),
             Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern-check`".into(),
             Error::Taken(_) => "choose another ID, or leave it out and one is made".into(),

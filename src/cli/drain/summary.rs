@@ -1,0 +1,136 @@
+//! What became of the items of a drain, and where to look.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::board::document::{Document, Item, parse};
+use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::task::{Status, TaskId};
+use crate::cli::status::faulted;
+use crate::cli::{CliError, Context, human};
+use crate::run::Site;
+use crate::run::artifacts::runs_of;
+use crate::store::{Board, Queue};
+
+/// One item that did not end completed.
+#[derive(Serialize)]
+pub(super) struct Left {
+    pub queue: String,
+    pub line: usize,
+    pub task: Option<TaskId>,
+    pub title: String,
+    pub status: Status,
+    pub reason: Option<String>,
+    /// The folder of its last run.
+    pub run: Option<String>,
+}
+
+/// What became of all items.
+#[derive(Default, Serialize)]
+pub(super) struct Summary {
+    pub completed: usize,
+    pub cancelled: usize,
+    pub left: Vec<Left>,
+    pub usd: f64,
+    pub seconds: u64,
+}
+
+impl Summary {
+    pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
+        let mut text = format!(
+            "{} completed, {} left, {} in {} s",
+            self.completed,
+            self.left.len(),
+            human::money(self.usd),
+            self.seconds
+        );
+        for left in &self.left {
+            let name = left.task.as_ref().map_or_else(|| format!("line {}", left.line), ToString::to_string);
+            text.push_str(&format!("\n{}: {name} {} — {}", left.queue, left.status, left.title));
+            if let Some(reason) = &left.reason {
+                text.push_str(&format!("\n  {reason}"));
+            }
+            if let Some(run) = &left.run {
+                text.push_str(&format!("\n  see {run}"));
+            }
+        }
+        if self.completed > 0 {
+            text.push_str(&format!("\nmerged work is on branch {}", site.integration()));
+        }
+        context.out.record(self, text)
+    }
+}
+
+pub(super) fn summarise(site: &Site, queues: &[Queue], role: &str) -> Result<Summary, CliError> {
+    let mut summary = Summary::default();
+    let faulted = faulted(&site.board, queues);
+    for queue in queues {
+        let text = site.board.read(queue)?;
+        let (document, _) = parse(&text.content);
+        let page = Page { board: &site.board, queue, document: &document, faulted: &faulted, role };
+        for item in document.items() {
+            let runs = item.id.as_ref().map(|id| runs_of(&site.board, id)).transpose()?.unwrap_or_default();
+            summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
+            match item.status {
+                Status::Completed => summary.completed += 1,
+                Status::Cancelled => summary.cancelled += 1,
+                status => summary.left.push(Left {
+                    queue: queue.id.clone(),
+                    line: item.line,
+                    task: item.id.clone(),
+                    title: document.title(item).to_owned(),
+                    status,
+                    reason: page.why(item),
+                    run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
+                }),
+            }
+        }
+    }
+    Ok(summary)
+}
+
+/// A queue, and what its items are told by.
+struct Page<'p> {
+    board: &'p Board,
+    queue: &'p Queue,
+    document: &'p Document<'p>,
+    /// Items that only a look at all queues finds fault with.
+    faulted: &'p HashSet<(String, usize)>,
+    /// Whom the drain was for.
+    role: &'p str,
+}
+
+impl Page<'_> {
+    /// Why an item is not completed: what its last run came to, else what keeps it from being taken.
+    fn why(&self, item: &Item<'_>) -> Option<String> {
+        let id = item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID"));
+        let task = self.document.task(item, id);
+        let is_faulted = item.quarantined || self.faulted.contains(&(self.queue.id.clone(), item.line));
+        let open: Vec<String> = task.after.iter().filter_map(|id| self.open(id)).collect();
+        let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+        match item.status {
+            _ if task.reason.is_some() => task.reason,
+            _ if is_faulted => Some(format!("its text has a problem: tavern-check {}", self.queue.id)),
+            Status::Approved => Some("verified, but not merged: tavern-merge says why".to_owned()),
+            Status::Pending if !open.is_empty() => Some(format!("it waits for {}", open.join(", "))),
+            Status::Pending if role != self.role => Some(format!("it is for role {role}")),
+            _ => None,
+        }
+    }
+
+    /// A dependency that is not completed, with its status.
+    fn open(&self, id: &TaskId) -> Option<String> {
+        let status = match self.document.find(id) {
+            Some(item) => Some(item.status),
+            None => self.board.task(id).ok().map(|found| found.task.status),
+        };
+        let words = status.map_or("unknown", Status::as_str);
+        (status != Some(Status::Completed)).then(|| format!("{id} ({words})"))
+    }
+}
+
+fn shown(path: &Path, root: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,187 @@
+//! `tavern-drain` on a plain task file that knows nothing of Tavern, in a repository without a board.
+
+use serde_json::Value;
+
+use crate::support::{Ran, Scratch};
+
+/// An item whose script writes `NAME.txt`.
+fn item(name: &str) -> String {
+    format!("- [ ] {name}\n  ```sh\n  echo {name} > {name}.txt\n  ```\n")
+}
+
+/// A repository in which `text` is committed as TODO.md.
+fn with_file(text: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", text);
+    scratch.git(&["add", "TODO.md"]);
+    scratch.git(&["commit", "--quiet", "--message=Plan"]);
+    scratch
+}
+
+fn drain(scratch: &Scratch, arguments: &[&str]) -> Ran {
+    scratch.program("tavern-drain").args(arguments).run()
+}
+
+/// The last line of a drain in JSON.
+fn summary(ran: &Ran) -> Value {
+    serde_json::from_str(ran.stdout.lines().last().unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {ran}"))
+}
+
+#[test]
+fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
+    let text = format!(
+        "# Things\r\n\r\nProse stays.\n\n{}\n* [x] was done\n1. [ ] last\n   ```sh\n   echo l > last.txt\n   ```",
+        item("one")
+    );
+    let scratch = with_file(&text);
+    let ran = drain(&scratch, &["TODO.md", "--agents", "2", "--format", "json"]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert_eq!((&summary(&ran)["completed"], &summary(&ran)["left"]), (&3.into(), &Value::Array(Vec::new())));
+    // Only the two lines of the items have changed.
+    let after = scratch.read("TODO.md");
+    let changed: Vec<(&str, &str)> = text.lines().zip(after.lines()).filter(|(a, b)| a != b).collect();
+    assert_eq!(text.split('\n').count(), after.split('\n').count());
+    assert!(
+        matches!(changed.as_slice(), [("- [ ] one", one), ("1. [ ] last", last)]
+        if one.starts_with("- [x] T-") && last.starts_with("1. [x] T-")),
+        "{after}"
+    );
+    assert!(after.starts_with("# Things\r\n\r\nProse stays.\n\n") && after.ends_with("   ```"), "{after}");
+    // Nothing else is to be seen in the checkout: the board hides itself, and work is on its own branch.
+    assert_eq!(scratch.git(&["status", "--short", "--branch"]), "## main\n M TODO.md");
+    assert_eq!(scratch.read(".tavern/.gitignore"), "*\n");
+    let files = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    assert_eq!(files, "README.md\nTODO.md\nlast.txt\none.txt");
+    assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1, "worktrees are cleared away");
+    // Again: there is nothing to do.
+    let again = drain(&scratch, &["TODO.md"]);
+    assert_eq!(
+        again.to_string(),
+        "exit 0\n--- stdout\n3 completed, 0 left, $0.00 in 0 s\nmerged work is on branch tavern/integration\n--- stderr\nthere is nothing to do: no item is open\n"
+    );
+}
+
+#[test]
+fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
+    let text = format!(
+        "{}- [ ] T-1: fails (max_attempts: 1)\n  ```sh\n  exit 3\n  ```\n\
+         - [ ] T-2: is not right (max_attempts: 1)\n  ```sh\n  echo x > x.txt\n  ```\n  ```yaml task\n  done_when: [test -e y.txt]\n  ```\n\
+         - [ ] T-3: waits (after: T-1)\n  ```sh\n  true\n  ```\n\
+         - [ ] T-4: circles (after: T-5)\n  ```sh\n  true\n  ```\n- [ ] T-5: circles (after: T-4)\n  ```sh\n  true\n  ```\n\
+         - [ ] T-6: is a reviewer's (role: reviewer)\n\
+         - [ ] T-7: twins\n  ```sh\n  true\n  ```\n- [ ] T-7: twins too\n  ```sh\n  true\n  ```\n",
+        item("good")
+    );
+    let scratch = with_file(&text);
+    let ran = drain(&scratch, &["TODO.md"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
+    assert_eq!(
+        listed,
+        "TODO.md: T-1 dead — fails\n  exit 3\n  see .tavern/runs/T-1@2\n\
+         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exit 1\n  see .tavern/runs/T-2@3\n\
+         TODO.md: T-3 pending — waits\n  it waits for T-1 (dead)\n\
+         TODO.md: T-4 pending — circles\n  its text has a problem: tavern-check TODO.md\n\
+         TODO.md: T-5 pending — circles\n  its text has a problem: tavern-check TODO.md\n\
+         TODO.md: T-6 pending — is a reviewer's\n  it is for role reviewer\n\
+         TODO.md: T-7 pending — twins\n  its text has a problem: tavern-check TODO.md\n\
+         TODO.md: T-7 pending — twins too\n  its text has a problem: tavern-check TODO.md\n\
+         merged work is on branch tavern/integration\n"
+            .replace("T-1@2", &last_run(&scratch, "T-1"))
+            .replace("T-2@3", &last_run(&scratch, "T-2"))
+    );
+    // The folder that it points at holds what the command printed.
+    let evidence = scratch.run("tavern-runs", &["cat", "T-2", "verify.txt"]).succeeds();
+    assert!(evidence.starts_with("$ test -e y.txt\nexit 1 "), "{evidence}");
+}
+
+fn last_run(scratch: &Scratch, id: &str) -> String {
+    let runs = scratch.run("tavern-runs", &["list", id, "--format", "json"]).succeeds();
+    let last: Value = serde_json::from_str(runs.lines().last().expect("it ran")).expect("it is JSON");
+    last["run"].as_str().expect("it has a name").to_owned()
+}
+
+#[test]
+fn items_that_the_runner_can_do_nothing_with_are_refused_before_anything_is_begun() {
+    let text = format!("{}- [ ] Write the docs\n  - [ ] a step\n", item("good"));
+    let scratch = with_file(&text);
+    let ran = drain(&scratch, &["TODO.md"]);
+    assert_eq!(
+        ran.to_string(),
+        "exit 4\n--- stdout\n--- stderr\n\
+         error: nothing was begun: 1 item has no ```sh block, which the runner `shell` needs\n  TODO.md:5: Write the docs\n\
+         hint: have them done by an agent: tavern-drain TODO.md --runner claude; or indent an ```sh block under each\n"
+    );
+    assert_eq!(scratch.read("TODO.md"), text);
+    assert_eq!(scratch.git(&["branch", "--list"]), "* main");
+}
+
+#[test]
+fn a_file_that_is_no_work_is_told() {
+    let scratch = Scratch::repository();
+    scratch.write("EMPTY.md", "");
+    scratch.write("PROSE.md", "# Only words\n\nAnd more of them.\n");
+    scratch.write("folder/x.md", "");
+    for name in ["EMPTY.md", "PROSE.md"] {
+        let ran = drain(&scratch, &[name]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "there is nothing to do: no item is open\n"), "{ran}");
+    }
+    for name in ["NO.md", "folder"] {
+        let ran = drain(&scratch, &[name]);
+        let hint = "hint: list the queues with `tavern-status`, or give a path such as TODO.md\n";
+        assert_eq!((ran.code, ran.stderr), (Some(2), format!("error: no queue or file `{name}`\n{hint}")));
+    }
+    let ran = drain(&scratch, &[]);
+    assert_eq!(ran.code, Some(0), "the files that were drained once are the board's: {ran}");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let text = item("good");
+    let scratch = with_file(&text);
+    let ran = drain(&scratch, &["TODO.md", "--dry-run"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "TODO.md:1 pending good\n"), "{ran}");
+    assert_eq!(scratch.read("TODO.md"), text);
+    assert_eq!(scratch.git(&["branch", "--list"]), "* main");
+}
+
+#[test]
+fn it_works_on_a_detached_head_and_from_a_folder_below() {
+    let scratch = Scratch::repository();
+    scratch.git(&["checkout", "--quiet", "--detach"]);
+    scratch.write("docs/PLAN.md", item("good"));
+    let ran = scratch.program("tavern-drain").args(&["PLAN.md"]).within(&scratch.work().join("docs")).run();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(scratch.read("docs/PLAN.md").starts_with("- [x] T-"), "{ran}");
+    assert!(!scratch.work().join("docs/.tavern").exists());
+}
+
+#[test]
+fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
+    let scratch = with_file(&item("good"));
+    scratch.git(&["checkout", "--quiet", "-b", "tavern/integration"]);
+    let before = scratch.git(&["rev-parse", "HEAD"]);
+    let ran = drain(&scratch, &["TODO.md"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    let place = scratch.work().canonicalize().expect("it is there");
+    let way_out = format!("`tavern/integration` is checked out in {0}: git -C {0} switch --detach", place.display());
+    assert_eq!(ran.stderr.matches(&way_out).count(), 1, "told once: {ran}");
+    assert!(ran.stdout.contains("approved — good\n  verified, but not merged: tavern-merge says why\n"), "{ran}");
+    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), before);
+    assert_eq!(scratch.run("tavern-merge", &[]).code, Some(4));
+    // What the hint says is what helps.
+    scratch.git(&["switch", "--quiet", "--detach"]);
+    scratch.run("tavern-merge", &[]).succeeds();
+    assert!(scratch.read("TODO.md").starts_with("- [x] T-"));
+}
+
+#[test]
+fn conflict_markers_hold_up_their_items_alone() {
+    let text = format!("{}<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n{}", item("a"), item("b"), item("c"), item("d"));
+    let scratch = with_file(&text);
+    let ran = drain(&scratch, &["TODO.md"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    let after = scratch.read("TODO.md");
+    assert!(after.contains(&format!("<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n", item("b"), item("c"))), "{after}");
+    assert_eq!(after.matches("- [x] ").count(), 2, "{after}");
+}
