@@ -54,6 +54,23 @@ impl Repository {
         contains(&repository, below.id(), above.id())
     }
 
+    /// The commit that brought `work` into the line that ends in `tip`: the first one, along first parents, that contains
+    /// it. `None` if `tip` doesn't.
+    pub fn arrival(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
+        let repository = self.open()?;
+        let work = self.commit_in(&repository, work)?.id();
+        let mut commit = self.commit_in(&repository, tip)?;
+        if !contains(&repository, commit.id(), work)? {
+            return Ok(None);
+        }
+        while let Ok(parent) = commit.parent(0)
+            && contains(&repository, parent.id(), work)?
+        {
+            commit = parent;
+        }
+        Ok(Some(commit.id().into()))
+    }
+
     /// The commits that are in `tip` and not in `base`, oldest first.
     pub fn commits_between(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<CommitSummary>, GitError> {
         let repository = self.open()?;
@@ -195,6 +212,26 @@ mod tests {
         }
         let bad = repository.commit_of("a^{nonsense}");
         assert!(matches!(bad, Err(GitError::BadRevision { .. })), "{bad:?}");
+    }
+
+    #[test]
+    fn work_is_found_where_it_arrived() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        fixture.git(&["switch", "--quiet", "--create", "side"]);
+        let begun = fixture.commit(&[("side", "one\n")], "begun");
+        let work = fixture.commit(&[("side", "two\n")], "work");
+        fixture.git(&["switch", "--quiet", "main"]);
+        let second = fixture.commit(&[("a", "two\n")], "second");
+        fixture.git(&["merge", "--quiet", "--no-edit", "side"]);
+        let merge = fixture.head();
+        let last = fixture.commit(&[("a", "three\n")], "last");
+        let repository = fixture.repository();
+        let rows = [(&work, Some(&merge)), (&begun, Some(&merge)), (&second, Some(&second)), (&first, Some(&first))];
+        for (work, expected) in rows {
+            assert_eq!(repository.arrival(work, &last).expect("both are there").as_ref(), expected);
+        }
+        assert_eq!(repository.arrival(&work, &second).expect("both are there"), None);
     }
 
     #[test]

@@ -63,6 +63,19 @@ pub(super) fn nameless(common_dir: &Path, reason: &str) -> Result<Vec<PathBuf>, 
     Ok(found)
 }
 
+/// What the locks of entries without a folder say.
+pub(super) fn marks_of_nameless(common_dir: &Path) -> Result<Vec<String>, GitError> {
+    let mut found = Vec::new();
+    for admin in admin_dirs(common_dir)? {
+        if folder(&admin)?.is_none()
+            && let Some(mark) = read(&admin.join("locked"))?
+        {
+            found.push(String::from_utf8_lossy(&mark).trim_end().to_owned());
+        }
+    }
+    Ok(found)
+}
+
 /// The path of a folder that may be gone or not yet there: absolute, links resolved as far as it exists.
 pub(super) fn resolved(path: &Path) -> Result<PathBuf, GitError> {
     let whole = absolute(path).map_err(GitError::io("resolve", path))?;

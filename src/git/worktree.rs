@@ -27,6 +27,9 @@ use crate::clock;
 /// Folders with this prefix, beside worktrees, are what is left of removed ones.
 const REMOVED: &str = ".tavern-removed-";
 
+/// How the `locked` mark of a worktree that is being made begins; its path follows.
+const MAKING: &str = "tavern is making ";
+
 /// A linked worktree with all its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
@@ -90,6 +93,24 @@ impl Repository {
         };
         sweep(&path);
         Ok(removed)
+    }
+
+    /// The paths of the worktrees that are registered directly in `folder`, in order; also of those whose folder is gone
+    /// or not made yet, since a call was killed.
+    pub fn worktrees_in(&self, folder: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let folder = registration::resolved(folder)?;
+        let named = registration::all(self.common_dir())?.into_iter().map(|entry| entry.path);
+        let mut found: Vec<PathBuf> = named.chain(self.begun()?).collect();
+        found.retain(|path| path.parent() == Some(&folder));
+        found.sort();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// The paths of worktrees of which a killed call has left a mark and nothing else.
+    fn begun(&self) -> Result<Vec<PathBuf>, GitError> {
+        let marks = registration::marks_of_nameless(self.common_dir())?;
+        Ok(marks.iter().filter_map(|mark| mark.strip_prefix(MAKING)).map(PathBuf::from).collect())
     }
 
     /// Deletes what removals that were killed have left in `folder`, in which worktrees are.
@@ -267,6 +288,9 @@ impl Repository {
         if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {
             return Err(refusal());
         }
+        for admin in registration::nameless(self.common_dir(), &reason(path))? {
+            remove_admin(&admin)?;
+        }
         let all = registration::all(self.common_dir())?;
         let inner = |entry: &&Registration| entry.path != path && entry.path.starts_with(path) && entry.path.exists();
         if let Some(inner) = all.iter().find(inner) {
@@ -350,7 +374,7 @@ impl Registration {
 
 /// What the `locked` mark of a worktree says while it is being made.
 fn reason(path: &Path) -> String {
-    format!("tavern is making {}", path.display()).trim_end().to_owned()
+    format!("{MAKING}{}", path.display()).trim_end().to_owned()
 }
 
 /// A registration whose folder has something in it, checked and mended.

@@ -157,7 +157,13 @@ fn plan_rest(
             actions.push(planned);
         }
     }
-    for path in children(&site.board.path("worktrees")) {
+    let folder = site.board.path("worktrees");
+    let mut worktrees = children(&folder);
+    // Those of which only git's registration is left, since a removal was killed.
+    worktrees.extend(site.repository.worktrees_in(&folder)?);
+    worktrees.sort();
+    worktrees.dedup();
+    for path in worktrees {
         let Some(task) = path.file_name().and_then(|name| name.to_str()?.parse::<TaskId>().ok()) else { continue };
         let status = statuses.iter().find(|(id, _)| *id == task).map(|(_, status)| *status);
         // An item that a person deleted has no status, and no way back either.
@@ -236,7 +242,8 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<(), Error> 
         Action::RemoveWorktree { task, path } => {
             // A plain folder is what a task without a repository worked in.
             let mut ended = Task::new(task.clone(), "");
-            ended.worktree = path.join(".git").exists();
+            let folder = site.repository.worktrees_in(&site.board.path("worktrees"))?;
+            ended.worktree = folder.contains(path) || path.join(".git").exists();
             let merged = site.repository.branch_tip(site.integration())?;
             worktree::clear(site, &ended, merged.as_ref())?;
             Ok(())

@@ -128,7 +128,12 @@ pub fn salvage_ref(task: &Task, token: u64) -> String {
 /// something to keep.
 pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Option<String>, Error> {
     let path = site.board.worktree(&task.id);
-    if !path.exists() || site.config.worktree.keep {
+    if site.config.worktree.keep {
+        return Ok(None);
+    }
+    if !path.exists() {
+        // A removal that was killed may have left git's registration.
+        site.repository.remove_worktree(&path, &site.board.worktree_lock())?;
         return Ok(None);
     }
     if !task.worktree {

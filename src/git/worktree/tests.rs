@@ -443,7 +443,12 @@ fn removing_takes_folder_and_registration_and_nothing_else() {
 #[test]
 fn removing_goes_on_where_a_killed_call_stopped() {
     type Leave = fn(&Fixture, &Path);
-    let rows: [(&str, bool, Leave); 5] = [
+    let rows: [(&str, bool, Leave); 6] = [
+        ("it was begun, without the folder's name", false, |fixture, path| {
+            fs::remove_dir_all(path).expect("it is ours");
+            fs::remove_dir_all(admin(fixture, "w")).expect("it is ours");
+            write_in(&admin(fixture, "w"), "locked", super::reason(path));
+        }),
         ("the folder is moved away", true, |fixture, path| {
             fs::rename(path, fixture.beside(".tavern-removed-1")).expect("it is ours");
         }),
@@ -469,6 +474,9 @@ fn removing_goes_on_where_a_killed_call_stopped() {
         let fixture = Fixture::new();
         let made = add(&fixture, "w", "x").expect("nothing is there");
         leave(&fixture, &made.path);
+        let listed = fixture.repository().worktrees_in(&fixture.beside("")).expect("they can be listed");
+        let is_listed = admin(&fixture, "w").exists();
+        assert_eq!(listed.contains(&made.path), is_listed, "{left}: {listed:?}");
         let removed = remove(&fixture, "w").unwrap_or_else(|error| panic!("{left}: {error}"));
         assert_eq!(removed, expected, "{left}");
         assert_eq!(names(&fixture.beside("")), ["current", "lock", "repo"], "{left}");
