@@ -109,7 +109,11 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     let message = format!("{}: {}", task.id, task.title);
     let (merged, left_out) = match site.repository.merge(&tip, work, &protected, &message)? {
-        Merge::UpToDate { left_out } => (tip.clone(), left_out),
+        // Whoever merged it died before it could say so, and others may have been merged since.
+        Merge::UpToDate { left_out } => {
+            let arrived = site.repository.arrival(work, &tip)?.unwrap_or_else(|| tip.clone());
+            return arrive(site, task, &arrived, &left_out).map(Some);
+        }
         Merge::Clean { commit, left_out } => (commit, left_out),
         Merge::Conflict { paths } => {
             let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -117,43 +121,46 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
             return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
         }
     };
-    if merged != tip {
-        // Looked at before the work of verifying, and again by `advance`.
-        if let Some(path) = site.repository.checked_out_at(site.integration())? {
-            let branch = site.integration();
-            let text = format!("`{branch}` is checked out in {}: git -C {0} switch --detach", path.display());
-            tell_once(site, &text)?;
-            return Ok(Some(Integrated::Blocked(text)));
+    // Looked at before the work of verifying, and again by `advance`.
+    if let Some(path) = site.repository.checked_out_at(site.integration())? {
+        let branch = site.integration();
+        let text = format!("`{branch}` is checked out in {}: git -C {0} switch --detach", path.display());
+        tell_once(site, &text)?;
+        return Ok(Some(Integrated::Blocked(text)));
+    }
+    if !task.done_when.is_empty() {
+        let artifacts = last_artifacts(site, task)?;
+        site.repository.checkout_scratch(&site.scratch(), &merged, &site.board.worktree_lock())?;
+        let evidence = verify(site, task, &site.scratch(), Some(&merged), &artifacts, "verify-merged.txt")?;
+        if evidence.is_cut_short {
+            return Ok(Some(Integrated::Blocked("interrupted".to_owned())));
         }
-        if !task.done_when.is_empty() {
-            let artifacts = last_artifacts(site, task)?;
-            site.repository.checkout_scratch(&site.scratch(), &merged, &site.board.worktree_lock())?;
-            let evidence = verify(site, task, &site.scratch(), Some(&merged), &artifacts, "verify-merged.txt")?;
-            if evidence.is_cut_short {
-                return Ok(Some(Integrated::Blocked("interrupted".to_owned())));
-            }
-            if let Some(failure) = evidence.failure() {
-                let reason = format!("after the merge into `{}` {failure}", site.integration());
-                return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
-            }
+        if let Some(failure) = evidence.failure() {
+            let reason = format!("after the merge into `{}` {failure}", site.integration());
+            return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
         }
-        let reference = format!("refs/heads/{}", site.integration());
-        match site.repository.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
-            Ok(()) => {}
-            Err(GitError::Moved { .. }) => return Ok(None),
-            Err(error @ GitError::CheckedOut { .. }) => {
-                return Ok(Some(Integrated::Blocked(format!("{error}: {}", error.hint()))));
-            }
-            Err(error) => return Err(error.into()),
+    }
+    let reference = format!("refs/heads/{}", site.integration());
+    match site.repository.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
+        Ok(()) => {}
+        Err(GitError::Moved { .. }) => return Ok(None),
+        Err(error @ GitError::CheckedOut { .. }) => {
+            return Ok(Some(Integrated::Blocked(format!("{error}: {}", error.hint()))));
         }
+        Err(error) => return Err(error.into()),
     }
     failpoint::hit("integrate.advanced").map_err(|source| io_error(site, source))?;
+    arrive(site, task, &merged, &left_out).map(Some)
+}
+
+/// The work is on the integration branch since `merged`: says so, and clears its worktree.
+fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[std::path::PathBuf]) -> Result<Integrated, Error> {
     if !left_out.is_empty() {
-        report_violation(site, task, &left_out)?;
+        report_violation(site, task, left_out)?;
     }
-    complete(site, task, Some(&merged))?;
-    worktree::clear(site, task, Some(&merged))?;
-    Ok(Some(Integrated::Merged(Some(merged))))
+    complete(site, task, Some(merged))?;
+    worktree::clear(site, task, Some(merged))?;
+    Ok(Integrated::Merged(Some(merged.clone())))
 }
 
 fn io_error(site: &Site, source: std::io::Error) -> Error {
