@@ -3,6 +3,7 @@
 
 mod claude;
 mod crash;
+mod drain;
 mod drain_file;
 mod front;
 mod loops;

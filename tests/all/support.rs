@@ -162,7 +162,7 @@ impl Scratch {
             .env("GIT_COMMITTER_NAME", "Rosie")
             .env("GIT_COMMITTER_EMAIL", "rosie@example.org")
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
-        Run { command, input: None }
+        Run { command, input: None, output: None }
     }
 }
 
@@ -177,6 +177,7 @@ pub fn program(name: &str) -> PathBuf {
 pub struct Run {
     command: Command,
     input: Option<Vec<u8>>,
+    output: Option<fs::File>,
 }
 
 impl Run {
@@ -208,6 +209,13 @@ impl Run {
         self
     }
 
+    /// Both of its outputs go to the end of this file: for one that runs long and says much.
+    pub fn told_to(mut self, path: &Path) -> Run {
+        let file = fs::OpenOptions::new().create(true).append(true).open(path).expect("the folder is ours");
+        self.output = Some(file);
+        self
+    }
+
     /// Runs it to its end.
     pub fn run(self) -> Ran {
         self.start().end()
@@ -217,6 +225,10 @@ impl Run {
     pub fn start(mut self) -> Running {
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(file) = self.output {
+            let copy = file.try_clone().expect("a file can be shared");
+            self.command.stdout(file).stderr(copy);
+        }
         let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.command));
         if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
             // A program that ends without reading its input is fine.
@@ -235,6 +247,12 @@ impl Running {
     pub fn pid(&self) -> rustix::process::Pid {
         let child = self.child.as_ref().expect("it is taken only at its end");
         rustix::process::Pid::from_child(child)
+    }
+
+    /// It has ended; [`Running::end`] returns at once.
+    pub fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut().expect("it is taken only at its end");
+        child.try_wait().expect("it is our child").is_some()
     }
 
     /// Sends it a signal.

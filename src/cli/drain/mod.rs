@@ -9,7 +9,7 @@ use crate::clock;
 use crate::pool::{News, Plan, run};
 use crate::process;
 use crate::run::{Site, runners};
-use crate::store::Queue;
+use crate::store::{Queue, Switch};
 
 use super::program::sibling;
 use super::progress::Progress;

@@ -1,0 +1,301 @@
+//! A queue of 40 items with dependencies over a repository of 1,000 files is drained by 4 agents, while supervisors and
+//! agents' programs are killed at random: every item ends completed exactly once, and nothing is left behind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tavern::board::task::Status;
+
+use crate::state::{State, temp_files};
+use crate::support::{Running, Scratch};
+
+const ITEMS: usize = 40;
+const FILES: usize = 1_000;
+/// How many processes are killed before the rest may work in peace.
+const KILLS: usize = 40;
+/// Far beyond what it takes.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+#[test]
+fn a_queue_is_drained_whoever_is_killed() {
+    let scratch = repository();
+    let before = Photograph::of(&scratch);
+    let seed = number("TAVERN_TEST_SEED", 0x7461_7665_726e_0001);
+    let most = usize::try_from(number("TAVERN_TEST_KILLS", KILLS as u64)).expect("a small number");
+    let mut dice = Dice(seed);
+    let begun = Instant::now();
+    let (mut kills, mut drains) = (Kills::default(), 0);
+    let mut drain = start(&scratch, drains);
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "not done after {kills:?}\n{}", told(&scratch));
+        if drain.has_ended() {
+            let ran = drain.end();
+            if ran.code == Some(0) {
+                break;
+            }
+            drains += 1;
+            assert!(drains < 200, "{ran}\n{}", told(&scratch));
+            drain = start(&scratch, drains);
+        }
+        if kills.sum() < most {
+            kills.one(&scratch, &mut dice);
+        }
+        std::thread::sleep(Duration::from_millis(50 + dice.below(200)));
+    }
+    // Agents of drains that were killed end by themselves when there is nothing left to do.
+    scratch.has_no_process();
+    println!("drained in {:?} with {kills:?}, {drains} restarts", begun.elapsed());
+    let is_wild = kills.agents >= 5 && kills.programs >= 5 && kills.drains >= 1;
+    assert!(is_wild, "all kinds were killed: {kills:?}");
+
+    everything_is_done_once(&scratch);
+    let ran = scratch.program("tavern-reap").variable("TAVERN_TEST_NOW", "+3600").run();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    nothing_is_left(&scratch, &ran.stdout);
+    assert_eq!(Photograph::of(&scratch), before, "the user's own checkout, index and files");
+}
+
+/// A number that whoever runs the tests may set, to look further than the usual run does.
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+fn everything_is_done_once(scratch: &Scratch) {
+    let state = State::of(scratch);
+    state.agrees();
+    assert_eq!(state.items.len(), ITEMS);
+    let merges = scratch.git(&["log", "--first-parent", "--reverse", "--format=%h %s", "tavern/integration"]);
+    let mut commits: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (commit, subject) in merges.lines().filter_map(|line| line.split_once(' ')) {
+        if let Some((id, _)) = subject.split_once(": ") {
+            commits.entry(id).or_default().push(commit);
+        }
+    }
+    let files = scratch.git(&["ls-tree", "-r", "--name-only", "tavern/integration"]);
+    for number in 0..ITEMS {
+        let id = id(number);
+        assert_eq!(state.status(&id), Some(Status::Completed), "{id}\n{}", told(scratch));
+        let found = commits.get(id.as_str()).cloned().unwrap_or_default();
+        assert_eq!(found.len(), 1, "merges of {id}: {found:?}\n{merges}");
+        let commit = state.task(&id).commit.expect("a completed item names its commit");
+        assert_eq!(commit, found[0], "{id} names its merge\n{merges}");
+        assert_eq!(scratch.git(&["show", &format!("tavern/integration:done/{id}")]), format!("{id} is done"));
+        let changed = scratch.git(&["show", &format!("tavern/integration:{}", file(number))]);
+        assert_eq!(changed, format!("file {number}\nchanged for {id}"));
+        let tip = format!("tavern/{id}");
+        assert_eq!(scratch.git(&["rev-list", "--count", "tavern/integration..", &tip]), "0", "{id} has unmerged work");
+    }
+    assert_eq!(files.lines().count(), FILES + ITEMS + 1, "all files, and no other");
+}
+
+fn nothing_is_left(scratch: &Scratch, reaped: &str) {
+    let state = State::of(scratch);
+    assert!(state.leases.is_empty(), "{state:#?}");
+    scratch.has_no_process();
+    assert_eq!(temp_files(scratch), Vec::<PathBuf>::new(), "{reaped}");
+    let board = scratch.work().join(".tavern");
+    let names = |folder: &str| -> Vec<String> {
+        let entries = fs::read_dir(board.join(folder)).expect("the folder is there");
+        entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!(names("agents"), Vec::<String>::new());
+    assert_eq!(names("worktrees"), ["integration"], "the scratch worktree of merges, and no other: {reaped}");
+    for slot in names("slots") {
+        let file = fs::File::open(board.join("slots").join(&slot)).expect("it is there");
+        assert!(file.try_lock().is_ok(), "slot {slot} is held");
+    }
+    let lock = fs::File::open(board.join("lock")).expect("it is there");
+    assert!(lock.try_lock().is_ok(), "the board's lock is held");
+    let locks: Vec<PathBuf> = walkdir::WalkDir::new(scratch.work().join(".git"))
+        .into_iter()
+        .filter_map(|entry| entry.ok().map(walkdir::DirEntry::into_path))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "lock"))
+        .collect();
+    assert_eq!(locks, Vec::<PathBuf>::new(), "git's own locks");
+    // The repository is as whole as it was.
+    scratch.git(&["fsck", "--connectivity-only", "--no-dangling"]);
+    let again = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
+    assert_eq!(again, "", "nothing is left to clear");
+}
+
+/// A thousand files, a queue, and a user who is in the middle of something.
+fn repository() -> Scratch {
+    let scratch = Scratch::repository();
+    for number in 0..FILES {
+        scratch.write(file(number), format!("file {number}\n"));
+    }
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "--quiet", "--message=A thousand files"]);
+    scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
+    let again = "attempt: true, backoff: 0s, max_backoff: 0s";
+    scratch.write(
+        ".tavern/config.yaml",
+        format!(
+            "base: main\ngrace: 1s\nlease: 5s\nmax_attempts: 1000\nmax_returns: 1000\noutcomes:\n  \
+             failed: {{{again}}}\n  crashed: {{{again}}}\n  empty: {{{again}}}\n  \
+             overloaded: {{attempt: false, backoff: 1s, max_backoff: 1s}}\n",
+        ),
+    );
+    scratch.write(".tavern/queues/main.md", queue());
+    scratch.write(file(FILES - 1), "changed by the user\n");
+    scratch.write(file(FILES - 2), "staged by the user\n");
+    scratch.git(&["add", "--", &file(FILES - 2)]);
+    scratch.write("notes.txt", "the user's own\n");
+    scratch
+}
+
+fn file(number: usize) -> String {
+    format!("src/{:02}/{number:04}.txt", number % 20)
+}
+
+fn id(number: usize) -> String {
+    format!("T-{number:03}")
+}
+
+fn queue() -> String {
+    let mut text = String::from("# Main\n\n## Pending\n\n");
+    for number in 0..ITEMS {
+        let mut after = Vec::new();
+        if number >= 6 {
+            after.push(id(number - 6));
+        }
+        if number >= 10 && number % 3 == 0 {
+            after.push(id(number - 10));
+        }
+        let depends = if after.is_empty() { String::new() } else { format!(" (after: [{}])", after.join(", ")) };
+        text.push_str(&format!("- [ ] {}: Change file {number}{depends}\n  ```sh\n", id(number)));
+        for line in script(number, &after).lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        text.push_str("  ```\n\n");
+        if number % 2 == 0 {
+            let name = id(number);
+            text.push_str(&format!(
+                "  ```yaml task\n  done_when: [\"grep -q is done/{name}\", \"! test -e left\"]\n  ```\n\n"
+            ));
+        }
+    }
+    text.push_str("## Completed\n");
+    text
+}
+
+/// Does its work from whatever an earlier attempt has left. `done/` shows which dependencies are merged.
+fn script(number: usize, after: &[String]) -> String {
+    let (id, file) = (id(number), file(number));
+    let mut lines: Vec<String> = after.iter().map(|id| format!("test -f done/{id} || exit 9")).collect();
+    if number % 5 == 3 {
+        // Fails at the first attempt, having begun.
+        lines.push(format!(
+            "if mkdir -p ~/tried && mkdir ~/tried/{id} 2>/dev/null; then echo half >done-half; exit 1; fi"
+        ));
+        lines.push("rm -f done-half".to_owned());
+    }
+    if number % 5 == 4 {
+        // Something that would outlive its agent.
+        lines.push("setsid sleep 600 >/dev/null 2>&1 &".to_owned());
+    }
+    if number % 5 == 2 {
+        lines.push("sleep 0.3".to_owned());
+    }
+    lines.push(format!("printf 'file {number}\\nchanged for {id}\\n' >{file}"));
+    lines.push(format!("mkdir -p done && echo '{id} is done' >done/{id}"));
+    if number % 5 != 1 {
+        lines.push(format!("git add --all && (git diff --cached --quiet || git commit --quiet -m 'Work on {id}')"));
+    }
+    lines.join("\n")
+}
+
+fn start(scratch: &Scratch, number: usize) -> Running {
+    let run = scratch.program("tavern-drain").args(&["--agents", "4", "--runner", "shell"]);
+    run.told_to(&scratch.folder().join(format!("drain-{number:03}.log"))).start()
+}
+
+/// What the drains have said, and where the queue stands, for a test that fails.
+fn told(scratch: &Scratch) -> String {
+    let mut text = String::new();
+    let mut logs: Vec<PathBuf> = fs::read_dir(scratch.folder())
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .collect();
+    logs.sort();
+    for log in logs {
+        text.push_str(&format!("== {}\n{}", log.display(), fs::read_to_string(&log).unwrap_or_default()));
+    }
+    format!("{text}\n{}\n{:#?}", scratch.read(".tavern/queues/main.md"), scratch.processes())
+}
+
+/// What must be as it was: the user's branch, index and files.
+#[derive(Debug, PartialEq)]
+struct Photograph {
+    head: String,
+    status: String,
+    index: String,
+    files: String,
+}
+
+impl Photograph {
+    fn of(scratch: &Scratch) -> Photograph {
+        Photograph {
+            head: scratch.git(&["rev-parse", "HEAD", "--abbrev-ref", "HEAD"]),
+            status: scratch.git(&["--no-optional-locks", "status", "--porcelain=v2", "--branch"]),
+            index: scratch.git(&["ls-files", "--stage"]),
+            files: scratch.git(&["ls-files", "--others", "--exclude=.tavern", "--modified", "--cached"])
+                + &scratch.read(file(FILES - 1))
+                + &scratch.read(file(FILES - 2))
+                + &scratch.read("notes.txt"),
+        }
+    }
+}
+
+/// Whom we have killed.
+#[derive(Debug, Default)]
+struct Kills {
+    drains: usize,
+    agents: usize,
+    programs: usize,
+}
+
+impl Kills {
+    fn sum(&self) -> usize {
+        self.drains + self.agents + self.programs
+    }
+
+    /// Kills one process of ours, if there is one of the kind that the dice say.
+    fn one(&mut self, scratch: &Scratch, dice: &mut Dice) {
+        let (count, kind): (&mut usize, fn(&str) -> bool) = match dice.below(10) {
+            0 => (&mut self.drains, |line| line.contains("tavern-drain ")),
+            1..6 => (&mut self.agents, |line| line.contains("tavern-agent ")),
+            _ => (&mut self.programs, |line| !line.contains("tavern-") || line.contains("script.sh")),
+        };
+        let lines = scratch.processes();
+        let candidates: Vec<&String> = lines.iter().filter(|line| kind(line)).collect();
+        if candidates.is_empty() {
+            return;
+        }
+        let chosen = candidates[dice.below(candidates.len() as u64) as usize];
+        let pid = chosen.split(' ').next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        // It may have ended meanwhile; by its handle no other process of the same number is hit.
+        let Ok(handle) = pidfd_open(pid.expect("a pid"), PidfdFlags::empty()) else { return };
+        if scratch.processes().contains(chosen) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
+            *count += 1;
+        }
+    }
+}
+
+/// Numbers that look random and are the same each time (xorshift64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
