@@ -11,7 +11,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::EmptyBehavior;
 use crate::process;
 use crate::run::{Site, runners};
-use crate::store::{Board, Queue, Slot};
+use crate::store::{Board, Queue, Slot, Switch};
 
 use super::{CliError, Context, Exit, Verb};
 
@@ -111,10 +111,15 @@ impl Verb for Args {
                     .note(format!("{name} ends: nothing is left that a {} could do; see tavern-status", self.role));
                 Ok(Exit::Done)
             }
-            End::Interrupted => Ok(context.interrupted().unwrap_or(Exit::Done)),
+            // The watcher of `STOP` may have been faster than the loop's own look.
+            End::Interrupted => {
+                if let Switch::Stopped(reason) = site.board.switch() {
+                    stopped(context, &name, &reason);
+                }
+                Ok(context.interrupted().unwrap_or(Exit::Done))
+            }
             End::Stopped(reason) => {
-                let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
-                context.out.note(format!("{name} ends: .tavern/STOP is there{reason}"));
+                stopped(context, &name, &reason);
                 Ok(Exit::Done)
             }
         }
@@ -130,6 +135,11 @@ fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
     }
     said.dedup();
     Ok(if let [one] = said.as_slice() { *one } else { general })
+}
+
+fn stopped(context: &Context, name: &str, reason: &str) {
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    context.out.note(format!("{name} ends: .tavern/STOP is there{reason}"));
 }
 
 /// The name asked for, or the first free one; no second agent goes by it while the slot is held.

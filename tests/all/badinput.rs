@@ -1,0 +1,402 @@
+//! Bad input gets a clear error with what to type next, and nothing is lost.
+
+use crate::support::{Ran, Scratch};
+
+/// A board for the shell runner, its queue as `tavern-init` writes it.
+fn board() -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    scratch
+}
+
+/// It ended with `code`, printed nothing, and said just this, where `~` stands for the work folder.
+#[track_caller]
+fn says(scratch: &Scratch, ran: &Ran, code: i32, words: &str) {
+    let place = scratch.folder().join("work");
+    let words = words.replace('~', &place.to_string_lossy());
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(code), "", words.as_str()), "{ran}");
+}
+
+#[test]
+fn a_place_that_is_no_board() {
+    let nowhere = Scratch::empty();
+    let plain = Scratch::repository();
+    let bare = Scratch::empty();
+    bare.git(&["init", "--quiet", "--bare", "."]);
+    let no_repository =
+        "error: `~` is not in a git repository\nhint: make one with `git init` and a first commit, or cd into one\n";
+    let no_board =
+        "error: no board in `~`\nhint: make one with `tavern-init`, or work a plain file with `tavern-drain TODO.md`\n";
+    let is_bare = "error: `~` is a bare repository: a board needs a main work tree\nhint: clone it, and run Tavern in the clone\n";
+    let programs: [(&str, &[&str]); 12] = [
+        ("tavern-add", &["x"]),
+        ("tavern-agent", &["--until-empty"]),
+        ("tavern-status", &[]),
+        ("tavern-log", &[]),
+        ("tavern-runs", &[]),
+        ("tavern-claim", &[]),
+        ("tavern-spawn", &["T-1", "--token", "1"]),
+        ("tavern-report", &["T-1", "--token", "1", "--done"]),
+        ("tavern-merge", &[]),
+        ("tavern-renew", &["T-1", "--token", "1"]),
+        ("tavern-release", &["T-1"]),
+        ("tavern-reap", &[]),
+    ];
+    for (program, arguments) in programs {
+        for (scratch, words) in [(&nowhere, no_repository), (&plain, no_board), (&bare, is_bare)] {
+            says(scratch, &scratch.run(program, arguments), 1, words);
+        }
+        let named = nowhere.program(program).args(arguments).args(&["--dir", "missing"]).run();
+        let words = no_board.replace('~', "missing");
+        assert_eq!((named.code, named.stderr), (Some(1), words), "{program}");
+    }
+    says(&nowhere, &nowhere.run("tavern-init", &[]), 1, no_repository);
+    says(&bare, &bare.run("tavern-init", &[]), 1, is_bare);
+    says(&nowhere, &nowhere.run("tavern-drain", &["TODO.md"]), 1, no_repository);
+    assert!(!plain.work().join(".tavern").exists(), "nobody has made one by the way");
+}
+
+#[test]
+fn a_repository_without_commits() {
+    let scratch = Scratch::empty();
+    scratch.git(&["init", "--quiet", "--initial-branch=main"]);
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell", "--demo"]).succeeds();
+    let words =
+        "error: the repository has no commits yet\nhint: make a first one: git add -A && git commit -m 'first'\n";
+    says(&scratch, &scratch.run("tavern-drain", &[]), 1, words);
+    let check = scratch.run("tavern-check", &[]);
+    assert_eq!(check.code, Some(5), "{check}");
+    assert!(check.stdout.contains("error: the repository has no commits yet\n  = hint: make a first one"), "{check}");
+    assert!(scratch.run("tavern-status", &[]).succeeds().starts_with("main: 3 pending"));
+}
+
+#[test]
+fn words_on_the_command_line() {
+    let scratch = board();
+    let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
+    let title = "error: an item needs a title\nhint: tavern-add \"what is to be done\"\n";
+    let runners = "codex, gemini, aider, opencode";
+    let rows: [(&str, &[&str], i32, &str); 21] = [
+        ("tavern-add", &["x", "--id=../x"], 2, id),
+        ("tavern-add", &["x", "--id", "a b"], 2, id),
+        ("tavern-add", &["x", "--id=-rf"], 2, id),
+        ("tavern-add", &["x", "--after", "T-1.lock"], 2, id),
+        ("tavern-claim", &["--task", "x/../y"], 2, id),
+        ("tavern-add", &["  "], 2, title),
+        ("tavern-add", &["T-5:"], 2, title),
+        ("tavern-add", &["x \u{1b}[31m"], 2, "a title can't hold the control character '\\u{1b}'"),
+        (
+            "tavern-add",
+            &["x (priority: soon)"],
+            2,
+            "hint: write 0 (most urgent) to 9, or critical, high, medium or low",
+        ),
+        ("tavern-add", &["T-1: x", "--id", "T-2"], 2, "two IDs for one item: --id T-2, and `T-1:` in the title"),
+        ("tavern-add", &["x", "--queue", "nope"], 2, "error: no queue or file `nope`\nhint: list the queues with"),
+        ("tavern-add", &["x", "--parent=T-404"], 2, "error: no item `T-404` in any queue\nhint: list the items"),
+        (
+            "tavern-agent",
+            &["--role", "codr"],
+            2,
+            "error: role `codr` is not in config.yaml\nhint: add it under `roles:`",
+        ),
+        (
+            "tavern-agent",
+            &["--runner", "x"],
+            2,
+            "error: runner `x` is not in config.yaml\nhint: add it under `runners:`",
+        ),
+        (
+            "tavern-agent",
+            &["--runner", "codex"],
+            1,
+            "error: `codex` is not on PATH\nhint: install it, or choose another",
+        ),
+        ("tavern-agent", &["--name", "../x"], 2, "error: `../x` can't be an agent's name\nhint: use letters, digits"),
+        ("tavern-init", &["--runner", "x"], 2, runners),
+        ("tavern-status", &["T-404"], 2, "error: no item `T-404` in any queue"),
+        (
+            "tavern-status",
+            &["nope"],
+            2,
+            "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9",
+        ),
+        ("tavern-runs", &["show", "nope"], 2, "error: no run `nope`\nhint: list them: tavern-runs list"),
+        ("tavern-renew", &["T-1"], 2, "hint: take an item first: eval \"export $(tavern-claim --format env)\""),
+    ];
+    let before = scratch.read(".tavern/queues/main.md");
+    for (program, arguments, code, words) in rows {
+        // What is not there on this machine is not there at all.
+        let ran = scratch.program(program).args(arguments).variable("PATH", "/usr/bin:/bin").run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{program} {arguments:?}: {ran}");
+        assert!(ran.stderr.contains(words), "{program} {arguments:?}: {ran}");
+    }
+    assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+}
+
+#[test]
+fn titles_of_all_kinds_are_read_again_as_they_were_typed() {
+    let scratch = board();
+    let long = "x".repeat(300);
+    for (typed, kept) in [
+        (long.as_str(), long.as_str()),
+        ("🍺🍺", "🍺🍺"),
+        ("Fix [ ] box: thing", "Fix [ ] box: thing"),
+        ("Support (a, b)", "Support (a, b)"),
+        ("Support (this: too)", "Support (this: too)"),
+        ("ends with (", "ends with ("),
+        ("two\nlines", "two lines"),
+        ("`code` *stars* _under_ # hash", "`code` *stars* _under_ # hash"),
+        ("- [ ] boxed", "boxed"),
+        ("AUTH-7: named", "named"),
+    ] {
+        let id = scratch.program("tavern-add").args(&["--", typed]).run().succeeds();
+        let line = scratch.run("tavern-status", &[id.trim(), "--format", "json"]).succeeds();
+        let item: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+        assert_eq!(item["title"], kept, "{typed}");
+    }
+    assert!(scratch.run("tavern-check", &[]).code == Some(0));
+    let taken = scratch.run("tavern-add", &["AUTH-7: again"]);
+    let words = "error: `AUTH-7` is there already\nhint: choose another ID, or leave it out and one is made\n";
+    says(&scratch, &taken, 4, words);
+}
+
+#[test]
+fn items_on_standard_input() {
+    let scratch = board();
+    let item = "- [ ] T-7: Whole (priority: 1)\n  More.\n\n  ```sh\n  echo hi\n    two\n  ```\n  ```yaml task\n  done_when: [true]\n  ```\n";
+    assert_eq!(scratch.program("tavern-add").input(item).run().succeeds(), "T-7\n");
+    assert!(scratch.read(".tavern/queues/main.md").contains(item));
+    let rows: [(&[u8], &str); 4] = [
+        (b"", "error: an item needs a title\n"),
+        (b"caf\xe9\n", "error: can't read the item from standard input: "),
+        (b"- [ ] a\n- [ ] b\n", "error: one item at a time\n"),
+        (b"nul \0\n", "error: a title can't hold the control character '\\0'\n"),
+    ];
+    let before = scratch.read(".tavern/queues/main.md");
+    for (input, words) in rows {
+        let ran = scratch.program("tavern-add").input(input).run();
+        assert_eq!(ran.code, Some(2), "{ran}");
+        assert!(ran.stderr.starts_with(words) && ran.stderr.contains("\nhint: "), "{ran}");
+    }
+    assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+}
+
+#[test]
+fn everything_wrong_with_a_board_is_told_with_its_place() {
+    let scratch = board();
+    scratch.write(
+        ".tavern/queues/main.md",
+        "## Pending\n- [ ] T-1: One (priority: soon)\n- [ ] T-2: Two (after: T-3)\n- [ ] T-3: Three (after: T-2)\n\
+         - [ ] T-4: Four (role: codr)\n- [ ] T-5: Five (runner: shel)\n- [ ] T-6: Six\n- [ ] T-8: Eight (after: T-99)\n",
+    );
+    scratch.write(".tavern/queues/other.md", "- [ ] T-6: Six again\n  ```sh\n  true\n  ```\n");
+    scratch.write(".tavern/queues/latin.md", b"- [ ] caf\xe9\n");
+    scratch.write(".tavern/queues/folder.md/x", "");
+    scratch.write(".tavern/templates/coder.md", "Do\n{{ this }}\n");
+    scratch.write(".tavern/leases/T-1.yaml", "nonsense: 1\n");
+    scratch.write(".tavern/PAUSE", "lunch\n");
+    scratch
+        .write(".tavern/config.yaml", "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program]}}\n");
+    let ran = scratch.run("tavern-check", &[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(5), "11 errors, 2 warnings\n"), "{ran}");
+    let heads: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with('.')).collect();
+    assert_eq!(
+        heads,
+        [
+            ".tavern/queues/latin.md:1:10: error: this byte is not UTF-8: the whole file is left alone",
+            ".tavern/queues/folder.md: error: this is a folder, not a file",
+            ".tavern/queues/main.md:2:27: error: `priority` can't be this",
+            ".tavern/queues/main.md:3:24: error: these wait for each other: T-2 → T-3 → T-2",
+            ".tavern/queues/main.md:5:7: warning: no agent can take this: role `codr` is not in config.yaml",
+            ".tavern/queues/main.md:6:7: error: this wants the runner `shel`, which is not in config.yaml",
+            ".tavern/queues/main.md:7:7: error: `T-6` is also the ID of the item at .tavern/queues/other.md, line 1",
+            ".tavern/queues/main.md:8:26: error: there is no item `T-99` to wait for",
+            ".tavern/queues/other.md:1:7: error: `T-6` is also the ID of the item at .tavern/queues/main.md, line 7",
+            ".tavern/templates/coder.md:2:1: error: undefined value: `this` is undefined",
+            ".tavern/leases/T-1.yaml: error: this is no lease: missing field `task`",
+            ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
+            ".tavern/config.yaml: error: role `coder` can't work with runner `own`: `no-such-program` is not on PATH",
+        ]
+    );
+    assert!(
+        ran.stdout
+            .contains("\n2 | - [ ] T-1: One (priority: soon)\n  |                           ^^^^\n  = hint: write 0 "),
+        "{ran}"
+    );
+    assert_eq!(ran.stdout.matches(" = hint: ").count(), heads.len(), "each has a hint");
+    for line in scratch.run("tavern-check", &["--format", "json"]).stdout.lines() {
+        let fault: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
+        let keys: Vec<&String> = fault.as_object().expect("it is an object").keys().collect();
+        assert_eq!(keys, ["code", "column", "file", "hint", "line", "message", "severity"]);
+    }
+    // One file, and what others say of it.
+    let one = scratch.run("tavern-check", &["other"]);
+    assert_eq!((one.code, one.stdout.lines().count()), (Some(5), 4), "{one}");
+    let broken = scratch.write(".tavern/config.yaml", "leese: 2m\n");
+    let ran = scratch.run("tavern-check", &[]);
+    assert!(ran.stdout.starts_with(".tavern/config.yaml:1:1: error: unknown key `leese`\n1 | leese: 2m\n"), "{ran}");
+    assert!(ran.stdout.contains("main.md:3:24: error: these wait"), "the queues are looked at all the same: {ran}");
+    std::fs::remove_file(broken).expect("it is ours");
+}
+
+#[test]
+fn a_board_with_warnings_alone_is_fit_for_work() {
+    let scratch = board();
+    let ran = scratch.run("tavern-check", &[]);
+    assert_eq!(ran.to_string(), "exit 0\n--- stdout\n--- stderr\nnothing is wrong with queue main and .tavern\n");
+    scratch.run("tavern-add", &["No script"]).succeeds();
+    let ran = scratch.run("tavern-check", &[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 warning\n"), "{ran}");
+    // What died is told as `tavern-reap` would.
+    let own = std::process::id().to_string();
+    scratch.run("tavern-claim", &["--pid", &own]).succeeds();
+    assert_eq!(scratch.run("tavern-check", &[]).stderr, "1 warning\n", "a holder that lives is no fault");
+    scratch.write(".tavern/worktrees/T-404/x", "");
+    let ran = scratch.run("tavern-check", &[]);
+    let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
+    assert!(planned.starts_with("remove the worktree of T-404 "), "{planned}");
+    assert!(ran.stdout.contains(&format!("warning: something died here; to do: {}", planned.trim_end())), "{ran}");
+}
+
+#[test]
+fn a_task_file_is_checked_anywhere() {
+    let scratch = Scratch::empty();
+    scratch.write("TODO.md", "- [ ] x (priority: 44)\n");
+    let ran = scratch.run("tavern-check", &["TODO.md"]);
+    assert_eq!(ran.code, Some(5), "{ran}");
+    assert!(
+        ran.stdout.starts_with("TODO.md:1:20: error: `priority` can't be this\n1 | - [ ] x (priority: 44)\n"),
+        "{ran}"
+    );
+    assert_eq!(scratch.run("tavern-check", &["NO.md"]).code, Some(2));
+}
+
+#[test]
+fn what_has_a_problem_is_not_claimed_and_all_else_is() {
+    let script = "\n  ```sh\n  true\n  ```\n";
+    let item = |text: &str| format!("- [ ] {text}{script}");
+    let rows = [
+        // The queue, and which item is taken.
+        (item("T-1: twin") + &item("T-1: twin") + &item("T-2: fine"), "T-2"),
+        (item("T-1: circle (after: T-3)") + &item("T-3: circle (after: T-1)") + &item("T-2: fine"), "T-2"),
+        (item("T-1: itself (after: T-1)") + &item("T-2: fine"), "T-2"),
+        (item("T-1: unknown (after: T-9)") + &item("T-2: fine"), "T-2"),
+        (item("T-1: wrong (priority: soon)") + &item("T-2: fine"), "T-2"),
+        (item("T-7: also in the other queue") + &item("T-2: fine"), "T-2"),
+        (
+            format!("<<<<<<< a\n{}=======\n{}>>>>>>> b\n", item("T-1: mine"), item("T-1: theirs")) + &item("T-2: fine"),
+            "T-2",
+        ),
+        ("\u{feff}- [ ] nul \0 and more\n".to_owned() + &item("T-2: fine (priority: 0)"), "T-2"),
+        (format!("- [ ] {} (priority: 9)\n", "long ".repeat(1_000_000)) + &item("T-2: fine"), "T-2"),
+    ];
+    for (text, taken) in rows {
+        let scratch = board();
+        scratch.write(".tavern/queues/main.md", &text);
+        scratch.write(".tavern/queues/other.md", item("T-7: also in the main queue"));
+        scratch.write(".tavern/queues/zlatin.md", b"- [ ] caf\xe9\n");
+        let ran = scratch.run("tavern-claim", &["--format", "json"]);
+        assert_eq!(ran.code, Some(0), "{}: {ran}", text.chars().take(200).collect::<String>());
+        let held: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
+        assert_eq!(held["id"], taken, "{}", text.chars().take(200).collect::<String>());
+        // All other bytes are as they were.
+        let after = scratch.read(".tavern/queues/main.md");
+        let first = text.lines().next().unwrap_or_default();
+        assert!(after.starts_with(first), "{}", after.chars().take(200).collect::<String>());
+        assert!(after.lines().count() == text.lines().count());
+    }
+}
+
+#[test]
+fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
+    let scratch = board();
+    scratch.write(".tavern/queues/main.md", b"- [ ] caf\xe9\n");
+    let words = "error: `~/.tavern/queues/main.md` is not UTF-8 (line 1)\n\
+                 hint: save the file as UTF-8; where it is not: tavern-check ~/.tavern/queues/main.md\n";
+    says(&scratch, &scratch.run("tavern-claim", &["--queue", "main"]), 5, words);
+    says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
+    scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");
+    assert_eq!(scratch.run("tavern-claim", &[]).succeeds(), "T-1 fine\n");
+    let status = scratch.run("tavern-status", &[]);
+    assert_eq!(status.code, Some(0), "{status}");
+    assert!(status.stdout.contains("other: 1 in_progress") && status.stderr.contains("is not UTF-8"), "{status}");
+}
+
+#[test]
+fn a_broken_configuration_is_shown_with_its_place() {
+    let scratch = board();
+    scratch.write(".tavern/config.yaml", "lease: soon\n");
+    for program in ["tavern-agent", "tavern-drain", "tavern-claim", "tavern-reap", "tavern-merge"] {
+        let ran = scratch.run(program, &[]);
+        assert_eq!(ran.code, Some(5), "{program}: {ran}");
+        let place = scratch.folder().join("work/.tavern/config.yaml");
+        assert!(ran.stderr.starts_with(&format!("error: {}:1:", place.display())), "{program}: {ran}");
+        assert!(ran.stderr.contains("\n1 | lease: soon\n  | "), "{program}: {ran}");
+    }
+    // What needs no setting works.
+    scratch.run("tavern-status", &[]).succeeds();
+    scratch.run("tavern-log", &[]).succeeds();
+    scratch.run("tavern-add", &["x"]).succeeds();
+}
+
+#[test]
+fn pause_and_stop_say_how_to_go_on() {
+    let scratch = board();
+    scratch.run("tavern-add", &["x", "-m", "```sh\ntrue\n```"]).succeeds();
+    scratch.write(".tavern/PAUSE", "lunch\n");
+    let paused = "error: the board is paused: lunch\nhint: to go on: rm .tavern/PAUSE\n";
+    says(&scratch, &scratch.run("tavern-claim", &[]), 3, paused);
+    says(&scratch, &scratch.run("tavern-claim", &["--wait=10ms"]), 3, paused);
+    says(&scratch, &scratch.run("tavern-drain", &[]), 4, paused);
+    assert!(scratch.run("tavern-status", &[]).succeeds().starts_with("the board is paused: lunch\n"));
+    scratch.write(".tavern/STOP", "");
+    let stopped = "error: the board is stopped\nhint: to go on: rm .tavern/STOP\n";
+    says(&scratch, &scratch.run("tavern-claim", &["--wait"]), 4, stopped);
+    says(&scratch, &scratch.run("tavern-drain", &[]), 4, stopped);
+    let agent = scratch.run("tavern-agent", &["--name", "Sam"]);
+    assert_eq!(
+        (agent.code, agent.stderr.lines().last()),
+        (Some(0), Some("Sam ends: .tavern/STOP is there")),
+        "{agent}"
+    );
+}
+
+#[test]
+fn a_second_agent_of_the_same_name_is_refused() {
+    let scratch = board();
+    let first = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
+    crate::support::wait_until("it waits", || scratch.run("tavern-status", &[]).stdout.contains("Sam        waiting"));
+    let words = "error: an agent named Sam is running already\n\
+                 hint: choose another --name, or leave it out and a free one is taken\n";
+    says(&scratch, &scratch.run("tavern-agent", &["--name", "Sam"]), 4, words);
+    first.signal(rustix::process::Signal::TERM);
+    assert_eq!(first.end().code, Some(143));
+}
+
+#[test]
+fn rules_say_no_with_a_way_out() {
+    let scratch = board();
+    scratch.write(".tavern/queues/main.md", "- [ ] T-1: one\n- [x] T-2: two\n");
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
+    let rows: [(&str, &[&str], i32, &str); 8] = [
+        (
+            "tavern-claim",
+            &["--task", "T-1"],
+            3,
+            "error: `T-1` is held by Rosie\nhint: it comes back by itself if Rosie dies",
+        ),
+        ("tavern-claim", &["--task", "T-2"], 3, "error: `T-2` is completed\nhint: all about it: tavern-status T-2"),
+        ("tavern-renew", &["T-1", "--token", "9"], 4, "error: token 9 for `T-1` is stale: Rosie holds it with token 1"),
+        ("tavern-report", &["T-2", "--token", "1", "--done"], 4, "error: nobody holds `T-2` any more"),
+        ("tavern-report", &["T-1", "--token", "1"], 2, "hint: say --done, --failed or --waiting, or run the agent"),
+        ("tavern-release", &["T-1"], 4, "hint: say --token if you are Rosie, or take it from Rosie with --force"),
+        ("tavern-release", &["T-2", "--revive"], 4, "error: `T-2` is completed, so it can't be revived"),
+        ("tavern-merge", &["T-2"], 4, "error: `T-2` is completed: only what is approved is merged"),
+    ];
+    for (program, arguments, code, words) in rows {
+        let ran = scratch.run(program, arguments);
+        assert_eq!(ran.code, Some(code), "{program} {arguments:?}: {ran}");
+        assert!(ran.stderr.contains(words) && ran.stderr.contains("\nhint: "), "{program} {arguments:?}: {ran}");
+    }
+}
