@@ -11,6 +11,7 @@ use crate::board::lane::{LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::task::{Budget, Status, Task, TaskId, Timestamp};
+use crate::board::text::{Edit, apply};
 
 pub use reader::parse;
 #[cfg(test)]
@@ -188,6 +189,37 @@ impl<'t> Document<'t> {
         task
     }
 
+    /// What `edits` (those of [`Document::change`] or [`Document::add`]) leave of one item: its text, and what that says
+    /// as task `id` with `status`. Read from the edits alone, so that a long document isn't read again for one item;
+    /// `None` where they don't plainly tell. `item` is what was changed, nothing if one was added.
+    pub(crate) fn written(
+        &self,
+        item: Option<&Item<'_>>,
+        edits: &[Edit],
+        id: &TaskId,
+        status: Status,
+    ) -> Option<(String, Task)> {
+        if item.is_some_and(|item| item.nested) {
+            return None;
+        }
+        let stays = item.filter(|item| edits.iter().all(|edit| within(&item.span, &edit.span)));
+        let text = match stays {
+            Some(item) => apply_within(self.block(item), item.span.start, edits),
+            None => {
+                let mut insertions = edits.iter().filter(|edit| !edit.text.is_empty());
+                insertions.next().filter(|edit| edit.span.is_empty() && insertions.next().is_none())?.text.clone()
+            }
+        };
+        let (alone, _) = Reader::new(&text, &text, 0, self.front.clone(), Vec::new()).read_plain()?;
+        let [only] = alone.items() else { return None };
+        if only.id.as_ref() != Some(id) {
+            return None;
+        }
+        let mut task = alone.task(only, id.clone());
+        task.status = status;
+        Some((alone.block(only).to_owned(), task))
+    }
+
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
     /// counts.
     pub fn entries(&self, item: &Item<'_>, found: &mut dyn FnMut(Entry<'t>)) {
@@ -242,6 +274,19 @@ impl<'t> Document<'t> {
             None => Place::Loose,
         }
     }
+}
+
+fn within(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// `block`, which begins at `start` of its document, after edits of that document that are all in it.
+fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
+    let edits: Vec<Edit> = edits
+        .iter()
+        .map(|edit| Edit::replace(edit.span.start - start..edit.span.end - start, edit.text.clone()))
+        .collect();
+    apply(block, &edits)
 }
 
 fn fill(task: &mut Task, key: Key, field: Field<'_>) {

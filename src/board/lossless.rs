@@ -239,6 +239,11 @@ fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseEr
         prop_assert_eq!(changed.checked, matches!(status, Status::Completed | Status::Cancelled));
     }
     prop_assert!(!changed.quarantined, "quarantined in {:?}", result);
+    // A change without a status says nothing of what it should be.
+    let written = patch.status.and_then(|status| document.written(Some(item), &edits, &after.id, status));
+    if let Some(written) = written {
+        prop_assert_eq!(written, (new.block(changed).to_owned(), after.clone()), "in {:?}", result);
+    }
     prop_assert_eq!(&after.title, &before.title);
     prop_assert_eq!(&after.description, &before.description);
     for (key, value) in &patch.set {
@@ -389,6 +394,9 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
         return Err(TestCaseError::fail(format!("the new item isn't in {result:?}")));
     };
     prop_assert_eq!(added.status, status, "in {:?}", result);
+    if let Some((block, task)) = document.written(None, &edits, &marker(), status) {
+        prop_assert_eq!((block.as_str(), task), (after.block(added), after.task(added, marker())), "in {:?}", result);
+    }
     let is_other = |item: &&Item<'_>| item.span.start < added.span.start || added.span.end <= item.span.start;
     let others: Vec<_> = after.items().iter().filter(is_other).map(|item| view(&after, item)).collect();
     let old: Vec<_> = document.items().iter().map(|item| view(&document, item)).collect();

@@ -118,35 +118,30 @@ impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
         let mut locked = Locked::new(self, now)?;
-        let text = locked.text_of(task)?;
-        let (document, _) = parse(&text.content);
-        let item = document.find(task).ok_or_else(|| Error::NoTask(task.clone()))?;
-        locked.transition(&text, &document, item, task.clone(), event, note, now)
+        with_item(self, task, |text, document, item| {
+            locked.transition(text, document, item, task.clone(), event, note, now)
+        })?
     }
 
     /// An item and all that is known of it, wherever it is.
     pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
-        let text = find_text(self, id)?;
-        let (document, _) = parse(&text.content);
-        let item = document.find(id).ok_or_else(|| Error::NoTask(id.clone()))?;
-        Ok(Found {
+        let lease = self.lease(id)?;
+        with_item(self, id, |text, document, item| Found {
             task: document.task(item, id.clone()),
             script: document.shell(item),
             block: document.block(item).to_owned(),
             line: item.line,
             quarantined: item.quarantined,
-            lease: self.lease(id)?,
+            lease,
             queue: text.queue.clone(),
         })
     }
 
     /// What [`Board::submit`] would do, without doing it.
     pub fn preview(&self, task: &TaskId, event: &Event, now: Timestamp) -> Result<Change, Error> {
-        let text = find_text(self, task)?;
-        let (document, _) = parse(&text.content);
-        let item = document.find(task).ok_or_else(|| Error::NoTask(task.clone()))?;
         let lease = self.lease(task)?;
-        Ok(decide(&document.task(item, task.clone()), lease.as_ref(), event, now)?)
+        let read = with_item(self, task, |_, document, item| document.task(item, task.clone()))?;
+        Ok(decide(&read, lease.as_ref(), event, now)?)
     }
 
     /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark.
@@ -228,10 +223,10 @@ impl Board {
             None => mint(&mut is_taken),
         };
         let block = render(&NewItem { id: Some(id.clone()), ..new });
-        let content = apply(&text.content, &document.add(status, &block));
+        let edits = document.add(status, &block);
+        let content = apply(&text.content, &edits);
         let mut entry = Entry { to: Some(status), agent: note.agent.clone(), ..Entry::new(Kind::Added, now) };
-        let (after, _) = parse(&content);
-        entry.after = after.find(&id).map(|item| after.block(item).to_owned());
+        entry.after = written(&document, None, &edits, &content, &id, status).map(|(block, _)| block);
         entry.task = Some(id.clone());
         entry.queue = Some(queue.id.clone());
         locked.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
@@ -246,8 +241,8 @@ impl Board {
     /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand).
     pub fn drop_stray_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, Error> {
         let mut locked = Locked::new(self, now)?;
-        let is_held = match find_text(self, &lease.task) {
-            Ok(text) => parse(&text.content).0.find(&lease.task).is_some_and(|item| item.status.is_held()),
+        let is_held = match with_item(self, &lease.task, |_, _, item| item.status.is_held()) {
+            Ok(is_held) => is_held,
             Err(Error::NoTask(_)) => false,
             Err(error) => return Err(error),
         };
@@ -330,10 +325,6 @@ impl<'b> Locked<'b> {
         Ok(Locked { board, log, seq, _lock: lock })
     }
 
-    fn text_of(&self, task: &TaskId) -> Result<Text, Error> {
-        find_text(self.board, task)
-    }
-
     fn is_leased(&self, item: &Item<'_>) -> Result<bool, Error> {
         match &item.id {
             Some(id) => Ok(self.board.lease(id)?.is_some()),
@@ -409,11 +400,11 @@ impl<'b> Locked<'b> {
         }
         let edits = if change.patch == Patch::default() { Vec::new() } else { document.change(item, &change.patch) };
         let content = apply(&text.content, &edits);
-        let (after, _) = parse(&content);
-        let written = after.find(&id).ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let written = written(document, Some(item), &edits, &content, &id, change.to);
+        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         if !edits.is_empty() {
             entry.before = Some(document.block(item).to_owned());
-            entry.after = Some(after.block(written).to_owned());
+            entry.after = Some(after);
         }
         let changed = (!edits.is_empty()).then_some((text, content.as_str()));
         let entry = self.commit(entry, changed, &change.lease)?;
@@ -422,7 +413,7 @@ impl<'b> Locked<'b> {
             LeaseChange::Keep => lease,
             LeaseChange::Drop => None,
         };
-        Ok(Done { entry, queue: text.queue.clone(), task: after.task(written, id), lease })
+        Ok(Done { entry, queue: text.queue.clone(), task, lease })
     }
 
     /// Appends the event, then makes it true. All that may lack room or leave is done before the event is there, so
@@ -470,6 +461,24 @@ impl<'b> Locked<'b> {
         }
         failpoint::hit("submit.leased").map_err(Error::io("go on after", self.board.dir()))
     }
+}
+
+/// The text and the task that `edits` leave of an item; `content` is the whole document after them.
+fn written(
+    document: &Document<'_>,
+    item: Option<&Item<'_>>,
+    edits: &[Edit],
+    content: &str,
+    id: &TaskId,
+    status: Status,
+) -> Option<(String, Task)> {
+    let in_full = || {
+        let (after, _) = parse(content);
+        after.find(id).map(|item| (after.block(item).to_owned(), after.task(item, id.clone())))
+    };
+    let plainly = document.written(item, edits, id, status);
+    debug_assert!(plainly.is_none() || plainly == in_full(), "{plainly:?} is not {:?}", in_full());
+    plainly.or_else(in_full)
 }
 
 /// Makes the files show what a logged event says. Doing it again changes nothing: the item's text is the event's
@@ -550,17 +559,26 @@ fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
         .map_err(Error::io("write", &path))
 }
 
-/// The queue that has `task`: the lease says which, else all are searched.
-fn find_text(board: &Board, task: &TaskId) -> Result<Text, Error> {
+/// Calls `then` with `task` where it stands: the lease says in which queue, else all are searched.
+fn with_item<R>(
+    board: &Board,
+    task: &TaskId,
+    then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
+) -> Result<R, Error> {
     let leased = board.lease(task).ok().flatten().and_then(|lease| board.queue_by_id(&lease.queue).ok());
     let mut unreadable = None;
     for queue in leased.into_iter().chain(board.queues()?) {
-        match board.read(&queue) {
-            Ok(text) if text.content.contains(task.as_str()) && parse(&text.content).0.find(task).is_some() => {
-                return Ok(text);
+        let text = match board.read(&queue) {
+            Ok(text) if text.content.contains(task.as_str()) => text,
+            Ok(_) => continue,
+            Err(error) => {
+                unreadable = Some(error);
+                continue;
             }
-            Ok(_) => {}
-            Err(error) => unreadable = Some(error),
+        };
+        let (document, _) = parse(&text.content);
+        if let Some(item) = document.find(task) {
+            return Ok(then(&text, &document, item));
         }
     }
     // It may be in the one that can't be read.
