@@ -210,7 +210,7 @@ impl<'t> Document<'t> {
                 insertions.next().filter(|edit| edit.span.is_empty() && insertions.next().is_none())?.text.clone()
             }
         };
-        let (alone, _) = Reader::new(&text, &text, 0, self.front.clone(), Vec::new()).read_plain()?;
+        let alone = reader::read_plain(&text, self.front.clone())?;
         let [only] = alone.items() else { return None };
         if only.id.as_ref() != Some(id) {
             return None;

@@ -34,6 +34,11 @@ pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     read_markdown(text, front, body, problems)
 }
 
+/// Reads `text`, which has no front matter of its own, under `front`; `None` if it isn't plain.
+pub(super) fn read_plain(text: &str, front: Front) -> Option<Document<'_>> {
+    Reader::new(text, text, 0, front, Vec::new()).read_plain().map(|(document, _)| document)
+}
+
 fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_markers(text, &conflicts);
