@@ -47,7 +47,6 @@ fn a_queue_is_drained_whoever_is_killed() {
     }
     // Agents of drains that were killed end by themselves when there is nothing left to do.
     scratch.has_no_process();
-    println!("drained in {:?} with {kills:?}, {drains} restarts", begun.elapsed());
     let is_wild = kills.agents >= 5 && kills.programs >= 5 && kills.drains >= 1;
     assert!(is_wild, "all kinds were killed: {kills:?}");
 

@@ -88,7 +88,9 @@ fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     // It has come to its wait, since it has cleared up before.
     wait_until("the loop has begun", || scratch.work().join(".tavern/slots/reap.lock").exists());
     assert_eq!(status(&scratch, "T-1")["status"], "pending");
-    scratch.write(".tavern/STOP", "that's all\n");
+    // Under its name only when its text is in it: the loop is woken by the name.
+    let written = scratch.write(".tavern/STOP.new", "that's all\n");
+    std::fs::rename(&written, written.with_extension("")).expect("the folder is ours");
     let ran = waiting.end();
     assert_eq!(ran.code, Some(0), "{ran}");
     assert!(ran.stderr.contains("error: the board is stopped: that's all\nhint: to go on: rm .tavern/STOP\n"), "{ran}");
