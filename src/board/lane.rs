@@ -205,10 +205,7 @@ pub fn is_ticked(status: Status) -> bool {
 
 /// Whether an item that is to be `status` at `place`, its box as it should be, needs a `status:` key to say so.
 pub fn needs_key(status: Status, place: Place, lanes: LaneSet) -> bool {
-    let ticked = is_ticked(status);
-    // An open item among the completed ones would change its meaning with its `completed:` key.
-    let fragile = place == Place::Lane(LaneKind::Completed) && !ticked;
-    fragile || self::status(place, Said { ticked, status: None, completed: false }, lanes) != status
+    self::status(place, Said { ticked: is_ticked(status), status: None, completed: false }, lanes) != status
 }
 
 #[cfg(test)]

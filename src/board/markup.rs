@@ -365,3 +365,43 @@ pub fn without_markers<'t>(text: &'t str, conflicts: &[Conflict]) -> Cow<'t, str
     masked.push_str(&text[masked.len()..]);
     Cow::Owned(masked)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tab_that_reaches_beyond_the_margin_leaves_its_other_half() {
+        let rows = [
+            ("  x", 2, "x"),
+            ("    x", 2, "  x"),
+            (" x", 2, "x"),
+            ("\tx", 2, "  x"),
+            ("  \tx", 2, "\tx"),
+            ("\t\tx", 4, "\tx"),
+            ("   ", 2, " "),
+            (" ", 2, ""),
+            ("x", 0, "x"),
+        ];
+        for (line, columns, expected) in rows {
+            assert_eq!(dedent(line, columns), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn lines_end_as_in_commonmark() {
+        let long = format!("{}\r\nb", "x".repeat(100));
+        for (text, from, expected) in [("a\nb", 0, 2), ("a\r\nb", 0, 3), ("a\rb", 0, 2), ("a", 0, 1), (&long, 3, 102)] {
+            assert_eq!(line_end(text, from, text.len()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn headings_lose_their_marks() {
+        let rows =
+            [("## a ##\n", "a"), ("# a#", "a#"), ("#\n", ""), ("a\n---\n", "a"), ("## #", ""), ("a\nb\n===", "a\nb")];
+        for (heading, expected) in rows {
+            assert_eq!(heading_text(heading, 0..heading.len()), expected, "{heading:?}");
+        }
+    }
+}
