@@ -353,9 +353,10 @@ fn pass_on(site: &Site, held: &Claimed, session: &mut dyn Session, said: &mut Ve
 
 fn acknowledge(site: &Site, held: &Claimed, said: &mut Vec<Message>, text: &str) {
     let Some(place) = said.iter().position(|message| message.text == text) else { return };
-    let message = said.remove(place);
-    // A message that can't be taken away is only given once more.
-    drop(site.board.delivered(&message));
+    // One that can't be taken away stays in the list, or it would be given again and again.
+    if site.board.delivered(&said[place]).is_ok() {
+        said.remove(place);
+    }
     note(site, held, format!("message delivered: {}", summary(text)));
 }
 
