@@ -8,6 +8,7 @@ mod drain;
 mod drain_file;
 mod front;
 mod loops;
+mod readme;
 mod state;
 mod support;
 mod tidy;
