@@ -58,7 +58,8 @@ struct Record<'a> {
     task: &'a Task,
     queue: &'a str,
     lease: &'a Lease,
-    worktree: String,
+    /// The folder; `worktree` is whether the task needs one.
+    worktree_path: String,
 }
 
 impl Verb for Args {
@@ -164,7 +165,8 @@ pub(super) fn seconds(period: Period) -> u32 {
 
 fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>) -> Result<Exit, CliError> {
     let worktree = board.worktree(&held.task.id).to_string_lossy().into_owned();
-    let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree: worktree.clone() };
+    let record =
+        Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path: worktree.clone() };
     let token = held.lease.token.to_string();
     let mut variables = vec![
         ("TAVERN_TASK", held.task.id.as_str()),

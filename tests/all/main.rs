@@ -3,6 +3,7 @@
 
 mod badinput;
 mod claude;
+mod cli;
 mod crash;
 mod drain;
 mod drain_file;

@@ -1,0 +1,333 @@
+//! What all programs promise to people and scripts: JSON, signals, places, dry runs.
+
+use std::fmt::Write;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Running, Scratch, wait_until};
+
+/// A board for the shell runner with `items` in its queue.
+fn board(items: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    scratch.write(".tavern/queues/main.md", format!("## Pending\n\n{items}"));
+    scratch
+}
+
+fn item(id: &str) -> String {
+    format!("- [ ] {id}: Do {id}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")
+}
+
+/// Says that it runs, and then runs until it is ended.
+const ENDLESS: &str =
+    "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
+
+/// Hears that it should end, says so, and does not.
+const STUBBORN: &str = "- [ ] T-1: Stay\n  ```sh\n  trap 'echo told > ../../../told' TERM INT\n  echo $$ > ../../../pid\n  \
+                        while :; do sleep 600 & wait $! || :; done\n  ```\n";
+
+fn has(scratch: &Scratch, file: &str) -> bool {
+    std::fs::read_to_string(scratch.work().join(file)).is_ok_and(|text| text.ends_with('\n'))
+}
+
+fn status(scratch: &Scratch, id: &str) -> Value {
+    let line = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
+    serde_json::from_str(&line).expect("it is JSON")
+}
+
+/// The item is free again, as if nobody had had it.
+#[track_caller]
+fn assert_given_back(scratch: &Scratch) {
+    let item = status(scratch, "T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{item}");
+    assert!(item["lease"].is_null(), "{item}");
+    scratch.has_no_process();
+    assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), "", "nothing is left to clear up");
+}
+
+#[test]
+fn an_agent_at_work_ends_politely() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 143)] {
+        let scratch = board(ENDLESS);
+        let agent = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
+        wait_until("the script runs", || has(&scratch, "pid"));
+        agent.signal(signal);
+        let ran = agent.end();
+        assert_eq!(ran.code, Some(code), "{signal:?}: {ran}");
+        assert!(ran.stdout.contains("Sam: T-1 killed, now pending: "), "{ran}");
+        assert_given_back(&scratch);
+        assert_eq!(scratch.read(".tavern/worktrees/T-1/begun.txt"), "begun\n", "what was done is kept");
+    }
+}
+
+#[test]
+fn a_waiting_agent_ends_at_once() {
+    let scratch = board("");
+    let agent = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
+    wait_until("it waits", || scratch.run("tavern-status", &[]).stdout.contains("Sam        waiting"));
+    agent.signal(Signal::INT);
+    assert_eq!(
+        agent.end().to_string(),
+        "exit 130\n--- stdout\nSam: waiting for items\n--- stderr\nSam is a coder with runner shell; Ctrl-C ends it\n"
+    );
+    assert_eq!(
+        scratch.run("tavern-status", &[]).succeeds(),
+        "main: no items; add one: tavern-add --queue main \"…\"\n"
+    );
+}
+
+#[test]
+fn a_second_signal_hurries() {
+    for program in ["tavern-agent", "tavern-drain"] {
+        let scratch = board(STUBBORN);
+        scratch.write(".tavern/config.yaml", "grace: 10m\n");
+        let running: Running = scratch.program(program).start();
+        wait_until("the script runs", || has(&scratch, "pid"));
+        running.signal(Signal::INT);
+        wait_until("the script was asked to end", || has(&scratch, "told"));
+        running.signal(Signal::INT);
+        let ran = running.end();
+        assert_eq!(ran.code, Some(130), "{program}: {ran}");
+        assert_given_back(&scratch);
+    }
+}
+
+#[test]
+fn an_interrupted_drain_leaves_nothing_running() {
+    let scratch = board(&format!("{ENDLESS}{}", item("T-2")));
+    let drain = scratch.program("tavern-drain").args(&["--agents", "2"]).in_a_group().start();
+    wait_until("the script runs", || has(&scratch, "pid"));
+    wait_until("the other item is done", || status(&scratch, "T-2")["status"] == "completed");
+    // As a terminal does it: all of the group hears of it. The agents are told by the drain alone.
+    drain.signal_group(Signal::INT);
+    let ran = drain.end();
+    assert_eq!(ran.code, Some(130), "{ran}");
+    assert!(ran.stdout.starts_with("1 completed, 1 left, "), "{ran}");
+    assert_given_back(&scratch);
+}
+
+#[test]
+fn a_demo_that_is_interrupted_leaves_nothing() {
+    let scratch = Scratch::empty();
+    let demo = scratch.program("tavern").args(&["demo"]).start();
+    let tmp = scratch.folder().join("tmp");
+    let is_empty = || std::fs::read_dir(&tmp).expect("it is there").next().is_none();
+    wait_until("it has begun", || !is_empty());
+    demo.signal(Signal::INT);
+    assert_eq!(demo.end().code, Some(130));
+    assert!(is_empty(), "its folder is gone");
+    scratch.has_no_process();
+}
+
+#[test]
+fn the_demo_works_three_items_and_leaves_nothing_unless_told_to() {
+    let scratch = Scratch::empty();
+    let shown = scratch.run("tavern", &["demo"]).succeeds();
+    for words in [
+        "$ tavern drain --agents 2\n",
+        "3 completed, 0 left",
+        "T-2 was merged at ",
+        "| * ",
+        " Shout the greeting\n",
+        "mug.txt\n",
+    ] {
+        assert!(shown.contains(words), "`{words}` in\n{shown}");
+    }
+    let order: Vec<usize> =
+        ["T-1 was merged", "claimed T-2"].iter().map(|words| shown.find(words).expect("it is told")).collect();
+    assert!(order[0] < order[1], "what depends on T-1 comes after it:\n{shown}");
+    assert_eq!(std::fs::read_dir(scratch.folder().join("tmp")).expect("it is there").count(), 0);
+    scratch.has_no_process();
+    // Run by an agent it does not meet that agent's board.
+    let kept = scratch.program("tavern").args(&["demo", "--keep"]).variable("TAVERN_DIR", "/nowhere").run().succeeds();
+    let place = kept.lines().find_map(|line| line.strip_prefix("Look around: cd ")).expect("it says where");
+    let ran = scratch.program("tavern-status").within(place.as_ref()).run().succeeds();
+    assert_eq!(ran, "main: 3 completed\n");
+}
+
+#[test]
+fn a_board_is_made_and_found_from_everywhere() {
+    let scratch = Scratch::repository();
+    let written = "written .tavern/config.yaml\nwritten .tavern/queues/main.md\nwritten .tavern/.gitignore\n";
+    let kept = written.replace("written", "kept");
+    let below = scratch.work().join("src/deep");
+    std::fs::create_dir_all(&below).expect("it is ours");
+    assert_eq!(scratch.run("tavern-init", &["--dry-run"]).succeeds(), written.replace("written", "would write"));
+    assert!(!scratch.work().join(".tavern").exists());
+    let made = scratch.program("tavern-init").args(&["--runner", "shell"]).within(&below).run();
+    assert_eq!(made.stdout, written, "{made}");
+    scratch.git(&["worktree", "add", "--quiet", "../linked"]);
+    let linked = scratch.folder().join("linked");
+    for folder in [scratch.work(), below, linked] {
+        let again = scratch.program("tavern-init").within(&folder).run();
+        assert_eq!(
+            (again.stdout.as_str(), again.stderr.as_str()),
+            (kept.as_str(), "the board is there; agents run with `shell`\n")
+        );
+        let id = scratch.program("tavern-add").args(&["-q", "x"]).within(&folder).run().succeeds();
+        assert!(scratch.read(".tavern/queues/main.md").contains(&format!("- [ ] {}: x\n", id.trim())));
+    }
+    // What people have written is theirs; sample items go into an empty queue only.
+    assert_eq!(scratch.run("tavern-init", &["--demo"]).stdout, kept);
+    let status = scratch.git(&["status", "--short", "--untracked-files=all"]);
+    assert_eq!(status, "?? .tavern/.gitignore\n?? .tavern/config.yaml\n?? .tavern/queues/main.md");
+}
+
+#[test]
+fn a_large_board_is_shown_whole() {
+    let items: String = (1..=10_000).fold(String::new(), |mut items, n| {
+        let _ = writeln!(items, "- [ ] T-{n}: Item {n}");
+        items
+    });
+    let scratch = board(&items);
+    assert_eq!(scratch.run("tavern-status", &[]).succeeds(), "main: 10000 pending\n");
+    let all = scratch.run("tavern-status", &["--items"]).succeeds();
+    assert_eq!((all.lines().count(), all.lines().last()), (10_001, Some("  T-10000  pending     Item 10000")));
+}
+
+#[test]
+fn a_dry_run_of_the_reaper_prints_what_it_does() {
+    let scratch = board(&format!("{}{}", item("T-1"), item("T-2")));
+    // A holder that has died, a worktree of nobody's, a file of an agent that is gone.
+    let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().expect("there is a sleep");
+    scratch.run("tavern-claim", &["--task", "T-1", "--pid", &sleeper.id().to_string()]).succeeds();
+    sleeper.kill().and_then(|()| sleeper.wait()).expect("it is ours");
+    scratch.git(&["worktree", "add", "--quiet", "-b", "tavern/T-404", ".tavern/worktrees/T-404"]);
+    scratch.write(".tavern/worktrees/T-404/left.txt", "unfinished\n");
+    let before = scratch.read(".tavern/queues/main.md");
+    let planned = scratch.run("tavern-reap", &["--dry-run", "--format", "json"]).succeeds();
+    assert_eq!(planned.lines().count(), 2, "{planned}");
+    assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+    assert!(scratch.work().join(".tavern/worktrees/T-404/left.txt").exists());
+    assert_eq!(scratch.run("tavern-reap", &["--format", "json"]).succeeds(), planned);
+    assert!(!scratch.work().join(".tavern/worktrees/T-404").exists());
+    let salvaged = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern/salvage"]);
+    assert_eq!(scratch.git(&["show", &format!("{salvaged}:left.txt")]), "unfinished");
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
+}
+
+#[test]
+fn the_log_is_followed_as_json_with_a_heartbeat() {
+    let scratch = board("");
+    let line = "exec tavern-log --follow --format json --heartbeat 100ms > ../out";
+    let path = format!(
+        "{}:{}",
+        crate::support::program("tavern").parent().expect("a folder").display(),
+        std::env::var("PATH").expect("PATH")
+    );
+    let log = scratch.command("sh".as_ref()).args(&["-c", line]).variable("PATH", path).start();
+    let seen = |kind: &str| {
+        let text = std::fs::read_to_string(scratch.folder().join("out")).unwrap_or_default();
+        let mut kinds = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        kinds.any(|event| event["kind"] == kind && event["time"].is_string())
+    };
+    wait_until("there is a heartbeat", || seen("heartbeat"));
+    scratch.run("tavern-add", &["-q", "x"]).succeeds();
+    wait_until("the event is told", || seen("added"));
+    log.signal(Signal::INT);
+    assert_eq!(log.end().to_string(), "ended by a signal\n--- stdout\n--- stderr\n");
+}
+
+#[test]
+fn a_follower_ends_with_its_reader() {
+    let scratch = board("");
+    scratch.run("tavern-add", &["-q", "x"]).succeeds();
+    // The reader goes after a line, and nothing more happens that could be written.
+    let line = format!(
+        "timeout 60 {} --follow --heartbeat 1h | head -n 1; echo ended",
+        crate::support::program("tavern-log").display()
+    );
+    let ran = scratch.command("sh".as_ref()).args(&["-c", &line]).run();
+    assert!(ran.stdout.ends_with(" was added as pending\nended\n") && ran.stderr.is_empty(), "{ran}");
+}
+
+/// The keys of an object in the order in which they are printed.
+fn keys(line: &str) -> String {
+    let object: serde_json::Map<String, Value> =
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let mut places: Vec<(usize, &String)> =
+        object.keys().map(|key| (line.find(&format!("\"{key}\":")).expect("it is there"), key)).collect();
+    places.sort_unstable();
+    places.into_iter().map(|(_, key)| key.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
+    let scratch = board(&[item("T-1"), item("T-2"), item("T-3"), item("T-4")].concat());
+    let task = "id title description status priority after role tags parent runner model done_when touches budget worktree \
+                allow_empty attempt returns max_attempts not_before agent started completed commit reason";
+    let outcome = "task run outcome reason commit resets_at";
+    let mut token = String::new();
+    scratch.write(".tavern/worktrees/T-404/x", "");
+    let rows: Vec<(&str, &[&str], Vec<String>)> = vec![
+        ("tavern-init", &[], vec!["file action".into(); 3]),
+        ("tavern-add", &["x", "--draft"], vec!["task queue".into()]),
+        ("tavern-claim", &["--task", "T-1"], vec![format!("{task} queue lease worktree_path")]),
+        ("tavern-renew", &["T-1", "--token", "TOKEN"], vec!["task token expires_at".into()]),
+        ("tavern-spawn", &["T-1", "--token", "TOKEN"], vec![outcome.into()]),
+        ("tavern-status", &["T-1"], vec![format!("kind {task} queue line lease expires_at freshness runs")]),
+        ("tavern-report", &["T-1", "--token", "TOKEN"], vec![outcome.into()]),
+        ("tavern-merge", &["--dry-run"], vec!["task result commit reason".into()]),
+        ("tavern-merge", &[], vec!["task result commit reason".into()]),
+        ("tavern-release", &["T-2", "--cancel"], vec!["task status".into()]),
+        (
+            "tavern-agent",
+            &["--once"],
+            vec![
+                "agent event task title attempt runner".into(),
+                "agent event task run outcome reason status".into(),
+                "agent event task commit".into(),
+            ],
+        ),
+        ("tavern-drain", &["--dry-run"], vec!["queue line task title status reason run".into(); 2]),
+        ("tavern-drain", &[], vec!["completed cancelled left usd seconds".into()]),
+        (
+            "tavern-status",
+            &["--status", "completed"],
+            vec![
+                "kind queue items quarantined".into(),
+                "kind queue line task status priority title quarantined".into(),
+                "kind queue line task status priority title quarantined".into(),
+                "kind queue line task status priority title quarantined".into(),
+            ],
+        ),
+        (
+            "tavern-runs",
+            &["list", "--last", "1"],
+            vec![
+            "run task title queue agent role attempt token runner worktree branch base started ended outcome reason \
+             commit verified usage turns tool_calls summary".into(),
+        ],
+        ),
+        ("tavern-runs", &["cat", "T-1"], vec!["file run text".into()]),
+        ("tavern-runs", &["grep", "Task: T-1", "--task", "T-1"], vec!["run file line text".into()]),
+        ("tavern-log", &["--last", "1"], vec!["seq time kind task queue commit from to before after".into()]),
+        ("tavern-check", &[], vec!["file line column severity code message hint".into()]),
+        ("tavern-reap", &[], vec!["action task path".into()]),
+    ];
+    for (program, arguments, expected) in rows {
+        let arguments: Vec<&str> =
+            arguments.iter().map(|word| if *word == "TOKEN" { token.as_str() } else { word }).collect();
+        let ran = scratch.program(program).args(&arguments).args(&["--format", "json"]).run();
+        let found: Vec<String> = ran.stdout.lines().map(keys).collect();
+        assert_eq!(found, expected, "{program} {arguments:?}: {ran}");
+        if program == "tavern-claim" {
+            let held: Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
+            token = held["lease"]["token"].to_string();
+        }
+    }
+    // And what shells take variables from.
+    let line = scratch.run("tavern-add", &["y", "--format", "env", "--draft"]).succeeds();
+    assert!(line.starts_with("TAVERN_TASK=T-") && line.ends_with(" TAVERN_QUEUE=main\n"), "{line}");
+    scratch.run("tavern-release", &["T-2", "--reopen"]).succeeds();
+    let line = scratch.run("tavern-claim", &["--format", "env", "--agent", "Sam", "--runner", "shell"]).succeeds();
+    let names: Vec<&str> = line.split_whitespace().map(|pair| pair.split('=').next().unwrap_or_default()).collect();
+    let expected = ["TAVERN_TASK", "TAVERN_TOKEN", "TAVERN_AGENT", "TAVERN_QUEUE", "TAVERN_WORKTREE", "TAVERN_RUNNER"];
+    assert_eq!(names, expected);
+    let other = scratch.run("tavern-status", &["--format", "env"]);
+    assert_eq!(
+        (other.code, other.stderr.lines().next()),
+        (Some(2), Some("error: this program has no variables to print"))
+    );
+}
