@@ -332,7 +332,13 @@ fn watch_inbox(site: &Site, held: &Claimed, bell: &Bell) -> Option<notify::Recom
     let inbox = site.board.inbox(&held.task.id);
     std::fs::create_dir_all(&inbox).ok()?;
     let bell = bell.clone();
-    let mut watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| bell.ring()).ok()?;
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // Looking into the inbox is no message: ringing for it would make us look again, for ever.
+        if !event.is_ok_and(|event| event.kind.is_access()) {
+            bell.ring();
+        }
+    })
+    .ok()?;
     watcher.watch(&inbox, RecursiveMode::NonRecursive).ok()?;
     Some(watcher)
 }

@@ -196,3 +196,32 @@ fn statistics_come_from_the_log() {
         "{stats}"
     );
 }
+
+/// How often the threads of a process have been woken.
+fn wakes(pid: rustix::process::Pid) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).expect("it runs");
+    let statuses = tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("status")).unwrap_or_default());
+    let of = |status: &str| -> Option<u64> {
+        status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
+    };
+    statuses.filter_map(|status| of(&status)).sum()
+}
+
+#[test]
+fn a_supervisor_sleeps_while_its_agent_works() {
+    let script = "n=0; while [ $n -lt 60 ]; do n=$((n+1)); echo $n > ../../../tick; sleep 0.05; done; echo x > x.txt";
+    let scratch = board(&format!("- [ ] T-1: Take its time\n  ```sh\n  {script}\n  ```\n"), "");
+    let agent = scratch.program("tavern-agent").args(&["--once"]).start();
+    let tick = |wanted: u32| {
+        super::support::wait_until("it works", || {
+            let tick = std::fs::read_to_string(scratch.work().join("tick")).unwrap_or_default();
+            tick.trim().parse::<u32>().is_ok_and(|tick| tick >= wanted)
+        });
+    };
+    tick(5);
+    let before = wakes(agent.pid());
+    tick(35);
+    let woken = wakes(agent.pid()) - before;
+    assert!(woken < 300, "woken {woken} times in thirty ticks in which nothing happened");
+    assert_eq!(agent.end().code, Some(0));
+}
