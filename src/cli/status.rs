@@ -356,7 +356,7 @@ fn stats(context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliEr
     };
     let depth: Vec<String> = stats.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let text = format!(
-        "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {} dead letters\nspent       {}, {} tokens in {} runs",
+        "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {} dead letters\nspent       {}, {} tokens in {}",
         depth.join(", "),
         time(stats.oldest_pending_seconds),
         time(stats.median_wait_seconds),
@@ -368,7 +368,7 @@ fn stats(context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliEr
         stats.dead_letters,
         human::money(stats.usd),
         human::short(stats.tokens),
-        stats.runs,
+        human::count(stats.runs, "run"),
     );
     context.out.record(&stats, text)
 }

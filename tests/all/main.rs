@@ -4,6 +4,7 @@
 mod badinput;
 mod claude;
 mod cli;
+mod commands;
 mod crash;
 mod drain;
 mod drain_file;

@@ -1,0 +1,261 @@
+//! The manuals in `tests/commands` and the tour of the README, run as they stand: what they show is what is printed.
+//!
+//! A block ` ```console ` holds commands after `$ ` (going on after `> `), each with what it prints; `? 4` right under a
+//! command is its exit code, if not 0. A block ` ```markdown NAME ` is written to that file. All blocks of a page are
+//! one shell's, in a repository of one commit. What differs from run to run (times, commits, fresh IDs, the folder) is
+//! not compared; ` ```sh ` blocks are not run.
+//!
+//! `TAVERN_WRITE_MANUALS=1 cargo test --test all commands` writes into the pages what is printed now.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use snapbox::assert_data_eq;
+use tavern::cli::PROGRAMS;
+
+use crate::support::{Scratch, program};
+
+/// What the pages call the folder of the repository.
+const PLACE: &str = "/home/rosie/project";
+
+/// A part of a page.
+enum Part {
+    /// Lines that are not run, with their ends.
+    Text(String),
+    /// A file to be written.
+    File {
+        name: String,
+        content: String,
+    },
+    Command(Command),
+}
+
+struct Command {
+    /// As it is typed, over several lines perhaps.
+    typed: String,
+    exit: i32,
+    /// What it prints, with the last line's end.
+    printed: String,
+}
+
+fn read(page: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut lines = page.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        parts.push(Part::Text(line.to_owned()));
+        let info = line.trim_end().trim_start_matches('`');
+        let fence = &line.trim_end()[..line.trim_end().len() - info.len()];
+        if fence.len() < 3 {
+            continue;
+        }
+        let mut block: Vec<&str> = Vec::new();
+        let end = loop {
+            match lines.next() {
+                Some(line) if line.trim_end() == fence => break line,
+                Some(line) => block.push(line),
+                None => panic!("a block is not closed: {info}"),
+            }
+        };
+        match info.split_once(' ') {
+            _ if info == "console" => parts.extend(commands(&block).into_iter().map(Part::Command)),
+            Some(("markdown" | "yaml", name)) => {
+                parts.push(Part::File { name: name.to_owned(), content: block.concat() });
+            }
+            _ => parts.push(Part::Text(block.concat())),
+        }
+        parts.push(Part::Text(end.to_owned()));
+    }
+    parts
+}
+
+fn commands(block: &[&str]) -> Vec<Command> {
+    let mut commands: Vec<Command> = Vec::new();
+    for line in block {
+        if let Some(typed) = line.strip_prefix("$ ") {
+            commands.push(Command { typed: typed.trim_end().to_owned(), exit: 0, printed: String::new() });
+            continue;
+        }
+        let command = commands.last_mut().expect("a block begins with a command");
+        match (line.strip_prefix("> "), line.strip_prefix("? ")) {
+            (Some(more), _) if command.printed.is_empty() => {
+                let _ = write!(command.typed, "\n{}", more.trim_end());
+            }
+            (_, Some(code)) if command.printed.is_empty() => command.exit = code.trim().parse().expect("a number"),
+            _ => command.printed.push_str(line),
+        }
+    }
+    commands
+}
+
+fn show(parts: &[Part]) -> String {
+    let mut page = String::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => page.push_str(text),
+            Part::File { content, .. } => page.push_str(content),
+            Part::Command(command) => {
+                let exit = if command.exit == 0 { String::new() } else { format!("? {}\n", command.exit) };
+                let _ = write!(page, "$ {}\n{exit}{}", command.typed.replace('\n', "\n> "), command.printed);
+            }
+        }
+    }
+    page
+}
+
+/// Runs all of a page in one shell; gives it back with what was printed.
+fn run(parts: &[Part]) -> Vec<Part> {
+    /// No program prints it: the ASCII record separator.
+    const MARK: char = '\u{1e}';
+    let mut script = String::from("exec 2>&1\n");
+    for part in parts {
+        match part {
+            Part::Text(_) => {}
+            Part::File { name, content } => {
+                let _ = writeln!(
+                    script,
+                    "mkdir -p \"$(dirname '{name}')\"\ncat > '{name}' <<'END OF FILE'\n{content}END OF FILE"
+                );
+            }
+            Part::Command(command) => {
+                let _ = writeln!(script, "{}\nprintf '\\036%s\\036' $?", command.typed);
+            }
+        }
+    }
+    let scratch = Scratch::repository();
+    let path =
+        format!("{}:{}", program("tavern").parent().expect("a folder").display(), std::env::var("PATH").expect("PATH"));
+    let shell = scratch.command(Path::new("sh")).args(&["-c", &script]);
+    let ran = shell.variable("PATH", path).variable("USER", "rosie").run();
+    scratch.has_no_process();
+    let work = scratch.folder().join("work");
+    let printed = ran.stdout.replace(&*work.to_string_lossy(), PLACE);
+    let mut pieces = printed.split(MARK);
+    let replay = |part: &Part| match part {
+        Part::Text(text) => Part::Text(text.clone()),
+        Part::File { name, content } => Part::File { name: name.clone(), content: content.clone() },
+        Part::Command(command) => {
+            let printed = pieces.next().unwrap_or_default().to_owned();
+            let exit = pieces
+                .next()
+                .and_then(|code| code.parse().ok())
+                .unwrap_or_else(|| panic!("the shell has ended: {ran}"));
+            Part::Command(Command { typed: command.typed.clone(), exit, printed })
+        }
+    };
+    parts.iter().map(replay).collect()
+}
+
+/// With what differs from run to run made the same.
+fn normal(text: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '@' | '.');
+    let mut out = String::new();
+    // Columns are as wide as what is in them.
+    let text = text.split("  ").filter(|piece| !piece.is_empty()).map(str::trim_start).collect::<Vec<_>>().join("  ");
+    let mut rest = text.as_str();
+    while let Some(start) = rest.find(is_word) {
+        let end = rest[start..].find(|c| !is_word(c)).map_or(rest.len(), |length| start + length);
+        out.push_str(&rest[..start]);
+        let word = &rest[start..end];
+        let is_seconds = rest[end..].starts_with(" s\n") && word.bytes().all(|byte| byte.is_ascii_digit());
+        out.push_str(&if is_seconds { "some".to_owned() } else { normal_word(word) });
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn normal_word(word: &str) -> String {
+    let core = word.trim_end_matches([':', '.']);
+    let core = core.split_once('@').map_or(core, |(core, _)| core);
+    let tail = &word[core.len()..];
+    let shape: String = core.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let is_minted =
+        core.strip_prefix("T-").is_some_and(|rest| rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
+    let is_commit = (7..=40).contains(&core.len()) && core.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_time = ["0000-00-00", "00:00:00", "00:00:00Z", "0000-00-00T00:00:00Z"].contains(&shape.as_str());
+    let is_length = ["0ms", "00ms", "000ms", "0.0s"].contains(&shape.as_str());
+    match () {
+        () if is_minted => format!("T-mint{tail}"),
+        () if is_commit && core.bytes().any(|b| b.is_ascii_digit()) => format!("commit{tail}"),
+        () if is_time => format!("time{tail}"),
+        () if is_length => format!("length{tail}"),
+        () => word.to_owned(),
+    }
+}
+
+/// The page is as it was printed, but for what differs from run to run.
+fn holds(page: &Path) {
+    let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    let parts = read(&text);
+    let mut printed = run(&parts);
+    for (was, is) in parts.iter().zip(&mut printed) {
+        if let (Part::Command(was), Part::Command(is)) = (was, is)
+            && normal(&was.printed) == normal(&is.printed)
+        {
+            is.printed.clone_from(&was.printed);
+        }
+    }
+    if std::env::var_os("TAVERN_WRITE_MANUALS").is_some() {
+        fs::write(page, show(&printed)).expect("the page can be written");
+        return;
+    }
+    assert_data_eq!(show(&printed), snapbox::IntoData::into_data(text).raw());
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands")
+}
+
+#[test]
+fn every_program_has_a_manual() {
+    for program in PROGRAMS {
+        let path = folder().join(format!("{}.md", program.name));
+        let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(
+            page.starts_with(&format!("# {}\n\n{}", program.name, program.job())),
+            "{} begins with its job",
+            program.name
+        );
+        for heading in ["## Examples\n", "## Exit codes\n"] {
+            assert!(page.contains(heading), "{} has `{}`", program.name, heading.trim_end());
+        }
+    }
+}
+
+#[test]
+fn the_manuals_show_what_is_printed() {
+    let mut pages: Vec<PathBuf> =
+        fs::read_dir(folder()).expect("it is there").map(|entry| entry.expect("it can be read").path()).collect();
+    pages.sort();
+    assert!(pages.len() >= PROGRAMS.len());
+    std::thread::scope(|scope| {
+        let pages: Vec<_> = pages.iter().map(|page| (page, scope.spawn(|| holds(page)))).collect();
+        for (page, thread) in pages {
+            assert!(thread.join().is_ok(), "{}", page.display());
+        }
+    });
+}
+
+#[test]
+fn the_tour_of_the_readme_is_true() {
+    holds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"));
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_not_compared() {
+    for (one, other) in [
+        ("T-k3f9 merged as 1a2b3c4\n", "T-0000 merged as ffffff0\n"),
+        (
+            "3 completed, 0 left, $0.00 in 0 s\nsee .tavern/runs/T-k3f9@5",
+            "3 completed, 0 left, $0.00 in 12 s\nsee .tavern/runs/T-0000@5",
+        ),
+        ("2026-11-22 10:00:00 Sam", "2030-01-02 23:59:59 Sam"),
+        ("(completed: 2026-11-22T10:00:00Z, commit: 896644d)", "(completed: 2026-11-23T10:00:01Z, commit: 0000000)"),
+    ] {
+        assert_eq!(normal(one), normal(other));
+    }
+    for (one, other) in [("T-1", "T-2"), ("1 item", "2 items"), ("added", "abbaded"), ("exit 4", "exit 5")] {
+        assert_ne!(normal(one), normal(other));
+    }
+}
