@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use notify::{RecursiveMode, Watcher};
-
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
 use super::brief::Brief;
 use super::error::Error;
 use super::evidence::{Evidence, verify};
 use super::heart::Heart;
+use super::inbox::Inbox;
 use super::reap::mark_of;
 use super::report::Judged;
 use super::runners;
@@ -24,10 +23,8 @@ use crate::git::{CommitId, Merge};
 use crate::process::start::Environment;
 use crate::process::{Bell, Mark};
 use crate::runner::job::Opening;
-use crate::runner::{
-    AgentEvent, EndReason, Ended, Job, Limits, Next, NotHeard, Outcome, Prodding, Prods, Session, Signal,
-};
-use crate::store::{Claimed, Entry, Message, Note};
+use crate::runner::{AgentEvent, EndReason, Ended, Job, Limits, Next, Outcome, Prodding, Prods, Session, Signal};
+use crate::store::{Claimed, Entry, Note};
 
 /// Longest `diff.patch`, in bytes.
 const PATCH_LIMIT: usize = 4 << 20;
@@ -298,9 +295,8 @@ fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts:
         let bell = bell.clone();
         move |_| bell.ring()
     });
-    let _watch = watch_inbox(site, held, &bell);
+    let mut inbox = Inbox::open(&site.board, &held.task.id, &bell);
     let mut calls = Calls { artifacts, open: Vec::new(), count: 0 };
-    let mut said: Vec<Message> = Vec::new();
     loop {
         if site.interrupt.is_raised() || heart.is_lost() {
             session.end(EndReason::Stop);
@@ -308,11 +304,13 @@ fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts:
         if site.interrupt.urgency() == Some(crate::interrupt::Urgency::AtOnce) {
             session.hurry();
         }
-        pass_on(site, held, session.as_mut(), &mut said);
+        inbox.pass_on(session.as_mut());
         match session.next(Duration::from_secs(30)) {
             Next::Event(AgentEvent::ToolCall { id, name, input, .. }) => calls.begin(id, &name, &input),
             Next::Event(AgentEvent::ToolResult { id, ok, text, .. }) => calls.end(&id, ok, &text),
-            Next::Event(AgentEvent::Delivered { text }) => acknowledge(site, held, &mut said, &text),
+            Next::Event(AgentEvent::Delivered { text }) if inbox.acknowledge(&text) => {
+                note(site, held, format!("message delivered: {}", summary(&text)));
+            }
             Next::Event(AgentEvent::Prodded { why, number, most }) => {
                 let why = match why {
                     Prodding::Undecided => "it ended its turn without DONE or WAITING",
@@ -325,45 +323,6 @@ fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts:
         }
     }
     session.finish()
-}
-
-/// Rings when a message is put into the task's inbox.
-fn watch_inbox(site: &Site, held: &Claimed, bell: &Bell) -> Option<notify::RecommendedWatcher> {
-    let inbox = site.board.inbox(&held.task.id);
-    std::fs::create_dir_all(&inbox).ok()?;
-    let bell = bell.clone();
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Looking into the inbox is no message: ringing for it would make us look again, for ever.
-        if !event.is_ok_and(|event| event.kind.is_access()) {
-            bell.ring();
-        }
-    })
-    .ok()?;
-    watcher.watch(&inbox, RecursiveMode::NonRecursive).ok()?;
-    Some(watcher)
-}
-
-/// Hands waiting messages to the agent. A message stays in the inbox until the agent has read it.
-fn pass_on(site: &Site, held: &Claimed, session: &mut dyn Session, said: &mut Vec<Message>) {
-    for message in site.board.messages(&held.task.id).unwrap_or_default() {
-        if said.iter().any(|earlier| earlier.path == message.path) {
-            continue;
-        }
-        match session.say(&message.text) {
-            Ok(()) => said.push(message),
-            // The agent looks into $TAVERN_INBOX by itself, or its successor gets it.
-            Err(NotHeard::Deaf | NotHeard::Ending) => return,
-        }
-    }
-}
-
-fn acknowledge(site: &Site, held: &Claimed, said: &mut Vec<Message>, text: &str) {
-    let Some(place) = said.iter().position(|message| message.text == text) else { return };
-    // One that can't be taken away stays in the list, or it would be given again and again.
-    if site.board.delivered(&said[place]).is_ok() {
-        said.remove(place);
-    }
-    note(site, held, format!("message delivered: {}", summary(text)));
 }
 
 /// Says something of the run in the log. A board that can't be written now tells of it at the next event.

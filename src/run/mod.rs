@@ -8,6 +8,7 @@ pub mod attempt;
 pub mod brief;
 pub mod evidence;
 pub mod heart;
+pub mod inbox;
 pub mod integrate;
 pub mod reap;
 pub mod report;

@@ -1,0 +1,125 @@
+//! A running agent's inbox: messages are handed to it between two of its steps, and taken away when it has read them.
+#![expect(clippy::disallowed_methods, reason = "a run makes the folder of its own inbox")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::board::task::TaskId;
+use crate::process::Bell;
+use crate::runner::{NotHeard, Session};
+use crate::store::{Board, Message};
+
+/// The inbox of one task while its agent runs.
+pub struct Inbox {
+    board: Board,
+    task: TaskId,
+    /// Handed over, and not yet read.
+    said: Vec<Message>,
+    /// Something was put into the folder since it was last looked at.
+    has_news: Arc<AtomicBool>,
+    /// `None`: it can't be watched, so it is looked at every time.
+    watcher: Option<RecommendedWatcher>,
+}
+
+impl Inbox {
+    /// The inbox of `task`; `bell` rings when something is put into it.
+    pub fn open(board: &Board, task: &TaskId, bell: &Bell) -> Inbox {
+        let has_news = Arc::new(AtomicBool::new(true));
+        let watcher = watch(&board.inbox(task), &has_news, bell).ok();
+        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), has_news, watcher }
+    }
+
+    /// Hands waiting messages to the agent. They stay in the inbox until it has read them.
+    pub fn pass_on(&mut self, session: &mut dyn Session) {
+        for message in self.news() {
+            match session.say(&message.text) {
+                Ok(()) => self.said.push(message),
+                // The agent looks into $TAVERN_INBOX by itself, or its successor gets it.
+                Err(NotHeard::Deaf | NotHeard::Ending) => return,
+            }
+        }
+    }
+
+    /// The messages that were not handed over yet, if there may be any.
+    fn news(&self) -> Vec<Message> {
+        let has_news = self.has_news.swap(false, Ordering::SeqCst);
+        if !has_news && self.watcher.is_some() {
+            return Vec::new();
+        }
+        let mut messages = self.board.messages(&self.task).unwrap_or_default();
+        // An empty one is still being written.
+        messages.retain(|message| !message.text.is_empty() && self.said.iter().all(|said| said.path != message.path));
+        messages
+    }
+
+    /// The agent has read `text`: its message is taken away. False if it was none of these.
+    pub fn acknowledge(&mut self, text: &str) -> bool {
+        let Some(place) = self.said.iter().position(|message| message.text == text) else { return false };
+        let now = std::fs::read(&self.said[place].path).unwrap_or_default();
+        if !now.is_empty() && String::from_utf8_lossy(&now) != text {
+            // It was still being written when it was handed over: it is given again, whole.
+            self.said.remove(place);
+            self.has_news.store(true, Ordering::SeqCst);
+        } else if self.board.delivered(&self.said[place]).is_ok() {
+            // One that can't be taken away stays in the list, or it would be given again and again.
+            self.said.remove(place);
+        }
+        true
+    }
+}
+
+fn watch(folder: &Path, has_news: &Arc<AtomicBool>, bell: &Bell) -> notify::Result<RecommendedWatcher> {
+    std::fs::create_dir_all(folder)?;
+    let (has_news, bell) = (Arc::clone(has_news), bell.clone());
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // Being listed and read is no change: whoever rang for that would look again, for ever.
+        if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+            has_news.store(true, Ordering::SeqCst);
+            bell.ring();
+        }
+    })?;
+    watcher.watch(folder, RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn texts(inbox: &Inbox) -> Vec<String> {
+        inbox.news().into_iter().map(|message| message.text).collect()
+    }
+
+    #[test]
+    fn only_what_is_put_into_it_rings() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir_all(folder.path().join(".tavern")).expect("it is ours");
+        let board = Board::open(folder.path()).expect("it is there");
+        let task: TaskId = "T-1".parse().expect("it is an id");
+        board.send(&task, "first").expect("it is ours");
+        let bell = Bell::new();
+        let mut inbox = Inbox::open(&board, &task, &bell);
+        assert_eq!(texts(&inbox), ["first"]);
+        // Looking rings for nobody, and so nobody looks again.
+        assert!(!bell.wait(Duration::from_millis(300)), "it rang for its own look");
+        assert_eq!(texts(&inbox), Vec::<String>::new());
+
+        board.send(&task, "second").expect("it is ours");
+        assert!(bell.wait(Duration::from_secs(20)));
+        let waiting = board.messages(&task).expect("it can be read");
+        assert_eq!(waiting.len(), 2);
+        inbox.said.extend(waiting);
+        assert!(inbox.acknowledge("second") && !inbox.acknowledge("third"));
+        assert_eq!(board.messages(&task).expect("it can be read").len(), 1);
+
+        // What was half written when it was handed over is given again.
+        std::fs::write(&inbox.said[0].path, "first, and more").expect("it is ours");
+        assert!(inbox.acknowledge("first"));
+        assert_eq!(texts(&inbox), ["first, and more"]);
+    }
+}
