@@ -67,14 +67,15 @@ impl Board {
     /// Makes the ignored folders that are missing. On a board that nobody initialised (`tavern-drain TODO.md` in a
     /// plain repository) the whole of `.tavern/` is ignored, by a file that ignores itself too.
     pub fn make_folders(&self) -> Result<(), Error> {
-        let is_new = !self.dir.exists();
+        let ignore = self.dir.join(".gitignore");
+        // First of all, so that a crash leaves nothing that git would show.
+        if self.is_volatile() && !ignore.exists() {
+            fs::create_dir_all(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
+            replace(&ignore, b"*\n")?;
+        }
         for folder in VOLATILE {
             let path = self.dir.join(folder);
             fs::create_dir_all(&path).map_err(Error::io("make the folder", &path))?;
-        }
-        let ignore = self.dir.join(".gitignore");
-        if is_new {
-            replace(&ignore, b"*\n")?;
         }
         Ok(())
     }
