@@ -45,7 +45,9 @@ impl Verb for Args {
                 );
             }
         }
-        let _slot = site.board.merge_slot()?;
+        let Some(_slot) = site.board.merge_slot(&site.interrupt)? else {
+            return Ok(context.interrupted().unwrap_or(Exit::Busy));
+        };
         let mut exit = Exit::Done;
         let waiting = approved(&site, &site.board.queues()?);
         if waiting.is_empty() {

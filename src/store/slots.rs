@@ -5,11 +5,13 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
 
 use fs2::FileExt;
 
 use super::error::Error;
 use super::find::Board;
+use crate::interrupt::Interrupt;
 
 /// A slot in this process's hands until dropped.
 #[derive(Debug)]
@@ -40,9 +42,26 @@ impl Board {
         self.try_slot(&format!("agent-{name}"))
     }
 
-    /// Waits for the one slot of integration.
-    pub fn merge_slot(&self) -> Result<Slot, Error> {
-        self.wait_slot("merge")
+    /// Waits for the one slot of integration; `None` if `interrupt` is raised before it is free. Verifying a merge may
+    /// take long.
+    pub fn merge_slot(&self, interrupt: &Interrupt) -> Result<Option<Slot>, Error> {
+        if let Some(slot) = self.try_merge_slot()? {
+            return Ok(Some(slot));
+        }
+        let (tell, told) = channel();
+        let _subscription = interrupt.subscribe_for_now({
+            let tell = tell.clone();
+            move |_| drop(tell.send(None))
+        });
+        let board = self.clone();
+        std::thread::spawn(move || {
+            // When nobody listens any more the slot is given back here.
+            drop(tell.send(Some(board.wait_slot("merge"))));
+        });
+        match told.recv() {
+            Ok(Some(slot)) => slot.map(Some),
+            Ok(None) | Err(_) => Ok(None),
+        }
     }
 
     pub fn try_merge_slot(&self) -> Result<Option<Slot>, Error> {
