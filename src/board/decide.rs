@@ -6,7 +6,7 @@ use serde_yaml::Value;
 
 use super::edit::Patch;
 use super::event::{Blame, Claim, Event, Kind, Retry};
-use super::lease::{Lease, Token};
+use super::lease::{Lease, Life, Token};
 use super::task::{Status, Task, TaskId, Timestamp};
 
 /// What an event does to the item's text and to its lease.
@@ -89,14 +89,16 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
                 .forget(&["agent", "started"])
                 .0)
         }
-        Event::Reap { token, retry, reason } => {
+        Event::Reap { token, life, retry, reason } => {
             if !task.status.is_held() {
                 return Err(wrong(task, event));
             }
+            // Between the look and the lock somebody else may have taken the task, or its holder renewed.
             match (lease, token) {
-                // Between the look and the lock somebody else may have taken the task, or its holder renewed.
                 (Some(lease), Some(token)) if lease.token != *token => Err(stale(task, *token, lease)),
-                (Some(lease), None) => Err(Refusal::StillLive { task: task.id.clone(), until: lease.expires_at() }),
+                (Some(lease), token) if token.is_none() || (*life != Life::Gone && lease.is_live(now)) => {
+                    Err(Refusal::StillLive { task: task.id.clone(), until: lease.expires_at() })
+                }
                 _ => Ok(come_back(task, retry, reason)),
             }
         }
@@ -294,7 +296,7 @@ mod tests {
             Event::Fail { token: TOKEN, retry, reason: reason.clone() },
             Event::Return { token: TOKEN, retry: Retry { blame: Blame::Nobody, ..retry }, reason: reason.clone() },
             Event::Ask { token: TOKEN, question: "which one?".into() },
-            Event::Reap { token: Some(TOKEN), retry, reason: reason.clone() },
+            Event::Reap { token: Some(TOKEN), life: Life::Gone, retry, reason: reason.clone() },
             Event::Integrate { commit: Some("1a2b3c4".into()) },
             Event::SendBack { retry, reason: reason.clone() },
             Event::Resume { reason: None },
@@ -341,10 +343,28 @@ mod tests {
         for status in Status::ALL.into_iter().filter(|status| status.is_held()) {
             // The supervisor died and its lease file with it, or not.
             for (lease, token) in [(None, None), (Some(lease()), Some(TOKEN))] {
-                let event = Event::Reap { token, retry: retry(Blame::Nobody, 20), reason: "gone".into() };
+                let (retry, reason) = (retry(Blame::Nobody, 20), "gone".into());
+                let event = Event::Reap { token, life: Life::Gone, retry, reason };
                 let change = decide(&task(status), lease.as_ref(), &event, now()).expect("reaped");
                 assert_eq!((change.to, change.lease), (Status::Pending, LeaseChange::Drop));
             }
+        }
+    }
+
+    #[test]
+    fn a_lease_that_was_renewed_after_the_look_is_not_reaped() {
+        let late = lease().expires_at();
+        let rows = [
+            (Life::Gone, now(), true),
+            (Life::Alive, now(), false),
+            (Life::Unknown, now(), false),
+            (Life::Alive, late, true),
+            (Life::Unknown, late, true),
+        ];
+        for (life, at, is_reaped) in rows {
+            let event = Event::Reap { token: Some(TOKEN), life, retry: retry(Blame::Nobody, 20), reason: "?".into() };
+            let result = decide(&task(Status::InProgress), Some(&lease()), &event, at);
+            assert_eq!(result.is_ok(), is_reaped, "{life:?} at {at}");
         }
     }
 

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::lease::{Holder, Token, Work};
+use super::lease::{Holder, Life, Token, Work};
 use super::task::Timestamp;
 
 /// What a program asks for. Whoever holds the task shows it by its token.
@@ -23,8 +23,8 @@ pub enum Event {
     Return { token: Token, retry: Retry, reason: String },
     /// The holder needs a person.
     Ask { token: Token, question: String },
-    /// The lease ran out, or its holder is gone; sent by `tavern-reap`.
-    Reap { token: Option<Token>, retry: Retry, reason: String },
+    /// The lease ran out, or its holder is gone; sent by `tavern-reap`, which has looked after the holder.
+    Reap { token: Option<Token>, life: Life, retry: Retry, reason: String },
     /// Approved work is on the integration branch at `commit`.
     Integrate { commit: Option<String> },
     /// Approved work could not be integrated.

@@ -1,5 +1,6 @@
 //! `tavern-reap`: clear up after what died.
 
+use crate::clock;
 use crate::run::reap::{Action, Looks, Scope, execute, plan};
 
 use super::{CliError, Context, Exit, Verb};
@@ -20,24 +21,22 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;
+        let mut looks = Looks::load(&site.board);
+        // So that both see the same, the plan is made of a board on which nothing is half done.
+        site.board.settle(clock::now())?;
         if self.dry_run {
-            for action in plan(&site, Scope::All, &mut Looks::default())? {
+            for action in plan(&site, Scope::All, &mut looks)? {
                 print(context, &action)?;
             }
             return Ok(Exit::Done);
         }
         let slot = site.board.reap_slot()?;
-        // Giving a task back can end it, and an ended task's worktree is cleared in the next round.
-        for _ in 0..3 {
-            let actions = plan(&site, Scope::All, &mut Looks::default())?;
-            if actions.is_empty() {
-                break;
-            }
-            for action in actions {
+        for action in plan(&site, Scope::All, &mut looks)? {
+            if execute(&site, &action, &slot)? {
                 print(context, &action)?;
-                execute(&site, &action, &slot)?;
             }
         }
+        looks.save(&site.board)?;
         Ok(Exit::Done)
     }
 }

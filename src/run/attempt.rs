@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
 use super::brief::Brief;
 use super::error::Error;
-use super::evidence::{Evidence, verify};
+use super::evidence::{Bench, Evidence, verify};
 use super::heart::Heart;
 use super::inbox::Inbox;
 use super::reap::mark_of;
@@ -20,8 +20,8 @@ use crate::clock;
 use crate::config::{Dirty, Role};
 use crate::failpoint;
 use crate::git::{CommitId, Merge};
+use crate::process::Bell;
 use crate::process::start::Environment;
-use crate::process::{Bell, Mark};
 use crate::runner::job::Opening;
 use crate::runner::{AgentEvent, EndReason, Ended, Job, Limits, Next, Outcome, Prodding, Prods, Session, Signal};
 use crate::store::{Claimed, Entry, Note};
@@ -202,7 +202,7 @@ fn ready<'a>(
     let mut job = Job {
         task: task.id.to_string(),
         run: run.clone(),
-        mark: Mark::run(mark_of(site, &run)),
+        mark: mark_of(site, &run),
         run_dir: artifacts.dir().to_owned(),
         worktree: worktree.path.clone(),
         prompt: String::new(),
@@ -406,8 +406,10 @@ fn judge(ended: &Ended) -> Judged {
 fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged) -> Result<Option<bool>, Error> {
     let task = &held.task;
     let folder = site.board.worktree(&task.id);
+    let mark = mark_of(site, &run_name(&task.id, held.lease.token));
+    let bench = |commit| Bench { folder: &folder, commit, mark: mark.clone() };
     if !task.worktree {
-        let evidence = verify(site, task, &folder, None, artifacts, "verify.txt")?;
+        let evidence = verify(site, task, bench(None), artifacts, "verify.txt")?;
         return Ok(conclude(judged, &evidence));
     }
     if !site.repository.changes(&folder)?.is_clean() {
@@ -424,7 +426,7 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
         *judged = Judged::said(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`");
         return Ok(None);
     }
-    let evidence = verify(site, task, &folder, Some(&tip), artifacts, "verify.txt")?;
+    let evidence = verify(site, task, bench(Some(&tip)), artifacts, "verify.txt")?;
     let passed = conclude(judged, &evidence);
     if judged.outcome == Outcome::Success {
         judged.commit = Some(tip.as_str().to_owned());

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::site::Site;
 use crate::board::task::Task;
 use crate::git::CommitId;
-use crate::process::{CommandResult, CommandSpec, run_command};
+use crate::process::{CommandResult, CommandSpec, Mark, run_command};
 
 /// One command's part of the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,15 +65,24 @@ impl Evidence {
     }
 }
 
-/// Runs the task's `done_when` in `folder`, one after another until one fails, and keeps what they did in `artifact`.
+/// Where, at which commit and as whose processes `done_when` is run.
+#[derive(Clone, Debug)]
+pub struct Bench<'a> {
+    pub folder: &'a Path,
+    pub commit: Option<&'a CommitId>,
+    /// By it the commands are found and ended if we are killed meanwhile.
+    pub mark: Mark,
+}
+
+/// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact`.
 pub fn verify(
     site: &Site,
     task: &Task,
-    folder: &Path,
-    commit: Option<&CommitId>,
+    bench: Bench<'_>,
     artifacts: &Artifacts,
     artifact: &str,
 ) -> Result<Evidence, Error> {
+    let Bench { folder, commit, mark } = bench;
     let mut evidence = Evidence::default();
     for command in &task.done_when {
         let spec = CommandSpec {
@@ -81,6 +90,7 @@ pub fn verify(
             grace: site.config.grace.duration().min(Duration::from_secs(10)),
             keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
             env: vec![("TAVERN_TASK".into(), task.id.to_string())],
+            run: Some(mark.clone()),
             ..CommandSpec::new(command, folder)
         };
         let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {

@@ -5,10 +5,11 @@
 
 use super::artifacts::{Artifacts, run_name, runs_of};
 use super::error::Error;
-use super::evidence::verify;
+use super::evidence::{Bench, verify};
+use super::reap::{end_processes, mark_of};
 use super::report::sent_back;
 use super::site::Site;
-use super::worktree;
+use super::worktree::clear_ended;
 use crate::board::document::parse;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, Task, TaskId};
@@ -17,6 +18,9 @@ use crate::config::Policy;
 use crate::failpoint;
 use crate::git::{CommitId, Follow, GitError, Merge};
 use crate::store::{Entry, Note, Queue};
+
+/// The name under which the processes that verify merges are marked, as those of runs are under their run's.
+pub const INTEGRATION: &str = "integration";
 
 /// What became of an approved task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +85,7 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
             return Ok(Integrated::Blocked(format!("`{id}` names no commit: tavern-release {id} --revive")));
         }
         complete(site, &task, None)?;
-        worktree::clear(site, &task, None)?;
+        clear_ended(site, &task, None)?;
         return Ok(Integrated::Merged(None));
     };
     let Some(work) = site.repository.commit_of(work)? else {
@@ -130,8 +134,12 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     }
     if !task.done_when.is_empty() {
         let artifacts = last_artifacts(site, task)?;
-        site.repository.checkout_scratch(&site.scratch(), &merged, &site.board.worktree_lock())?;
-        let evidence = verify(site, task, &site.scratch(), Some(&merged), &artifacts, "verify-merged.txt")?;
+        // What a merge that was killed is still verifying there would work among our files.
+        end_processes(site, INTEGRATION)?;
+        let folder = site.scratch();
+        site.repository.checkout_scratch(&folder, &merged, &site.board.worktree_lock())?;
+        let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
+        let evidence = verify(site, task, bench, &artifacts, "verify-merged.txt")?;
         if evidence.is_cut_short {
             return Ok(Some(Integrated::Blocked("interrupted".to_owned())));
         }
@@ -159,7 +167,7 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[std::path::Pa
         report_violation(site, task, left_out)?;
     }
     complete(site, task, Some(merged))?;
-    worktree::clear(site, task, Some(merged))?;
+    clear_ended(site, task, Some(merged))?;
     Ok(Integrated::Merged(Some(merged.clone())))
 }
 
@@ -177,7 +185,7 @@ fn send_back(site: &Site, task: &Task, policy: &Policy, reason: String) -> Resul
     let event = sent_back(site, task, policy, &reason);
     let done = site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
     if done.task.status == Status::Dead {
-        worktree::clear(site, &done.task, None)?;
+        clear_ended(site, &done.task, None)?;
     }
     Ok(Integrated::SentBack(reason))
 }

@@ -16,6 +16,7 @@ pub mod runners;
 pub mod worktree;
 
 mod error;
+mod looks;
 mod site;
 
 pub use artifacts::{Metadata, run_name};

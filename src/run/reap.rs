@@ -7,24 +7,26 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
 
-use super::artifacts::{Artifacts, runs};
+pub use super::looks::Looks;
+
+use super::artifacts::{Artifacts, run_name, runs, runs_of};
 use super::error::Error;
+use super::integrate::INTEGRATION;
 use super::report::back_off;
 use super::runners;
 use super::site::Site;
 use super::worktree;
 use crate::board::document::parse;
 use crate::board::event::{Blame, Event, Retry};
-use crate::board::lease::{Lease, Life, Token};
+use crate::board::lease::{Life, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::process::{self, Mark};
 use crate::runner::Outcome;
-use crate::store::{self, Note, Slot, life};
+use crate::store::{self, AgentFile, Note, Slot, life};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
 const YOUNG_SECONDS: i64 = 60;
@@ -39,6 +41,8 @@ pub enum Action {
     GiveBack { task: TaskId, token: Option<Token>, agent: Option<String>, blame: Blame, why: String },
     /// Remove a lease whose item is no longer in progress.
     DropLease { task: TaskId, token: Token },
+    /// Remove a lease's file that can't be read (a power cut may leave an empty one).
+    DropDamaged { task: TaskId },
     /// Keep what an ended task's worktree holds, then remove it.
     RemoveWorktree { task: TaskId, path: PathBuf },
     /// Remove the file of an agent that is gone.
@@ -54,6 +58,7 @@ impl std::fmt::Display for Action {
             Action::GiveBack { task, agent: Some(agent), why, .. } => write!(f, "give {task} back from {agent}: {why}"),
             Action::GiveBack { task, why, .. } => write!(f, "give {task} back: {why}"),
             Action::DropLease { task, .. } => write!(f, "remove the lease of {task}, which is no longer in progress"),
+            Action::DropDamaged { task } => write!(f, "remove the lease of {task}, which can't be read"),
             Action::RemoveWorktree { task, path } => {
                 write!(f, "remove the worktree of {task} ({}), keeping what it holds", path.display())
             }
@@ -72,79 +77,103 @@ pub enum Scope {
     All,
 }
 
-/// An expired lease whose holder lives on this host is left to a second look: after a laptop slept, every lease has
-/// run out at once and every holder is about to renew. The keys of what was seen expired go into `seen`.
-#[derive(Debug, Default)]
-pub struct Looks {
-    seen: Vec<(TaskId, Token, Timestamp, std::time::Instant)>,
-}
-
-impl Looks {
-    /// Seen like this before, at least half a lease ago, without a heartbeat since.
-    fn is_second(&mut self, lease: &Lease) -> bool {
-        let same = |seen: &&(TaskId, Token, Timestamp, std::time::Instant)| {
-            seen.0 == lease.task && seen.1 == lease.token && seen.2 == lease.heartbeat_at
-        };
-        match self.seen.iter().find(same) {
-            Some((.., first)) => first.elapsed() >= Duration::from_secs(u64::from(lease.seconds) / 2),
-            None => {
-                self.seen.retain(|seen| seen.0 != lease.task);
-                self.seen.push((lease.task.clone(), lease.token, lease.heartbeat_at, clock::instant()));
-                false
-            }
-        }
-    }
-}
-
 /// What there is to clear.
 pub fn plan(site: &Site, scope: Scope, looks: &mut Looks) -> Result<Vec<Action>, Error> {
     let now = clock::now();
     let mut actions = Vec::new();
+    let items = Items::of(site)?;
     let leases = site.board.leases()?;
-    let statuses = statuses(site)?;
+    looks.keep(&leases);
     for lease in &leases {
-        let is_held = statuses.iter().any(|(id, status)| *id == lease.task && status.is_held());
         let verdict = match (life(&lease.holder), lease.is_live(now)) {
             (Life::Gone, _) => Some((Blame::Nobody, "its supervisor is gone".to_owned())),
             (_, true) => None,
             (Life::Unknown, false) => Some((Blame::Agent, format!("its lease ran out at {}", lease.expires_at()))),
             (Life::Alive, false) => looks
-                .is_second(lease)
+                .is_second(lease, now)
                 .then(|| (Blame::Nobody, "its supervisor lives but has stopped renewing the lease".to_owned())),
         };
         let Some((blame, why)) = verdict else { continue };
-        if let Some(work) = &lease.work {
-            actions.push(Action::EndRun { run: work.run.clone() });
+        // Also where it died before it could say with what it works: its set-up may still run.
+        let run = run_name(&lease.task, lease.token);
+        if is_open(site, &run) {
+            actions.push(Action::EndRun { run });
         }
-        actions.push(if is_held {
-            let (task, agent) = (lease.task.clone(), Some(lease.agent.clone()));
-            Action::GiveBack { task, token: Some(lease.token), agent, blame, why }
-        } else {
-            Action::DropLease { task: lease.task.clone(), token: lease.token }
-        });
+        match items.status(&lease.task) {
+            Some(status) if status.is_held() => {
+                let (task, agent) = (lease.task.clone(), Some(lease.agent.clone()));
+                actions.push(Action::GiveBack { task, token: Some(lease.token), agent, blame, why });
+            }
+            None if !items.is_all => {}
+            _ => actions.push(Action::DropLease { task: lease.task.clone(), token: lease.token }),
+        }
     }
-    let leased: HashSet<&TaskId> = leases.iter().map(|lease| &lease.task).collect();
-    for (task, status) in &statuses {
+    let damaged = site.board.damaged_leases()?;
+    actions.extend(damaged.iter().map(|task| Action::DropDamaged { task: task.clone() }));
+    let leased: HashSet<&TaskId> = leases.iter().map(|lease| &lease.task).chain(&damaged).collect();
+    for (task, status) in &items.statuses {
         if status.is_held() && !leased.contains(task) {
-            actions.push(Action::GiveBack {
-                task: task.clone(),
-                token: None,
-                agent: None,
-                blame: Blame::Nobody,
-                why: "nobody holds a lease for it".to_owned(),
-            });
+            plan_without_lease(site, task, &mut actions)?;
         }
     }
     if scope == Scope::All {
-        plan_rest(site, &leased, &statuses, now, &mut actions)?;
+        plan_rest(site, &leased, &items, now, &mut actions)?;
     }
     Ok(actions)
+}
+
+/// The item is held by the document alone: its lease was lost, or a person has written it so.
+fn plan_without_lease(site: &Site, task: &TaskId, actions: &mut Vec<Action>) -> Result<(), Error> {
+    for run in runs_of(&site.board, task)?.into_iter().filter(|run| run.ended.is_none()) {
+        actions.push(Action::EndRun { run: run.run });
+    }
+    actions.push(Action::GiveBack {
+        task: task.clone(),
+        token: None,
+        agent: None,
+        blame: Blame::Nobody,
+        why: "nobody holds a lease for it".to_owned(),
+    });
+    Ok(())
+}
+
+/// The run has no end yet, or processes of it live.
+fn is_open(site: &Site, run: &str) -> bool {
+    let has_no_end = Artifacts::open(&site.board, run).metadata().is_ok_and(|metadata| metadata.ended.is_none());
+    has_no_end || is_marked(&mark_of(site, run))
+}
+
+/// The items of all queues.
+struct Items {
+    statuses: Vec<(TaskId, Status)>,
+    /// False if a queue could not be read: what is not in `statuses` may still be in that one.
+    is_all: bool,
+}
+
+impl Items {
+    fn of(site: &Site) -> Result<Items, Error> {
+        let mut items = Items { statuses: Vec::new(), is_all: true };
+        for queue in site.board.queues()? {
+            let Ok(text) = site.board.read(&queue) else {
+                items.is_all = false;
+                continue;
+            };
+            let (document, _) = parse(&text.content);
+            let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
+            items.statuses.extend(named);
+        }
+        Ok(items)
+    }
+
+    fn status(&self, task: &TaskId) -> Option<Status> {
+        self.statuses.iter().find(|(id, _)| id == task).map(|(_, status)| *status)
+    }
 }
 
 fn plan_rest(
     site: &Site,
     leased: &HashSet<&TaskId>,
-    statuses: &[(TaskId, Status)],
+    items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
@@ -157,6 +186,10 @@ fn plan_rest(
             actions.push(planned);
         }
     }
+    let is_verifying = || is_marked(&mark_of(site, INTEGRATION));
+    if is_verifying() && site.board.try_merge_slot()?.is_some() {
+        actions.push(Action::EndRun { run: INTEGRATION.to_owned() });
+    }
     let folder = site.board.path("worktrees");
     let mut worktrees = children(&folder);
     // Those of which only git's registration is left, since a removal was killed.
@@ -165,9 +198,8 @@ fn plan_rest(
     worktrees.dedup();
     for path in worktrees {
         let Some(task) = path.file_name().and_then(|name| name.to_str()?.parse::<TaskId>().ok()) else { continue };
-        let status = statuses.iter().find(|(id, _)| *id == task).map(|(_, status)| *status);
         // An item that a person deleted has no status, and no way back either.
-        if !leased.contains(&task) && status.is_none_or(Status::is_ended) {
+        if !leased.contains(&task) && items.status(&task).map_or(items.is_all, Status::is_ended) {
             actions.push(Action::RemoveWorktree { task, path });
         }
     }
@@ -200,79 +232,118 @@ fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-/// Does it. The caller holds the board's reap slot, so that two reapers never work on the same worktree.
-pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<(), Error> {
+/// Does it, unless that is no longer called for; true if it was done. The caller holds the board's reap slot, so that two
+/// reapers never work on the same worktree.
+pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error> {
     match action {
-        Action::EndRun { run } => {
-            let grace = site.config.grace.duration();
-            let swept = process::end_marked(&Mark::run(mark_of(site, run)), grace);
-            if !swept.survivors.is_empty() {
-                let path = site.board.run_dir(run);
-                let source = std::io::Error::other(format!("processes {:?} do not end", swept.survivors));
-                return Err(Error::Io { action: "end the run in", path, source });
-            }
-            close_run(site, run)
-        }
-        Action::GiveBack { task, token, blame, why, .. } => {
-            let policy = match blame {
-                Blame::Agent => &site.config.outcomes.failed,
-                Blame::Nobody => &site.config.outcomes.killed,
-            };
-            let (most, not_before) = match blame {
-                Blame::Agent => {
-                    let own = site.board.task(task)?.task.max_attempts;
-                    (own.unwrap_or(site.config.max_attempts), back_off(policy, 1))
-                }
-                Blame::Nobody => (site.config.max_returns, None),
-            };
-            let retry = Retry { blame: *blame, not_before, most };
-            let event = Event::Reap { token: *token, retry, reason: why.clone() };
-            match site.board.submit(task, &event, &Note::default(), clock::now()) {
-                // Somebody was faster, or the holder has renewed after all.
-                Ok(_) | Err(store::Error::Refused(_)) => Ok(()),
-                Err(error) => Err(error.into()),
-            }
-        }
-        Action::DropLease { task, token } => {
-            if let Some(lease) = site.board.lease(task)?.filter(|lease| lease.token == *token) {
-                site.board.drop_stray_lease(&lease, clock::now())?;
-            }
-            Ok(())
-        }
-        Action::RemoveWorktree { task, path } => {
-            // A plain folder is what a task without a repository worked in.
-            let mut ended = Task::new(task.clone(), "");
-            let folder = site.repository.worktrees_in(&site.board.path("worktrees"))?;
-            ended.worktree = folder.contains(path) || path.join(".git").exists();
-            let merged = site.repository.branch_tip(site.integration())?;
-            worktree::clear(site, &ended, merged.as_ref())?;
-            Ok(())
-        }
+        Action::EndRun { run } => end_run(site, run),
+        Action::GiveBack { task, token, blame, why, .. } => give_back(site, task, *token, *blame, why),
+        Action::DropLease { task, token } => match site.board.lease(task)?.filter(|lease| lease.token == *token) {
+            Some(lease) => Ok(site.board.drop_stray_lease(&lease, clock::now())?),
+            None => Ok(false),
+        },
+        Action::DropDamaged { task } => Ok(site.board.drop_damaged_lease(task, clock::now())?),
+        Action::RemoveWorktree { task, path } => remove_worktree(site, task, path),
         Action::RemoveAgent { name } => {
+            // Another one may go by the name by now.
+            let is_back = |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
+            if site.board.agents().iter().any(is_back) {
+                return Ok(false);
+            }
             site.board.remove_agent(name);
-            Ok(())
+            Ok(true)
         }
         // The folder of a removed worktree: what was in it is kept already.
         Action::RemoveTemp { path } if path.is_dir() => {
             site.repository.sweep_removed(&site.board.path("worktrees"));
-            Ok(())
+            Ok(true)
         }
         Action::RemoveTemp { path } => match fs::remove_file(path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::Io { action: "remove", path: path.clone(), source })
             }
-            _ => Ok(()),
+            removed => Ok(removed.is_ok()),
         },
     }
 }
 
+fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
+    if run == INTEGRATION {
+        // Whoever has the slot by now has ended them, and its own must live.
+        let Some(_slot) = site.board.try_merge_slot()? else { return Ok(false) };
+        return end_processes(site, run).map(|()| true);
+    }
+    let task = run.rsplit_once('@').and_then(|(task, _)| task.parse().ok());
+    let lease = task.and_then(|task| site.board.lease(&task).ok().flatten());
+    let lease = lease.filter(|lease| run_name(&lease.task, lease.token) == run);
+    // Its holder may have renewed after all.
+    if lease.is_some_and(|lease| life(&lease.holder) != Life::Gone && lease.is_live(clock::now())) {
+        return Ok(false);
+    }
+    end_processes(site, run)?;
+    close_run(site, run)?;
+    Ok(true)
+}
+
+fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why: &str) -> Result<bool, Error> {
+    let lease = site.board.lease(task).ok().flatten();
+    let (policy, most) = match blame {
+        Blame::Agent => {
+            let own = site.board.task(task)?.task.max_attempts;
+            (&site.config.outcomes.failed, own.unwrap_or(site.config.max_attempts))
+        }
+        Blame::Nobody => (&site.config.outcomes.killed, site.config.max_returns),
+    };
+    let nth = lease.as_ref().map_or(1, |lease| lease.attempt);
+    let not_before = if blame == Blame::Agent { back_off(policy, nth) } else { None };
+    let life = lease.map_or(Life::Unknown, |lease| life(&lease.holder));
+    let event = Event::Reap { token, life, retry: Retry { blame, not_before, most }, reason: why.to_owned() };
+    match site.board.submit(task, &event, &Note::default(), clock::now()) {
+        Ok(_) => Ok(true),
+        // Somebody was faster, or the holder has renewed after all.
+        Err(store::Error::Refused(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn remove_worktree(site: &Site, task: &TaskId, path: &Path) -> Result<bool, Error> {
+    // A person may have reopened it, and somebody taken it.
+    match site.board.task(task) {
+        Ok(found) if found.task.status.is_ended() && found.lease.is_none() => {}
+        Err(store::Error::NoTask(_)) if site.board.lease(task)?.is_none() => {}
+        _ => return Ok(false),
+    }
+    // A plain folder is what a task without a repository worked in.
+    let mut ended = Task::new(task.clone(), "");
+    let registered = site.repository.worktrees_in(&site.board.path("worktrees"))?;
+    ended.worktree = registered.iter().any(|known| known == path) || path.join(".git").exists();
+    let merged = site.repository.branch_tip(site.integration())?;
+    worktree::clear(site, &ended, merged.as_ref())?;
+    Ok(true)
+}
+
+/// Ends what lives of the processes that are marked with `run`, politely at first.
+pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
+    let swept = process::end_marked(&mark_of(site, run), site.config.grace.duration());
+    if swept.survivors.is_empty() {
+        return Ok(());
+    }
+    let path = site.board.run_dir(run);
+    let source = std::io::Error::other(format!("processes {:?} do not end", swept.survivors));
+    Err(Error::Io { action: "end the run in", path, source })
+}
+
 /// The mark in the environment of a run's processes: its folder, which is unique on this host.
-pub fn mark_of(site: &Site, run: &str) -> String {
-    site.board.run_dir(run).to_string_lossy().into_owned()
+pub fn mark_of(site: &Site, run: &str) -> Mark {
+    Mark::run(site.board.run_dir(run).to_string_lossy())
+}
+
+fn is_marked(mark: &Mark) -> bool {
+    !process::table::marked(mark).is_empty()
 }
 
 /// Writes the end that its supervisor could not write any more.
-fn close_run(site: &Site, run: &str) -> Result<(), Error> {
+pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
     let artifacts = Artifacts::open(&site.board, run);
     let Ok(mut metadata) = artifacts.metadata() else { return Ok(()) };
     if metadata.ended.is_some() {
@@ -285,16 +356,6 @@ fn close_run(site: &Site, run: &str) -> Result<(), Error> {
     metadata.usage = runners::recorded(site, &metadata);
     metadata.tool_calls = u32::try_from(children(&artifacts.path("tool_calls")).len()).unwrap_or(u32::MAX);
     Ok(artifacts.write_metadata(&metadata)?)
-}
-
-fn statuses(site: &Site) -> Result<Vec<(TaskId, Status)>, Error> {
-    let mut statuses = Vec::new();
-    for queue in site.board.queues()? {
-        let Ok(text) = site.board.read(&queue) else { continue };
-        let (document, _) = parse(&text.content);
-        statuses.extend(document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status))));
-    }
-    Ok(statuses)
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

@@ -5,15 +5,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::artifacts::{run_name, runs_of};
 use super::error::Error;
 use super::evidence::how;
 use super::integrate::follow_base;
+use super::reap::{close_run, end_processes, mark_of};
 use super::site::Site;
+use crate::board::event::Kind;
 use crate::board::lease::Lease;
 use crate::board::task::Task;
+use crate::clock;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Head};
 use crate::process::{CommandSpec, run_command};
+use crate::store::Entry;
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -35,6 +40,7 @@ pub struct Branch {
 /// one.
 pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Error> {
     let path = site.board.worktree(&task.id);
+    end_earlier(site, task, lease)?;
     if !task.worktree {
         fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
         return Ok(Worktree { path, branch: None });
@@ -49,7 +55,7 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
         Some(earlier) => earlier,
         None => tip.clone(),
     };
-    let mut is_new = !path.exists();
+    let mut is_ready = path.exists() && is_set_up(site, task);
     let lock = site.board.worktree_lock();
     match site.repository.add_worktree(&path, &name, &start, &lock) {
         // Its supervisor died before it could bring an agent home that was elsewhere.
@@ -60,15 +66,27 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
         Err(GitError::OtherHead { .. }) => {
             keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
             site.repository.add_worktree(&path, &name, &start, &lock)?;
-            is_new = true;
+            is_ready = false;
         }
         other => drop(other?),
     }
-    if is_new {
-        copy_files(site, &path)?;
-        set_up(site, task, &path)?;
+    if !is_ready {
+        make_ready(site, task, lease, &path, &tip)?;
     }
     Ok(Worktree { path, branch: Some(Branch { name, base: tip }) })
+}
+
+/// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
+/// was told to give the task up may not have heard of it yet.
+fn end_earlier(site: &Site, task: &Task, lease: &Lease) -> Result<(), Error> {
+    let mut earlier = runs_of(&site.board, &task.id)?;
+    earlier.retain(|run| run.token < lease.token);
+    let last = earlier.last().map(|run| run.token);
+    for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
+        end_processes(site, &run.run)?;
+        close_run(site, &run.run)?;
+    }
+    Ok(())
 }
 
 /// Where an agent left the worktree, if that is not the item's branch.
@@ -134,16 +152,28 @@ pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Opti
     if !path.exists() {
         // A removal that was killed may have left git's registration.
         site.repository.remove_worktree(&path, &site.board.worktree_lock())?;
+        forget(&ready_mark(site, task))?;
         return Ok(None);
     }
     if !task.worktree {
         fs::remove_dir_all(&path).map_err(|source| Error::Io { action: "remove", path, source })?;
         return Ok(None);
     }
-    let token = super::artifacts::runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
     let reference = salvage_ref(task, token);
     let merged: Vec<CommitId> = merged.into_iter().cloned().collect();
     Ok(keep_and_remove(site, task, &reference, &merged)?.then_some(reference))
+}
+
+/// As [`clear`], of an item that has just ended: it has, also where its worktree can't be removed now. Then the log says
+/// why, and `tavern-reap` tries again.
+pub fn clear_ended(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<(), Error> {
+    let Err(error) = clear(site, task, merged) else { return Ok(()) };
+    let now = clock::now();
+    let mut entry = Entry::new(Kind::Noted, now);
+    entry.task = Some(task.id.clone());
+    entry.cause = Some(format!("its worktree was not removed: {error}"));
+    Ok(site.board.note(entry, now)?)
 }
 
 /// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in
@@ -158,7 +188,42 @@ fn keep_and_remove(site: &Site, task: &Task, reference: &str, merged: &[CommitId
     }
     failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
     site.repository.remove_worktree(&path, &site.board.worktree_lock())?;
+    forget(&ready_mark(site, task))?;
     Ok(kept.is_some())
+}
+
+/// Beside the worktrees: the one of this task was made ready to the end. A set-up that was killed begins again.
+fn ready_mark(site: &Site, task: &Task) -> PathBuf {
+    site.board.path(&format!("worktrees/.ready-{}", task.id))
+}
+
+fn is_set_up(site: &Site, task: &Task) -> bool {
+    let needs_nothing = site.config.worktree.setup.is_empty() && site.config.worktree.copy.is_empty();
+    needs_nothing || ready_mark(site, task).exists()
+}
+
+fn make_ready(site: &Site, task: &Task, lease: &Lease, path: &Path, tip: &CommitId) -> Result<(), Error> {
+    let mark = ready_mark(site, task);
+    forget(&mark)?;
+    copy_files(site, path)?;
+    if let Err(error) = set_up(site, task, lease, path) {
+        // A half set-up worktree must not pass for a whole one at the next attempt.
+        keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(tip))?;
+        return Err(error);
+    }
+    if !is_set_up(site, task) {
+        fs::write(&mark, "").map_err(|source| Error::Io { action: "write", path: mark, source })?;
+    }
+    Ok(())
+}
+
+fn forget(mark: &Path) -> Result<(), Error> {
+    match fs::remove_file(mark) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io { action: "remove", path: mark.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
@@ -182,7 +247,7 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn set_up(site: &Site, task: &Task, worktree: &Path) -> Result<(), Error> {
+fn set_up(site: &Site, task: &Task, lease: &Lease, worktree: &Path) -> Result<(), Error> {
     let command = &site.config.worktree.setup;
     if command.is_empty() {
         return Ok(());
@@ -193,6 +258,7 @@ fn set_up(site: &Site, task: &Task, worktree: &Path) -> Result<(), Error> {
             ("TAVERN_TASK".into(), task.id.to_string()),
             ("TAVERN_ROOT".into(), site.board.root().to_string_lossy().into_owned()),
         ],
+        run: Some(mark_of(site, &run_name(&task.id, lease.token))),
         ..CommandSpec::new(command, worktree)
     };
     let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {
@@ -203,7 +269,5 @@ fn set_up(site: &Site, task: &Task, worktree: &Path) -> Result<(), Error> {
     if result.is_success() {
         return Ok(());
     }
-    // A half set-up worktree must not pass for a whole one at the next attempt; nothing of an agent's is in it yet.
-    site.repository.remove_worktree(worktree, &site.board.worktree_lock())?;
     Err(Error::SetUp { command: command.clone(), how: how(&result, spec.timeout), output: result.output })
 }

@@ -45,19 +45,30 @@ impl Board {
 
     /// All leases, by task. A file that can't be read as a lease is reported by `tavern-check`, not here.
     pub fn leases(&self) -> Result<Vec<Lease>, Error> {
+        let leases = self.leased()?.into_iter().filter_map(|task| self.lease(&task).ok().flatten()).collect();
+        Ok(leases)
+    }
+
+    /// The tasks whose lease can't be read.
+    pub fn damaged_leases(&self) -> Result<Vec<TaskId>, Error> {
+        let is_damaged = |task: &TaskId| matches!(self.lease(task), Err(Error::Damaged { .. }));
+        Ok(self.leased()?.into_iter().filter(is_damaged).collect())
+    }
+
+    /// The tasks that have a lease file, in order.
+    fn leased(&self) -> Result<Vec<TaskId>, Error> {
         let folder = self.path("leases");
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(Error::io("list", &folder)(error)),
         };
-        let mut leases: Vec<Lease> = entries
+        let mut tasks: Vec<TaskId> = entries
             .filter_map(Result::ok)
-            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".yaml")?.parse::<TaskId>().ok())
-            .filter_map(|task| self.lease(&task).ok().flatten())
+            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".yaml")?.parse().ok())
             .collect();
-        leases.sort_by(|a, b| a.task.cmp(&b.task));
-        Ok(leases)
+        tasks.sort();
+        Ok(tasks)
     }
 
     /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the

@@ -238,6 +238,25 @@ impl Board {
         Locked::new(self, now)?.commit(entry, None, &LeaseChange::Keep).map(|_| ())
     }
 
+    /// Removes a lease's file that can't be read. False if it is gone, or can be read by now.
+    pub fn drop_damaged_lease(&self, task: &TaskId, now: Timestamp) -> Result<bool, Error> {
+        let mut locked = Locked::new(self, now)?;
+        if !matches!(self.lease(task), Err(Error::Damaged { .. })) {
+            return Ok(false);
+        }
+        self.drop_lease(task)?;
+        let mut entry = Entry::new(Kind::Noted, now);
+        entry.task = Some(task.clone());
+        entry.cause = Some("its lease could not be read and was removed".into());
+        locked.commit(entry, None, &LeaseChange::Keep)?;
+        Ok(true)
+    }
+
+    /// Finishes what a crash left half done: nothing else changes.
+    pub fn settle(&self, now: Timestamp) -> Result<(), Error> {
+        Locked::new(self, now).map(drop)
+    }
+
     /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand).
     pub fn drop_stray_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, Error> {
         let mut locked = Locked::new(self, now)?;
@@ -327,7 +346,11 @@ impl<'b> Locked<'b> {
 
     fn is_leased(&self, item: &Item<'_>) -> Result<bool, Error> {
         match &item.id {
-            Some(id) => Ok(self.board.lease(id)?.is_some()),
+            // One that can't be read is somebody's until `tavern-reap` has looked after it.
+            Some(id) => match self.board.lease(id) {
+                Err(Error::Damaged { .. }) => Ok(true),
+                lease => Ok(lease?.is_some()),
+            },
             None => Ok(false),
         }
     }
@@ -526,7 +549,13 @@ fn redone(content: &str, entry: &Entry, after: &str) -> Option<String> {
 
 fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
     let Some(task) = &entry.task else { return Ok(()) };
-    let current = board.lease(task)?;
+    let current = match board.lease(task) {
+        Err(Error::Damaged { .. }) => {
+            board.drop_lease(task)?;
+            None
+        }
+        lease => lease?,
+    };
     match &entry.lease {
         Some(LeaseEntry::Put(lease)) => {
             let is_older = current.is_none_or(|current| current.token <= lease.token);

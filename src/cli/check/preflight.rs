@@ -144,7 +144,7 @@ fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
 
 /// What `tavern-reap --dry-run` would say.
 fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
-    let actions = match plan(site, Scope::All, &mut Looks::default()) {
+    let actions = match plan(site, Scope::All, &mut Looks::load(&site.board)) {
         Ok(actions) => actions,
         Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
     };
@@ -152,9 +152,9 @@ fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
         let board = &site.board;
         let path = match &action {
             Action::EndRun { run } => board.run_dir(run),
-            Action::GiveBack { task, token: Some(_), .. } | Action::DropLease { task, .. } => {
-                board.path("leases").join(format!("{task}.yaml"))
-            }
+            Action::GiveBack { task, token: Some(_), .. }
+            | Action::DropLease { task, .. }
+            | Action::DropDamaged { task } => board.path("leases").join(format!("{task}.yaml")),
             Action::GiveBack { .. } => board.dir().to_owned(),
             Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } => path.clone(),
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),

@@ -1,0 +1,67 @@
+//! What a reaper remembers of expired leases whose holder lives, between one look and the next.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::lease::{Lease, Token};
+use crate::board::task::{TaskId, Timestamp};
+use crate::store::{self, Board};
+
+/// An expired lease whose holder lives on this host is left to a second look: after a laptop slept, every lease has run
+/// out at once and every holder is about to renew.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Looks {
+    seen: Vec<Look>,
+}
+
+/// A lease as it was found expired.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Look {
+    task: TaskId,
+    token: Token,
+    heartbeat_at: Timestamp,
+    at: Timestamp,
+}
+
+impl Looks {
+    /// What the last reaper of the board has seen; nothing if that can't be read.
+    pub fn load(board: &Board) -> Looks {
+        let text = fs::read_to_string(board.path(FILE)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// For the next reaper of the board, where it differs from what the last one has left.
+    pub fn save(&self, board: &Board) -> Result<(), store::Error> {
+        if *self == Looks::load(board) {
+            return Ok(());
+        }
+        let text = serde_json::to_string(self).expect("looks are plain data");
+        store::replace(&board.path(FILE), text.as_bytes())
+    }
+
+    /// Seen like this before, at least half a lease ago, without a heartbeat since.
+    pub fn is_second(&mut self, lease: &Lease, now: Timestamp) -> bool {
+        let same = |seen: &&Look| {
+            seen.task == lease.task && seen.token == lease.token && seen.heartbeat_at == lease.heartbeat_at
+        };
+        match self.seen.iter().find(same) {
+            Some(first) => (now - first.at).num_seconds() >= i64::from(lease.seconds / 2),
+            None => {
+                self.seen.retain(|seen| seen.task != lease.task);
+                let (task, token, heartbeat_at) = (lease.task.clone(), lease.token, lease.heartbeat_at);
+                self.seen.push(Look { task, token, heartbeat_at, at: now });
+                false
+            }
+        }
+    }
+
+    /// Forgets leases that are no more.
+    pub fn keep(&mut self, leases: &[Lease]) {
+        self.seen.retain(|seen| leases.iter().any(|lease| lease.task == seen.task && lease.token == seen.token));
+    }
+}
+
+/// Beside the leases, which are the files there that end in `.yaml`.
+const FILE: &str = "leases/looks.json";
