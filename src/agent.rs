@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+use crate::board::event::Event;
 use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -17,9 +18,12 @@ use crate::interrupt::Cause;
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::reap::{self, Looks, Scope};
 use crate::run::report::{self, Judged};
+use crate::run::worktree::clear_ended;
 use crate::run::{Error, Finished, Site, attempt, run_name};
 use crate::runner::{Outcome, StartError};
-use crate::store::{self, AgentFile, AgentState, Claimed, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life};
+use crate::store::{
+    self, AgentFile, AgentState, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,
+};
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -128,6 +132,7 @@ impl Agent<'_> {
     }
 
     fn run_loop(&self) -> Result<End, Error> {
+        let mut blocked = Vec::new();
         let mut looks = Looks::default();
         let mut runs = 0;
         let mut last_wait = String::new();
@@ -148,7 +153,11 @@ impl Agent<'_> {
                     Switch::On => {}
                 }
                 self.clear(&mut looks)?;
-                self.integrate_approved()?;
+                self.integrate_approved(&mut blocked)?;
+                // Both may take a while, in which a person may have changed their mind.
+                if self.site.interrupt.is_raised() || self.site.board.switch() != Switch::On {
+                    continue;
+                }
                 if self.most_runs.is_some_and(|most| runs >= most) {
                     return Ok(End::Enough);
                 }
@@ -159,11 +168,17 @@ impl Agent<'_> {
                     Ok(held) => {
                         last_wait.clear();
                         self.handle(&held)?;
+                        self.integrate_approved(&mut blocked)?;
                         runs += 1;
                     }
                     Err(nothing) => {
                         drop(slot);
+                        // What was approved since we looked frees what is behind it.
+                        if approved(self.site, &self.queues).iter().any(|(_, task)| !blocked.contains(task)) {
+                            continue;
+                        }
                         if self.is_finished(&nothing) {
+                            self.clear_all();
                             return Ok(End::Empty);
                         }
                         let is_asleep = self.on_empty == EmptyBehavior::Hibernate && nothing == Nothing::default();
@@ -201,7 +216,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Runs, reports and integrates one held task.
+    /// Runs and reports one held task.
     fn handle(&self, held: &Claimed) -> Result<(), Error> {
         let role = self.site.role(&self.role)?;
         let runner = self.site.runner_of(&held.task, role);
@@ -213,25 +228,25 @@ impl Agent<'_> {
         });
         self.show(AgentState::Working, Some(held), Some(held.task.title.clone()))?;
         let result = attempt::run(self.site, held);
-        self.report(held, result)?;
-        self.integrate_approved()
+        self.report(held, result)
     }
 
     /// Submits what a run came to. A failure of our own surroundings gives the task back and is then told.
     fn report(&self, held: &Claimed, result: Result<Finished, Error>) -> Result<(), Error> {
         let finished = result.unwrap_or_else(|error| attempt::said(held, self.excuse(&error)));
-        if let Some((runner, quota)) = report::close_runner(self.site, &finished)? {
+        let closed = report::close_runner(self.site, &finished);
+        if let Ok(Some((runner, quota))) = &closed {
             (self.tell)(&Told::Closed {
-                hint: quota.needs_person.then(|| opening_hint(&runner)),
-                runner,
+                hint: quota.needs_person.then(|| opening_hint(runner)),
+                runner: runner.clone(),
                 until: quota.closed_until,
-                reason: quota.reason,
+                reason: quota.reason.clone(),
             });
         }
         let event = report::event(self.site, &held.task, held.lease.token, &finished);
         let Finished { run, judged, .. } = finished;
         let note = Note { agent: Some(self.name.clone()), run: Some(run.clone()) };
-        match self.site.board.submit(&held.task.id, &event, &note, clock::now()) {
+        match self.submit(&held.task.id, &event, &note) {
             Ok(done) => {
                 (self.tell)(&Told::Ended {
                     task: held.task.id.clone(),
@@ -242,7 +257,7 @@ impl Agent<'_> {
                 });
                 if done.task.status == Status::Dead {
                     let merged = self.site.repository.branch_tip(self.site.integration())?;
-                    crate::run::worktree::clear(self.site, &done.task, merged.as_ref())?;
+                    clear_ended(self.site, &done.task, merged.as_ref())?;
                 }
             }
             // Somebody else took the task over: our work stays on its branch, and the log says so.
@@ -251,7 +266,17 @@ impl Agent<'_> {
             }
             Err(error) => return Err(error.into()),
         }
-        Ok(())
+        closed.map(drop)
+    }
+
+    /// A finished run is not thrown away because the board is busy: it is reported as soon as that is possible.
+    fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, store::Error> {
+        loop {
+            match self.site.board.submit(task, event, note, clock::now()) {
+                Err(store::Error::Busy(_)) if !self.site.interrupt.is_raised() => {}
+                other => return other,
+            }
+        }
     }
 
     /// What a failure of our own surroundings means for the task: a person is asked what the runner lacks, all else is
@@ -266,14 +291,14 @@ impl Agent<'_> {
         Judged::said(outcome, &format!("{error}{hint}"))
     }
 
-    /// Integrates what is approved, unless another process is at it.
-    fn integrate_approved(&self) -> Result<(), Error> {
-        // Whoever holds the slot may have looked before our item was approved, so we look again after it lets go.
-        let waiting = approved(self.site, &self.queues);
-        if waiting.is_empty() {
+    /// Integrates what is approved, one process at a time. What only a person can free is in `blocked` afterwards.
+    fn integrate_approved(&self, blocked: &mut Vec<TaskId>) -> Result<(), Error> {
+        blocked.clear();
+        if approved(self.site, &self.queues).is_empty() {
             return Ok(());
         }
-        let _slot = self.site.board.merge_slot()?;
+        let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else { return Ok(()) };
+        // Whoever had the slot may have looked before our item was approved, so we look once more.
         for (queue, task) in approved(self.site, &self.queues) {
             if self.site.interrupt.is_raised() {
                 return Ok(());
@@ -283,7 +308,10 @@ impl Agent<'_> {
                     Told::Integrated { task, commit: commit.map(|commit| commit.short().to_owned()) }
                 }
                 Integrated::SentBack(reason) => Told::SentBack { task, reason },
-                Integrated::Blocked(why) => Told::Blocked { task, why },
+                Integrated::Blocked(why) => {
+                    blocked.push(task.clone());
+                    Told::Blocked { task, why }
+                }
             };
             (self.tell)(&told);
         }
@@ -292,17 +320,31 @@ impl Agent<'_> {
 
     /// Gives back what dead agents held.
     fn clear(&self, looks: &mut Looks) -> Result<(), Error> {
-        let actions = reap::plan(self.site, Scope::Leases, looks)?;
-        if actions.is_empty() {
+        if reap::plan(self.site, Scope::Leases, looks)?.is_empty() {
             return Ok(());
         }
         // Another reaper is at it: it will wake us by what it gives back.
         let Some(slot) = self.site.board.try_reap_slot()? else { return Ok(()) };
+        // What a crash has left half done shows only now.
+        self.site.board.settle(clock::now())?;
         for action in reap::plan(self.site, Scope::Leases, looks)? {
-            reap::execute(self.site, &action, &slot)?;
-            (self.tell)(&Told::Cleared { what: action.to_string() });
+            if reap::execute(self.site, &action, &slot)? {
+                (self.tell)(&Told::Cleared { what: action.to_string() });
+            }
         }
         Ok(())
+    }
+
+    /// At the end of all work, what killed agents have left. It keeps nobody from working, so it may fail: then
+    /// `tavern-reap` says why.
+    fn clear_all(&self) {
+        let Ok(Some(slot)) = self.site.board.try_reap_slot() else { return };
+        let mut looks = Looks::load(&self.site.board);
+        for action in reap::plan(self.site, Scope::All, &mut looks).unwrap_or_default() {
+            if reap::execute(self.site, &action, &slot).unwrap_or_default() {
+                (self.tell)(&Told::Cleared { what: action.to_string() });
+            }
+        }
     }
 
     fn somebody_died(&self) -> Result<bool, Error> {
