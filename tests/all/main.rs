@@ -11,6 +11,7 @@ mod drain_file;
 mod front;
 mod loops;
 mod readme;
+mod recovery;
 mod state;
 mod support;
 mod tidy;

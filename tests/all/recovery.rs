@@ -1,0 +1,221 @@
+//! What a supervisor leaves that was killed at some step, and what the next one makes of it.
+
+use std::fs;
+
+use rustix::process::Signal;
+use tavern::board::task::Status;
+
+use crate::state::{State, board, id};
+use crate::support::{Running, Scratch, wait_until};
+
+/// A board with this queue; `config` is added to what all have.
+pub fn prepared(queue: &str, config: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
+    scratch.write(".tavern/config.yaml", format!("base: main\ngrace: 1s\n{config}"));
+    scratch.write(".tavern/queues/main.md", format!("# Main\n\n## Pending\n\n{queue}\n## Completed\n"));
+    scratch
+}
+
+pub fn agent(scratch: &Scratch, name: &str) -> Running {
+    scratch.program("tavern-agent").args(&["--until-empty", "--name", name]).start()
+}
+
+/// Waits until a script has made `~/NAME`.
+fn wait_for(scratch: &Scratch, name: &str) {
+    wait_until(&format!("~/{name} is there"), || scratch.folder().join("home").join(name).exists());
+}
+
+fn kill(running: Running) {
+    running.signal(Signal::KILL);
+    let ran = running.end();
+    assert_eq!(ran.code, None, "{ran}");
+}
+
+/// The next agent does all that is left, and nothing of the first one's lives.
+#[track_caller]
+fn the_next_one_completes(scratch: &Scratch) -> State {
+    let ran = agent(scratch, "Sam").end();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let state = State::of(scratch);
+    state.agrees();
+    assert_eq!(state.status("T-1"), Some(Status::Completed), "{ran}\n{state:#?}");
+    assert_eq!(state.task("T-1").attempt, 1, "no attempt was used: {ran}");
+    scratch.has_no_process();
+    state
+}
+
+#[test]
+fn a_merge_whose_maker_died_is_not_made_again_and_keeps_its_name() {
+    let scratch =
+        prepared("- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 >two\n  ```\n", "");
+    for task in ["T-1", "T-2"] {
+        let claim = scratch.run("tavern-claim", &["--task", task, "--format", "env"]).succeeds();
+        let run = |verb: &str| format!("eval \"export {claim}\"; {verb}");
+        for verb in ["tavern-spawn -q", "tavern-report --done -q"] {
+            scratch.command("sh".as_ref()).args(&["-c", &run(verb)]).run().succeeds();
+        }
+    }
+    let merge = scratch.program("tavern-merge").args(&["T-1"]);
+    let ran = merge.variable("TAVERN_FAILPOINT", "integrate.advanced=kill").run();
+    assert_eq!(ran.code, None, "{ran}");
+    let commit = scratch.git(&["rev-parse", "--short", "tavern/integration"]);
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Approved));
+    scratch.run("tavern-merge", &["T-2"]).succeeds();
+    scratch.run("tavern-merge", &[]).succeeds();
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.task("T-1").commit.as_deref(), Some(commit.as_str()));
+    assert_ne!(state.task("T-2").commit, state.task("T-1").commit);
+    assert_eq!(
+        scratch.git(&["log", "--first-parent", "--format=%s", "tavern/integration"]),
+        "T-2: Two\nT-1: One\nBegin"
+    );
+}
+
+/// A command that blocks the first time and leaves its pid in `~/NAME`; the next time that process must be gone (one that
+/// nobody has reaped yet has no command line any more).
+fn once(name: &str) -> String {
+    format!(
+        "if [ -e ~/{name} ]; then ! grep -qs sleep /proc/$(cat ~/{name})/cmdline; else (echo $$ >~/{name}.new; mv ~/{name}.new ~/{name}); \
+         touch dirt; exec sleep 600; fi"
+    )
+}
+
+#[test]
+fn what_verifies_for_a_dead_supervisor_is_ended_before_the_worktree_is_handed_on() {
+    let done_when = once("verifying");
+    let queue = format!(
+        "- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n\n  ```yaml task\n  done_when:\n    - '{done_when}'\n  ```\n"
+    );
+    let scratch = prepared(&queue, "");
+    let frodo = agent(&scratch, "Frodo");
+    wait_for(&scratch, "verifying");
+    kill(frodo);
+    assert!(!scratch.processes().is_empty(), "it lives without its supervisor");
+    the_next_one_completes(&scratch);
+}
+
+#[test]
+fn a_set_up_that_was_killed_is_ended_and_begun_again() {
+    let queue = "- [ ] T-1: One\n  ```sh\n  test -e ready && echo 1 >one\n  ```\n";
+    let scratch = prepared(queue, &format!("worktree:\n  setup: '{}; touch ready'\n", once("preparing")));
+    let frodo = agent(&scratch, "Frodo");
+    wait_for(&scratch, "preparing");
+    kill(frodo);
+    the_next_one_completes(&scratch);
+}
+
+#[test]
+fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_and_its_traces_are_gone() {
+    // Only in the worktree of merges.
+    let done_when = format!("case $PWD in *integration) test ! -e dirt && {{ {}; }} ;; esac", once("verifying"));
+    let queue = format!(
+        "- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n\n  ```yaml task\n  done_when:\n    - '{done_when}'\n  ```\n"
+    );
+    let scratch = prepared(&queue, "");
+    let frodo = agent(&scratch, "Frodo");
+    wait_for(&scratch, "verifying");
+    kill(frodo);
+    assert!(scratch.work().join(".tavern/worktrees/integration/dirt").exists());
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Approved));
+    let state = the_next_one_completes(&scratch);
+    assert!(state.leases.is_empty(), "{state:#?}");
+    assert_eq!(
+        scratch
+            .git(&["show", "--format=%s", "--name-only", "-m", "--first-parent", "tavern/integration"])
+            .lines()
+            .last(),
+        Some("one")
+    );
+}
+
+#[test]
+fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_by_the_reaper() {
+    let done_when = format!("case $PWD in *integration) {} ;; esac", once("verifying"));
+    let queue = format!(
+        "- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n\n  ```yaml task\n  done_when:\n    - '{done_when}'\n  ```\n"
+    );
+    let scratch = prepared(&queue, "");
+    let frodo = agent(&scratch, "Frodo");
+    wait_for(&scratch, "verifying");
+    let while_it_works = scratch.run("tavern-reap", &[]).succeeds();
+    assert_eq!(while_it_works, "", "a merge at work is left alone");
+    kill(frodo);
+    let plan = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
+    let done = scratch.run("tavern-reap", &[]).succeeds();
+    assert_eq!(done, plan);
+    assert!(done.contains("end the processes of run integration\n"), "{done}");
+    scratch.has_no_process();
+}
+
+#[test]
+fn a_task_taken_by_force_is_not_worked_on_by_two() {
+    let script = "echo $$ >~/first.new; mv ~/first.new ~/first; exec sleep 600";
+    let scratch = prepared(
+        &format!(
+            "- [ ] T-1: One\n  ```sh\n  if [ -e ~/first ]; then ! grep -qs sleep /proc/$(cat ~/first)/cmdline && echo 1 >one; else {script}; fi\n  ```\n"
+        ),
+        "",
+    );
+    let frodo = scratch.program("tavern-agent").args(&["--once", "--name", "Frodo"]).start();
+    wait_for(&scratch, "first");
+    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    the_next_one_completes(&scratch);
+    let ran = frodo.end();
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(ran.stdout.contains("stale"), "the late holder is told: {ran}");
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Completed));
+}
+
+#[test]
+fn a_lease_that_a_power_cut_left_empty_stops_nobody_else_and_is_reaped() {
+    let scratch = prepared("- [ ] T-1: One (worktree: false)\n- [ ] T-2: Two (worktree: false)\n", "");
+    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+    scratch.write(".tavern/leases/T-1.yaml", "");
+    scratch.run("tavern-claim", &[]).succeeds();
+    let plan = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), plan);
+    // Its item is held by nobody now, which the next look finds.
+    scratch.run("tavern-reap", &[]).succeeds();
+    let state = State::of(&scratch);
+    assert_eq!((state.status("T-1"), state.status("T-2")), (Some(Status::Pending), Some(Status::InProgress)));
+    assert_eq!(state.leases.keys().collect::<Vec<_>>(), ["T-2"]);
+    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+}
+
+#[test]
+fn a_lease_that_was_deleted_gives_its_item_back() {
+    let scratch = prepared("- [ ] T-1: One (worktree: false)\n", "");
+    scratch.run("tavern-claim", &[]).succeeds();
+    fs::remove_file(scratch.work().join(".tavern/leases/T-1.yaml")).expect("it is there");
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "give T-1 back: nobody holds a lease for it\n");
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Pending));
+    let lease = board(&scratch).lease(&id("T-1")).expect("it can be read");
+    assert_eq!(lease, None);
+}
+
+#[test]
+fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease() {
+    let scratch = prepared("- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n", "");
+    let line = "tavern-claim --task T-1 --pid $$ -q; tavern-spawn T-1 --token 1 -q";
+    scratch.command("sh".as_ref()).args(&["-c", line]).run().succeeds();
+    let text = scratch.read(".tavern/queues/main.md");
+    scratch.write(".tavern/queues/main.md", b"\xff\xfe half saved");
+    scratch.run("tavern-reap", &[]);
+    scratch.write(".tavern/queues/main.md", text);
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.leases.len(), 1);
+    let work = scratch.work().join(".tavern/worktrees/T-1/one");
+    assert!(work.exists());
+    // Nor where it waits in the queue for its next attempt.
+    scratch.run("tavern-reap", &[]).succeeds();
+    let text = scratch.read(".tavern/queues/main.md");
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Pending));
+    scratch.write(".tavern/queues/main.md", b"\xff\xfe half saved");
+    scratch.run("tavern-reap", &[]);
+    scratch.write(".tavern/queues/main.md", text);
+    assert!(work.exists());
+    the_next_one_completes(&scratch);
+}
