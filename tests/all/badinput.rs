@@ -199,7 +199,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
     scratch
         .write(".tavern/config.yaml", "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program]}}\n");
     let ran = scratch.run("tavern-check", &[]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(5), "11 errors, 2 warnings\n"), "{ran}");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(5), "11 errors, 3 warnings\n"), "{ran}");
     let heads: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with('.')).collect();
     assert_eq!(
         heads,
@@ -217,6 +217,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/leases/T-1.yaml: error: this is no lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
             ".tavern/config.yaml: error: role `coder` can't work with runner `own`: `no-such-program` is not on PATH",
+            ".tavern/leases/T-1.yaml: warning: something died here; to do: remove the lease of T-1, which can't be read",
         ]
     );
     assert!(

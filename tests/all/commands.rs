@@ -238,11 +238,6 @@ fn the_manuals_show_what_is_printed() {
 }
 
 #[test]
-fn the_tour_of_the_readme_is_true() {
-    holds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"));
-}
-
-#[test]
 fn what_differs_from_run_to_run_is_not_compared() {
     for (one, other) in [
         ("T-k3f9 merged as 1a2b3c4\n", "T-0000 merged as ffffff0\n"),

@@ -108,6 +108,7 @@ fn nothing_is_left(scratch: &Scratch, reaped: &str) {
     }
     let lock = fs::File::open(board.join("lock")).expect("it is there");
     assert!(lock.try_lock().is_ok(), "the board's lock is held");
+    drop(lock);
     let locks: Vec<PathBuf> = walkdir::WalkDir::new(scratch.work().join(".git"))
         .into_iter()
         .filter_map(|entry| entry.ok().map(walkdir::DirEntry::into_path))
