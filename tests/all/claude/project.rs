@@ -123,6 +123,14 @@ impl Project {
     pub fn wait_for_hold(&self) {
         let held = self.scratch.folder().join("home/held");
         wait_until("an agent's command holds", || held.exists());
+        // The CLI writes its transcript late: killed before, it knows nothing of its session (contract, section 7).
+        let transcripts = self.scratch.folder().join("home/.claude/projects");
+        wait_until("the session is on disk", || {
+            let files = walkdir::WalkDir::new(&transcripts).into_iter().filter_map(Result::ok);
+            files
+                .filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"))
+                .any(|file| std::fs::read_to_string(file.path()).is_ok_and(|text| text.contains("\"tool_use\"")))
+        });
     }
 
     /// Lets commands go on that stand at [`HOLD`].
