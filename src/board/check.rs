@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::board::document::{Document, Item};
+use crate::board::merge::marks;
 use crate::board::problem::{Problem, nearest};
 use crate::board::task::{Status, TaskId};
 
@@ -25,6 +26,9 @@ pub fn check(documents: &[(&str, &Document<'_>)], archived: &dyn Fn(&TaskId) -> 
     checker.duplicates();
     checker.dependencies();
     checker.cycles();
+    for (number, (_, document)) in documents.iter().enumerate() {
+        checker.findings.problems.extend(marks(document.text()).into_iter().map(|mark| (number, mark)));
+    }
     checker.findings.problems.sort_by_key(|(document, problem)| (*document, problem.span.start));
     checker.findings
 }

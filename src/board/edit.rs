@@ -530,7 +530,7 @@ fn difference(old: &str, new: &str, at: usize) -> Option<Edit> {
 }
 
 /// A rendered block whose box and `status:` key say the status.
-fn said(block: &str, status: Status, needs_key: bool) -> String {
+pub(crate) fn said(block: &str, status: Status, needs_key: bool) -> String {
     let (document, _) = parse(block);
     match document.items().first() {
         Some(item) => apply(block, &in_place(block, item, &Patch::default(), Some((status, needs_key)))),

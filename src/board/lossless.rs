@@ -102,7 +102,7 @@ const LINES: &[&str] = &[
     "**Complete**",
 ];
 
-fn documents() -> impl Strategy<Value = String> {
+pub(super) fn documents() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         8 => select(LINES).prop_map(str::to_owned),
         1 => (0usize..8, select(LINES)).prop_map(|(indent, line)| format!("{}{}", " ".repeat(indent), line.trim_start())),
@@ -122,7 +122,7 @@ fn documents() -> impl Strategy<Value = String> {
 }
 
 /// With conflict markers, lone carriage returns and stray characters too: for reading only.
-fn wild_documents() -> impl Strategy<Value = String> {
+pub(super) fn wild_documents() -> impl Strategy<Value = String> {
     let wild = select(vec![
         "<<<<<<< HEAD",
         "=======",
