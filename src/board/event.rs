@@ -123,6 +123,10 @@ pub enum Kind {
     Revived,
     Reopened,
     Cancelled,
+    /// A person changed it in its queue.
+    Edited,
+    /// A person took it out of its queue.
+    Removed,
     /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
     Noted,
 }
@@ -144,6 +148,8 @@ impl Kind {
             Kind::Revived => "revived",
             Kind::Reopened => "reopened",
             Kind::Cancelled => "cancelled",
+            Kind::Edited => "edited",
+            Kind::Removed => "removed",
             Kind::Noted => "noted",
         }
     }

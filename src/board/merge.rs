@@ -17,8 +17,10 @@ use crate::board::task::{Status, TaskId};
 use weave::{Stretch, matches, weave};
 use written::{Mark, Piece, ended, pieces, written};
 
+pub use changed::{Changed, changes};
 pub use written::marks;
 
+mod changed;
 mod fields;
 mod pair;
 #[cfg(test)]

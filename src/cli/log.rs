@@ -106,7 +106,13 @@ impl Args {
 
 /// The event as a person would tell it.
 fn sentence(entry: &Entry) -> String {
-    let task = entry.task.as_ref().map_or_else(|| "the board".to_owned(), ToString::to_string);
+    let task = match (&entry.task, &entry.queue) {
+        (Some(task), _) => task.to_string(),
+        // An item that has no ID yet.
+        (None, Some(queue)) if entry.before.is_some() || entry.after.is_some() => format!("an item of {queue}"),
+        (None, Some(queue)) => queue.clone(),
+        (None, None) => "the board".to_owned(),
+    };
     let agent = entry.agent.as_deref().unwrap_or("somebody");
     let to = |words: &str| entry.to.map_or_else(String::new, |status| format!("{words}{status}"));
     let what = match entry.kind {
@@ -124,6 +130,8 @@ fn sentence(entry: &Entry) -> String {
         Kind::Revived => format!("{task} was taken from the dead letter lane"),
         Kind::Reopened => format!("{task} was reopened"),
         Kind::Cancelled => format!("{task} was cancelled"),
+        Kind::Edited => format!("{task} was edited{}", to(", now ")),
+        Kind::Removed => format!("{task} was removed from its queue"),
         Kind::Noted => task,
     };
     let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));
@@ -143,10 +151,8 @@ fn sentence(entry: &Entry) -> String {
 }
 
 fn diff(entry: &Entry) -> String {
-    let (Some(before), Some(after)) = (entry.before.as_deref().or(Some("")), &entry.after) else {
-        return String::new();
-    };
-    let diff = TextDiff::from_lines(before, after.as_str());
+    let (before, after) = (entry.before.as_deref().unwrap_or(""), entry.after.as_deref().unwrap_or(""));
+    let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();
     for change in diff.iter_all_changes() {
         let sign = match change.tag() {

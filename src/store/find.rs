@@ -16,7 +16,7 @@ pub struct Board {
 }
 
 /// The folders that git ignores, made when they are first needed.
-const VOLATILE: [&str; 8] = ["agents", "events", "inbox", "leases", "quota", "runs", "slots", "worktrees"];
+const VOLATILE: [&str; 9] = ["agents", "events", "inbox", "leases", "quota", "runs", "seen", "slots", "worktrees"];
 
 /// What `.tavern/.gitignore` holds on a board that `tavern-init` made.
 pub const GITIGNORE: &str = include_str!("../../templates/gitignore");

@@ -56,7 +56,7 @@ impl Board {
     }
 
     /// The tasks that have a lease file, in order.
-    fn leased(&self) -> Result<Vec<TaskId>, Error> {
+    pub(super) fn leased(&self) -> Result<Vec<TaskId>, Error> {
         let folder = self.path("leases");
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -89,7 +89,7 @@ impl Board {
     /// The lease's file, to be put in its place.
     pub(super) fn stage_lease(&self, lease: &Lease) -> Result<Staged, Error> {
         let text = serde_yaml::to_string(lease).expect("a lease is plain data");
-        Staged::volatile(&self.lease_path(&lease.task), text.as_bytes(), lease.heartbeat_at.into())
+        Staged::volatile(&self.lease_path(&lease.task), text.as_bytes(), Some(lease.heartbeat_at.into()))
     }
 
     pub(super) fn drop_lease(&self, task: &TaskId) -> Result<(), Error> {

@@ -126,9 +126,13 @@ impl Log {
     }
 
     /// Appends and syncs. When it returns, the change has happened; if it fails, it has not.
-    pub(super) fn append(&mut self, entry: &Entry) -> Result<(), Error> {
-        let mut line = serde_json::to_vec(entry).expect("an entry has only string keys");
-        line.push(b'\n');
+    pub(super) fn append(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        let Some(last) = entries.last() else { return Ok(()) };
+        let mut line = Vec::new();
+        for entry in entries {
+            serde_json::to_writer(&mut line, entry).expect("an entry has only string keys");
+            line.push(b'\n');
+        }
         let write = |log: &mut Log| -> io::Result<()> {
             let is_new = log.file.is_none();
             if is_new {
@@ -157,7 +161,7 @@ impl Log {
             return Err(Error::io("append to", &self.path)(source));
         }
         self.length += line.len() as u64;
-        self.last_seq = entry.seq;
+        self.last_seq = last.seq;
         Ok(())
     }
 }
@@ -231,21 +235,28 @@ pub fn read_log(board: &Board) -> Result<Vec<Entry>, Error> {
 /// The entries after `seq`, oldest first, reading back from the log's end only as far as needed.
 pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
     let mut found = Vec::new();
-    for path in days(&board.path("events"))?.into_iter().rev() {
-        let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
-        for line in bytes.split(|byte| *byte == b'\n').rev().filter(|line| !line.is_empty()) {
-            match serde_json::from_slice::<Entry>(line) {
-                Ok(entry) if entry.seq <= seq => {
-                    found.reverse();
-                    return Ok(found);
-                }
-                Ok(entry) => found.push(entry),
-                Err(_) => {}
-            }
+    walk_back(board, &mut |line| match serde_json::from_slice::<Entry>(line) {
+        Ok(entry) if entry.seq <= seq => false,
+        Ok(entry) => {
+            found.push(entry);
+            true
         }
-    }
+        Err(_) => true,
+    })?;
     found.reverse();
     Ok(found)
+}
+
+/// Calls `look` with the log's lines, newest first, until it says no.
+pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
+    for path in days(&board.path("events"))?.into_iter().rev() {
+        let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+        let mut lines = bytes.split(|byte| *byte == b'\n').rev().filter(|line| !line.is_empty());
+        if !lines.all(&mut *look) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -272,7 +283,7 @@ mod tests {
         for seq in 1..=7 {
             let mut log = Log::open(&board, now).expect("open");
             assert_eq!(log.last_seq(), seq - 1);
-            log.append(&entry(seq)).expect("appended");
+            log.append(&[entry(seq)]).expect("appended");
             // Half a line, as a crash leaves it.
             let path = day_file(&board.path("events"), now);
             let mut file = OpenOptions::new().append(true).open(&path).expect("open");
@@ -292,7 +303,7 @@ mod tests {
         for (seq, now) in (1..).zip(times) {
             let mut log = Log::open(&board, now).expect("open");
             assert_eq!(log.last_seq(), seq - 1);
-            log.append(&entry(seq)).expect("appended");
+            log.append(&[entry(seq)]).expect("appended");
         }
         let seqs: Vec<u64> = read_log(&board).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [1, 2, 3]);

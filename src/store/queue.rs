@@ -1,9 +1,11 @@
 //! Queues: which there are, and their text.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::Serialize;
 
@@ -25,20 +27,45 @@ pub struct Text {
     pub queue: Queue,
     pub content: String,
     /// Of the file as it was read.
-    stamp: Stamp,
+    pub(super) stamp: Stamp,
 }
 
 /// What differs between a file and the file after somebody has saved it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
     inode: (u64, u64),
     length: u64,
     modified: (i64, i64),
 }
 
 impl Stamp {
-    fn of(file: &fs::Metadata) -> Stamp {
+    pub(super) fn of(file: &fs::Metadata) -> Stamp {
         Stamp { inode: (file.dev(), file.ino()), length: file.len(), modified: (file.mtime(), file.mtime_nsec()) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+/// As one word.
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stamp { inode: (device, inode), length, modified: (seconds, nanos) } = self;
+        write!(f, "{device}:{inode}:{length}:{seconds}:{nanos}")
+    }
+}
+
+impl FromStr for Stamp {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Stamp, ()> {
+        let mut numbers = word.split(':');
+        let mut next = || numbers.next().ok_or(());
+        let mut number = || next()?.parse::<u64>().map_err(drop);
+        let (inode, length) = ((number()?, number()?), number()?);
+        let mut time = || next()?.parse::<i64>().map_err(drop);
+        Ok(Stamp { inode, length, modified: (time()?, time()?) })
     }
 }
 
@@ -107,6 +134,14 @@ impl Board {
         let own = self.path("queues").join(format!("{id}.md"));
         let path = if !id.contains('/') && own.is_file() { own } else { self.root().join(id) };
         if path.is_file() { Ok(Queue { id: id.to_owned(), path }) } else { Err(Error::NoQueue(id.to_owned())) }
+    }
+
+    /// The queue that goes by this id, there or not.
+    pub(super) fn queue_of(&self, id: &str) -> Queue {
+        let files = fs::read_to_string(self.path("files")).unwrap_or_default();
+        let is_outside = id.contains('/') || files.lines().any(|line| line == id);
+        let path = if is_outside { self.root().join(id) } else { self.path("queues").join(format!("{id}.md")) };
+        Queue { id: id.to_owned(), path }
     }
 
     /// Remembers a task file outside the board, so that every program looks at it from now on.

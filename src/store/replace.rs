@@ -1,6 +1,7 @@
 //! Durable replacement of a file: temp file in the same folder, fsync, rename, fsync of the folder.
 //!
 //! Killed anywhere, the file is the old one or the new one, never a part of either.
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,9 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustix::fs::{CWD, RenameFlags};
 use tempfile::NamedTempFile;
 
 use super::error::Error;
+use super::queue::Stamp;
 use crate::failpoint;
 
 /// Prefix of temp files: what a crash leaves behind is known by it, and reaped.
@@ -24,7 +27,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// Replaces `path` atomically but without waiting for the disk: for what may be lost with a power cut, such as a
 /// lease, which no process survives either.
 pub(super) fn replace_unsynced(path: &Path, bytes: &[u8], modified: SystemTime) -> Result<(), Error> {
-    Staged::volatile(path, bytes, modified)?.put()
+    Staged::volatile(path, bytes, Some(modified))?.put()
 }
 
 /// The new bytes of a file in a temp file beside it: all that can fail for lack of room or of leave has been done, and
@@ -46,10 +49,12 @@ impl Staged {
         Ok(Staged { temp, path, is_durable: true })
     }
 
-    /// With `modified` as its modification time, and written to disk when the system likes.
-    pub(super) fn volatile(path: &Path, bytes: &[u8], modified: SystemTime) -> Result<Staged, Error> {
+    /// With `modified` as its modification time (else now), and written to disk when the system likes.
+    pub(super) fn volatile(path: &Path, bytes: &[u8], modified: Option<SystemTime>) -> Result<Staged, Error> {
         let (temp, path) = stage(path, bytes)?;
-        temp.as_file().set_modified(modified).map_err(Error::io("set the time of", &path))?;
+        if let Some(modified) = modified {
+            temp.as_file().set_modified(modified).map_err(Error::io("set the time of", &path))?;
+        }
         Ok(Staged { temp, path, is_durable: false })
     }
 
@@ -59,12 +64,32 @@ impl Staged {
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &path))?;
         temp.persist(&path).map_err(|error| Error::io("rename to", &path)(error.error))?;
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &path))?;
-        if is_durable {
-            let folder = path.parent().unwrap_or(&path);
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))?;
-        }
-        Ok(())
+        if is_durable { sync_folder(&path) } else { Ok(()) }
     }
+}
+
+impl Staged {
+    /// Takes the file's place as [`Staged::put`] does, in one step with keeping the old file as `old`: what somebody
+    /// saved at the same moment is there, and whoever had it open writes there. Returns the new file's stamp.
+    pub(super) fn swap(self, old: &Path) -> Result<Stamp, Error> {
+        failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
+        let stamp = self.temp.as_file().metadata().map_err(Error::io("look at", &self.path))?;
+        let temp = self.temp.into_temp_path();
+        match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE) {
+            // Not kept where it is on another disk: then nobody can be asked to look there.
+            Ok(()) => drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp))),
+            // No such file yet, or a file system that can't do it.
+            Err(_) => temp.persist(&self.path).map_err(|error| Error::io("rename to", &self.path)(error.error))?,
+        }
+        failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
+        sync_folder(&self.path)?;
+        Ok(Stamp::of(&stamp))
+    }
+}
+
+fn sync_folder(path: &Path) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(path);
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
 }
 
 /// The new bytes in a temp file beside the target, with the target's mode and owner. A symlink is written through.

@@ -7,15 +7,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::slice;
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::error::Error;
 use super::find::Board;
+use super::hand::HAND;
 use super::lock::Lock;
 use super::log::{Entry, LeaseEntry, Log, tail_log};
 use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
+use super::seen::{Seen, Sight, old_path};
 use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::{NewItem, Patch, render};
@@ -25,6 +30,12 @@ use crate::board::lease::{Holder, Lease};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 use crate::failpoint;
+
+/// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// So often it is looked at before it is taken as it is.
+const MOST_LOOKS: usize = 50;
 
 /// Who looks for work, and where.
 #[derive(Clone, Debug)]
@@ -321,15 +332,37 @@ impl Nothing {
 }
 
 /// The board while this process holds its lock, with everything redone that a crash left behind.
-struct Locked<'b> {
-    board: &'b Board,
-    log: Log,
-    seq: u64,
+pub(super) struct Locked<'b> {
+    pub(super) board: &'b Board,
+    pub(super) log: Log,
+    pub(super) seq: u64,
     _lock: Lock,
 }
 
 impl<'b> Locked<'b> {
+    /// Also takes over what was saved by hand, once whoever is writing has finished.
     fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+        let mut before = Vec::new();
+        for look in 0.. {
+            let mut locked = Locked::open(board, now)?;
+            let by_hand = locked.by_hand()?;
+            let is_settled =
+                by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
+            if by_hand.is_empty() || is_settled || look == MOST_LOOKS {
+                for (queue, _) in &by_hand {
+                    locked.take_over(queue, now)?;
+                }
+                return Ok(locked);
+            }
+            before = by_hand;
+            drop(locked);
+            // Others may have the lock meanwhile.
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        unreachable!("the last look returns")
+    }
+
+    fn open(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
         let lock = Lock::take(board)?;
         let log = Log::open(board, now)?;
         let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
@@ -454,28 +487,40 @@ impl<'b> Locked<'b> {
             LeaseChange::Drop | LeaseChange::Keep => None,
         };
         let document = changed
-            .map(|(text, content)| Ok::<_, Error>((text, Staged::durable(&text.queue.path, content.as_bytes())?)))
+            .map(|(text, content)| {
+                Ok::<_, Error>((text, content, Staged::durable(&text.queue.path, content.as_bytes())?))
+            })
             .transpose()?;
         let lease = match lease {
             LeaseChange::Put(lease) => Some(self.board.stage_lease(lease)?),
             LeaseChange::Drop | LeaseChange::Keep => None,
         };
-        self.log.append(&entry)?;
+        self.log.append(slice::from_ref(&entry))?;
         self.seq = entry.seq;
         // `applied` stays behind where this fails, and whoever next holds the lock tries again, and says so if it can't.
         let shown = self.show(&entry, document, lease);
         drop(shown.and_then(|()| write_applied(self.board, self.seq)));
+        // Somebody saved in the very moment of the replacement. If it fails, it is done when the lock is next taken.
+        if let Some((text, _)) = changed
+            && !Sight::of(self.board, &text.queue).is_seen(self.board, &text.queue)
+        {
+            drop(self.take_over(&text.queue, entry.time));
+        }
         Ok(entry)
     }
 
     /// Makes queue and lease show the event.
-    fn show(&self, entry: &Entry, document: Option<(&Text, Staged)>, lease: Option<Staged>) -> Result<(), Error> {
+    fn show(&self, entry: &Entry, document: Option<(&Text, &str, Staged)>, lease: Option<Staged>) -> Result<(), Error> {
         failpoint::hit("log.appended").map_err(Error::io("go on after", self.board.dir()))?;
         match document {
-            Some((text, staged)) if text.is_current() => staged.put()?,
-            // A person saved the queue between our look and now: the event is brought into what they saved.
-            Some(_) => return redo(self.board, entry),
-            None => {}
+            Some((text, content, staged)) if text.is_current() => {
+                let file = staged.swap(&old_path(self.board, &text.queue))?;
+                let sight = Sight { file: Some(file), old: Some(text.stamp) };
+                Seen::write(self.board, &text.queue, content, &sight, self.seq)?;
+            }
+            // Somebody saved the queue between our look and now: the two are merged, or what they load next would be
+            // half old and half new.
+            Some(_) | None => {}
         }
         failpoint::hit("submit.replaced").map_err(Error::io("go on after", self.board.dir()))?;
         match lease {
@@ -507,12 +552,14 @@ fn written(
 /// Makes the files show what a logged event says. Doing it again changes nothing: the item's text is the event's
 /// `before` (then it is redone), its `after` (then it was done), or a person's (then it stands).
 fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
-    if let (Some(queue), Some(after)) = (&entry.queue, &entry.after)
+    // What was done by hand is in the file, or is merged into it.
+    let is_ours = entry.agent.as_deref() != Some(HAND);
+    if let (Some(queue), Some(_), true) = (&entry.queue, &entry.after, is_ours)
         && let Ok(queue) = board.queue_by_id(queue)
     {
         match board.read(&queue) {
             Ok(text) => {
-                if let Some(content) = redone(&text.content, entry, after) {
+                if let Some(content) = redone(&text.content, entry) {
                     replace(&queue.path, content.as_bytes())?;
                 }
             }
@@ -524,25 +571,30 @@ fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
     set_lease(board, entry)
 }
 
-fn redone(content: &str, entry: &Entry, after: &str) -> Option<String> {
+pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
     let (document, _) = parse(content);
-    let id = entry.task.as_ref()?;
-    let status = entry.to?;
-    let Some(before) = &entry.before else {
-        let is_there = document.find(id).is_some();
-        return (!is_there).then(|| apply(content, &document.add(status, after)));
+    let is_before = |item: &&Item<'_>| {
+        entry.before.as_ref().is_some_and(|before| document.block(item).trim_end() == before.trim_end())
     };
-    let is_before = |item: &&Item<'_>| document.block(item).trim_end() == before.trim_end();
+    let Some(after) = &entry.after else {
+        let item = document.items().iter().find(is_before)?;
+        return Some(apply(content, &[Edit::delete(item.span.clone())]));
+    };
+    if entry.before.is_none() {
+        let is_there = document.find(entry.task.as_ref()?).is_some();
+        return (!is_there).then(|| apply(content, &document.add(entry.to.unwrap_or(Status::Pending), after)));
+    }
     if document.items().iter().any(|item| document.block(item).trim_end() == after.trim_end()) {
         return None;
     }
     let item = document.items().iter().find(is_before)?;
-    let edits = if document.lane_to_move_to(item, status).is_some() {
-        let mut edits = vec![Edit::delete(item.span.clone())];
-        edits.extend(document.add(status, after));
-        edits
-    } else {
-        vec![Edit::replace(item.span.clone(), after)]
+    let edits = match entry.to.filter(|status| document.lane_to_move_to(item, *status).is_some()) {
+        Some(status) => {
+            let mut edits = vec![Edit::delete(item.span.clone())];
+            edits.extend(document.add(status, after));
+            edits
+        }
+        None => vec![Edit::replace(item.span.clone(), after)],
     };
     Some(apply(content, &edits))
 }
@@ -577,7 +629,7 @@ fn read_applied(board: &Board) -> Option<u64> {
 
 /// Overwritten in place: ten digits are one write, and a power cut leaves an older number, which only means that
 /// some events are looked at again.
-fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
+pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
     let path = board.path("applied");
     OpenOptions::new()
         .write(true)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tavern::board::task::Status;
 
+use crate::dice::{Dice, number};
 use crate::state::{State, temp_files};
 use crate::support::{Running, Scratch};
 
@@ -55,11 +56,6 @@ fn a_queue_is_drained_whoever_is_killed() {
     assert_eq!(ran.code, Some(0), "{ran}");
     nothing_is_left(&scratch, &ran.stdout);
     assert_eq!(Photograph::of(&scratch), before, "the user's own checkout, index and files");
-}
-
-/// A number that whoever runs the tests may set, to look further than the usual run does.
-fn number(variable: &str, usual: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 fn everything_is_done_once(scratch: &Scratch) {
@@ -285,17 +281,5 @@ impl Kills {
         if scratch.processes().contains(chosen) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
             *count += 1;
         }
-    }
-}
-
-/// Numbers that look random and are the same each time (xorshift64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
     }
 }

@@ -1,3 +1,5 @@
+//! The rules of `specs/merge.md`, row for row, and what holds for any documents.
+
 use super::written::MARK;
 use super::*;
 

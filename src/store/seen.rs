@@ -1,0 +1,137 @@
+//! `seen/<queue>.md`: a queue as Tavern last wrote it or took it over, to be compared with what is there now.
+//!
+//! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
+//! `seen/<queue>.old` is the file that Tavern's newest replaced: an editor that had it open writes there.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::error::Error;
+use super::find::Board;
+use super::queue::{Queue, Stamp};
+use super::replace::Staged;
+
+const FOLDER: &str = "seen";
+
+/// Longer than any first line.
+const HEAD: usize = 320;
+
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// The last event that it shows.
+    pub seq: u64,
+    pub content: String,
+    /// Of the replaced file.
+    pub old: Option<Stamp>,
+}
+
+/// The files of a queue as they are now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    pub file: Option<Stamp>,
+    pub old: Option<Stamp>,
+}
+
+impl Sight {
+    pub(super) fn of(board: &Board, queue: &Queue) -> Sight {
+        Sight { file: Stamp::at(&queue.path), old: Stamp::at(&old_path(board, queue)) }
+    }
+
+    /// There is no file, nor anything else in its place.
+    pub(super) fn is_gone(&self, queue: &Queue) -> bool {
+        self.file.is_none() && fs::symlink_metadata(&queue.path).is_err()
+    }
+
+    /// One of them is empty: somebody is about to write to it.
+    pub(super) fn is_blank(&self) -> bool {
+        [&self.file, &self.old].into_iter().flatten().any(Stamp::is_empty)
+    }
+
+    /// Nobody has written to them since Tavern did.
+    pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
+        let mut head = [0; HEAD];
+        let read = File::open(path(board, queue)).and_then(|mut file| file.read(&mut head));
+        let Ok(length) = read else { return false };
+        parsed(&head[..length]).is_some_and(|head| Some(head.file) == self.file && head.old == self.old)
+    }
+}
+
+impl Seen {
+    /// `None` if there is none, or none that is whole.
+    pub(super) fn read(board: &Board, queue: &Queue) -> Option<Seen> {
+        let mut bytes = fs::read(path(board, queue)).ok()?;
+        let head = parsed(&bytes)?;
+        let content = bytes.split_off(head.length);
+        if xxh3_64(&content) != head.digest {
+            return None;
+        }
+        Some(Seen { seq: head.seq, content: String::from_utf8(content).ok()?, old: head.old })
+    }
+
+    /// Keeps what the queue's file, as of `sight`, says after event `seq`.
+    pub(super) fn write(board: &Board, queue: &Queue, content: &str, sight: &Sight, seq: u64) -> Result<(), Error> {
+        let digest = xxh3_64(content.as_bytes());
+        let stamp = |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
+        let mut bytes = format!("{seq} {} {} {digest:x}\n", stamp(sight.file), stamp(sight.old)).into_bytes();
+        bytes.extend_from_slice(content.as_bytes());
+        let path = path(board, queue);
+        if let Ok(staged) = Staged::volatile(&path, &bytes, None) {
+            return staged.put();
+        }
+        let folder = board.path(FOLDER);
+        fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
+        Staged::volatile(&path, &bytes, None)?.put()
+    }
+
+    /// The IDs of the queues that Tavern has seen.
+    pub(super) fn queues(board: &Board) -> Vec<String> {
+        let entries = fs::read_dir(board.path(FOLDER)).into_iter().flatten();
+        entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter_map(|name| Some(name.strip_suffix(".md")?.replace("%2F", "/").replace("%25", "%")))
+            .collect()
+    }
+}
+
+/// Where the file goes that the queue's newest replaces.
+pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
+    board.path(FOLDER).join(format!("{}.old", escaped(queue)))
+}
+
+fn path(board: &Board, queue: &Queue) -> PathBuf {
+    board.path(FOLDER).join(format!("{}.md", escaped(queue)))
+}
+
+fn escaped(queue: &Queue) -> String {
+    queue.id.replace('%', "%25").replace('/', "%2F")
+}
+
+impl Stamp {
+    fn at(path: &Path) -> Option<Stamp> {
+        fs::metadata(path).ok().map(|file| Stamp::of(&file))
+    }
+}
+
+/// The first line.
+struct Head {
+    seq: u64,
+    file: Stamp,
+    old: Option<Stamp>,
+    digest: u64,
+    /// Of the line, its end included.
+    length: usize,
+}
+
+fn parsed(bytes: &[u8]) -> Option<Head> {
+    let length = bytes.iter().take(HEAD).position(|byte| *byte == b'\n')? + 1;
+    let line = std::str::from_utf8(&bytes[..length - 1]).ok()?;
+    let mut words = line.split(' ');
+    let seq = words.next()?.parse().ok()?;
+    let file = words.next()?.parse().ok()?;
+    let old = words.next().filter(|word| *word != "-").map(str::parse).transpose().ok()?;
+    let digest = u64::from_str_radix(words.next()?, 16).ok()?;
+    Some(Head { seq, file, old, digest, length })
+}

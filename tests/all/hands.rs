@@ -1,0 +1,306 @@
+//! Queues are edited by hand while programs work on them: a save from an old buffer undoes nothing, and no typed word is
+//! lost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tavern::board::event::Kind;
+use tavern::board::task::Status;
+use tavern::store::HAND;
+
+use crate::dice::{Dice, number};
+use crate::state::{State, temp_files};
+use crate::support::{Scratch, wait_until};
+
+const QUEUE: &str = ".tavern/queues/main.md";
+
+const ITEMS: &str = "\
+---
+id: main
+---
+
+Words of the owner.
+
+## Pending
+
+- [ ] T-1: one
+- [ ] T-2: two
+- [ ] T-3: three
+- [ ] four
+
+## In Progress
+
+## Waiting
+
+## Completed
+";
+
+fn board() -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(QUEUE, ITEMS);
+    settle(&scratch);
+    scratch
+}
+
+/// Any program that takes the lock takes over what was saved.
+fn settle(scratch: &Scratch) {
+    scratch.run("tavern-reap", &[]).succeeds();
+}
+
+/// What was done by hand, as the log has it.
+fn by_hand(scratch: &Scratch) -> Vec<String> {
+    let log = State::of(scratch).log;
+    let by_hand = log.iter().filter(|entry| entry.agent.as_deref() == Some(HAND));
+    let told = by_hand.map(|entry| {
+        let task = entry.task.as_ref().map_or("-", |task| task.as_str());
+        let to = entry.to.map_or_else(String::new, |to| format!(" {to}"));
+        format!("{} {task}{to}", entry.kind.as_str())
+    });
+    told.collect()
+}
+
+#[test]
+fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
+    let scratch = board();
+    let edited = ITEMS
+        .replace("- [ ] T-1: one\n", "- [x] T-1: one\n")
+        .replace("- [ ] T-2: two\n", "")
+        .replace("## Waiting\n", "## Waiting\n\n- [ ] T-2: two\n")
+        .replace("T-3: three", "T-3: three (priority: 0)")
+        .replace("- [ ] four\n", "- [ ] T-5: five\n");
+    scratch.write(QUEUE, &edited);
+    settle(&scratch);
+    assert_eq!(scratch.read(QUEUE), edited, "not a byte is changed");
+    let expected = ["edited T-1 completed", "edited T-3", "added T-5 pending", "edited T-2 waiting", "removed -"];
+    let mut told = by_hand(&scratch);
+    told.sort();
+    let mut expected = expected.map(str::to_owned).to_vec();
+    expected.sort();
+    assert_eq!(told, expected);
+    let said = scratch.run("tavern-log", &["T-2"]).succeeds();
+    assert!(said.contains("T-2 was edited, now waiting"), "{said}");
+    // And again: nothing is taken over twice.
+    settle(&scratch);
+    assert_eq!(by_hand(&scratch).len(), expected.len());
+}
+
+#[test]
+fn a_save_from_an_old_buffer_undoes_no_transition_and_loses_no_word() {
+    let scratch = board();
+    let loaded = scratch.read(QUEUE);
+    // Two are taken meanwhile, one of them gets its ID, one is added and one is finished by a person.
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    scratch.run("tavern-add", &["six", "--id", "T-6"]).succeeds();
+    scratch.run("tavern-release", &["T-3", "--cancel"]).succeeds();
+    scratch.run("tavern-claim", &["--agent", "Sam"]).succeeds();
+    let before = State::of(&scratch);
+    let four = before.items.iter().find(|(_, (_, text))| text.contains(": four")).expect("it got an ID").0.clone();
+    let saved = loaded
+        .replace("Words of the owner.", "Words of the owner, and more.")
+        .replace("- [ ] T-1: one\n", "- [ ] T-1: one\n  Mind the gap.\n")
+        .replace("- [ ] four\n", "- [ ] four, at last\n- [ ] seven\n");
+    scratch.write(QUEUE, &saved);
+    settle(&scratch);
+
+    let after = State::of(&scratch);
+    let text = &after.texts["main"];
+    for words in ["Words of the owner, and more.", "  Mind the gap.", "four, at last", "- [ ] seven\n"] {
+        assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
+    }
+    let statuses: BTreeMap<&str, Status> = after.items.iter().map(|(id, item)| (id.as_str(), item.0)).collect();
+    let expected = BTreeMap::from([
+        ("T-1", Status::InProgress),
+        ("T-2", Status::Cancelled),
+        ("T-3", Status::Cancelled),
+        ("T-6", Status::Pending),
+        (four.as_str(), Status::InProgress),
+    ]);
+    assert_eq!(statuses, expected, "{text}");
+    assert_eq!(after.leases, before.leases);
+    after.agrees();
+    let said = scratch.run("tavern-log", &[]).succeeds();
+    assert!(said.contains("an older copy was saved; what was newer was put back: "), "{said}");
+}
+
+#[test]
+fn who_takes_back_their_own_edit_means_it() {
+    let scratch = board();
+    let edited = ITEMS.replace("T-1: one", "T-1: one (priority: 0)");
+    for text in [&edited, ITEMS, &edited] {
+        scratch.write(QUEUE, text);
+        settle(&scratch);
+        assert_eq!(scratch.read(QUEUE), *text);
+    }
+}
+
+#[test]
+fn a_held_item_cannot_be_edited_away() {
+    let scratch = board();
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
+    let held = scratch.read(QUEUE);
+    let block = "- [ ] T-1: one (agent: Frodo, attempt: 1, started: ";
+    let line = held.lines().find(|line| line.starts_with(block)).expect("it is held").to_owned();
+    for edited in [held.replace(&format!("{line}\n"), ""), held.replace(&line, &line.replace("[ ]", "[x]"))] {
+        scratch.write(QUEUE, edited);
+        settle(&scratch);
+        assert_eq!(State::of(&scratch).status("T-1"), Some(Status::InProgress));
+        let said = scratch.run("tavern-log", &["-n", "1"]).succeeds();
+        assert!(said.contains("T-1") && said.contains("tavern-release"), "{said}");
+    }
+    scratch.write(QUEUE, held.replace("T-1: one", "T-1: one, retitled"));
+    settle(&scratch);
+    let text = scratch.read(QUEUE);
+    assert!(text.contains("T-1: one, retitled (agent: Frodo"), "{text}");
+}
+
+#[test]
+fn a_queue_that_is_emptied_or_removed_is_put_back() {
+    let scratch = board();
+    scratch.write(QUEUE, "");
+    settle(&scratch);
+    assert_eq!(scratch.read(QUEUE), ITEMS);
+    let said = scratch.run("tavern-log", &[]).succeeds();
+    assert!(said.contains("main: the file was emptied; its items were put back"), "{said}");
+    // Nobody holds anything: a person may remove a queue.
+    let path = scratch.work().join(QUEUE);
+    fs::remove_file(&path).expect("it is there");
+    settle(&scratch);
+    assert!(!path.exists());
+    scratch.write(QUEUE, ITEMS);
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
+    let held = scratch.read(QUEUE);
+    fs::remove_file(&path).expect("it is there");
+    settle(&scratch);
+    assert_eq!(scratch.read(QUEUE), held);
+    fs::remove_file(&path).expect("it is there");
+    fs::create_dir(&path).expect("its place is free");
+    let ran = scratch.run("tavern-claim", &["--agent", "Sam"]);
+    assert_ne!(ran.code, Some(0), "{ran}");
+    fs::remove_dir(&path).expect("it is empty");
+    settle(&scratch);
+    assert_eq!(scratch.read(QUEUE), held);
+}
+
+/// How an editor saves.
+#[derive(Clone, Copy, Debug)]
+enum Save {
+    InPlace,
+    ByRename,
+    WithBackup,
+}
+
+impl Save {
+    fn text(self, path: &Path, text: &str) {
+        match self {
+            Save::InPlace => fs::write(path, text).expect("the folder is ours"),
+            Save::ByRename => {
+                let temp = path.with_file_name("main.md.swp");
+                fs::write(&temp, text).expect("the folder is ours");
+                fs::rename(&temp, path).expect("the folder is ours");
+            }
+            Save::WithBackup => {
+                // Somebody may have taken the file away or put it back in between.
+                let _ = fs::rename(path, path.with_file_name("main.md~"));
+                fs::write(path, text).expect("the folder is ours");
+            }
+        }
+    }
+}
+
+/// A simulated editor (reads, waits for some transitions, writes the whole file) against eight claimers.
+#[test]
+fn an_editor_and_eight_claimers_lose_nothing_of_each_other() {
+    const CLAIMERS: usize = 8;
+    const ITEMS: usize = 60;
+    let rounds = usize::try_from(number("TAVERN_TEST_ROUNDS", 150)).expect("a small number");
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let items: String = (0..ITEMS).map(|number| format!("- [ ] T-{number}: item {number}\n")).collect();
+    let head = "---\nid: main\n---\n\n## Pending\n\n";
+    scratch.write(QUEUE, format!("{head}{items}\n## In Progress\n\n## Waiting\n\n## Completed\n"));
+    settle(&scratch);
+    let path = scratch.work().join(QUEUE);
+    let is_over = AtomicBool::new(false);
+    let mut dice = Dice(number("TAVERN_TEST_SEED", 0x6861_6e64));
+    let mut typed = Vec::new();
+    thread::scope(|scope| {
+        for claimer in 0..CLAIMERS {
+            let (scratch, is_over) = (&scratch, &is_over);
+            scope.spawn(move || {
+                let agent = format!("Agent{claimer}");
+                while !is_over.load(Ordering::Relaxed) {
+                    let ran = scratch.run("tavern-claim", &["--agent", &agent, "--format", "json"]);
+                    let Ok(claimed) = serde_json::from_str::<serde_json::Value>(&ran.stdout) else { continue };
+                    let (task, token) =
+                        (claimed["id"].as_str().expect("a task"), claimed["lease"]["token"].to_string());
+                    scratch.run("tavern-release", &[task, "--token", &token]).succeeds();
+                }
+            });
+        }
+        for round in 0..rounds {
+            let loaded = fs::read_to_string(&path).unwrap_or_default();
+            if !loaded.contains("## Completed") {
+                continue;
+            }
+            // The buffer gets older while others go on.
+            let seen = length_of_log(&scratch) + 900 * dice.below(6);
+            wait_until("others have gone on", || length_of_log(&scratch) >= seen);
+            let word = format!("Words of round {round}.");
+            let number = dice.below(ITEMS as u64);
+            let edited = match dice.below(3) {
+                0 => loaded.replacen("\n## In Progress", &format!("- [ ] {word}\n\n## In Progress"), 1),
+                1 => loaded.replacen("\n## Pending", &format!("\n{word}\n\n## Pending"), 1),
+                _ => with_line(&loaded, &format!("T-{number}:"), &format!("  {word}")),
+            };
+            let save = [Save::InPlace, Save::ByRename, Save::WithBackup][dice.below(3) as usize];
+            save.text(&path, &edited);
+            typed.push(word);
+            // What an editor does next rests on what is there by then.
+            let log = length_of_log(&scratch);
+            wait_until("others have gone on", || length_of_log(&scratch) > log);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    settle(&scratch);
+    let state = State::of(&scratch);
+    let text = &state.texts["main"];
+    for word in &typed {
+        assert_eq!(text.matches(word.as_str()).count(), 1, "{word}\n{text}");
+    }
+    for number in 0..ITEMS {
+        let id = format!("T-{number}");
+        // What is given back too often waits for a person.
+        let is_back = matches!(state.status(&id), Some(Status::Pending | Status::Waiting));
+        assert!(is_back, "{id}\n{text}");
+    }
+    state.agrees();
+    // Each claim was given back once, with its own token.
+    let tokens = |kind: Kind| -> Vec<u64> {
+        let mut tokens: Vec<u64> =
+            state.log.iter().filter(|entry| entry.kind == kind).filter_map(|entry| entry.token).collect();
+        tokens.sort_unstable();
+        tokens
+    };
+    let claims = tokens(Kind::Claimed);
+    assert!(claims.len() > rounds, "{} claims", claims.len());
+    assert_eq!(claims, tokens(Kind::Returned));
+    assert_eq!(temp_files(&scratch), Vec::<std::path::PathBuf>::new());
+}
+
+fn length_of_log(scratch: &Scratch) -> u64 {
+    let files = fs::read_dir(scratch.work().join(".tavern/events")).expect("there is a log");
+    files.map(|file| file.expect("it is there").metadata().expect("it is there").len()).sum()
+}
+
+/// With a line behind the item's first one.
+fn with_line(text: &str, item: &str, line: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().position(|line| line.contains(item)).expect("the item is there");
+    lines.insert(at + 1, line);
+    format!("{}\n", lines.join("\n"))
+}
