@@ -218,9 +218,12 @@ pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
     let bytes = text.as_bytes();
     let Some(first) = bytes.first() else { return false };
     if matches!(first, b'"' | b'\'') {
-        return closing_quote(bytes, 0) == Some(bytes.len() - 1) && !text.contains(is_unprintable);
+        let has_escape = *first == b'"' && text.contains('\\');
+        return closing_quote(bytes, 0) == Some(bytes.len() - 1) && !has_escape && !text.contains(is_unprintable);
     }
     let is_start = match first {
+        // In a flow, YAML's readers differ over what may begin with these.
+        b'?' | b':' if inside == Inside::Flow => false,
         b'-' | b'?' | b':' => bytes.get(1).is_some_and(|second| !matches!(second, b' ' | b'\t' | b'-')),
         first => !b",[]{}#&*!|>%@`".contains(first),
     };
