@@ -1,0 +1,525 @@
+//! The store against a model of it: random events from rightful and stale senders, while time passes. The model has
+//! `specs/states.md` again, in other words; it knows no document, no file and no code of the state machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use chrono::TimeDelta;
+use proptest::prelude::{BoxedStrategy, Just, ProptestConfig, Strategy};
+use proptest::prop_oneof;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use tavern::board::decide::Refusal;
+use tavern::board::edit::NewItem;
+use tavern::board::event::{Blame, Event, Kind, Retry};
+use tavern::board::lease::{Life, Work};
+use tavern::board::task::{Status, TaskId, Timestamp};
+use tavern::store::{Entry, Error, Note, Seek, no_process, read_log};
+
+use crate::state::{State, board, id};
+use crate::support::Scratch;
+
+/// Seconds that a lease lasts.
+const LEASE: u32 = 60;
+
+/// Attempts, and blameless returns, that an item has.
+const MOST: u32 = 2;
+
+/// Seconds before an item that came back may be taken again.
+const BACK_OFF: i64 = 30;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Add(usize),
+    Claim(usize),
+    Renew(usize, Whose),
+    Held(usize, Whose, Held),
+    Reap(usize, Option<Whose>, Life, Blame),
+    Person(usize, Person),
+    Pass(u32),
+}
+
+/// Whose token is shown.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    /// That of the item's last claim, which may be over.
+    Newest,
+    /// That of the claim before it.
+    Former,
+    /// That of another item's last claim.
+    Another,
+}
+
+/// What a holder does.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Start,
+    Submit,
+    Fail,
+    Return,
+    Ask,
+}
+
+/// What needs no token.
+#[derive(Clone, Copy, Debug)]
+enum Person {
+    Integrate,
+    SendBack,
+    Resume,
+    Revive,
+    Reopen,
+    Cancel,
+}
+
+/// One item, as the model has it.
+#[derive(Clone, Debug, Default)]
+struct Item {
+    status: Option<Status>,
+    attempt: u32,
+    returns: u32,
+    not_before: Option<i64>,
+    /// Token and last heartbeat of who holds it.
+    lease: Option<(u64, i64)>,
+    /// All tokens that it ever gave.
+    tokens: Vec<u64>,
+}
+
+/// What the board answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Answer {
+    Done,
+    /// Only the lease's heartbeat is another.
+    Renewed,
+    /// A claim finds nothing.
+    Nothing,
+    Taken,
+    NoTask,
+    WrongStatus,
+    Held,
+    StaleToken,
+    NoLease,
+    StillLive,
+}
+
+#[derive(Clone, Debug)]
+struct Model {
+    items: [Item; 3],
+    /// Seconds since the beginning.
+    now: i64,
+    /// Lines in the log.
+    events: u64,
+    /// The token that the last step showed, and what it is answered.
+    shown: u64,
+    answer: Answer,
+}
+
+impl Model {
+    fn token(&self, item: usize, whose: Whose) -> u64 {
+        let tokens = &self.items[item].tokens;
+        let found = match whose {
+            Whose::Newest => tokens.last(),
+            Whose::Former => tokens.len().checked_sub(2).and_then(|at| tokens.get(at)),
+            Whose::Another => self.items[(item + 1) % self.items.len()].tokens.last(),
+        };
+        found.copied().unwrap_or(0)
+    }
+
+    fn step(&mut self, step: &Step) -> Answer {
+        let now = self.now;
+        let next = self.events + 1;
+        match *step {
+            Step::Pass(seconds) => {
+                self.now += i64::from(seconds);
+                Answer::Renewed
+            }
+            Step::Add(item) => {
+                let item = &mut self.items[item];
+                if item.status.is_some() {
+                    return Answer::Taken;
+                }
+                item.status = Some(Status::Pending);
+                Answer::Done
+            }
+            Step::Claim(item) => {
+                let item = &mut self.items[item];
+                let is_early = item.not_before.is_some_and(|at| now < at);
+                if item.status != Some(Status::Pending) || is_early {
+                    return Answer::Nothing;
+                }
+                item.status = Some(Status::InProgress);
+                item.attempt += 1;
+                item.not_before = None;
+                item.lease = Some((next, now));
+                item.tokens.push(next);
+                Answer::Done
+            }
+            Step::Renew(item, whose) => {
+                self.shown = self.token(item, whose);
+                match &mut self.items[item].lease {
+                    None => Answer::NoLease,
+                    Some((token, _)) if *token != self.shown => Answer::StaleToken,
+                    Some((_, heartbeat)) => {
+                        *heartbeat = now;
+                        Answer::Renewed
+                    }
+                }
+            }
+            Step::Held(item, whose, held) => {
+                self.shown = self.token(item, whose);
+                let item = &mut self.items[item];
+                match item.lease {
+                    _ if item.status.is_none() => Answer::NoTask,
+                    None => Answer::NoLease,
+                    Some((token, _)) if token != self.shown => Answer::StaleToken,
+                    Some(_) => {
+                        item.hold(held, now);
+                        Answer::Done
+                    }
+                }
+            }
+            Step::Reap(item, whose, life, blame) => {
+                self.shown = whose.map_or(0, |whose| self.token(item, whose));
+                let item = &mut self.items[item];
+                let Some(status) = item.status else { return Answer::NoTask };
+                let Some((token, heartbeat)) = item.lease else {
+                    assert!(!matches!(status, Status::InProgress), "who holds an item has a lease");
+                    return Answer::WrongStatus;
+                };
+                let is_live = now < heartbeat + i64::from(LEASE);
+                match whose {
+                    None => Answer::StillLive,
+                    Some(_) if token != self.shown => Answer::StaleToken,
+                    Some(_) if is_live && life != Life::Gone => Answer::StillLive,
+                    Some(_) => {
+                        item.come_back(blame, now);
+                        Answer::Done
+                    }
+                }
+            }
+            Step::Person(item, person) => self.items[item].person(person, now),
+        }
+    }
+}
+
+impl Item {
+    fn hold(&mut self, held: Held, now: i64) {
+        match held {
+            Held::Start => self.lease = self.lease.map(|(token, _)| (token, now)),
+            Held::Submit => self.goes(Status::Approved),
+            Held::Fail => self.come_back(Blame::Agent, now),
+            Held::Return => self.come_back(Blame::Nobody, now),
+            Held::Ask => {
+                self.goes(Status::Waiting);
+                self.attempt -= 1;
+            }
+        }
+    }
+
+    fn goes(&mut self, status: Status) {
+        self.status = Some(status);
+        self.lease = None;
+    }
+
+    /// An agent's fault counts as an attempt; nobody's as a return, and the attempt is given back.
+    fn come_back(&mut self, blame: Blame, now: i64) {
+        self.goes(Status::Pending);
+        self.not_before = Some(now + BACK_OFF);
+        match blame {
+            Blame::Agent if self.attempt >= MOST => self.ends(Status::Dead),
+            Blame::Agent => {}
+            Blame::Nobody => {
+                self.attempt = self.attempt.saturating_sub(1);
+                if self.returns >= MOST { self.ends(Status::Waiting) } else { self.returns += 1 }
+            }
+        }
+    }
+
+    fn ends(&mut self, status: Status) {
+        self.goes(status);
+        self.not_before = None;
+    }
+
+    fn person(&mut self, person: Person, now: i64) -> Answer {
+        use Status::{Approved, Cancelled, Completed, Dead, InProgress, Pending, Waiting};
+        let Some(status) = self.status else { return Answer::NoTask };
+        let is_live = self.lease.is_some_and(|(_, heartbeat)| now < heartbeat + i64::from(LEASE));
+        match (person, status) {
+            (Person::Integrate, Approved) => {
+                self.ends(Completed);
+                self.returns = 0;
+            }
+            (Person::SendBack, Approved) => self.come_back(Blame::Agent, now),
+            (Person::Resume, Waiting) => {
+                self.ends(Pending);
+                self.returns = 0;
+            }
+            (Person::Revive, Dead) | (Person::Reopen, Completed | Cancelled) => {
+                self.ends(Pending);
+                (self.attempt, self.returns) = (0, 0);
+            }
+            (Person::Cancel, InProgress) if is_live => return Answer::Held,
+            (Person::Cancel, Completed | Cancelled) => return Answer::WrongStatus,
+            (Person::Cancel, _) => self.ends(Cancelled),
+            _ => return Answer::WrongStatus,
+        }
+        Answer::Done
+    }
+}
+
+impl ReferenceStateMachine for Model {
+    type State = Model;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Model> {
+        let model = Model { items: Default::default(), now: 0, events: 0, shown: 0, answer: Answer::Renewed };
+        Just(model).boxed()
+    }
+
+    fn transitions(model: &Model) -> BoxedStrategy<Step> {
+        let item = || 0..model.items.len();
+        let whose =
+            || prop_oneof![6 => Just(Whose::Newest), 1 => Just(Whose::Former), 1 => Just(Whose::Another)].boxed();
+        let held = prop_oneof![
+            Just(Held::Start),
+            Just(Held::Submit),
+            Just(Held::Fail),
+            Just(Held::Fail),
+            Just(Held::Return),
+            Just(Held::Ask)
+        ];
+        let person = prop_oneof![
+            Just(Person::Integrate),
+            Just(Person::SendBack),
+            Just(Person::Resume),
+            Just(Person::Revive),
+            Just(Person::Reopen),
+            Just(Person::Cancel)
+        ];
+        let life = prop_oneof![Just(Life::Alive), Just(Life::Gone), Just(Life::Unknown)];
+        let blame = prop_oneof![Just(Blame::Agent), Just(Blame::Nobody)];
+        prop_oneof![
+            2 => item().prop_map(Step::Add),
+            6 => item().prop_map(Step::Claim),
+            2 => (item(), whose()).prop_map(|(item, whose)| Step::Renew(item, whose)),
+            8 => (item(), whose(), held).prop_map(|(item, whose, held)| Step::Held(item, whose, held)),
+            3 => (item(), proptest::option::weighted(0.8, whose()), life, blame)
+                .prop_map(|(item, whose, life, blame)| Step::Reap(item, whose, life, blame)),
+            6 => (item(), person).prop_map(|(item, person)| Step::Person(item, person)),
+            3 => (1..90u32).prop_map(Step::Pass),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut model: Model, step: &Step) -> Model {
+        model.answer = model.step(step);
+        model.events += u64::from(model.answer == Answer::Done);
+        model
+    }
+}
+
+/// The real board, and all of its bytes as they were after the last step.
+struct Real {
+    scratch: Scratch,
+    files: BTreeMap<PathBuf, (Vec<u8>, Option<SystemTime>)>,
+}
+
+impl Real {
+    /// What is on disk; of a lease also its heartbeat, if `beats`.
+    fn look(&self, beats: bool) -> BTreeMap<PathBuf, (Vec<u8>, Option<SystemTime>)> {
+        let files = walkdir::WalkDir::new(self.scratch.work()).into_iter().map(|entry| entry.expect("it can be read"));
+        files
+            .filter(|entry| entry.file_type().is_file())
+            .map(|entry| {
+                let is_lease = entry.path().parent().is_some_and(|folder| folder.ends_with("leases"));
+                let beat =
+                    (beats && is_lease).then(|| entry.metadata().expect("it is there").modified().expect("it has one"));
+                (entry.path().to_owned(), (fs::read(entry.path()).expect("it is there"), beat))
+            })
+            .collect()
+    }
+
+    fn without_beats(&self) -> BTreeMap<PathBuf, (Vec<u8>, Option<SystemTime>)> {
+        self.files.iter().map(|(path, (bytes, _))| (path.clone(), (bytes.clone(), None))).collect()
+    }
+
+    fn send(&self, model: &Model, step: &Step) -> Result<Option<Kind>, Error> {
+        let board = board(&self.scratch);
+        // Only time passes between the model's step and this one, and no step does both.
+        let now = at(model.now);
+        let token = model.shown;
+        let retry = |blame| Retry { blame, not_before: Some(at(model.now + BACK_OFF)), most: MOST };
+        let reason = || "because".to_owned();
+        let (item, event) = match *step {
+            Step::Pass(_) => return Ok(None),
+            Step::Add(item) => {
+                let new = NewItem { id: Some(task(item)), title: format!("Item {item}"), ..NewItem::default() };
+                board.add(&board.queues()?[0], new, Status::Pending, &Note::default(), now)?;
+                return Ok(Some(Kind::Added));
+            }
+            Step::Claim(item) => {
+                let seek = Seek {
+                    agent: "Frodo".into(),
+                    role: "coder".into(),
+                    queues: board.queues()?,
+                    task: Some(task(item)),
+                    seconds: LEASE,
+                    holder: no_process(),
+                    runner: "claude".into(),
+                    only_runner: None,
+                    closed: Vec::new(),
+                    scripted: Vec::new(),
+                };
+                return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
+            }
+            Step::Renew(item, _) => return board.renew(&task(item), token, now).map(|_| None),
+            Step::Held(item, _, held) => (
+                item,
+                match held {
+                    Held::Start => {
+                        let work =
+                            Work { run: "r".into(), worktree: "w".into(), branch: None, base: None, session: None };
+                        Event::Start { token, work }
+                    }
+                    Held::Submit => Event::Submit { token, commit: Some("1a2b3c4".into()) },
+                    Held::Fail => Event::Fail { token, retry: retry(Blame::Agent), reason: reason() },
+                    Held::Return => Event::Return { token, retry: retry(Blame::Nobody), reason: reason() },
+                    Held::Ask => Event::Ask { token, question: "which?".into() },
+                },
+            ),
+            Step::Reap(item, whose, life, blame) => {
+                (item, Event::Reap { token: whose.map(|_| token), life, retry: retry(blame), reason: reason() })
+            }
+            Step::Person(item, person) => (
+                item,
+                match person {
+                    Person::Integrate => Event::Integrate { commit: None },
+                    Person::SendBack => Event::SendBack { retry: retry(Blame::Agent), reason: reason() },
+                    Person::Resume => Event::Resume { reason: Some(reason()) },
+                    Person::Revive => Event::Revive,
+                    Person::Reopen => Event::Reopen { reason: None },
+                    Person::Cancel => Event::Cancel { reason: None },
+                },
+            ),
+        };
+        board.submit(&task(item), &event, &Note::default(), now).map(|done| Some(done.entry.kind))
+    }
+}
+
+fn at(seconds: i64) -> Timestamp {
+    "2026-11-22T10:00:00Z".parse::<Timestamp>().expect("it is a time") + TimeDelta::seconds(seconds)
+}
+
+fn task(item: usize) -> TaskId {
+    id(&format!("T-{item}"))
+}
+
+fn answer(result: &Result<Option<Kind>, Error>, step: &Step) -> Answer {
+    match result {
+        Ok(Some(_)) => Answer::Done,
+        Ok(None) if matches!(step, Step::Claim(_)) => Answer::Nothing,
+        Ok(None) => Answer::Renewed,
+        Err(Error::Taken(_)) => Answer::Taken,
+        Err(Error::NoTask(_)) => Answer::NoTask,
+        Err(Error::Refused(refusal)) => match refusal {
+            Refusal::WrongStatus { .. } => Answer::WrongStatus,
+            Refusal::Held { .. } => Answer::Held,
+            Refusal::StaleToken { .. } => Answer::StaleToken,
+            Refusal::NoLease { .. } => Answer::NoLease,
+            Refusal::StillLive { .. } => Answer::StillLive,
+        },
+        Err(error) => panic!("nothing is wrong with the world: {error}"),
+    }
+}
+
+impl StateMachineTest for Real {
+    type SystemUnderTest = Real;
+    type Reference = Model;
+
+    fn init_test(_: &Model) -> Real {
+        let scratch = Scratch::empty();
+        scratch.write(".tavern/config.yaml", "");
+        scratch.write(
+            ".tavern/queues/main.md",
+            "# Main\n\n## Pending\n\n- [ ] T-9: Stay *as* you are (role: nobody)\n\n## Waiting\n\n## Completed\n",
+        );
+        let board = board(&scratch);
+        board.make_folders().expect("the folder is ours");
+        board.settle(at(0)).expect("the folder is ours");
+        let mut real = Real { scratch, files: BTreeMap::new() };
+        real.files = real.look(true);
+        real
+    }
+
+    fn apply(mut real: Real, model: &Model, step: Step) -> Real {
+        let before = State::of(&real.scratch);
+        let result = real.send(model, &step);
+        assert_eq!(answer(&result, &step), model.answer, "{step:?}: {result:?}");
+        let is_beat = matches!(step, Step::Renew(..)) && model.answer == Answer::Renewed;
+        match model.answer {
+            Answer::Done => {
+                let last = last_line(&real.scratch);
+                assert_eq!((last.seq, Some(last.kind)), (model.events, result.ok().flatten()), "{step:?}");
+                tells(&last, &before, &State::of(&real.scratch));
+            }
+            _ if is_beat => assert_eq!(real.look(false), real.without_beats(), "a heartbeat changes no byte"),
+            _ => assert_eq!(real.look(true), real.files, "what is refused changes nothing: {step:?}"),
+        }
+        real.files = real.look(true);
+        real
+    }
+
+    fn check_invariants(real: &Real, model: &Model) {
+        let state = State::of(&real.scratch);
+        let leases = board(&real.scratch).leases().expect("they can be read");
+        let mut held = 0;
+        for (number, item) in model.items.iter().enumerate() {
+            let name = format!("T-{number}");
+            assert_eq!(state.status(&name), item.status, "{name}\n{state:#?}");
+            if item.status.is_some() {
+                let task = state.task(&name);
+                let not_before = item.not_before.map(at);
+                let (has, wants) = ((task.attempt, task.returns), (item.attempt, item.returns));
+                assert_eq!((has, task.not_before), (wants, not_before), "{name}\n{state:#?}");
+            }
+            let lease = leases.iter().find(|lease| lease.task.as_str() == name);
+            let on_disk = lease.map(|lease| (lease.token, lease.heartbeat_at));
+            assert_eq!(on_disk, item.lease.map(|(token, heartbeat)| (token, at(heartbeat))), "{name}");
+            assert!(
+                on_disk.is_none_or(|(token, _)| Some(&token) == item.tokens.iter().max()),
+                "the newest token holds"
+            );
+            held += usize::from(lease.is_some());
+        }
+        assert_eq!(leases.len(), held, "no other lease is there");
+        assert_eq!(state.status("T-9"), Some(Status::Pending));
+    }
+
+    fn teardown(real: Real, _: Model) {
+        State::of(&real.scratch).agrees();
+    }
+}
+
+fn last_line(scratch: &Scratch) -> Entry {
+    read_log(&board(scratch)).expect("the log can be read").pop().expect("something happened")
+}
+
+/// The log's line says from what to what, and nothing but its item is another.
+fn tells(last: &Entry, before: &State, after: &State) {
+    let task = last.task.as_ref().expect("each step has an item").as_str();
+    let (from, to) = (before.status(task), after.status(task));
+    assert_eq!((last.from, last.to), if from == to { (None, None) } else { (from, to) }, "{last:?}");
+    if last.after.is_some() {
+        assert_eq!(last.after.as_deref().map(str::trim_end), Some(after.items[task].1.trim_end()));
+    }
+    assert_eq!(last.before.is_some(), last.after.is_some() && from.is_some(), "{last:?}");
+    for (name, item) in after.items.iter().filter(|(name, _)| *name != task) {
+        assert_eq!(Some(item), before.items.get(name), "{name} is not {task}");
+    }
+}
+
+prop_state_machine! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 32, ..ProptestConfig::default() })]
+    #[test]
+    fn the_board_is_its_model(sequential 1..40 => Real);
+}
