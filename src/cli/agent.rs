@@ -13,7 +13,7 @@ use crate::process;
 use crate::run::{Site, runners};
 use crate::store::{Board, Queue, Slot, Switch};
 
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, human};
 
 /// Work items one after the other: claim, run the agent program, verify, merge
 ///
@@ -174,5 +174,14 @@ struct Record<'a> {
 pub(super) fn print(context: &Context, agent: &str, told: &Told) {
     let record = Record { agent, told };
     // A closed standard output is no reason to leave work undone.
-    drop(context.out.record(&record, format!("{agent}: {told}")).and_then(|()| context.out.flush()));
+    drop(context.out.record(&record, sentence(agent, told)).and_then(|()| context.out.flush()));
+}
+
+/// What an agent tells, in a line for people.
+pub(super) fn sentence(agent: &str, told: &Told) -> String {
+    let line = format!("{agent}: {told}");
+    match told {
+        Told::Claimed { title, .. } => line.replace(title, &human::title(title)),
+        _ => human::words(&line).into_owned(),
+    }
 }

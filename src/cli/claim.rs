@@ -11,7 +11,7 @@ use crate::clock::{self, Deadline};
 use crate::config::{Config, Period, RunnerKind, is_agent_name};
 use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch, Watch};
 
-use super::{CliError, Context, Exit, Verb, task_id};
+use super::{CliError, Context, Exit, Verb, human, task_id};
 
 /// Take the next item that may be worked on, under a lease
 ///
@@ -177,7 +177,7 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
     ];
     // What was said to the claim holds for the run.
     variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner)));
-    let text = format!("{} {}", held.task.id, held.task.title);
+    let text = format!("{} {}", held.task.id, human::title(&held.task.title));
     context.out.record_with_variables(&record, text, &variables)?;
     Ok(Exit::Done)
 }

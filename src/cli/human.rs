@@ -1,5 +1,6 @@
-//! Numbers in words that people read at a glance.
+//! Numbers and words as people read them at a glance. JSON has them whole.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// How long ago or how long in all, in its largest unit: `12s`, `3m`, `5h`, `2d`.
@@ -43,9 +44,49 @@ pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// Most characters of a title that are shown.
+const TITLE: usize = 120;
+
+/// Most characters of other words in a line: a reason, a line of a document.
+const WORDS: usize = 300;
+
+/// A title, cut where it gets too long for a line; what is no character for people's eyes is shown as `·`.
+pub fn title(title: &str) -> Cow<'_, str> {
+    cut(title, TITLE)
+}
+
+/// As [`title`], for words that may be longer.
+pub fn words(words: &str) -> Cow<'_, str> {
+    cut(words, WORDS)
+}
+
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    let end = text.char_indices().nth(most).map(|(end, _)| end);
+    let start = &text[..end.unwrap_or(text.len())];
+    let mark = if end.is_some() { "…" } else { "" };
+    if mark.is_empty() && !start.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let printable = |c: char| if c.is_control() && c != '\t' { '·' } else { c };
+    Cow::Owned(start.chars().map(printable).chain(mark.chars()).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_words_are_cut() {
+        let rows = [
+            (String::new(), String::new()),
+            ("ä".repeat(TITLE), "ä".repeat(TITLE)),
+            ("ä".repeat(TITLE + 1), "ä".repeat(TITLE) + "…"),
+            ("a\u{1b}[31m\0b\tc".to_owned(), "a·[31m·b\tc".to_owned()),
+        ];
+        for (whole, shown) in rows {
+            assert_eq!(title(&whole), shown);
+        }
+    }
 
     #[test]
     fn numbers_read_at_a_glance() {

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::config::Period;
 use crate::store::{Board, Entry, read_log, tail_log};
 
-use super::{CliError, Context, Exit, Format, Verb, task_id};
+use super::{CliError, Context, Exit, Format, Verb, human, task_id};
 
 /// Tell what happened: who took what, when, and what came of it
 #[derive(clap::Args)]
@@ -142,7 +142,7 @@ fn sentence(entry: &Entry) -> String {
         line.push_str(&format!(" with token {token}"));
     }
     if let Some(cause) = &entry.cause {
-        line.push_str(&format!(": {cause}"));
+        line.push_str(&format!(": {}", human::words(cause)));
     }
     if entry.to == Some(Status::Dead) {
         line.push_str(" (its attempts are used up)");
@@ -160,7 +160,7 @@ fn diff(entry: &Entry) -> String {
             ChangeTag::Insert => '+',
             ChangeTag::Equal => ' ',
         };
-        text.push_str(&format!("  {sign} {}\n", change.value().trim_end_matches(['\r', '\n'])));
+        text.push_str(&format!("  {sign} {}\n", human::words(change.value().trim_end_matches(['\r', '\n']))));
     }
     text.trim_end_matches('\n').to_owned()
 }

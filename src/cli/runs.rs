@@ -110,7 +110,7 @@ fn line(run: &Metadata, now: Timestamp) -> String {
     let outcome = run.outcome.map_or("running", Outcome::as_str);
     let took = human::took(std::time::Duration::from_secs(run.seconds(now).unsigned_abs()));
     let money = human::money(run.usage.usd);
-    format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, run.summary)
+    format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, human::title(&run.summary))
 }
 
 /// A run by its name, or the last one of an item.
@@ -134,7 +134,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     let files = files(board, run);
     let usage = &run.usage;
     let tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
-    let mut text = format!("{} {}\n", run.run, run.title);
+    let mut text = format!("{} {}\n", run.run, human::title(&run.title));
     let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<9} {value}\n"));
     row("agent", format!("{} ({}), attempt {}, runner {}", run.agent, run.role, run.attempt, run.runner));
     row("outcome", run.outcome.map_or("running", Outcome::as_str).to_owned());

@@ -192,7 +192,7 @@ impl Args {
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
                 let mark = if record.quarantined { " (has a problem)" } else { "" };
-                context.out.record(&record, format!("  {id:<8} {:<11} {title}{mark}", item.status))?;
+                context.out.record(&record, format!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
             }
         }
         agents(context, board)
@@ -235,7 +235,7 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
             AgentState::Failed => "failed",
         };
         let task = agent.task.as_ref().map_or("-", TaskId::as_str);
-        let doing = agent.doing.as_deref().unwrap_or_default();
+        let doing = human::title(agent.doing.as_deref().unwrap_or_default());
         context.out.record(&record, format!("{:<10} {state:<8} {task:<8} {doing}", agent.name))?;
     }
     for (runner, quota) in board.quotas(now) {
@@ -261,7 +261,7 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
         freshness,
         runs: &runs,
     };
-    let mut text = format!("{} {}\n", task.id, task.title);
+    let mut text = format!("{} {}\n", task.id, human::title(&task.title));
     let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
     row("status", task.status.to_string());
     row("queue", format!("{}, line {}", found.queue.id, found.line));

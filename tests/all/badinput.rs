@@ -401,3 +401,42 @@ fn rules_say_no_with_a_way_out() {
         assert!(ran.stderr.contains(words) && ran.stderr.contains("\nhint: "), "{program} {arguments:?}: {ran}");
     }
 }
+
+#[test]
+fn what_people_read_is_never_an_endless_line() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    let (endless, long) = ("x".repeat(100_000), "y".repeat(300));
+    let script = "  ```sh\n  echo 1 >one\n  ```\n";
+    let failing = "  ```sh\n  false\n  ```\n";
+    let queue = format!("- [ ] T-1: {endless} (max_attempts: 1)\n{failing}- [ ] T-2: {long}\n{script}");
+    scratch.write(".tavern/queues/main.md", &queue);
+    // Another queue's items have nothing to run.
+    scratch.write("PLAIN.md", format!("- [ ] {endless}\n"));
+    let programs: &[(&str, &[&str])] = &[
+        ("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]),
+        ("tavern-release", &["T-1", "--force"]),
+        ("tavern-status", &["--items"]),
+        ("tavern-status", &["T-1"]),
+        ("tavern-drain", &["--dry-run"]),
+        ("tavern-drain", &["PLAIN.md"]),
+        ("tavern-drain", &["--agents", "1"]),
+        ("tavern-status", &["--items"]),
+        ("tavern-runs", &["list"]),
+        ("tavern-runs", &["show", "T-1"]),
+        ("tavern-log", &["--diff"]),
+        ("tavern-check", &[]),
+    ];
+    for (program, arguments) in programs {
+        let ran = scratch.run(program, arguments);
+        for line in ran.stdout.lines().chain(ran.stderr.lines()) {
+            let shown: String = line.chars().take(100).collect();
+            assert!(line.chars().count() < 400, "{program} {arguments:?}: {shown}");
+        }
+        assert!(matches!(ran.code, Some(0 | 1 | 4)), "{program}: {ran}");
+    }
+    let shown = scratch.run("tavern-status", &["--items"]).succeeds();
+    assert!(shown.contains(&format!("  T-2      completed   {}…\n", "y".repeat(120))), "{shown}");
+    let whole = scratch.run("tavern-status", &["--items", "--format", "json"]).succeeds();
+    assert!(whole.contains(&endless) && whole.contains(&long), "JSON has them whole");
+}

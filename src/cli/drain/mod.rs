@@ -11,6 +11,7 @@ use crate::process;
 use crate::run::{Site, runners};
 use crate::store::{Queue, Switch};
 
+use super::agent::sentence;
 use super::program::sibling;
 use super::progress::Progress;
 use super::{CliError, Context, Exit, Verb, human};
@@ -122,7 +123,7 @@ impl Args {
                     progress.step();
                 }
                 if !matches!(heard.told, Told::Waiting { .. }) {
-                    progress.aside(|| context.out.note(format!("{}: {}", heard.agent, heard.told)));
+                    progress.aside(|| context.out.note(sentence(&heard.agent, &heard.told)));
                 }
             }
             News::Complaint(line) => progress.aside(|| context.out.note(line)),
@@ -175,7 +176,7 @@ fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
 
 fn preview(context: &Context, site: &Site, queues: &[Queue], role: &str) -> Result<Exit, CliError> {
     for left in summarise(site, queues, role)?.left {
-        let text = format!("{}:{} {} {}", left.queue, left.line, left.status, left.title);
+        let text = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
         context.out.record(&left, text)?;
     }
     Ok(Exit::Done)

@@ -48,7 +48,7 @@ impl Summary {
         );
         for left in &self.left {
             let name = left.task.as_ref().map_or_else(|| format!("line {}", left.line), ToString::to_string);
-            text.push_str(&format!("\n{}: {name} {} — {}", left.queue, left.status, left.title));
+            text.push_str(&format!("\n{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
             if let Some(reason) = &left.reason {
                 text.push_str(&format!("\n  {reason}"));
             }

@@ -3,7 +3,7 @@
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, in_order};
 use crate::board::task::TaskId;
-use crate::cli::{CliError, Exit};
+use crate::cli::{CliError, Exit, human};
 use crate::run::Site;
 use crate::store::Queue;
 
@@ -50,7 +50,7 @@ fn refused(unfit: &[Unfit], queues: &[Queue]) -> CliError {
     let runner = &unfit[0].runner;
     let mut message = format!("nothing was begun: {items} no ```sh block, which the runner `{runner}` needs");
     for one in unfit.iter().take(NAMED) {
-        message.push_str(&format!("\n  {}:{}: {}", one.queue, one.line, one.title));
+        message.push_str(&format!("\n  {}:{}: {}", one.queue, one.line, human::title(&one.title)));
     }
     if unfit.len() > NAMED {
         message.push_str(&format!("\n  and {} more", unfit.len() - NAMED));
