@@ -118,9 +118,9 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             require(task, event, &[Status::Waiting])?;
             Ok(ended(Status::Pending).set("reason", reason.clone()).forget(&["returns", "not_before"]).0)
         }
-        Event::Revive => {
+        Event::Revive { reason } => {
             require(task, event, &[Status::Dead])?;
-            Ok(ended(Status::Pending).forget(&["attempt", "returns", "reason", "not_before"]).0)
+            Ok(ended(Status::Pending).set("reason", reason.clone()).forget(&["attempt", "returns", "not_before"]).0)
         }
         Event::Reopen { reason } => {
             require(task, event, &[Status::Completed, Status::Cancelled])?;
@@ -300,7 +300,7 @@ mod tests {
             Event::Integrate { commit: Some("1a2b3c4".into()) },
             Event::SendBack { retry, reason: reason.clone() },
             Event::Resume { reason: None },
-            Event::Revive,
+            Event::Revive { reason: None },
             Event::Reopen { reason: None },
             Event::Cancel { reason: None },
         ]

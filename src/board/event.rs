@@ -32,7 +32,7 @@ pub enum Event {
     /// A person answers or releases a waiting task.
     Resume { reason: Option<String> },
     /// A person takes a task from the dead letter lane.
-    Revive,
+    Revive { reason: Option<String> },
     /// A person wants a completed or cancelled task done again.
     Reopen { reason: Option<String> },
     /// A person gives a task up.
@@ -85,7 +85,7 @@ impl Event {
             Event::Integrate { .. } => Kind::Integrated,
             Event::SendBack { .. } => Kind::SentBack,
             Event::Resume { .. } => Kind::Resumed,
-            Event::Revive => Kind::Revived,
+            Event::Revive { .. } => Kind::Revived,
             Event::Reopen { .. } => Kind::Reopened,
             Event::Cancel { .. } => Kind::Cancelled,
         }
@@ -99,7 +99,10 @@ impl Event {
             | Event::Reap { reason, .. }
             | Event::SendBack { reason, .. } => Some(reason),
             Event::Ask { question, .. } => Some(question),
-            Event::Resume { reason } | Event::Reopen { reason } | Event::Cancel { reason } => reason.as_deref(),
+            Event::Resume { reason }
+            | Event::Revive { reason }
+            | Event::Reopen { reason }
+            | Event::Cancel { reason } => reason.as_deref(),
             _ => None,
         }
     }

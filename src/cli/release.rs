@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long)]
     pub force: bool,
 
-    /// Why, in a line
+    /// Why, in a line; whoever works on it next is told what you say to one that waited, died or ended
     #[arg(long, short = 'm', value_name = "TEXT")]
     pub reason: Option<String>,
 }
@@ -61,7 +61,7 @@ impl Verb for Args {
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
         let event = match (&lease, self.token) {
-            _ if self.revive => Event::Revive,
+            _ if self.revive => Event::Revive { reason: self.reason.clone() },
             _ if self.reopen => Event::Reopen { reason: self.reason.clone() },
             _ if self.cancel => Event::Cancel { reason: self.reason.clone() },
             (Some(lease), _) if self.force => Event::Return { token: lease.token, retry, reason },

@@ -99,7 +99,8 @@ pub(super) fn exit(judged: &Judged) -> Exit {
 pub(super) fn held(board: &Board, task: &TaskId, token: Token) -> Result<Claimed, CliError> {
     let lease = board.renew(task, token, crate::clock::now())?;
     let found = board.task(task)?;
-    Ok(Claimed { task: found.task, script: found.script, queue: found.queue, lease })
+    // What was before the claim stands in the log alone.
+    Ok(Claimed { task: found.task, script: found.script, queue: found.queue, lease, has_history: true })
 }
 
 /// One of the board's slots for agents that run at once; waits for it.

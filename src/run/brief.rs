@@ -35,7 +35,7 @@ impl<'a> Brief<'a> {
     pub fn gather(site: &'a Site, held: &Claimed, worktree: &Worktree, earlier: &[Metadata]) -> Brief<'a> {
         let task = &held.task;
         let branch = worktree.branch.as_ref();
-        let entries = if earlier.is_empty() && task.reason.is_none() { Vec::new() } else { entries_of(site, held) };
+        let entries = if earlier.is_empty() && !held.has_history { Vec::new() } else { entries_of(site, held) };
         let values = Assigned {
             task: AssignedTask {
                 id: task.id.to_string(),
@@ -122,7 +122,7 @@ fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
 fn notes(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
     let is_word = |entry: &&Entry| {
         let is_recent = since.is_none_or(|since| entry.time >= since);
-        is_recent && matches!(entry.kind, Kind::Resumed | Kind::Reopened)
+        is_recent && matches!(entry.kind, Kind::Resumed | Kind::Revived | Kind::Reopened)
     };
     let note = |entry: &Entry| {
         let from = entry.agent.clone().unwrap_or_else(|| "a person".to_owned());

@@ -67,6 +67,8 @@ pub struct Claimed {
     pub lease: Lease,
     /// The item's `sh` block, for the shell runner.
     pub script: Option<String>,
+    /// It was worked on or spoken of before: the log may have more of it.
+    pub has_history: bool,
 }
 
 /// An item as it stands.
@@ -407,10 +409,12 @@ impl<'b> Locked<'b> {
             holder: seek.holder.clone(),
         });
         let script = document.shell(item);
+        let before = document.task(item, id.clone());
+        let has_history = before.reason.is_some() || before.attempt + before.returns > 0;
         let note = Note { agent: Some(seek.agent.clone()), run: None };
         let done = self.transition(text, document, item, id, &event, &note, now)?;
         let lease = done.lease.expect("a claim makes a lease");
-        Ok(Claimed { queue: done.queue, task: done.task, lease, script })
+        Ok(Claimed { queue: done.queue, task: done.task, lease, script, has_history })
     }
 
     #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]

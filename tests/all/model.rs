@@ -396,7 +396,7 @@ impl Real {
                     Person::Integrate => Event::Integrate { commit: None },
                     Person::SendBack => Event::SendBack { retry: retry(Blame::Agent), reason: reason() },
                     Person::Resume => Event::Resume { reason: Some(reason()) },
-                    Person::Revive => Event::Revive,
+                    Person::Revive => Event::Revive { reason: None },
                     Person::Reopen => Event::Reopen { reason: None },
                     Person::Cancel => Event::Cancel { reason: None },
                 },
