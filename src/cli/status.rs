@@ -11,7 +11,10 @@ use crate::board::event::Kind;
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
+use crate::config::Config;
+use crate::git::Repository;
 use crate::run::artifacts::{Metadata, runs, runs_of};
+use crate::run::kept::Kept;
 use crate::store::{AgentFile, AgentState, Board, Entry, Queue, Quota, Switch, Text, Watch, life, read_log};
 
 use super::{CliError, Context, Exit, Verb, human};
@@ -105,6 +108,8 @@ struct Full<'a> {
     expires_at: Option<Timestamp>,
     freshness: Option<Freshness>,
     runs: &'a [Metadata],
+    /// Where its work is that is not merged, as `git show` takes it.
+    kept: &'a [String],
 }
 
 impl Verb for Args {
@@ -251,7 +256,9 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
     let now = clock::now();
     let runs = runs_of(board, id)?;
     let freshness = lease.map(|lease| Freshness::of(lease.heartbeat_at, now));
+    let kept = kept(board, task);
     let record = Full {
+        kept: &kept,
         kind: "task",
         task,
         queue: &found.queue.id,
@@ -286,6 +293,7 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
         let outcome = run.outcome.map_or("running", crate::runner::Outcome::as_str);
         row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
     }
+    kept.iter().for_each(|place| row("its work", format!("git show {place}")));
     match task.status {
         Status::Waiting => row("to do", format!("when it may go on: tavern-release {id}")),
         Status::Dead => row("to do", format!("bring it back: tavern-release --revive {id}")),
@@ -296,6 +304,16 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
         row("problem", "its text has one: tavern-check".to_owned());
     }
     context.out.record(&record, text.trim_end())
+}
+
+/// Where the work is of an item that is not completed. A display only: it needs no settings that can be read.
+fn kept(board: &Board, task: &Task) -> Vec<String> {
+    if task.status == Status::Completed {
+        return Vec::new();
+    }
+    let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
+    let repository = Repository::discover(board.root());
+    repository.map(|repository| Kept::of(&repository, &integration).places(&task.id)).unwrap_or_default()
 }
 
 fn words(freshness: Freshness) -> &'static str {

@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod heart;
 pub mod inbox;
 pub mod integrate;
+pub mod kept;
 pub mod reap;
 pub mod report;
 pub mod runners;

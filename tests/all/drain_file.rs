@@ -64,7 +64,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
 #[test]
 fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
     let text = format!(
-        "{}- [ ] T-1: fails (max_attempts: 1)\n  ```sh\n  exit 3\n  ```\n\
+        "{}- [ ] T-1: fails (max_attempts: 1)\n  ```sh\n  echo half >half.txt; exit 3\n  ```\n\
          - [ ] T-2: is not right (max_attempts: 1)\n  ```sh\n  echo x > x.txt\n  ```\n  ```yaml task\n  done_when: [test -e y.txt]\n  ```\n\
          - [ ] T-3: waits (after: T-1)\n  ```sh\n  true\n  ```\n\
          - [ ] T-4: circles (after: T-5)\n  ```sh\n  true\n  ```\n- [ ] T-5: circles (after: T-4)\n  ```sh\n  true\n  ```\n\
@@ -78,8 +78,8 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
-        "TODO.md: T-1 dead — fails\n  exit 3\n  see .tavern/runs/T-1@2\n\
-         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exit 1\n  see .tavern/runs/T-2@3\n\
+        "TODO.md: T-1 dead — fails\n  exit 3\n  see .tavern/runs/T-1@2\n  its work: git show refs/tavern/salvage/T-1/2\n\
+         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exit 1\n  see .tavern/runs/T-2@3\n  its work: git show tavern/T-2\n\
          TODO.md: T-3 pending — waits\n  it waits for T-1 (dead)\n\
          TODO.md: T-4 pending — circles\n  its text has a problem: tavern-check TODO.md\n\
          TODO.md: T-5 pending — circles\n  its text has a problem: tavern-check TODO.md\n\
@@ -88,8 +88,14 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
          TODO.md: T-7 pending — twins too\n  its text has a problem: tavern-check TODO.md\n\
          merged work is on branch tavern/integration\n"
             .replace("T-1@2", &last_run(&scratch, "T-1"))
+            .replace("T-1/2", &last_run(&scratch, "T-1").replace('@', "/"))
             .replace("T-2@3", &last_run(&scratch, "T-2"))
     );
+    assert_eq!(scratch.git(&["show", "tavern/T-2:x.txt"]), "x");
+    let salvaged = format!("refs/tavern/salvage/{}:half.txt", last_run(&scratch, "T-1").replace('@', "/"));
+    assert_eq!(scratch.git(&["show", &salvaged]), "half");
+    let shown = scratch.run("tavern-status", &["T-2"]).succeeds();
+    assert!(shown.contains("  its work    git show tavern/T-2\n"), "{shown}");
     // The folder that it points at holds what the command printed.
     let evidence = scratch.run("tavern-runs", &["cat", "T-2", "verify.txt"]).succeeds();
     assert!(evidence.starts_with("$ test -e y.txt\nexit 1 "), "{evidence}");

@@ -12,6 +12,7 @@ use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
 use crate::run::Site;
 use crate::run::artifacts::runs_of;
+use crate::run::kept::Kept;
 use crate::store::{Board, Queue};
 
 /// One item that did not end completed.
@@ -25,6 +26,8 @@ pub(super) struct Left {
     pub reason: Option<String>,
     /// The folder of its last run.
     pub run: Option<String>,
+    /// Where its work is that is not merged, as `git show` takes it.
+    pub kept: Vec<String>,
 }
 
 /// What became of all items.
@@ -55,6 +58,7 @@ impl Summary {
             if let Some(run) = &left.run {
                 text.push_str(&format!("\n  see {run}"));
             }
+            left.kept.iter().for_each(|place| text.push_str(&format!("\n  its work: git show {place}")));
         }
         if self.completed > 0 {
             text.push_str(&format!("\nmerged work is on branch {}", site.integration()));
@@ -66,6 +70,7 @@ impl Summary {
 pub(super) fn summarise(site: &Site, queues: &[Queue], role: &str) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let faulted = faulted(&site.board, queues);
+    let kept = Kept::of(&site.repository, site.integration());
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
@@ -77,6 +82,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], role: &str) -> Result<Sum
                 Status::Completed => summary.completed += 1,
                 Status::Cancelled => summary.cancelled += 1,
                 status => summary.left.push(Left {
+                    kept: item.id.as_ref().filter(|_| !runs.is_empty()).map(|id| kept.places(id)).unwrap_or_default(),
                     queue: queue.id.clone(),
                     line: item.line,
                     task: item.id.clone(),
