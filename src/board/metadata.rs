@@ -331,6 +331,8 @@ mod tests {
             ("touches: src/{a,b}/*.rs, *.md", Some(texts(&["src/{a,b}/*.rs", "*.md"]))),
             ("done_when: cargo test, all of it", Some(texts(&["cargo test, all of it"]))),
             ("done_when: [cargo test, cargo clippy]", Some(texts(&["cargo test", "cargo clippy"]))),
+            ("done_when: \"a\\0\"", None),
+            ("done_when: [a, \"b\\u0000\"]", None),
             ("commit: 0012e34", Some(text("0012e34"))),
             ("reason: see #12, and more", Some(text("see #12, and more"))),
             ("reason: \"tab\\there \\u00e4\"", Some(text("tab\there ä"))),

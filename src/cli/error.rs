@@ -107,7 +107,9 @@ impl From<store::Error> for CliError {
             store::Error::Refused(_) | store::Error::Quarantined { .. } => Exit::Refused,
             store::Error::SecondAgent(_) | store::Error::Taken(_) => Exit::Refused,
             store::Error::Busy(_) => Exit::Busy,
-            store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoQueue(_) => Exit::Usage,
+            store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoQueue(_) | store::Error::Folder(_) => {
+                Exit::Usage
+            }
             store::Error::Damaged { .. } | store::Error::NotText { .. } => Exit::BoardHasErrors,
             store::Error::NoRepository(_) | store::Error::Bare(_) | store::Error::NoBoard(_) => Exit::Failed,
             store::Error::Io { .. } => Exit::Failed,

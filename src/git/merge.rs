@@ -169,7 +169,7 @@ impl Repository {
     ) -> Result<CommitId, GitError> {
         let identity = Identity::of(repository, self.config())?;
         let id = repository
-            .commit(None, &identity.author, &identity.committer, message, tree, &[ours, theirs])
+            .commit(None, &identity.author, &identity.committer, &message.replace('\0', " "), tree, &[ours, theirs])
             .map_err(GitError::library("write the merge commit"))?;
         Ok(id.into())
     }

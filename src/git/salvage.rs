@@ -135,7 +135,7 @@ impl Repository {
             }
         }
         let id = repository
-            .commit(None, &identity.author, &identity.committer, message, &tree, &parents)
+            .commit(None, &identity.author, &identity.committer, &message.replace('\0', " "), &tree, &parents)
             .map_err(storing())?;
         self.point(reference, id, earlier.map(|commit| commit.id()))
     }

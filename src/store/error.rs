@@ -21,6 +21,8 @@ pub enum Error {
     Busy(u64),
     #[error("no queue or file `{0}`")]
     NoQueue(String),
+    #[error("`{0}` is a folder, not a file")]
+    Folder(String),
     #[error("`{}` is not UTF-8 (line {line})", path.display())]
     NotText { path: PathBuf, line: usize },
     #[error("no item `{0}` in any queue")]
@@ -52,8 +54,11 @@ impl Error {
             Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
             Error::NoBoard(_) => "make one with `tavern-init`, or work a plain file with `tavern-drain TODO.md`".into(),
             Error::Io { source, path, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    format!("see who may write there: ls -ld {}", path.display())
+                io::ErrorKind::PermissionDenied => {
+                    format!("see who may write there: ls -ld {}", nearest(path).display())
+                }
+                io::ErrorKind::ReadOnlyFilesystem => {
+                    format!("see what is mounted read-only there: findmnt --target {}", nearest(path).display())
                 }
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "make room on the disk, then run the same command again: nothing was changed".into()
@@ -62,6 +67,7 @@ impl Error {
             },
             Error::Busy(_) => "try again; who holds it: fuser .tavern/lock".into(),
             Error::NoQueue(_) => "list the queues with `tavern-status`, or give a path such as TODO.md".into(),
+            Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
             Error::NotText { path, .. } => {
                 format!("save the file as UTF-8; where it is not: tavern-check {}", path.display())
             }
@@ -72,5 +78,27 @@ impl Error {
             Error::BadId(_) => BadId::HINT.into(),
             Error::Refused(refusal) => refusal.hint(),
         })
+    }
+}
+
+/// The path, or what is there of the folders above it.
+fn nearest(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_can_not_be_written_says_what_to_type() {
+        let there = std::env::temp_dir();
+        let hint = |kind: io::ErrorKind| Error::io("open", &there.join("no/such/lock"))(kind.into()).hint();
+        let place = there.display();
+        let mounted = format!("see what is mounted read-only there: findmnt --target {place}");
+        assert_eq!(hint(io::ErrorKind::ReadOnlyFilesystem), Some(mounted));
+        let denied = format!("see who may write there: ls -ld {place}");
+        assert_eq!(hint(io::ErrorKind::PermissionDenied), Some(denied));
+        assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("make room")));
     }
 }

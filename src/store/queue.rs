@@ -117,7 +117,8 @@ impl Board {
                 return Ok(self.queue_at(path));
             }
         }
-        Err(Error::NoQueue(name.to_owned()))
+        let is_folder = !name.is_empty() && here.join(name).is_dir();
+        Err(if is_folder { Error::Folder(name.to_owned()) } else { Error::NoQueue(name.to_owned()) })
     }
 
     fn queue_at(&self, path: PathBuf) -> Queue {

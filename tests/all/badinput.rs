@@ -440,3 +440,26 @@ fn what_people_read_is_never_an_endless_line() {
     let whole = scratch.run("tavern-status", &["--items", "--format", "json"]).succeeds();
     assert!(whole.contains(&endless) && whole.contains(&long), "JSON has them whole");
 }
+
+#[test]
+fn a_task_file_that_is_hardly_one() {
+    let scratch = Scratch::repository();
+    let work = |name: &str| format!("\n  ```sh\n  echo 1 >{name}.txt\n  ```\n");
+    let drain = |file: &str| scratch.run("tavern-drain", &[file, "--agents", "1", "--runner", "shell"]);
+    // A NUL goes no further than the file; in a command nothing could be started with it.
+    let nul = format!("- [ ] nul \0 here{}- [ ] b{}", work("nul"), work("b"));
+    scratch.write("NUL.md", nul.clone() + "- [ ] c (done_when: \"a\\0\")" + &work("c"));
+    let ran = drain("NUL.md");
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(ran.stdout.starts_with("2 completed, 1 left") && ran.stdout.contains("has a problem"), "{ran}");
+    let kept = scratch.read("NUL.md").replace("[x]", "[ ]");
+    assert!(kept.contains(": nul \0 here (attempt: 1"), "{kept:?}");
+    scratch.write("EMPTY.md", "");
+    assert_eq!(drain("EMPTY.md").stdout, "0 completed, 0 left, $0.00 in 0 s\n");
+    assert_eq!(scratch.read("EMPTY.md"), "");
+    scratch.write("real/todo.md", format!("- [ ] linked{}", work("linked")));
+    std::os::unix::fs::symlink("real/todo.md", scratch.work().join("LINK.md")).expect("the folder is ours");
+    assert_eq!(drain("LINK.md").code, Some(0));
+    assert!(scratch.work().join("LINK.md").is_symlink(), "a link stays one");
+    assert!(scratch.read("real/todo.md").starts_with("- [x] T-"), "and is written through");
+}

@@ -132,10 +132,15 @@ fn a_file_that_is_no_work_is_told() {
         let ran = drain(&scratch, &[name]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "there is nothing to do: no item is open\n"), "{ran}");
     }
-    for name in ["NO.md", "folder"] {
+    for (name, words) in [
+        (
+            "NO.md",
+            "no queue or file `NO.md`\nhint: list the queues with `tavern-status`, or give a path such as TODO.md",
+        ),
+        ("folder", "`folder` is a folder, not a file\nhint: name a file in it, such as folder/TODO.md"),
+    ] {
         let ran = drain(&scratch, &[name]);
-        let hint = "hint: list the queues with `tavern-status`, or give a path such as TODO.md\n";
-        assert_eq!((ran.code, ran.stderr), (Some(2), format!("error: no queue or file `{name}`\n{hint}")));
+        assert_eq!((ran.code, ran.stderr), (Some(2), format!("error: {words}\n")));
     }
     let ran = drain(&scratch, &[]);
     assert_eq!(ran.code, Some(0), "the files that were drained once are the board's: {ran}");

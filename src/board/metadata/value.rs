@@ -136,6 +136,9 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
             };
             Some(Field::Texts(words))
         }
+        // No program can be started with a NUL in its words.
+        (Shape::Commands, One(text)) if text.contains('\0') => None,
+        (Shape::Commands, Many(texts)) if texts.iter().any(|text| text.contains('\0')) => None,
         (Shape::Commands, One(text)) => Some(Field::Texts(vec![text])),
         (Shape::Words | Shape::Commands, Many(texts)) => Some(Field::Texts(texts)),
         (Shape::Id, One(text)) => text.parse().ok().map(Field::Id),

@@ -81,6 +81,8 @@ impl Verb for Args {
         for queue in &queues {
             site.board.remember(queue)?;
         }
+        // Where nothing can be written no agent could say it better.
+        site.board.settle(clock::now())?;
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let started = clock::instant();
         let is_well = self.work(context, &site, &queues, &runner)?;
