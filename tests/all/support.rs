@@ -1,8 +1,6 @@
 //! A scratch folder with the real programs in reach: cleared environment, no git configuration but its own, a fixed
 //! identity. Everything in it goes when the value does.
 
-#![allow(dead_code, reason = "a set of tools: not every one is in use at every time")]
-
 use std::fmt;
 use std::fs;
 use std::io::Write;
@@ -19,14 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A folder for one test: `work/` is where programs run, `home/` and `tmp/` are theirs.
 pub struct Scratch {
     folder: TempDir,
-    variables: Vec<(String, String)>,
 }
 
 impl Scratch {
     /// An empty folder that is in no repository.
     pub fn empty() -> Scratch {
         let folder = tempfile::Builder::new().prefix("tavern-").tempdir().expect("a temporary folder can be made");
-        let scratch = Scratch { folder, variables: Vec::new() };
+        let scratch = Scratch { folder };
         for part in ["work", "home", "tmp"] {
             fs::create_dir(scratch.folder().join(part)).expect("the folder is ours");
         }
@@ -51,12 +48,6 @@ impl Scratch {
     /// The whole folder, without symbolic links in its path.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().canonicalize().expect("it is there")
-    }
-
-    /// Sets a variable for every program that is run from now on.
-    pub fn variable(mut self, name: &str, value: &str) -> Scratch {
-        self.variables.push((name.to_owned(), value.to_owned()));
-        self
     }
 
     /// Writes `text` to `path` under `work/`, with the folders above it.
@@ -160,8 +151,7 @@ impl Scratch {
             .env("GIT_AUTHOR_NAME", "Rosie")
             .env("GIT_AUTHOR_EMAIL", "rosie@example.org")
             .env("GIT_COMMITTER_NAME", "Rosie")
-            .env("GIT_COMMITTER_EMAIL", "rosie@example.org")
-            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+            .env("GIT_COMMITTER_EMAIL", "rosie@example.org");
         Run { command, input: None, output: None }
     }
 }
