@@ -29,6 +29,7 @@ pub fn check(documents: &[(&str, &Document<'_>)], archived: &dyn Fn(&TaskId) -> 
     for (number, (_, document)) in documents.iter().enumerate() {
         checker.findings.problems.extend(marks(document.text()).into_iter().map(|mark| (number, mark)));
     }
+    checker.misplaced();
     checker.findings.problems.sort_by_key(|(document, problem)| (*document, problem.span.start));
     checker.findings
 }
@@ -136,6 +137,19 @@ impl<'d> Checker<'d> {
                     "mend the ID, or remove `parent`".to_owned(),
                 );
             }
+        }
+    }
+
+    /// Whoever appends a line to a queue of lanes writes into the last one. What was ever claimed has an ID.
+    fn misplaced(&mut self) {
+        for (number, (_, document)) in self.documents.iter().enumerate() {
+            let untried = document.items().iter().filter(|item| item.status == Status::Dead && item.id.is_none());
+            let problem = |item: &Item<'_>| {
+                let (message, hint) =
+                    ("this was never tried, but is in the dead letter lane", "move it to `## Pending`");
+                (number, Problem::warning("untried-dead-letter", item.head.clone(), message, hint))
+            };
+            self.findings.problems.extend(untried.map(problem));
         }
     }
 
@@ -345,7 +359,7 @@ mod tests {
     #[test]
     fn each_finding_names_its_place_and_quarantines_its_items() {
         type Row = (&'static [&'static str], &'static [(usize, &'static str, &'static str)], &'static [&'static str]);
-        let rows: [Row; 9] = [
+        let rows: [Row; 10] = [
             (
                 &["- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n"],
                 &[(0, "duplicate-id", "T-1"), (0, "duplicate-id", "T-1")],
@@ -358,6 +372,11 @@ mod tests {
             ),
             (&["- [ ] T-1: a (after: T-7)\n- [ ] T-2: c\n"], &[(0, "unknown-dependency", "T-7")], &["0:T-1"]),
             (&["- [x] T-1: a (after: T-7)\n"], &[], &[]),
+            (
+                &["## Dead Letter\n- [ ] T-1: tried\n- [ ] a\n## Pending\n- [ ] b\n"],
+                &[(0, "untried-dead-letter", "a")],
+                &[],
+            ),
             (&["- [ ] T-1: a (after: T-1)\n"], &[(0, "dependency-cycle", "T-1")], &["0:T-1"]),
             (
                 &["- [ ] T-1: a (after: T-2)\n- [ ] T-3: c (after: T-1)\n", "- [ ] T-2: b (after: T-1)\n"],
