@@ -13,9 +13,9 @@ use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::task::{Budget, Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 
-pub use reader::parse;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
+pub use reader::{parse, parse_for};
 
 mod reader;
 

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::{memchr2, memrchr2};
+
 use crate::board::task::{MAX_ID, TaskId};
 
 /// The line end that a text uses: that of its first line.
@@ -28,22 +30,13 @@ pub fn line_end(text: &str, from: usize, limit: usize) -> usize {
 
 /// The end of the line that `from` is on, without its line end.
 fn bare_line_end(bytes: &[u8], from: usize) -> usize {
-    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    let mut at = from;
-    // Block by block: lines are read more often than anything else, and this the compiler makes wide.
-    for block in bytes[from..].chunks_exact(32) {
-        if block.iter().fold(false, |found, byte| found | is_end(byte)) {
-            break;
-        }
-        at += block.len();
-    }
-    bytes[at..].iter().position(is_end).map_or(bytes.len(), |found| at + found)
+    memchr2(b'\n', b'\r', &bytes[from..]).map_or(bytes.len(), |found| from + found)
 }
 
 /// Where the line begins that `from` is on, not before `limit`.
 pub fn line_start(text: &str, limit: usize, from: usize) -> usize {
     let before = &text.as_bytes()[limit..from];
-    before.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(limit, |at| limit + at + 1)
+    memrchr2(b'\n', b'\r', before).map_or(limit, |at| limit + at + 1)
 }
 
 /// The end of the last line in `start..end` that isn't blank, with its line end.
@@ -62,6 +55,13 @@ pub fn is_blank_line(text: &str, at: usize) -> bool {
 
 /// `span` without blanks at both ends.
 pub fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+    let bytes = &text.as_bytes()[span.clone()];
+    // The ordinary case: letters at both ends, with at most one blank before the first.
+    let start = span.start + usize::from(bytes.first() == Some(&b' '));
+    let is_bare = |at: usize| text.as_bytes()[at].is_ascii_graphic();
+    if start < span.end && is_bare(start) && is_bare(span.end - 1) {
+        return start..span.end;
+    }
     let inner = &text[span.clone()];
     let start = span.start + (inner.len() - inner.trim_start().len());
     start..(start + inner.trim().len())

@@ -258,7 +258,7 @@ mod tests {
     use proptest::sample::select;
 
     use super::*;
-    use crate::board::document::{parse, parse_as_markdown};
+    use crate::board::document::{Document, parse, parse_as_markdown, parse_for};
 
     /// Lines of plain documents, and some that make them not plain.
     const PLAIN: &[&str] = &[
@@ -402,6 +402,16 @@ mod tests {
         ) {
             let text = format!("- [ ] a\n{}\n\n- [ ] T-1: z", lines.join("\n"));
             prop_assert_eq!(told(&parse(&text)), told(&parse_as_markdown(&text)), "{:?}", text);
+        }
+
+        #[test]
+        fn an_item_that_is_read_alone_reads_as_among_the_others(text in documents(), number in 1..12u8) {
+            let id = format!("T-{number}").parse().expect("it is an ID");
+            let (whole, _) = parse(&text);
+            let alone = parse_for(&text, &id);
+            prop_assert_eq!(alone.find(&id), whole.find(&id), "{:?}", text);
+            let task = |document: &Document<'_>| document.find(&id).map(|item| document.task(item, id.clone()));
+            prop_assert_eq!(task(&alone), task(&whole), "{:?}", text);
         }
 
         #[test]

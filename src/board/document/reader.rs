@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::{memchr_iter, memmem};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::{DEFAULT_PRIORITY, Document, Item, Lane, Tail};
@@ -14,7 +15,7 @@ use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::problem::Problem;
 use crate::board::scan::{Block, scan};
-use crate::board::task::Status;
+use crate::board::task::{Status, TaskId};
 
 /// Reads a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
@@ -24,6 +25,21 @@ pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
         return read;
     }
     read_markdown(text, front, body, problems)
+}
+
+/// As [`parse`], but of the items only those that may go by `id` need be there: to read one item of a long document, not
+/// to change it.
+pub fn parse_for<'t>(text: &'t str, id: &TaskId) -> Document<'t> {
+    let mut problems = Vec::new();
+    let (front, body) = front::read(text, &mut problems);
+    let as_written = format!("{id}:");
+    let mut reader = Reader::new(text, text, body, front.clone(), Vec::new());
+    reader.document.items = Vec::new();
+    reader.only = Some(memmem::Finder::new(&as_written));
+    match reader.read_plain() {
+        Some((document, _)) => document,
+        None => read_markdown(text, front, body, problems).0,
+    }
 }
 
 /// As [`parse`], always by the Markdown parser.
@@ -65,6 +81,8 @@ struct Reader<'t, 's> {
     under: Vec<Option<usize>>,
     /// The last place whose line was counted.
     counted: (usize, usize),
+    /// Items of a plain document that this is not in are passed over.
+    only: Option<memmem::Finder<'s>>,
 }
 
 struct Frame {
@@ -112,6 +130,7 @@ impl<'t, 's> Reader<'t, 's> {
             others: Vec::new(),
             under: Vec::new(),
             counted: (0, 1),
+            only: None,
         }
     }
 
@@ -125,7 +144,11 @@ impl<'t, 's> Reader<'t, 's> {
             }
             Block::Paragraph(span) => self.paragraph(span),
             Block::ListItem(item) => {
-                self.open_list_item(item.span);
+                let bytes = &text.as_bytes()[item.span.clone()];
+                if self.only.as_ref().is_some_and(|only| only.find(bytes).is_none()) {
+                    return;
+                }
+                self.open_list_item(item.span, item.task.is_some());
                 if let Some((marker, checked)) = item.task {
                     self.task(checked, marker);
                 }
@@ -149,7 +172,7 @@ impl<'t, 's> Reader<'t, 's> {
         for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
             let span = span.start + body..(span.end + body).min(self.text.len());
             match event {
-                Event::Start(Tag::Item) => self.open_list_item(span),
+                Event::Start(Tag::Item) => self.open_list_item(span, false),
                 Event::End(TagEnd::Item) => self.close_list_item(),
                 Event::TaskListMarker(checked) => self.task(checked, span),
                 Event::Start(Tag::BlockQuote(_)) => {
@@ -171,10 +194,11 @@ impl<'t, 's> Reader<'t, 's> {
         self.frames.is_empty() && self.quotes == 0
     }
 
-    fn open_list_item(&mut self, span: Range<usize>) {
+    /// `has_box`: it is known to have a good one.
+    fn open_list_item(&mut self, span: Range<usize>, has_box: bool) {
         self.end_lead();
         let item = self.frames.last().and_then(|frame| frame.item);
-        if item.is_none() && self.quotes == 0 {
+        if !has_box && item.is_none() && self.quotes == 0 {
             self.warn_of_odd_box(span.start);
         }
         self.frames.push(Frame {
@@ -318,7 +342,7 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn line_of(&mut self, offset: usize) -> usize {
         let (at, line) = self.counted;
-        let line = line + self.text.as_bytes()[at..offset].iter().filter(|byte| **byte == b'\n').count();
+        let line = line + memchr_iter(b'\n', &self.text.as_bytes()[at..offset]).count();
         self.counted = (offset, line);
         line
     }
