@@ -256,7 +256,7 @@ impl Agent<'_> {
                     status: done.task.status,
                 });
                 if done.task.status == Status::Dead {
-                    let merged = self.site.repository.branch_tip(self.site.integration())?;
+                    let merged = self.site.repository()?.branch_tip(self.site.integration())?;
                     clear_ended(self.site, &done.task, merged.as_ref())?;
                 }
             }

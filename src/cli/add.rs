@@ -9,7 +9,7 @@ use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::problem::Severity;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::config::{Config, RunnerKind};
 use crate::runner::CommandRunner;
@@ -117,16 +117,17 @@ impl Verb for Args {
             context.out.text(render(&new).trim_end())?;
             return Ok(Exit::Done);
         }
+        let script = script(&new);
         let status = if self.draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         let task = board.add(&queue, new, status, &note, clock::now())?;
         if !self.draft {
-            self.warn(context, &board, &task);
+            warn(context, &board, &task, script.is_some());
         }
         context.out.record_with_variables(
-            &Record { task: &task, queue: &queue.id },
-            &task,
-            &[("TAVERN_TASK", task.as_str()), ("TAVERN_QUEUE", &queue.id)],
+            &Record { task: &task.id, queue: &queue.id },
+            &task.id,
+            &[("TAVERN_TASK", task.id.as_str()), ("TAVERN_QUEUE", &queue.id)],
         )?;
         Ok(Exit::Done)
     }
@@ -151,29 +152,6 @@ impl Args {
             typed.description.push_str(&format!("{gap}{more}"));
         }
         Ok(typed)
-    }
-
-    /// What keeps the new item from being worked on, as far as can be seen now.
-    fn warn(&self, context: &Context, board: &Board, id: &TaskId) {
-        let (Ok(found), Ok(config)) = (board.task(id), Config::load(board.dir())) else { return };
-        let note = |text: String| context.out.note(format!("{id} waits: {text}"));
-        for needed in found.task.after.iter().filter(|needed| board.task(needed).is_err()) {
-            note(format!("there is no item `{needed}` yet"));
-        }
-        let role = found.task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-        let Some(settings) = config.roles.get(role) else {
-            return note(format!("no agent can take it before there is a role `{role}` in config.yaml"));
-        };
-        let runner = found.task.runner.as_deref().unwrap_or(&settings.runner);
-        match config.runners.get(runner) {
-            None if CommandRunner::preset(runner).is_none() => {
-                note(format!("no agent can take it before there is a runner `{runner}` in config.yaml"));
-            }
-            Some(entry) if entry.kind == RunnerKind::Shell && found.script.is_none() => note(format!(
-                "the runner `{runner}` needs an ```sh block in it; another one: tavern-agent --runner claude"
-            )),
-            _ => {}
-        }
     }
 
     fn parent(&self) -> Result<Option<TaskId>, CliError> {
@@ -216,6 +194,36 @@ impl Args {
         }
         fields
     }
+}
+
+/// What keeps the new item from being worked on, as far as can be seen now.
+fn warn(context: &Context, board: &Board, task: &Task, has_script: bool) {
+    let Ok(config) = Config::load(board.dir()) else { return };
+    let note = |text: String| context.out.note(format!("{} waits: {text}", task.id));
+    for needed in task.after.iter().filter(|needed| board.task(needed).is_err()) {
+        note(format!("there is no item `{needed}` yet"));
+    }
+    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    let Some(settings) = config.roles.get(role) else {
+        return note(format!("no agent can take it before there is a role `{role}` in config.yaml"));
+    };
+    let runner = task.runner.as_deref().unwrap_or(&settings.runner);
+    match config.runners.get(runner) {
+        None if CommandRunner::preset(runner).is_none() => {
+            note(format!("no agent can take it before there is a runner `{runner}` in config.yaml"));
+        }
+        Some(entry) if entry.kind == RunnerKind::Shell && !has_script => {
+            note(format!("the runner `{runner}` needs an ```sh block in it; another one: tavern-agent --runner claude"))
+        }
+        _ => {}
+    }
+}
+
+/// The item's own `sh` block.
+fn script(new: &NewItem) -> Option<String> {
+    let block = render(new);
+    let (document, _) = parse(&block);
+    document.shell(document.items().first()?)
 }
 
 /// An item as it was typed.

@@ -76,11 +76,11 @@ impl Verb for Args {
         };
         let mut seek = self.seek(&config, &queues)?;
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
-        let interrupt = context.interrupt()?;
+        let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         loop {
             // Only who waits needs a watch, and it must be there before the look.
             let watch = if self.wait.is_some() { Some(Watch::new(&board, &queues)?) } else { None };
-            let _subscription = watch.as_ref().map(|watch| {
+            let _subscription = watch.as_ref().zip(interrupt).map(|(watch, interrupt)| {
                 let waker = watch.waker();
                 interrupt.subscribe_for_now(move |_| waker.wake())
             });

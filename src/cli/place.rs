@@ -45,6 +45,11 @@ impl Context {
         Ok(Site::open(board, Interrupt::new())?)
     }
 
+    /// As [`Context::quick_site`], for a program that may do without the repository.
+    pub fn light_site(&self, board: Board) -> Result<Site, CliError> {
+        Ok(Site::unopened(board, Interrupt::new())?)
+    }
+
     /// The queues that were named, or all of the board's.
     pub fn queues(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
         if names.is_empty() {

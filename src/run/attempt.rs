@@ -127,13 +127,21 @@ pub fn said(held: &Claimed, judged: Judged) -> Finished {
     Finished { run: run_name(&held.task.id, held.lease.token), runner: None, judged, is_refuted: false }
 }
 
+/// Whether a success is put to a proof that may last: without a work tree and without commands there is nothing to look at.
+pub fn takes_time(held: &Claimed) -> bool {
+    held.task.worktree || !held.task.done_when.is_empty()
+}
+
 /// Puts a success to the proof: what was left uncommitted is committed, and `done_when` is run at the commit.
 pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
     if finished.judged.outcome != Outcome::Success {
         return Ok(finished);
     }
-    let _heart = Heart::beat(&site.board, &held.lease, &Bell::new());
-    let artifacts = Artifacts::create(&site.board, &finished.run)?;
+    let _heart = takes_time(held).then(|| Heart::beat(&site.board, &held.lease, &Bell::new()));
+    let artifacts = match held.task.done_when.as_slice() {
+        [] => Artifacts::open(&site.board, &finished.run),
+        _ => Artifacts::create(&site.board, &finished.run)?,
+    };
     let proof = prove(site, held, &artifacts, &mut finished.judged)?;
     finished.is_refuted = proof.is_some_and(|passed| !passed);
     if let Ok(mut metadata) = artifacts.metadata() {
@@ -389,7 +397,8 @@ fn close(
 
 /// `diff.patch`: derived from git, so a failure to write it harms nothing.
 fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
-    let patch = site.repository.diff(base, tip, PATCH_LIMIT);
+    let Ok(repository) = site.repository() else { return };
+    let patch = repository.diff(base, tip, PATCH_LIMIT);
     drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));
 }
 
@@ -412,14 +421,14 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
         let evidence = verify(site, task, bench(None), artifacts, "verify.txt")?;
         return Ok(conclude(judged, &evidence));
     }
-    if !site.repository.changes(&folder)?.is_clean() {
+    if !site.repository()?.changes(&folder)?.is_clean() {
         if site.config.dirty == Dirty::Refuse {
             *judged = Judged::said(Outcome::Failed, "it left changes uncommitted (`dirty: refuse` in config.yaml)");
             return Ok(None);
         }
         let protected = site.protected(&held.queue);
         let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-        site.repository.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
+        site.repository()?.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
     }
     let tip = site.tip_of(&folder)?;
     if !task.allow_empty && is_empty(site, held, &tip)? {
@@ -436,14 +445,14 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
 
 /// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
 fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
-    let Some(integration) = site.repository.branch_tip(site.integration())? else { return Ok(false) };
-    if site.repository.is_ancestor(tip, &integration)? {
+    let Some(integration) = site.repository()?.branch_tip(site.integration())? else { return Ok(false) };
+    if site.repository()?.is_ancestor(tip, &integration)? {
         return Ok(true);
     }
     let protected = site.protected(&held.queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     // The same change by somebody else, who was faster, is no emptiness.
-    let merge = site.repository.merge(&integration, tip, &protected, "probe")?;
+    let merge = site.repository()?.merge(&integration, tip, &protected, "probe")?;
     Ok(matches!(merge, Merge::UpToDate { left_out } if !left_out.is_empty()))
 }
 

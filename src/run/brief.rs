@@ -137,7 +137,7 @@ fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -
     let next = runs.iter().skip(1).map(|run| run.token).chain([held.lease.token]);
     let kept = |token| {
         let reference = salvage_ref(&held.task, token);
-        site.repository.commit_of(&reference).ok().flatten().map(|_| reference)
+        site.repository().ok()?.commit_of(&reference).ok().flatten().map(|_| reference)
     };
     let attempt = |(run, next): (&Metadata, Token)| {
         let salvage = kept(next).or_else(|| kept(run.token));
@@ -174,6 +174,7 @@ fn is_of(entry: &Entry, run: &Metadata, entries: &[Entry]) -> bool {
 fn commits(site: &Site, run: &Metadata) -> Vec<String> {
     let (Some(base), Some(tip)) = (&run.base, &run.commit) else { return Vec::new() };
     let (Ok(base), Ok(tip)) = (base.parse(), tip.parse()) else { return Vec::new() };
-    let found = site.repository.commits_between(&base, &tip).unwrap_or_default();
+    let Ok(repository) = site.repository() else { return Vec::new() };
+    let found = repository.commits_between(&base, &tip).unwrap_or_default();
     found.iter().map(|commit| format!("{} {}", commit.id.short(), commit.subject)).collect()
 }

@@ -52,9 +52,9 @@ pub fn follow_base(site: &Site) -> Result<(CommitId, Option<String>), Error> {
     let (base, commit) = site.base()?;
     let branch = site.integration();
     if base.as_deref() != Some(branch) {
-        site.repository.start_branch(branch, &commit)?;
+        site.repository()?.start_branch(branch, &commit)?;
     }
-    let conflict = match site.repository.follow(branch, &commit) {
+    let conflict = match site.repository()?.follow(branch, &commit) {
         Ok(Follow::Conflict(paths)) => {
             let base = base.as_deref().unwrap_or("HEAD");
             let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -68,7 +68,7 @@ pub fn follow_base(site: &Site) -> Result<(CommitId, Option<String>), Error> {
         Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => None,
         Err(error) => return Err(error.into()),
     };
-    let tip = site.repository.branch_tip(branch)?.ok_or(Error::NoCommits)?;
+    let tip = site.repository()?.branch_tip(branch)?.ok_or(Error::NoCommits)?;
     Ok((tip, conflict))
 }
 
@@ -88,7 +88,7 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
         clear_ended(site, &task, None)?;
         return Ok(Integrated::Merged(None));
     };
-    let Some(work) = site.repository.commit_of(work)? else {
+    let Some(work) = site.repository()?.commit_of(work)? else {
         let reason = format!("its commit {work} is not in the repository");
         return send_back(site, &task, &site.config.outcomes.failed, reason);
     };
@@ -112,10 +112,10 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     let protected = site.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     let message = format!("{}: {}", task.id, task.title);
-    let (merged, left_out) = match site.repository.merge(&tip, work, &protected, &message)? {
+    let (merged, left_out) = match site.repository()?.merge(&tip, work, &protected, &message)? {
         // Whoever merged it died before it could say so, and others may have been merged since.
         Merge::UpToDate { left_out } => {
-            let arrived = site.repository.arrival(work, &tip)?.unwrap_or_else(|| tip.clone());
+            let arrived = site.repository()?.arrival(work, &tip)?.unwrap_or_else(|| tip.clone());
             return arrive(site, task, &arrived, &left_out).map(Some);
         }
         Merge::Clean { commit, left_out } => (commit, left_out),
@@ -126,7 +126,7 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         }
     };
     // Looked at before the work of verifying, and again by `advance`.
-    if let Some(path) = site.repository.checked_out_at(site.integration())? {
+    if let Some(path) = site.repository()?.checked_out_at(site.integration())? {
         let branch = site.integration();
         let text = format!("`{branch}` is checked out in {}: git -C {0} switch --detach", path.display());
         tell_once(site, &text)?;
@@ -137,7 +137,7 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         // What a merge that was killed is still verifying there would work among our files.
         end_processes(site, INTEGRATION)?;
         let folder = site.scratch();
-        site.repository.checkout_scratch(&folder, &merged, &site.board.worktree_lock())?;
+        site.repository()?.checkout_scratch(&folder, &merged, &site.board.worktree_lock())?;
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
         let evidence = verify(site, task, bench, &artifacts, "verify-merged.txt")?;
         if evidence.is_cut_short {
@@ -149,7 +149,7 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         }
     }
     let reference = format!("refs/heads/{}", site.integration());
-    match site.repository.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
+    match site.repository()?.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
         Ok(()) => {}
         Err(GitError::Moved { .. }) => return Ok(None),
         Err(error @ GitError::CheckedOut { .. }) => {

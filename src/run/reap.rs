@@ -193,7 +193,7 @@ fn plan_rest(
     let folder = site.board.path("worktrees");
     let mut worktrees = children(&folder);
     // Those of which only git's registration is left, since a removal was killed.
-    worktrees.extend(site.repository.worktrees_in(&folder)?);
+    worktrees.extend(site.repository()?.worktrees_in(&folder)?);
     worktrees.sort();
     worktrees.dedup();
     for path in worktrees {
@@ -255,7 +255,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         }
         // The folder of a removed worktree: what was in it is kept already.
         Action::RemoveTemp { path } if path.is_dir() => {
-            site.repository.sweep_removed(&site.board.path("worktrees"));
+            site.repository()?.sweep_removed(&site.board.path("worktrees"));
             Ok(true)
         }
         Action::RemoveTemp { path } => match fs::remove_file(path) {
@@ -315,9 +315,9 @@ fn remove_worktree(site: &Site, task: &TaskId, path: &Path) -> Result<bool, Erro
     }
     // A plain folder is what a task without a repository worked in.
     let mut ended = Task::new(task.clone(), "");
-    let registered = site.repository.worktrees_in(&site.board.path("worktrees"))?;
+    let registered = site.repository()?.worktrees_in(&site.board.path("worktrees"))?;
     ended.worktree = registered.iter().any(|known| known == path) || path.join(".git").exists();
-    let merged = site.repository.branch_tip(site.integration())?;
+    let merged = site.repository()?.branch_tip(site.integration())?;
     worktree::clear(site, &ended, merged.as_ref())?;
     Ok(true)
 }

@@ -1,6 +1,7 @@
 //! The place where work is done: a board, its configuration, its repository.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::error::Error;
 use crate::board::task::Task;
@@ -13,7 +14,7 @@ use crate::store::{Board, Queue};
 pub struct Site {
     pub board: Board,
     pub config: Config,
-    pub repository: Repository,
+    repository: OnceLock<Repository>,
     pub interrupt: Interrupt,
     /// `--runner`: overrides what items, queues and roles say.
     pub runner: Option<String>,
@@ -23,9 +24,23 @@ pub struct Site {
 
 impl Site {
     pub fn open(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
+        let site = Site::unopened(board, interrupt)?;
+        site.repository()?;
+        Ok(site)
+    }
+
+    /// With a repository that is opened where it is first needed, for a program that may not need it.
+    pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let config = Config::load(board.dir())?;
-        let repository = Repository::discover(board.root())?;
-        Ok(Site { board, config, repository, interrupt, runner: None, model: None })
+        Ok(Site { board, config, repository: OnceLock::new(), interrupt, runner: None, model: None })
+    }
+
+    pub fn repository(&self) -> Result<&Repository, Error> {
+        if let Some(repository) = self.repository.get() {
+            return Ok(repository);
+        }
+        let repository = Repository::discover(self.board.root())?;
+        Ok(self.repository.get_or_init(|| repository))
     }
 
     pub fn role(&self, name: &str) -> Result<&Role, Error> {
@@ -60,14 +75,14 @@ impl Site {
     /// The commit that the base branch is at: `base` of config.yaml, else HEAD's.
     pub fn base(&self) -> Result<(Option<String>, CommitId), Error> {
         if let Some(name) = &self.config.base {
-            let commit = self.repository.branch_tip(name)?;
+            let commit = self.repository()?.branch_tip(name)?;
             let commit = match commit {
                 Some(commit) => Some(commit),
-                None => self.repository.commit_of(name)?,
+                None => self.repository()?.commit_of(name)?,
             };
             return Ok((Some(name.clone()), commit.ok_or(Error::NoCommits)?));
         }
-        match self.repository.head()? {
+        match self.repository()?.head()? {
             Head::Branch { name, commit } => Ok((Some(name), commit)),
             Head::Detached { commit } => Ok((None, commit)),
             Head::Unborn { .. } => Err(Error::NoCommits),
@@ -76,7 +91,7 @@ impl Site {
 
     /// The commit that a worktree's HEAD is at.
     pub fn tip_of(&self, worktree: &Path) -> Result<CommitId, Error> {
-        match self.repository.head_of(worktree)? {
+        match self.repository()?.head_of(worktree)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Ok(commit),
             Head::Unborn { .. } => Err(Error::NoCommits),
         }

@@ -47,7 +47,7 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
     }
     let (tip, _) = follow_base(site)?;
     let name = site.branch_of(task);
-    let start = match site.repository.branch_tip(&name)? {
+    let start = match site.repository()?.branch_tip(&name)? {
         Some(earlier) if conflicts(site, &tip, &earlier)? => {
             start_over(site, task, lease, &name, &earlier, &tip)?;
             tip.clone()
@@ -57,15 +57,15 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
     };
     let mut is_ready = path.exists() && is_set_up(site, task);
     let lock = site.board.worktree_lock();
-    match site.repository.add_worktree(&path, &name, &start, &lock) {
+    match site.repository()?.add_worktree(&path, &name, &start, &lock) {
         // Its supervisor died before it could bring an agent home that was elsewhere.
-        Err(GitError::OtherHead { .. }) if site.repository.bring_home(&path, &name)? => {
-            site.repository.add_worktree(&path, &name, &start, &lock)?;
+        Err(GitError::OtherHead { .. }) if site.repository()?.bring_home(&path, &name)? => {
+            site.repository()?.add_worktree(&path, &name, &start, &lock)?;
         }
         // The agent of an earlier attempt switched to a branch of its own: that is kept, and the folder made anew.
         Err(GitError::OtherHead { .. }) => {
             keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
-            site.repository.add_worktree(&path, &name, &start, &lock)?;
+            site.repository()?.add_worktree(&path, &name, &start, &lock)?;
             is_ready = false;
         }
         other => drop(other?),
@@ -101,20 +101,20 @@ pub enum Strayed {
 /// Brings the worktree back to the item's branch, if its agent has left that.
 pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<Strayed>, Error> {
     let Some(branch) = &worktree.branch else { return Ok(None) };
-    let found = match site.repository.head_of(&worktree.path)? {
+    let found = match site.repository()?.head_of(&worktree.path)? {
         Head::Branch { name, .. } | Head::Unborn { name } => name,
         Head::Detached { .. } => "HEAD".to_owned(),
     };
     if found == branch.name {
         return Ok(None);
     }
-    let is_home = site.repository.bring_home(&worktree.path, &branch.name)?;
+    let is_home = site.repository()?.bring_home(&worktree.path, &branch.name)?;
     Ok(Some(if is_home { Strayed::Home(found) } else { Strayed::Away(found) }))
 }
 
 /// Earlier work no longer applies to the integration branch.
 fn conflicts(site: &Site, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
-    let merge = site.repository.merge(tip, earlier, &[".tavern/"], "probe")?;
+    let merge = site.repository()?.merge(tip, earlier, &[".tavern/"], "probe")?;
     Ok(matches!(merge, crate::git::Merge::Conflict { .. }))
 }
 
@@ -132,8 +132,8 @@ fn start_over(
     if site.board.worktree(&task.id).exists() {
         keep_and_remove(site, task, &reference, std::slice::from_ref(tip))?;
     }
-    site.repository.keep_commit(&reference, earlier)?;
-    site.repository.branch_delete_if(branch, earlier)?;
+    site.repository()?.keep_commit(&reference, earlier)?;
+    site.repository()?.branch_delete_if(branch, earlier)?;
     Ok(())
 }
 
@@ -151,7 +151,7 @@ pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Opti
     }
     if !path.exists() {
         // A removal that was killed may have left git's registration.
-        site.repository.remove_worktree(&path, &site.board.worktree_lock())?;
+        site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
         forget(&ready_mark(site, task))?;
         return Ok(None);
     }
@@ -181,13 +181,13 @@ pub fn clear_ended(site: &Site, task: &Task, merged: Option<&CommitId>) -> Resul
 fn keep_and_remove(site: &Site, task: &Task, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
     let path = site.board.worktree(&task.id);
     let message = format!("Salvage {}: {}", task.id, task.title);
-    let kept = site.repository.salvage(&path, reference, &message, merged)?;
+    let kept = site.repository()?.salvage(&path, reference, &message, merged)?;
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
         let source = std::io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
         return Err(Error::Io { action: "remove", path, source });
     }
     failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
-    site.repository.remove_worktree(&path, &site.board.worktree_lock())?;
+    site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
     forget(&ready_mark(site, task))?;
     Ok(kept.is_some())
 }

@@ -4,6 +4,7 @@
 //! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -22,7 +23,7 @@ use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path};
 use crate::board::decide::{Change, LeaseChange, decide};
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, parse, parse_for};
 use crate::board::edit::{NewItem, Patch, render};
 use crate::board::eligible::{Why, in_order, may_take};
 use crate::board::event::{Claim, Event, Kind};
@@ -131,7 +132,7 @@ impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
         let mut locked = Locked::new(self, now)?;
-        with_item(self, task, |text, document, item| {
+        with_item(self, task, whole, |text, document, item| {
             locked.transition(text, document, item, task.clone(), event, note, now)
         })?
     }
@@ -139,7 +140,7 @@ impl Board {
     /// An item and all that is known of it, wherever it is.
     pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
         let lease = self.lease(id)?;
-        with_item(self, id, |text, document, item| Found {
+        with_item(self, id, parse_for, |text, document, item| Found {
             task: document.task(item, id.clone()),
             script: document.shell(item),
             block: document.block(item).to_owned(),
@@ -153,14 +154,14 @@ impl Board {
     /// What [`Board::submit`] would do, without doing it.
     pub fn preview(&self, task: &TaskId, event: &Event, now: Timestamp) -> Result<Change, Error> {
         let lease = self.lease(task)?;
-        let read = with_item(self, task, |_, document, item| document.task(item, task.clone()))?;
+        let read = with_item(self, task, parse_for, |_, document, item| document.task(item, task.clone()))?;
         Ok(decide(&read, lease.as_ref(), event, now)?)
     }
 
     /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark.
     pub fn claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Claimed, Nothing>, Error> {
         let mut locked = Locked::new(self, now)?;
-        let mut shelf = Shelf { board: self, statuses: None };
+        let shelf = Shelf::of(self);
         let mut nothing = Nothing::default();
         for queue in &seek.queues {
             let text = match self.read(queue) {
@@ -173,9 +174,11 @@ impl Board {
                 }
             };
             let (document, _) = parse(&text.content);
-            let mut status_of = |id: &TaskId| match document.find(id) {
-                Some(item) => Some(item.status),
-                None => shelf.status_of(id),
+            // Made when a dependency is first asked for: to search the items for each would take a long queue's square.
+            let own = OnceCell::new();
+            let mut status_of = |id: &TaskId| {
+                let own = own.get_or_init(|| statuses(&document));
+                own.get(id).copied().or_else(|| shelf.status_of(id, queue))
             };
             nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
             for item in in_order(&document) {
@@ -186,7 +189,7 @@ impl Board {
                 match open.and_then(|()| seek.is_fit(&document, item)) {
                     // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                     Ok(()) if locked.is_leased(item)? => nothing.under_way += 1,
-                    Ok(()) if self.is_double(&text, &document, item)? => {
+                    Ok(()) if is_double(&document, item, &|id| shelf.status_of(id, queue).is_some()) => {
                         nothing.count(queue, item, &Why::Quarantined);
                     }
                     Ok(()) => return locked.take(&text, &document, item, seek, now).map(Ok),
@@ -197,39 +200,13 @@ impl Board {
         Ok(Err(nothing))
     }
 
-    /// Another item goes by the same ID, here or in another queue: it is not known which of them is meant. (Circles and
-    /// unknown dependencies need no look here: their items are never eligible.) Other queues are parsed only where the
-    /// ID stands as an item's would, so that this costs little.
-    fn is_double(&self, text: &Text, document: &Document<'_>, item: &Item<'_>) -> Result<bool, Error> {
-        let Some(id) = &item.id else { return Ok(false) };
-        if document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() {
-            return Ok(true);
-        }
-        let as_written = format!("{id}:");
-        for queue in self.queues()?.iter().filter(|queue| queue.path != text.queue.path) {
-            // A queue that can't be read keeps nobody from working on the others.
-            let Ok(other) = self.read(queue) else { continue };
-            if other.content.contains(&as_written) && parse(&other.content).0.find(id).is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Puts a new item into `queue` and returns its ID: the given one, or a fresh one.
-    pub fn add(
-        &self,
-        queue: &Queue,
-        new: NewItem,
-        status: Status,
-        note: &Note,
-        now: Timestamp,
-    ) -> Result<TaskId, Error> {
+    /// Puts a new item into `queue`, by the given ID or a fresh one, and returns it as it stands there.
+    pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Task, Error> {
         let mut locked = Locked::new(self, now)?;
         let text = self.read(queue)?;
         let (document, _) = parse(&text.content);
-        let mut shelf = Shelf { board: self, statuses: None };
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id).is_some();
+        let shelf = Shelf::of(self);
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id, queue).is_some();
         let id = match new.id.clone() {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
             Some(id) => id,
@@ -239,11 +216,13 @@ impl Board {
         let edits = document.add(status, &block);
         let content = apply(&text.content, &edits);
         let mut entry = Entry { to: Some(status), agent: note.agent.clone(), ..Entry::new(Kind::Added, now) };
-        entry.after = written(&document, None, &edits, &content, &id, status).map(|(block, _)| block);
-        entry.task = Some(id.clone());
+        let written = written(&document, None, &edits, &content, &id, status);
+        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        entry.after = Some(after);
+        entry.task = Some(id);
         entry.queue = Some(queue.id.clone());
         locked.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
-        Ok(id)
+        Ok(task)
     }
 
     /// Writes a line to the log that changes no item.
@@ -273,7 +252,7 @@ impl Board {
     /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand).
     pub fn drop_stray_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, Error> {
         let mut locked = Locked::new(self, now)?;
-        let is_held = match with_item(self, &lease.task, |_, _, item| item.status.is_held()) {
+        let is_held = match with_item(self, &lease.task, parse_for, |_, _, item| item.status.is_held()) {
             Ok(is_held) => is_held,
             Err(Error::NoTask(_)) => false,
             Err(error) => return Err(error),
@@ -289,6 +268,19 @@ impl Board {
         locked.commit(entry, None, &LeaseChange::Drop)?;
         Ok(true)
     }
+}
+
+/// Another item goes by the same ID, here or in another queue: it is not known which of them is meant. (Circles and
+/// unknown dependencies need no look here: their items are never eligible.)
+fn is_double(document: &Document<'_>, item: &Item<'_>, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> bool {
+    let Some(id) = &item.id else { return false };
+    document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_elsewhere(id)
+}
+
+/// Of an ID that is there twice the first item counts.
+fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
+    let items = document.items().iter().rev();
+    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
 }
 
 impl Seek {
@@ -398,8 +390,8 @@ impl<'b> Locked<'b> {
         seek: &Seek,
         now: Timestamp,
     ) -> Result<Claimed, Error> {
-        let mut shelf = Shelf { board: self.board, statuses: None };
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id).is_some();
+        let shelf = Shelf::of(self.board);
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id, &text.queue).is_some();
         let id = item.id.clone().unwrap_or_else(|| mint(&mut is_taken));
         let event = Event::Claim(Claim {
             agent: seek.agent.clone(),
@@ -644,10 +636,16 @@ pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
         .map_err(Error::io("write", &path))
 }
 
-/// Calls `then` with `task` where it stands: the lease says in which queue, else all are searched.
+/// A document that an item of may be changed: with all of its items.
+fn whole<'t>(text: &'t str, _: &TaskId) -> Document<'t> {
+    parse(text).0
+}
+
+/// Calls `then` with `task` where it stands, read by `read`: the lease says in which queue, else all are searched.
 fn with_item<R>(
     board: &Board,
     task: &TaskId,
+    read: for<'t> fn(&'t str, &TaskId) -> Document<'t>,
     then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
 ) -> Result<R, Error> {
     let leased = board.lease(task).ok().flatten().and_then(|lease| board.queue_by_id(&lease.queue).ok());
@@ -661,7 +659,7 @@ fn with_item<R>(
                 continue;
             }
         };
-        let (document, _) = parse(&text.content);
+        let document = read(&text.content, task);
         if let Some(item) = document.find(task) {
             return Ok(then(&text, &document, item));
         }
@@ -670,24 +668,44 @@ fn with_item<R>(
     Err(unreadable.unwrap_or_else(|| Error::NoTask(task.clone())))
 }
 
-/// The statuses of all items of all queues, read when first asked for.
+/// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
+/// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
 struct Shelf<'b> {
     board: &'b Board,
-    statuses: Option<HashMap<TaskId, Status>>,
+    queues: OnceCell<Vec<Shelved>>,
 }
 
-impl Shelf<'_> {
-    fn status_of(&mut self, id: &TaskId) -> Option<Status> {
-        let board = self.board;
-        let statuses = self.statuses.get_or_insert_with(|| {
-            let mut statuses = HashMap::new();
-            for queue in board.queues().unwrap_or_default() {
-                let Ok(text) = board.read(&queue) else { continue };
-                let (document, _) = parse(&text.content);
-                statuses.extend(document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status))));
-            }
-            statuses
+struct Shelved {
+    queue: Queue,
+    content: OnceCell<String>,
+    statuses: OnceCell<HashMap<TaskId, Status>>,
+}
+
+impl<'b> Shelf<'b> {
+    fn of(board: &'b Board) -> Shelf<'b> {
+        Shelf { board, queues: OnceCell::new() }
+    }
+
+    /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.
+    fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
+        let queues = self.queues.get_or_init(|| {
+            let shelved = |queue| Shelved { queue, content: OnceCell::new(), statuses: OnceCell::new() };
+            self.board.queues().unwrap_or_default().into_iter().map(shelved).collect()
         });
+        let mut others = queues.iter().filter(|shelved| shelved.queue.path != but.path);
+        others.find_map(|shelved| shelved.status_of(self.board, id))
+    }
+}
+
+impl Shelved {
+    fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
+        // A queue that can't be read keeps nobody from working on the others.
+        let read = || board.read(&self.queue).map(|text| text.content).unwrap_or_default();
+        let content = self.content.get_or_init(read);
+        if !content.contains(&format!("{id}:")) {
+            return None;
+        }
+        let statuses = self.statuses.get_or_init(|| statuses(&parse(content).0));
         statuses.get(id).copied()
     }
 }

@@ -134,7 +134,9 @@ fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
         faults.push(from_error("no-base", site.board.root(), here, &error));
     }
     let branch = site.integration();
-    if let Ok(Some(path)) = site.repository.checked_out_at(branch) {
+    if let Ok(repository) = site.repository()
+        && let Ok(Some(path)) = repository.checked_out_at(branch)
+    {
         let message = format!("the integration branch `{branch}` is checked out here: nothing can be merged into it");
         let hint = format!("switch to another branch there: git -C {} switch -", path.display());
         let name = if path == here { ".".to_owned() } else { shown(&path, here) };
