@@ -71,6 +71,10 @@ impl<'d> Checker<'d> {
     }
 
     fn duplicates(&mut self) {
+        // As many IDs as items: none is there twice.
+        if self.by_id.len() == self.nodes.len() {
+            return;
+        }
         let doubles: Vec<usize> =
             (0..self.nodes.len()).filter(|node| self.by_id[self.nodes[*node].id] != *node).collect();
         let mut told = HashSet::new();
@@ -217,7 +221,9 @@ impl<'d> Checker<'d> {
         let mut seen = 0;
         let mut groups = Vec::new();
         for root in 0..count {
-            if order[root] != UNSEEN || self.nodes[root].item.status.is_ended() {
+            let item = self.nodes[root].item;
+            // What waits for nothing is in no circle; most items are so.
+            if order[root] != UNSEEN || item.after.is_empty() || item.status.is_ended() {
                 continue;
             }
             let mut path = vec![(root, self.needs(root))];

@@ -144,20 +144,25 @@ impl Verb for Args {
 impl Args {
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
         switch(context, board)?;
-        let faulted = faulted(board, queues);
+        let mut texts = Vec::new();
         for queue in queues {
-            let text = match board.read(queue) {
-                Ok(text) => text,
-                Err(error) => {
-                    context.out.note(format!("{}: {error}", queue.id));
-                    continue;
-                }
-            };
-            let (document, _) = parse(&text.content);
+            match board.read(queue) {
+                Ok(text) => texts.push(text),
+                Err(error) => context.out.note(format!("{}: {error}", queue.id)),
+            }
+        }
+        let shown = texts.len();
+        texts.extend(others(board, queues));
+        let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+        let faulted = quarantined(&texts, &documents);
+        for (number, document) in documents[..shown].iter().enumerate() {
+            let queue = &texts[number].queue;
             let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
             document.items().iter().for_each(|item| *counts.entry(item.status).or_default() += 1);
-            let is_quarantined = |item: &Item<'_>| item.quarantined || faulted.contains(&(queue.id.clone(), item.line));
-            let quarantined = document.items().iter().filter(|item| is_quarantined(item)).count();
+            let is_quarantined =
+                |index: usize, item: &Item<'_>| item.quarantined || faulted.contains(&(number, index));
+            let items = || document.items().iter().enumerate();
+            let quarantined = items().filter(|(index, item)| is_quarantined(*index, item)).count();
             let record = QueueLine {
                 kind: "queue",
                 queue: &queue.id,
@@ -173,7 +178,7 @@ impl Args {
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
-            for item in document.items() {
+            for (index, item) in items() {
                 let is_shown = match (self.status.as_slice(), self.items) {
                     ([], true) => true,
                     ([], false) => {
@@ -193,11 +198,11 @@ impl Args {
                     status: item.status,
                     priority: item.priority,
                     title,
-                    quarantined: is_quarantined(item),
+                    quarantined: is_quarantined(index, item),
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
                 let mark = if record.quarantined { " (has a problem)" } else { "" };
-                context.out.record(&record, format!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
+                context.out.record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
             }
         }
         agents(context, board)
@@ -206,14 +211,24 @@ impl Args {
 
 /// Items that only a look at all queues together finds fault with, by queue and line.
 pub(super) fn faulted(board: &Board, queues: &[Queue]) -> HashSet<(String, usize)> {
-    let others = board.queues().unwrap_or_default().into_iter().filter(|queue| !queues.contains(queue));
-    let texts: Vec<Text> = queues.iter().cloned().chain(others).filter_map(|queue| board.read(&queue).ok()).collect();
+    let mut texts: Vec<Text> = queues.iter().filter_map(|queue| board.read(queue).ok()).collect();
+    texts.extend(others(board, queues));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
-    let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
-    let quarantined = check(&named, &|_| None).quarantined;
     let place =
         |(document, item): (usize, usize)| (texts[document].queue.id.clone(), documents[document].items()[item].line);
-    quarantined.into_iter().map(place).collect()
+    quarantined(&texts, &documents).into_iter().map(place).collect()
+}
+
+/// The board's other queues, as far as they can be read: an ID may stand there too.
+fn others(board: &Board, queues: &[Queue]) -> Vec<Text> {
+    let others = board.queues().unwrap_or_default().into_iter().filter(|queue| !queues.contains(queue));
+    others.filter_map(|queue| board.read(&queue).ok()).collect()
+}
+
+/// Items that only a look at all documents together finds fault with, by their places.
+fn quarantined(texts: &[Text], documents: &[Document<'_>]) -> HashSet<(usize, usize)> {
+    let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(documents).collect();
+    check(&named, &|_| None).quarantined
 }
 
 fn switch(context: &Context, board: &Board) -> Result<(), CliError> {
