@@ -1,13 +1,18 @@
-//! How fast queue documents are read, changed and checked: 1,000 and 10,000 items of the ordinary kind.
+//! How fast queue documents are read, changed and checked, and how fast the next item is found: 1,000 and 10,000 items of
+//! the ordinary kind. And how long one decision takes, whatever the queue.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pulldown_cmark::{Options, Parser};
 use tavern::board::check::check;
-use tavern::board::document::parse;
+use tavern::board::decide::{LeaseChange, decide};
+use tavern::board::document::{Document, Item, parse, parse_for};
 use tavern::board::edit::Patch;
-use tavern::board::task::Status;
+use tavern::board::eligible::{in_order, may_take};
+use tavern::board::event::{Claim, Event};
+use tavern::board::lease::Holder;
+use tavern::board::task::{Status, Task, TaskId, Timestamp};
 use tavern::board::text::apply;
 
 /// A queue as one looks after a while: most items done, some with keys, few with a task block.
@@ -49,6 +54,7 @@ fn benches(criterion: &mut Criterion) {
             bencher.iter(|| parse(black_box(text)).0.items().len());
         });
         let (document, _) = parse(&text);
+        let last: TaskId = format!("T-{:04}", count - 1).parse().expect("it is an ID");
         let patch = Patch {
             status: Some(Status::InProgress),
             set: vec![("agent", Some("Sam".into())), ("attempt", Some(1.into()))],
@@ -60,6 +66,16 @@ fn benches(criterion: &mut Criterion) {
         group.bench_with_input(BenchmarkId::new("change and apply", count), &text, |bencher, text| {
             bencher.iter(|| apply(text, &document.change(black_box(&document.items()[7]), &patch)).len());
         });
+        group.bench_with_input(BenchmarkId::new("read one item", count), &text, |bencher, text| {
+            bencher.iter(|| parse_for(black_box(text), &last).find(&last).map(|item| item.line));
+        });
+        group.bench_with_input(BenchmarkId::new("next eligible", count), &text, |bencher, _| {
+            bencher.iter(|| next(black_box(&document), "coder").expect("some are pending").line);
+        });
+        // Every pending item is looked at, and none is for this role.
+        group.bench_with_input(BenchmarkId::new("none eligible", count), &text, |bencher, _| {
+            bencher.iter(|| next(black_box(&document), "nobody").is_none());
+        });
         group.bench_with_input(BenchmarkId::new("check", count), &text, |bencher, _| {
             bencher.iter(|| check(&[("main", &document)], &|_| None).problems.len());
         });
@@ -67,5 +83,37 @@ fn benches(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(document, benches);
+/// The item that an agent of `role` would take.
+fn next<'d, 't>(document: &'d Document<'t>, role: &str) -> Option<&'d Item<'t>> {
+    let mut status_of = |id: &TaskId| document.find(id).map(|item| item.status);
+    let mut may_be_taken = |item: &&Item<'_>| may_take(document, item, role, NOW, &mut status_of).is_ok();
+    in_order(document).into_iter().find(|item| may_be_taken(item))
+}
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn decisions(criterion: &mut Criterion) {
+    let task = Task::new("T-1".parse().expect("it is an ID"), "Add a login");
+    let holder = Holder { host: "host".to_owned(), process: None };
+    let (agent, role) = ("Sam".to_owned(), "coder".to_owned());
+    let claim = Event::Claim(Claim { agent, role, token: 7, seconds: 120, holder });
+    let mut group = criterion.benchmark_group("decide");
+    group.bench_function("claim", |bencher| {
+        bencher.iter(|| decide(black_box(&task), None, &claim, NOW).is_ok());
+    });
+    let change = decide(&task, None, &claim, NOW).expect("a pending item may be claimed");
+    let LeaseChange::Put(lease) = change.lease else { unreachable!("a claim makes a lease") };
+    let held = Task { status: change.to, ..task.clone() };
+    let done = Event::Submit { token: 7, commit: None };
+    group.bench_function("report", |bencher| {
+        bencher.iter(|| decide(black_box(&held), Some(&lease), &done, NOW).is_ok());
+    });
+    let stale = Event::Submit { token: 6, commit: None };
+    group.bench_function("refusal", |bencher| {
+        bencher.iter(|| decide(black_box(&held), Some(&lease), &stale, NOW).is_err());
+    });
+    group.finish();
+}
+
+criterion_group!(document, benches, decisions);
 criterion_main!(document);

@@ -68,7 +68,8 @@ impl FromStr for TaskId {
         if text.len() > MAX_ID {
             return Err(bad());
         }
-        let (prefix, rest) = text.split_once('-').ok_or_else(bad)?;
+        let hyphen = text.bytes().position(|byte| byte == b'-').ok_or_else(bad)?;
+        let (prefix, rest) = (&text[..hyphen], &text[hyphen + 1..]);
         let prefix_is_good = prefix.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
             && prefix.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
         // Letters and digits, in parts of at least one.

@@ -159,8 +159,7 @@ impl Args {
             let queue = &texts[number].queue;
             let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
             document.items().iter().for_each(|item| *counts.entry(item.status).or_default() += 1);
-            let is_quarantined =
-                |index: usize, item: &Item<'_>| item.quarantined || faulted.contains(&(number, index));
+            let is_quarantined = |index: usize, item: &Item<'_>| item.quarantined || faulted.contains(&(number, index));
             let items = || document.items().iter().enumerate();
             let quarantined = items().filter(|(index, item)| is_quarantined(*index, item)).count();
             let record = QueueLine {
