@@ -213,7 +213,9 @@ fn warn(context: &Context, board: &Board, task: &Task, has_script: bool) {
             note(format!("no agent can take it before there is a runner `{runner}` in config.yaml"));
         }
         Some(entry) if entry.kind == RunnerKind::Shell && !has_script => {
-            note(format!("the runner `{runner}` needs an ```sh block in it; another one: tavern-agent --runner claude"))
+            note(format!(
+                "the runner `{runner}` needs an ```sh block in it; another one: tavern-agent --runner claude"
+            ));
         }
         _ => {}
     }
