@@ -391,7 +391,7 @@ mod tests {
     }
 
     /// All that is public of a document, and what moves are made from.
-    fn told(read: &(crate::board::document::Document<'_>, Vec<crate::board::problem::Problem>)) -> String {
+    fn told(read: &(Document<'_>, Vec<crate::board::problem::Problem>)) -> String {
         format!("{read:#?}")
     }
 

@@ -201,7 +201,9 @@ impl Args {
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
                 let mark = if record.quarantined { " (has a problem)" } else { "" };
-                context.out.record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
+                context
+                    .out
+                    .record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
             }
         }
         agents(context, board)

@@ -70,7 +70,7 @@ impl Summary {
 pub(super) fn summarise(site: &Site, queues: &[Queue], role: &str) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let faulted = faulted(&site.board, queues);
-    let kept = Kept::of(&site.repository, site.integration());
+    let kept = Kept::of(site.repository()?, site.integration());
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
