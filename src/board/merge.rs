@@ -17,7 +17,7 @@ use crate::board::task::{Status, TaskId};
 use weave::{Stretch, matches, weave};
 use written::{Mark, Piece, ended, pieces, written};
 
-pub use changed::{Changed, changes};
+pub use changed::{Changed, changes, prose};
 pub use written::marks;
 
 mod changed;

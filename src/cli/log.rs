@@ -109,7 +109,7 @@ fn sentence(entry: &Entry) -> String {
     let task = match (&entry.task, &entry.queue) {
         (Some(task), _) => task.to_string(),
         // An item that has no ID yet.
-        (None, Some(queue)) if entry.before.is_some() || entry.after.is_some() => format!("an item of {queue}"),
+        (None, Some(queue)) if matches!(entry.kind, Kind::Added | Kind::Removed) => format!("an item of {queue}"),
         (None, Some(queue)) => queue.clone(),
         (None, None) => "the board".to_owned(),
     };

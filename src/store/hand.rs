@@ -9,13 +9,13 @@ use std::fs;
 
 use crate::board::document::{Document, parse};
 use crate::board::event::Kind;
-use crate::board::merge::{Changed, changes, merge};
+use crate::board::merge::{Changed, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
 
 use super::error::Error;
 use super::loaded::loaded;
 use super::log::{Entry, walk_back};
-use super::queue::{Queue, Stamp, Text};
+use super::queue::Queue;
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path};
 use super::submit::{Locked, redone, write_applied};
@@ -37,51 +37,60 @@ impl Locked<'_> {
         let Some(seen) = Seen::read(self.board, queue) else {
             return Seen::write(self.board, queue, &text.content, &sight, self.seq);
         };
-        let mut ours = seen.content;
+        let mut ours = self.up_to_date(queue, &seen)?;
+        let mut entries = Vec::new();
+        // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
+        if seen.old != sight.old
+            && let Ok(saved) = fs::read_to_string(old_path(self.board, queue))
+            && !saved.trim().is_empty()
+        {
+            ours = self.merged(queue, &saved, &ours, now, &mut entries)?;
+        }
+        if text.content != ours && text.stamp != seen.file {
+            ours = self.merged(queue, &text.content, &ours, now, &mut entries)?;
+        }
+        let is_as_saved = ours == text.content;
+        let staged = if is_as_saved { None } else { Some(Staged::durable(&queue.path, ours.as_bytes())?) };
+        if staged.is_some() && Sight::of(self.board, queue) != sight {
+            // Somebody saves again at this moment, and would see neither: at the next look.
+            return Ok(());
+        }
+        for entry in &mut entries {
+            self.seq += 1;
+            entry.seq = self.seq;
+        }
+        self.log.append(&entries)?;
+        if let Some(staged) = staged {
+            sight = Sight { file: Some(staged.swap(&old_path(self.board, queue))?), old: Some(text.stamp) };
+        }
+        Seen::write(self.board, queue, &ours, &sight, self.seq)?;
+        write_applied(self.board, self.seq)
+    }
+
+    /// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
+    fn up_to_date(&self, queue: &Queue, seen: &Seen) -> Result<String, Error> {
+        let mut later = Vec::new();
         if seen.seq < self.seq {
-            // A program was killed after its event and before this was kept.
-            let mut later = Vec::new();
             walk_back(self.board, &mut |line| {
                 let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
                 let is_later = entry.seq > seen.seq;
                 later.extend(is_later.then_some(entry));
                 is_later
             })?;
-            for entry in later.iter().rev().filter(|entry| entry.queue.as_ref() == Some(&queue.id)) {
-                ours = redone(&ours, entry).unwrap_or(ours);
-            }
         }
-        if text.content == ours {
-            Seen::write(self.board, queue, &ours, &sight, self.seq)?;
-        } else {
-            ours = self.reconcile(&text, &text.content, &ours, sight.old, now)?;
-        }
-        if seen.old == sight.old {
-            return Ok(());
-        }
-        // Somebody had the replaced file open, or saved in the very moment of the replacement.
-        let old = fs::read_to_string(old_path(self.board, queue)).unwrap_or_default();
-        let Ok(text) = self.board.read(queue) else { return Ok(()) };
-        if old.trim().is_empty() || text.content != ours {
-            return Ok(());
-        }
-        self.reconcile(&text, &old, &ours, sight.old, now).map(drop)
+        let later = later.iter().rev().filter(|entry| entry.queue.as_ref() == Some(&queue.id));
+        Ok(later.fold(seen.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text)))
     }
 
-    /// Merges what somebody saved with ours, and logs what was changed by hand. `text` is what the file says now, `old`
-    /// the stamp of the replaced one. Returns what the queue then says.
-    fn reconcile(
-        &mut self,
-        text: &Text,
+    /// What somebody saved, merged with ours; and what is to be logged of it.
+    fn merged(
+        &self,
+        queue: &Queue,
         saved: &str,
         ours: &str,
-        old: Option<Stamp>,
         now: Timestamp,
+        entries: &mut Vec<Entry>,
     ) -> Result<String, Error> {
-        let (board, queue) = (self.board, &text.queue);
-        let held: HashSet<TaskId> = board.leased()?.into_iter().collect();
-        let is_held = |id: &TaskId| held.contains(id);
-        let mut entries = Vec::new();
         let note = |cause: String| {
             let mut entry = Entry::new(Kind::Noted, now);
             entry.queue = Some(queue.id.clone());
@@ -89,44 +98,37 @@ impl Locked<'_> {
             entry.cause = Some(cause);
             entry
         };
-        let is_emptied = saved.trim().is_empty() && !parse(ours).0.items().is_empty();
-        let merged = if is_emptied {
+        if saved.trim().is_empty() && !parse(ours).0.items().is_empty() {
             // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
             entries.push(note("the file was emptied; its items were put back".to_owned()));
-            ours.to_owned()
-        } else {
-            let loaded = loaded(board, queue, ours, saved)?;
-            let merged = merge(&loaded.text, ours, saved, &is_held);
-            let back = put_back(saved, &merged.text, &loaded.stale);
-            if !back.is_empty() {
-                entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
-            }
-            entries.extend(merged.conflicts.iter().map(|conflict| {
-                let item = conflict.item.as_deref().unwrap_or("the text");
-                let why = match conflict.what.as_str() {
-                    "removed" | "status" if conflict.item.as_ref().is_some_and(|item| is_named(item, &held)) => {
-                        "it is held, so it was put back: tavern-release takes it from its holder"
-                    }
-                    _ => "both versions are kept: tavern-check shows where",
-                };
-                note(format!("{item}: {} was changed by hand and by others; {why}", conflict.what))
-            }));
-            merged.text
-        };
-        entries.extend(changes(ours, &merged).into_iter().map(|changed| by_hand(queue, changed, now)));
-        let staged = if merged == text.content { None } else { Some(Staged::durable(&queue.path, merged.as_bytes())?) };
-        for entry in &mut entries {
-            self.seq += 1;
-            entry.seq = self.seq;
+            return Ok(ours.to_owned());
         }
-        self.log.append(&entries)?;
-        let sight = match staged {
-            Some(staged) => Sight { file: Some(staged.swap(&old_path(board, queue))?), old: Some(text.stamp) },
-            None => Sight { file: Some(text.stamp), old },
-        };
-        Seen::write(board, queue, &merged, &sight, self.seq)?;
-        write_applied(board, self.seq)?;
-        Ok(merged)
+        let held: HashSet<TaskId> = self.board.leased()?.into_iter().collect();
+        let loaded = loaded(self.board, queue, ours, saved)?;
+        let merged = merge(&loaded.text, ours, saved, &|id| held.contains(id));
+        let back = put_back(saved, &merged.text, &loaded.stale);
+        if !back.is_empty() {
+            entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
+        }
+        entries.extend(merged.conflicts.iter().map(|conflict| {
+            let item = conflict.item.as_deref().unwrap_or("the text");
+            let why = match conflict.what.as_str() {
+                "removed" | "status" if conflict.item.as_ref().is_some_and(|item| is_named(item, &held)) => {
+                    "it is held, so it was put back: tavern-release takes it from its holder"
+                }
+                "removed" => "what was changed was kept",
+                _ => "both versions are kept: tavern-check shows where",
+            };
+            note(format!("{item}: {} was changed by hand and by others; {why}", conflict.what))
+        }));
+        entries.extend(changes(ours, &merged.text).into_iter().map(|changed| by_hand(queue, changed, now)));
+        let (before, after) = (prose(ours), prose(&merged.text));
+        if words(&before).ne(words(&after)) {
+            let mut entry = note("the text around the items".to_owned());
+            (entry.kind, entry.before, entry.after) = (Kind::Edited, Some(before), Some(after));
+            entries.push(entry);
+        }
+        Ok(merged.text)
     }
 
     /// The queues that were written to by other hands, and how they stand; also one whose file has gone while somebody
@@ -159,6 +161,11 @@ impl Locked<'_> {
         self.log.append(&[entry])?;
         replace(&queue.path, seen.content.as_bytes())
     }
+}
+
+/// Lines that say something.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty())
 }
 
 fn is_named(item: &str, held: &HashSet<TaskId>) -> bool {

@@ -3,23 +3,29 @@
 //! Item by item: what reads as an older version of the item is one, and what was edited rests on the version that it is
 //! most like. Only what Tavern did is taken back: whoever takes back their own edit means it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use similar::TextDiff;
 
 use crate::board::document::{Document, Item, parse};
+use crate::board::event::Kind;
 use crate::board::lane::LaneKind;
+use crate::board::merge::{merge, prose};
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::{HAND, bare};
+use super::hand::{HAND, bare, words};
 use super::log::{Entry, walk_back};
 use super::queue::Queue;
 
 /// Lines of the log that are looked at, newest first.
 const MOST_LINES: usize = 50_000;
+
+/// What was done by hand so many events before the first one that a save knows nothing of, the saver may not have seen
+/// either: a save shows only once it has been taken over.
+const DOUBT: u64 = 32;
 
 /// Older versions of one item that an edited one is compared with.
 const MOST_VERSIONS: usize = 30;
@@ -35,7 +41,7 @@ pub(super) struct Loaded {
 struct Version {
     /// The event's number.
     until: u64,
-    /// Its text, and its status where the event tells it; nothing if the event added it.
+    by_hand: bool,
     was: Was,
 }
 
@@ -46,29 +52,67 @@ type Was = Option<(String, Option<Status>)>;
 pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<Loaded, Error> {
     let (mine, other) = (parse(ours).0, parse(saved).0);
     let differing = differing(&mine, &other);
-    let mut stale: Vec<(TaskId, Was)> = Vec::new();
-    if !differing.is_empty() {
-        let past = Past::of(board, queue, &differing)?;
-        for id in &differing {
-            let versions = past.versions.get(id).map_or(&[][..], Vec::as_slice);
-            if let Some(version) = rests_on(versions, &mine, &other, id) {
-                stale.push((id.clone(), version.was.clone()));
-            }
+    let past = if differing.is_empty() { Past::default() } else { Past::of(board, queue, &differing)? };
+    let mut stale: BTreeMap<TaskId, Was> = BTreeMap::new();
+    let mut loaded_before = u64::MAX;
+    for (id, versions) in &past.versions {
+        let by_tavern: Vec<&Version> = versions.iter().filter(|version| !version.by_hand).collect();
+        if let Some(version) = rests_on(&by_tavern, &mine, &other, id) {
+            loaded_before = loaded_before.min(version.until);
+            stale.insert(id.clone(), version.was.clone());
         }
-        // What is not in the save was not there yet, if the rest of it is old too and knows nothing later.
-        if !stale.is_empty() {
-            for (id, versions) in &past.versions {
-                let added = versions.iter().find(|version| version.was.is_none());
-                let is_later = added.is_some_and(|added| past.newest_same < added.until);
-                if is_later && other.find(id).is_none() && !stale.iter().any(|(known, _)| known == id) {
-                    stale.push((id.clone(), None));
-                }
+    }
+    if stale.is_empty() {
+        return Ok(Loaded { text: ours.to_owned(), stale: Vec::new() });
+    }
+    // An old buffer knows nothing of what other hands did later, nor of what was not there yet. In doubt it is kept.
+    let loaded_before = loaded_before.saturating_sub(DOUBT);
+    for (id, versions) in past.versions.iter().filter(|(id, _)| !stale.contains_key(*id)).collect::<Vec<_>>() {
+        let later: Vec<&Version> = versions.iter().filter(|version| version.until >= loaded_before).collect();
+        if let Some(version) = rests_on(&later, &mine, &other, id) {
+            stale.insert(id.clone(), version.was.clone());
+        } else if other.find(id).is_none() {
+            let is_new = |version: &Version| {
+                let may_be = !version.by_hand && past.newest_same < version.until;
+                version.was.is_none() && (version.until >= loaded_before || may_be)
+            };
+            if versions.iter().any(is_new) {
+                stale.insert(id.clone(), None);
             }
         }
     }
-    stale.sort_by(|one, two| one.0.cmp(&two.0));
-    let edits: Vec<Edit> = stale.iter().flat_map(|(id, was)| taken_back(&mine, id, was.as_ref())).collect();
-    Ok(Loaded { text: apply(ours, &edits), stale: stale.into_iter().map(|(id, _)| id).collect() })
+    let mut edits: Vec<Edit> = stale.iter().flat_map(|(id, was)| taken_back(&mine, id, was.as_ref())).collect();
+    let nameless = mine.items().iter().filter(|item| item.id.is_none() && !item.nested);
+    let is_new = |item: &&Item<'_>| {
+        let added = past.nameless.get(&bare(mine.block(item)));
+        added.is_some_and(|added| *added >= loaded_before)
+    };
+    let is_saved =
+        |item: &&Item<'_>| other.items().iter().any(|other_item| other.title(other_item) == mine.title(item));
+    edits.extend(nameless.filter(is_new).filter(|item| !is_saved(item)).map(|item| Edit::delete(item.span.clone())));
+    let text = apply(ours, &edits);
+    let text = with_prose_of_then(&text, saved, past.prose.iter().filter(|(until, _)| *until >= loaded_before));
+    Ok(Loaded { text, stale: stale.into_keys().collect() })
+}
+
+/// The text with its prose as it was before the event after which the save's prose is most like it.
+fn with_prose_of_then<'p>(text: &str, saved: &str, past: impl Iterator<Item = &'p (u64, String)>) -> String {
+    let now = prose(text);
+    // Blank lines come and go with the items between them.
+    let filled = |text: &str| words(text).fold(String::new(), |lines, line| lines + line + "\n");
+    let theirs = filled(&prose(saved));
+    let likeness = |prose: &str| TextDiff::from_lines(filled(prose).as_str(), theirs.as_str()).ratio();
+    let mut best = (likeness(&now), None);
+    for (_, before) in past {
+        let ratio = likeness(before);
+        if ratio > best.0 {
+            best = (ratio, Some(before));
+        }
+    }
+    match best.1 {
+        Some(before) => merge(&now, text, before, &|_| false).text,
+        None => text.to_owned(),
+    }
 }
 
 /// The named items that are not the same in both.
@@ -82,11 +126,15 @@ fn differing(mine: &Document<'_>, other: &Document<'_>) -> HashSet<TaskId> {
     mine.keys().chain(other.keys()).filter(differs).cloned().collect()
 }
 
-/// What the log knows of the items.
+/// What the log knows of the queue.
 #[derive(Default)]
 struct Past {
-    /// Newest first.
+    /// Of the items that differ; newest first.
     versions: HashMap<TaskId, Vec<Version>>,
+    /// When items without an ID were added by hand, by text.
+    nameless: HashMap<String, u64>,
+    /// The prose before each change of it, newest first, with the event's number.
+    prose: Vec<(u64, String)>,
     /// The newest event of an item that is the same in both texts: the save knows of it.
     newest_same: u64,
 }
@@ -97,39 +145,47 @@ impl Past {
         let mut lines = 0;
         walk_back(board, &mut |line| {
             lines += 1;
-            let Some(task) = task_of(line) else { return lines < MOST_LINES };
-            let is_wanted = differing.contains(&task);
+            let task = task_of(line);
+            let is_wanted = task.as_ref().is_none_or(|task| differing.contains(task));
             if is_wanted || past.newest_same == 0 {
-                past.take(line, task, is_wanted, queue);
+                past.take(line, is_wanted, queue);
             }
             lines < MOST_LINES
         })?;
         Ok(past)
     }
 
-    fn take(&mut self, line: &[u8], task: TaskId, is_wanted: bool, queue: &Queue) {
+    fn take(&mut self, line: &[u8], is_wanted: bool, queue: &Queue) {
         let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return };
         if entry.queue.as_ref() != Some(&queue.id) || (entry.before.is_none() && entry.after.is_none()) {
             return;
         }
-        if !is_wanted {
-            self.newest_same = entry.seq;
-        } else if entry.agent.as_deref() != Some(HAND) {
-            let was = entry.before.map(|text| (text, entry.from));
-            self.versions.entry(task).or_default().push(Version { until: entry.seq, was });
+        let until = entry.seq;
+        match (entry.task, entry.before, entry.after) {
+            _ if !is_wanted => self.newest_same = until,
+            (Some(task), before, _) => {
+                let by_hand = entry.agent.as_deref() == Some(HAND);
+                let was = before.map(|text| (text, entry.from));
+                self.versions.entry(task).or_default().push(Version { until, by_hand, was });
+            }
+            (None, Some(before), Some(_)) if entry.kind == Kind::Edited => self.prose.push((until, before)),
+            (None, None, Some(text)) => {
+                self.nameless.entry(bare(&text)).or_insert(until);
+            }
+            _ => {}
         }
     }
 }
 
 /// The older version of the item that the save has, as it was or edited. Nothing if it rests on the newest.
 fn rests_on<'v>(
-    versions: &'v [Version],
+    versions: &[&'v Version],
     mine: &Document<'_>,
     other: &Document<'_>,
     id: &TaskId,
 ) -> Option<&'v Version> {
     let saved = other.find(id);
-    let is_saved = |version: &&Version| {
+    let is_saved = |version: &&'v Version| {
         let Some((text, status)) = &version.was else { return false };
         let text = bare(text);
         let is_same =
@@ -140,7 +196,7 @@ fn rests_on<'v>(
             None => other.items().iter().any(|item| item.id.is_none() && is_same(item)),
         }
     };
-    if let Some(version) = versions.iter().find(is_saved) {
+    if let Some(version) = versions.iter().copied().find(is_saved) {
         return Some(version);
     }
     let Some(saved) = saved else {
@@ -151,7 +207,7 @@ fn rests_on<'v>(
             let item = document.items().first().filter(|item| item.id.is_none())?;
             Some(document.title(item).to_owned())
         };
-        return versions.iter().find(|version| {
+        return versions.iter().copied().find(|version| {
             let Some(title) = title(version) else { return false };
             let nameless = other.items().iter().filter(|item| item.id.is_none());
             nameless.into_iter().any(|item| is_like(&title, other.title(item)))
@@ -165,7 +221,7 @@ fn rests_on<'v>(
     };
     let newest = mine.find(id).map_or(0.0, |item| likeness(mine.block(item), Some(item.status)));
     let mut best = (newest, None);
-    for version in versions.iter().take(MOST_VERSIONS) {
+    for version in versions.iter().copied().take(MOST_VERSIONS) {
         let Some((text, status)) = &version.was else { continue };
         let ratio = likeness(text, *status);
         if ratio > best.0 {

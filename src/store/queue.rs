@@ -69,13 +69,6 @@ impl FromStr for Stamp {
     }
 }
 
-impl Text {
-    /// The file is still the one that was read: nobody has saved it meanwhile.
-    pub(super) fn is_current(&self) -> bool {
-        fs::metadata(&self.queue.path).is_ok_and(|file| Stamp::of(&file) == self.stamp)
-    }
-}
-
 impl Board {
     /// The board's queues by name (`main` first), then the task files that were drained here.
     pub fn queues(&self) -> Result<Vec<Queue>, Error> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use super::error::Error;
@@ -75,11 +76,21 @@ impl Staged {
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
         let stamp = self.temp.as_file().metadata().map_err(Error::io("look at", &self.path))?;
         let temp = self.temp.into_temp_path();
-        match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE) {
-            // Not kept where it is on another disk: then nobody can be asked to look there.
-            Ok(()) => drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp))),
-            // No such file yet, or a file system that can't do it.
-            Err(_) => temp.persist(&self.path).map_err(|error| Error::io("rename to", &self.path)(error.error))?,
+        loop {
+            match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE) {
+                // Not kept where it is on another disk: then nobody can be asked to look there.
+                Ok(()) => drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp))),
+                // An editor may be about to write it anew: never over what is there by now.
+                Err(Errno::NOENT) => {
+                    match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::NOREPLACE) {
+                        Err(Errno::EXIST) => continue,
+                        done => done.map_err(|error| Error::io("rename to", &self.path)(error.into()))?,
+                    }
+                }
+                // A file system that can't do it.
+                Err(_) => temp.persist(&self.path).map_err(|error| Error::io("rename to", &self.path)(error.error))?,
+            }
+            break;
         }
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
         sync_folder(&self.path)?;

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Error;
 use super::find::Board;
-use super::queue::{Queue, Stamp};
+use super::queue::{Queue, Stamp, Text};
 use super::replace::Staged;
 
 const FOLDER: &str = "seen";
@@ -24,6 +24,8 @@ pub(super) struct Seen {
     /// The last event that it shows.
     pub seq: u64,
     pub content: String,
+    /// Of the queue's file, when it said so.
+    pub file: Stamp,
     /// Of the replaced file.
     pub old: Option<Stamp>,
 }
@@ -59,6 +61,27 @@ impl Sight {
     }
 }
 
+impl Board {
+    /// A queue as it was when the lock was taken, for whoever holds it: what is saved by hand from then on counts for the
+    /// next one, and is merged with what this one writes.
+    pub(super) fn read_settled(&self, queue: &Queue) -> Result<Text, Error> {
+        let read = self.read(queue);
+        let is_seen = |text: &Text| {
+            let mut head = [0; HEAD];
+            let length = File::open(path(self, queue)).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
+            parsed(&head[..length]).is_some_and(|head| head.file == text.stamp)
+        };
+        match read {
+            Ok(text) if is_seen(&text) => Ok(text),
+            Err(error @ Error::NotText { .. }) => Err(error),
+            other => match Seen::read(self, queue) {
+                Some(seen) => Ok(Text { queue: queue.clone(), content: seen.content, stamp: seen.file }),
+                None => other,
+            },
+        }
+    }
+}
+
 impl Seen {
     /// `None` if there is none, or none that is whole.
     pub(super) fn read(board: &Board, queue: &Queue) -> Option<Seen> {
@@ -68,7 +91,7 @@ impl Seen {
         if xxh3_64(&content) != head.digest {
             return None;
         }
-        Some(Seen { seq: head.seq, content: String::from_utf8(content).ok()?, old: head.old })
+        Some(Seen { seq: head.seq, content: String::from_utf8(content).ok()?, file: head.file, old: head.old })
     }
 
     /// Keeps what the queue's file, as of `sight`, says after event `seq`.

@@ -132,7 +132,7 @@ impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
         let mut locked = Locked::new(self, now)?;
-        with_item(self, task, whole, |text, document, item| {
+        with_item(self, task, Board::read_settled, whole, |text, document, item| {
             locked.transition(text, document, item, task.clone(), event, note, now)
         })?
     }
@@ -140,7 +140,7 @@ impl Board {
     /// An item and all that is known of it, wherever it is.
     pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
         let lease = self.lease(id)?;
-        with_item(self, id, parse_for, |text, document, item| Found {
+        with_item(self, id, Board::read, parse_for, |text, document, item| Found {
             task: document.task(item, id.clone()),
             script: document.shell(item),
             block: document.block(item).to_owned(),
@@ -154,7 +154,8 @@ impl Board {
     /// What [`Board::submit`] would do, without doing it.
     pub fn preview(&self, task: &TaskId, event: &Event, now: Timestamp) -> Result<Change, Error> {
         let lease = self.lease(task)?;
-        let read = with_item(self, task, parse_for, |_, document, item| document.task(item, task.clone()))?;
+        let read =
+            with_item(self, task, Board::read, parse_for, |_, document, item| document.task(item, task.clone()))?;
         Ok(decide(&read, lease.as_ref(), event, now)?)
     }
 
@@ -164,7 +165,7 @@ impl Board {
         let shelf = Shelf::of(self);
         let mut nothing = Nothing::default();
         for queue in &seek.queues {
-            let text = match self.read(queue) {
+            let text = match self.read_settled(queue) {
                 Ok(text) => text,
                 Err(error) if seek.queues.len() == 1 => return Err(error),
                 // One queue that can't be read keeps nobody from working on the others.
@@ -203,7 +204,7 @@ impl Board {
     /// Puts a new item into `queue`, by the given ID or a fresh one, and returns it as it stands there.
     pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Task, Error> {
         let mut locked = Locked::new(self, now)?;
-        let text = self.read(queue)?;
+        let text = self.read_settled(queue)?;
         let (document, _) = parse(&text.content);
         let shelf = Shelf::of(self);
         let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id, queue).is_some();
@@ -252,11 +253,12 @@ impl Board {
     /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand).
     pub fn drop_stray_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, Error> {
         let mut locked = Locked::new(self, now)?;
-        let is_held = match with_item(self, &lease.task, parse_for, |_, _, item| item.status.is_held()) {
-            Ok(is_held) => is_held,
-            Err(Error::NoTask(_)) => false,
-            Err(error) => return Err(error),
-        };
+        let is_held =
+            match with_item(self, &lease.task, Board::read_settled, parse_for, |_, _, item| item.status.is_held()) {
+                Ok(is_held) => is_held,
+                Err(Error::NoTask(_)) => false,
+                Err(error) => return Err(error),
+            };
         if is_held || self.lease(&lease.task)?.is_none_or(|current| current.token != lease.token) {
             return Ok(false);
         }
@@ -342,10 +344,13 @@ impl<'b> Locked<'b> {
             let by_hand = locked.by_hand()?;
             let is_settled =
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
-            if by_hand.is_empty() || is_settled || look == MOST_LOOKS {
+            if is_settled || look == MOST_LOOKS {
                 for (queue, _) in &by_hand {
                     locked.take_over(queue, now)?;
                 }
+            }
+            // Somebody may have saved meanwhile.
+            if by_hand.is_empty() || look == MOST_LOOKS || locked.by_hand()?.is_empty() {
                 return Ok(locked);
             }
             before = by_hand;
@@ -496,11 +501,14 @@ impl<'b> Locked<'b> {
         // `applied` stays behind where this fails, and whoever next holds the lock tries again, and says so if it can't.
         let shown = self.show(&entry, document, lease);
         drop(shown.and_then(|()| write_applied(self.board, self.seq)));
-        // Somebody saved in the very moment of the replacement. If it fails, it is done when the lock is next taken.
-        if let Some((text, _)) = changed
-            && !Sight::of(self.board, &text.queue).is_seen(self.board, &text.queue)
-        {
-            drop(self.take_over(&text.queue, entry.time));
+        // Somebody saved in the very moment of the replacement. If it fails, or if they are still about it, it is done
+        // when the lock is next taken.
+        if let Some((text, _)) = changed {
+            let sight = Sight::of(self.board, &text.queue);
+            let is_under_way = sight.is_gone(&text.queue) || sight.is_blank();
+            if !is_under_way && !sight.is_seen(self.board, &text.queue) {
+                drop(self.take_over(&text.queue, entry.time));
+            }
         }
         Ok(entry)
     }
@@ -509,7 +517,7 @@ impl<'b> Locked<'b> {
     fn show(&self, entry: &Entry, document: Option<(&Text, &str, Staged)>, lease: Option<Staged>) -> Result<(), Error> {
         failpoint::hit("log.appended").map_err(Error::io("go on after", self.board.dir()))?;
         match document {
-            Some((text, content, staged)) if text.is_current() => {
+            Some((text, content, staged)) if Sight::of(self.board, &text.queue).is_seen(self.board, &text.queue) => {
                 let file = staged.swap(&old_path(self.board, &text.queue))?;
                 let sight = Sight { file: Some(file), old: Some(text.stamp) };
                 Seen::write(self.board, &text.queue, content, &sight, self.seq)?;
@@ -645,13 +653,14 @@ fn whole<'t>(text: &'t str, _: &TaskId) -> Document<'t> {
 fn with_item<R>(
     board: &Board,
     task: &TaskId,
+    text_of: fn(&Board, &Queue) -> Result<Text, Error>,
     read: for<'t> fn(&'t str, &TaskId) -> Document<'t>,
     then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
 ) -> Result<R, Error> {
-    let leased = board.lease(task).ok().flatten().and_then(|lease| board.queue_by_id(&lease.queue).ok());
+    let leased = board.lease(task).ok().flatten().map(|lease| board.queue_of(&lease.queue));
     let mut unreadable = None;
     for queue in leased.into_iter().chain(board.queues()?) {
-        let text = match board.read(&queue) {
+        let text = match text_of(board, &queue) {
             Ok(text) if text.content.contains(task.as_str()) => text,
             Ok(_) => continue,
             Err(error) => {

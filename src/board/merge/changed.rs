@@ -3,6 +3,7 @@
 use super::Version;
 use super::pair::pair;
 use crate::board::task::{Status, TaskId};
+use crate::board::text::{Edit, apply};
 
 /// An item that one version has otherwise than the other, or only one has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,4 +49,11 @@ pub fn changes(old: &str, new: &str) -> Vec<Changed> {
         changes.push(Changed { task, title, before: Some(text(&old, item)), after: None });
     }
     changes
+}
+
+/// The document without its items: the owner's words.
+pub fn prose(text: &str) -> String {
+    let version = Version::of(text);
+    let spans = version.top().items.into_iter().map(|item| version.item(item).span.clone());
+    apply(text, &spans.map(Edit::delete).collect::<Vec<_>>())
 }
