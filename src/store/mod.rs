@@ -15,6 +15,7 @@ mod lock;
 mod log;
 mod queue;
 mod quota;
+mod redo;
 mod replace;
 mod seen;
 mod slots;

@@ -2,12 +2,10 @@
 //!
 //! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
 //! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
+#![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock")]
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
 use std::slice;
 use std::thread;
 use std::time::Duration;
@@ -16,11 +14,11 @@ use serde::Serialize;
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::HAND;
 use super::lock::Lock;
 use super::log::{Entry, LeaseEntry, Log, tail_log};
 use super::queue::{Queue, Text};
-use super::replace::{Staged, replace};
+use super::redo::{read_applied, redo, set_lease};
+use super::replace::Staged;
 use super::seen::{Seen, Sight, old_path};
 use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse, parse_for};
@@ -31,6 +29,8 @@ use crate::board::lease::{Holder, Lease};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 use crate::failpoint;
+
+pub(super) use super::redo::{redone, write_applied};
 
 /// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -337,7 +337,7 @@ pub(super) struct Locked<'b> {
 
 impl<'b> Locked<'b> {
     /// Also takes over what was saved by hand, once whoever is writing has finished.
-    fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+    pub(super) fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
         let mut before = Vec::new();
         for look in 0.. {
             let mut locked = Locked::open(board, now)?;
@@ -475,7 +475,7 @@ impl<'b> Locked<'b> {
 
     /// Appends the event, then makes it true. All that may lack room or leave is done before the event is there, so
     /// that an error means that nothing has happened; once it is there it stands, also if the files can't show it yet.
-    fn commit(
+    pub(super) fn commit(
         &mut self,
         mut entry: Entry,
         changed: Option<(&Text, &str)>,
@@ -551,97 +551,6 @@ fn written(
     let plainly = document.written(item, edits, id, status);
     debug_assert!(plainly.is_none() || plainly == in_full(), "{plainly:?} is not {:?}", in_full());
     plainly.or_else(in_full)
-}
-
-/// Makes the files show what a logged event says. Doing it again changes nothing: the item's text is the event's
-/// `before` (then it is redone), its `after` (then it was done), or a person's (then it stands).
-fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
-    // What was done by hand is in the file, or is merged into it.
-    let is_ours = entry.agent.as_deref() != Some(HAND);
-    if let (Some(queue), Some(_), true) = (&entry.queue, &entry.after, is_ours)
-        && let Ok(queue) = board.queue_by_id(queue)
-    {
-        match board.read(&queue) {
-            Ok(text) => {
-                if let Some(content) = redone(&text.content, entry) {
-                    replace(&queue.path, content.as_bytes())?;
-                }
-            }
-            // A person made it unreadable since, and has to mend it; others can't wait for that.
-            Err(Error::NotText { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    set_lease(board, entry)
-}
-
-pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
-    let (document, _) = parse(content);
-    let is_before = |item: &&Item<'_>| {
-        entry.before.as_ref().is_some_and(|before| document.block(item).trim_end() == before.trim_end())
-    };
-    let Some(after) = &entry.after else {
-        let item = document.items().iter().find(is_before)?;
-        return Some(apply(content, &[Edit::delete(item.span.clone())]));
-    };
-    if entry.before.is_none() {
-        let is_there = document.find(entry.task.as_ref()?).is_some();
-        return (!is_there).then(|| apply(content, &document.add(entry.to.unwrap_or(Status::Pending), after)));
-    }
-    if document.items().iter().any(|item| document.block(item).trim_end() == after.trim_end()) {
-        return None;
-    }
-    let item = document.items().iter().find(is_before)?;
-    let edits = match entry.to.filter(|status| document.lane_to_move_to(item, *status).is_some()) {
-        Some(status) => {
-            let mut edits = vec![Edit::delete(item.span.clone())];
-            edits.extend(document.add(status, after));
-            edits
-        }
-        None => vec![Edit::replace(item.span.clone(), after)],
-    };
-    Some(apply(content, &edits))
-}
-
-fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
-    let Some(task) = &entry.task else { return Ok(()) };
-    let current = match board.lease(task) {
-        Err(Error::Damaged { .. }) => {
-            board.drop_lease(task)?;
-            None
-        }
-        lease => lease?,
-    };
-    match &entry.lease {
-        Some(LeaseEntry::Put(lease)) => {
-            let is_older = current.is_none_or(|current| current.token <= lease.token);
-            let lease = Lease { heartbeat_at: entry.time, ..(**lease).clone() };
-            if is_older { board.stage_lease(&lease)?.put() } else { Ok(()) }
-        }
-        Some(LeaseEntry::Drop) => {
-            let is_this = current.is_some_and(|current| Some(current.token) <= entry.token);
-            if is_this { board.drop_lease(task) } else { Ok(()) }
-        }
-        None => Ok(()),
-    }
-}
-
-/// The number of the last event that the files show.
-fn read_applied(board: &Board) -> Option<u64> {
-    fs::read_to_string(board.path("applied")).ok()?.trim().parse().ok()
-}
-
-/// Overwritten in place: ten digits are one write, and a power cut leaves an older number, which only means that
-/// some events are looked at again.
-pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
-    let path = board.path("applied");
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .and_then(|mut file| file.write_all(format!("{seq:010}\n").as_bytes()))
-        .map_err(Error::io("write", &path))
 }
 
 /// A document that an item of may be changed: with all of its items.
