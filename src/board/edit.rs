@@ -155,6 +155,27 @@ impl<'t> Document<'t> {
         edits
     }
 
+    /// The edits that take the item out.
+    pub(crate) fn taken_out(&self, item: &Item<'_>) -> Vec<Edit> {
+        let is_plain = item.column == 0 && self.is_plain_gap(item);
+        vec![if is_plain { self.removal(&item.span, Fill::Nothing) } else { Edit::delete(item.span.clone()) }]
+    }
+
+    /// The edits that give the item another text, and make it say the status where one is given: its block goes to the end
+    /// of that status's lane, as in [`Document::change`].
+    pub(crate) fn rewritten(&self, item: &Item<'_>, block: &str, status: Option<Status>) -> Vec<Edit> {
+        let status = status.filter(|status| *status != item.status);
+        let Some(status) = status else { return vec![Edit::replace(item.span.clone(), block)] };
+        let target = self.lane_to_move_to(item, status);
+        let place = target.map_or(self.place(item), |lane| Place::Lane(lane.kind));
+        let block = said(block, status, lane::needs_key(status, place, self.lane_set));
+        let edits = vec![Edit::replace(item.span.clone(), block)];
+        match target {
+            None => edits,
+            Some(lane) => self.moved(item, status, lane, &edits),
+        }
+    }
+
     fn lane_of(&self, kind: LaneKind) -> Option<&Lane<'t>> {
         self.lanes().iter().find(|lane| lane.kind == kind)
     }

@@ -130,6 +130,10 @@ pub enum Kind {
     Edited,
     /// A person took it out of its queue.
     Removed,
+    /// What an earlier event did was taken back.
+    Undone,
+    /// What was taken back was done again.
+    Redone,
     /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
     Noted,
 }
@@ -153,6 +157,8 @@ impl Kind {
             Kind::Cancelled => "cancelled",
             Kind::Edited => "edited",
             Kind::Removed => "removed",
+            Kind::Undone => "undone",
+            Kind::Redone => "redone",
             Kind::Noted => "noted",
         }
     }

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use crate::config::ConfigError;
 use crate::git::{GitError, GitErrorKind};
 use crate::runner::NotReady;
-use crate::store::Switch;
+use crate::store::{Obstacle, Switch};
 use crate::{run, store};
 
 use super::exit::Exit;
@@ -106,6 +106,11 @@ impl From<store::Error> for CliError {
         let exit = match &error {
             store::Error::Refused(_) | store::Error::Quarantined { .. } => Exit::Refused,
             store::Error::SecondAgent(_) | store::Error::Taken(_) => Exit::Refused,
+            store::Error::NotUndone(obstacle) => match **obstacle {
+                Obstacle::Nothing => Exit::NothingToDo,
+                Obstacle::NoEvent(_) => Exit::Usage,
+                _ => Exit::Refused,
+            },
             store::Error::Busy(_) => Exit::Busy,
             store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoQueue(_) | store::Error::Folder(_) => {
                 Exit::Usage

@@ -105,7 +105,7 @@ impl Args {
 }
 
 /// The event as a person would tell it.
-fn sentence(entry: &Entry) -> String {
+pub(super) fn sentence(entry: &Entry) -> String {
     let task = match (&entry.task, &entry.queue) {
         (Some(task), _) => task.to_string(),
         // An item that has no ID yet.
@@ -132,6 +132,9 @@ fn sentence(entry: &Entry) -> String {
         Kind::Cancelled => format!("{task} was cancelled"),
         Kind::Edited => format!("{task} was edited{}", to(", now ")),
         Kind::Removed => format!("{task} was removed from its queue"),
+        Kind::Undone if entry.after.is_none() => format!("{task} was taken out of its queue again, by an undo"),
+        Kind::Undone => format!("a change of {task} was taken back{}", to(", now ")),
+        Kind::Redone => format!("a change of {task} was made again{}", to(", now ")),
         Kind::Noted => task,
     };
     let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));
@@ -150,7 +153,7 @@ fn sentence(entry: &Entry) -> String {
     line
 }
 
-fn diff(entry: &Entry) -> String {
+pub(super) fn diff(entry: &Entry) -> String {
     let (before, after) = (entry.before.as_deref().unwrap_or(""), entry.after.as_deref().unwrap_or(""));
     let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();

@@ -43,6 +43,7 @@ pub mod report;
 pub mod runs;
 pub mod spawn;
 pub mod status;
+pub mod undo;
 
 /// One program's flags and what it does with them.
 pub trait Verb: clap::Args {

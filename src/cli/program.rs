@@ -12,7 +12,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::shared::Shared;
 use super::{
-    Verb, add, agent, check, claim, drain, init, log, merge, reap, release, renew, report, runs, spawn, status,
+    Verb, add, agent, check, claim, drain, init, log, merge, reap, release, renew, report, runs, spawn, status, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -38,6 +38,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<merge::Args>(),
     Program::of::<renew::Args>(),
     Program::of::<release::Args>(),
+    Program::of::<undo::Args>(),
     Program::of::<reap::Args>(),
     Program::of::<check::Args>(),
 ];

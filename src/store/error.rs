@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::board::decide::Refusal;
 use crate::board::task::{BadId, TaskId};
 
+use super::undo::Obstacle;
+
 /// Why the board could not be found, read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -39,6 +41,14 @@ pub enum Error {
     BadId(#[from] BadId),
     #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error(transparent)]
+    NotUndone(Box<Obstacle>),
+}
+
+impl From<Obstacle> for Error {
+    fn from(obstacle: Obstacle) -> Error {
+        Error::NotUndone(Box::new(obstacle))
+    }
 }
 
 impl Error {
@@ -77,6 +87,7 @@ impl Error {
             Error::SecondAgent(_) => "choose another --name, or leave it out and a free one is taken".into(),
             Error::BadId(_) => BadId::HINT.into(),
             Error::Refused(refusal) => refusal.hint(),
+            Error::NotUndone(obstacle) => obstacle.hint(),
         })
     }
 }

@@ -36,6 +36,9 @@ pub struct Entry {
     /// Why, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The `seq` of the event that this one takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,6 +74,7 @@ impl Entry {
             token: None,
             run: None,
             cause: None,
+            undoes: None,
             commit: None,
             from: None,
             to: None,

@@ -17,10 +17,12 @@ mod queue;
 mod quota;
 mod redo;
 mod replace;
+mod restore;
 mod seen;
 mod slots;
 mod submit;
 mod switch;
+mod undo;
 mod wait;
 
 pub use agents::{AgentFile, AgentState};
@@ -36,4 +38,5 @@ pub use replace::{TEMP_PREFIX, replace};
 pub use slots::Slot;
 pub use submit::{Claimed, Done, Found, Note, Nothing, Seek, Stuck};
 pub use switch::Switch;
+pub use undo::{Obstacle, Undone, Which};
 pub use wait::{Wake, Waker, Watch};

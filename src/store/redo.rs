@@ -11,17 +11,19 @@ use super::find::Board;
 use super::hand::HAND;
 use super::log::{Entry, LeaseEntry};
 use super::replace::replace;
+use super::restore::restored;
+use super::seen::Seen;
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;
-use crate::board::task::Status;
-use crate::board::text::{Edit, apply};
+use crate::board::text::apply;
 
 /// Makes the files show what a logged event says. Doing it again changes nothing: the item's text is the event's
 /// `before` (then it is redone), its `after` (then it was done), or a person's (then it stands).
 pub(super) fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
     // What was done by hand is in the file, or is merged into it.
     let is_ours = entry.agent.as_deref() != Some(HAND);
-    if let (Some(queue), Some(_), true) = (&entry.queue, &entry.after, is_ours)
+    let is_change = entry.before.is_some() || entry.after.is_some();
+    if let (Some(queue), true, true) = (&entry.queue, is_change, is_ours)
         && let Ok(queue) = board.queue_by_id(queue)
     {
         match board.read(&queue) {
@@ -34,6 +36,7 @@ pub(super) fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
             Err(Error::NotText { .. }) => {}
             Err(error) => return Err(error),
         }
+        Seen::forget_own(board, &queue)?;
     }
     set_lease(board, entry)
 }
@@ -44,26 +47,27 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
         entry.before.as_ref().is_some_and(|before| document.block(item).trim_end() == before.trim_end())
     };
     let Some(after) = &entry.after else {
-        let item = document.items().iter().find(is_before)?;
-        return Some(apply(content, &[Edit::delete(item.span.clone())]));
+        let item = match &entry.task {
+            Some(task) => document.find(task).filter(is_before),
+            None => document.items().iter().find(is_before),
+        };
+        return Some(apply(content, &restored(&document, Some(item?), None)));
     };
     if entry.before.is_none() {
-        let is_there = document.find(entry.task.as_ref()?).is_some();
-        return (!is_there).then(|| apply(content, &document.add(entry.to.unwrap_or(Status::Pending), after)));
+        let reads_so = |item: &Item<'_>| document.block(item).trim_end() == after.trim_end();
+        let is_there = match &entry.task {
+            Some(task) => document.find(task).is_some(),
+            None => document.items().iter().any(reads_so),
+        };
+        return (!is_there).then(|| apply(content, &restored(&document, None, Some((after, entry.to)))));
     }
-    if document.items().iter().any(|item| document.block(item).trim_end() == after.trim_end()) {
+    // Where only its lane says what an item is, the text alone does not tell whether it was moved.
+    let is_told = |item: &Item<'_>| entry.before.as_ref() != Some(after) || entry.to.is_none_or(|to| item.status == to);
+    if document.items().iter().any(|item| document.block(item).trim_end() == after.trim_end() && is_told(item)) {
         return None;
     }
     let item = document.items().iter().find(is_before)?;
-    let edits = match entry.to.filter(|status| document.lane_to_move_to(item, *status).is_some()) {
-        Some(status) => {
-            let mut edits = vec![Edit::delete(item.span.clone())];
-            edits.extend(document.add(status, after));
-            edits
-        }
-        None => vec![Edit::replace(item.span.clone(), after)],
-    };
-    Some(apply(content, &edits))
+    Some(apply(content, &restored(&document, Some(item), Some((after, entry.to)))))
 }
 
 pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {

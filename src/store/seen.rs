@@ -109,6 +109,16 @@ impl Seen {
         Staged::volatile(&path, &bytes, None)?.put()
     }
 
+    /// After a crash: where the replaced file is the one that Tavern wrote itself and knows, nobody saved it.
+    pub(super) fn forget_own(board: &Board, queue: &Queue) -> Result<(), Error> {
+        let Some(seen) = Seen::read(board, queue) else { return Ok(()) };
+        let old = Stamp::at(&old_path(board, queue));
+        if old != Some(seen.file) || old == seen.old {
+            return Ok(());
+        }
+        Seen::write(board, queue, &seen.content, &Sight { file: Some(seen.file), old }, seen.seq)
+    }
+
     /// The IDs of the queues that Tavern has seen.
     pub(super) fn queues(board: &Board) -> Vec<String> {
         let entries = fs::read_dir(board.path(FOLDER)).into_iter().flatten();

@@ -18,4 +18,5 @@ mod recovery;
 mod state;
 mod support;
 mod tidy;
+mod undo;
 mod work;

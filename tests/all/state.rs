@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tavern::board::document::parse;
-use tavern::board::event::Kind;
 use tavern::board::task::{Status, Task, TaskId};
 use tavern::store::{Board, Entry, read_log};
 
@@ -83,8 +82,8 @@ impl State {
                 !later.into_iter().any(of)
             };
             // A person took it out.
-            if self.log.iter().rev().find(|last| last.task == entry.task).is_some_and(|last| last.kind == Kind::Removed)
-            {
+            let mut changes = self.log.iter().rev().filter(|last| last.before.is_some() || last.after.is_some());
+            if changes.find(|last| last.task == entry.task).is_some_and(|last| last.after.is_none()) {
                 continue;
             }
             if let Some(to) = entry.to.filter(|_| is_last(&|later| later.to.is_some())) {

@@ -1,0 +1,164 @@
+//! `tavern-undo`: take back what was done to an item.
+
+use serde::Serialize;
+
+use crate::board::document::parse;
+use crate::board::event::Kind;
+use crate::board::task::{Status, TaskId};
+use crate::clock;
+use crate::config::Config;
+use crate::store::{Board, Entry, Error, Note, Obstacle, Undone, Which};
+
+use super::log::{diff, sentence};
+use super::{CliError, Context, Exit, Verb, human, task_id};
+
+/// Take back the last change of an item, or a deletion by hand
+///
+/// Without an argument it is the last change of any item. What was taken back can be done again with --redo, and so on: an
+/// undo is an event as any other. It is refused where the item has changed since in the same place, or somebody holds it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only changes of this item
+    #[arg(value_name = "ID", value_parser = task_id)]
+    pub task: Option<TaskId>,
+
+    /// Take back the event with this number in the log; an undo too
+    #[arg(long, value_name = "N", conflicts_with = "task")]
+    pub event: Option<u64>,
+
+    /// Do again what was last taken back
+    #[arg(long, conflicts_with = "event")]
+    pub redo: bool,
+
+    /// List what could be taken back, the newest first; without a value the last 20
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20")]
+    #[arg(conflicts_with_all = ["event", "redo", "dry_run"])]
+    pub list: Option<usize>,
+
+    /// Say what would become of the item, and change nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    /// The event that is taken back.
+    event: u64,
+    kind: Kind,
+    /// The event that takes it back.
+    undone_by: Option<u64>,
+    task: Option<&'a TaskId>,
+    queue: &'a str,
+    /// Absent if the item is out of its queue.
+    status: Option<Status>,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
+    /// What it does not take back, as one would take it back.
+    left: Option<String>,
+    dry_run: bool,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-undo";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        if let Some(most) = self.list {
+            return list(context, &board, self.task.as_ref(), most);
+        }
+        let which = match (self.event, self.redo) {
+            (Some(seq), _) => Which::Event(seq),
+            (None, true) => Which::LastUndone(self.task),
+            (None, false) => Which::Last(self.task),
+        };
+        let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
+        let now = clock::now();
+        let undone = if self.dry_run { board.preview_undo(&which, &note, now) } else { board.undo(&which, &note, now) };
+        tell(context, &board, &undone.map_err(explained)?, self.dry_run)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) -> Result<Exit, CliError> {
+    let events = board.undoable(task, most)?;
+    if events.is_empty() {
+        return Err(Error::from(Obstacle::Nothing).into());
+    }
+    for event in &events {
+        context.out.record(event, format!("{:>5}  {}", event.seq, sentence(event)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(context: &Context, board: &Board, undone: &Undone, is_dry: bool) -> Result<(), CliError> {
+    let Undone { event, entry, queue } = undone;
+    let status = entry.after.as_ref().and(entry.to.or_else(|| status_of(board, entry)));
+    let left = merge_of(board, event);
+    let record = Record {
+        event: event.seq,
+        kind: event.kind,
+        undone_by: (!is_dry).then_some(entry.seq),
+        task: entry.task.as_ref(),
+        queue: &queue.id,
+        status,
+        before: entry.before.as_deref(),
+        after: entry.after.as_deref(),
+        left: left.clone(),
+        dry_run: is_dry,
+    };
+    let is = if is_dry { "would be" } else { "is" };
+    let name = name(entry);
+    let what = match (&entry.before, &entry.after, entry.to) {
+        (_, None, _) => format!("{name} {is} out of {} again", queue.id),
+        (None, _, to) => {
+            format!("{name} {is} back in {}{}", queue.id, to.map_or_else(String::new, |to| format!(" as {to}")))
+        }
+        (_, _, Some(to)) => format!("{name} {is} {to} again"),
+        (_, _, None) => format!("{name} {is} as before"),
+    };
+    context.out.record(&record, format!("{what}: {} {is} taken back", entry.cause.as_deref().unwrap_or_default()))?;
+    context.out.text(diff(entry))?;
+    if let Some(left) = left {
+        context.out.note(format!("its merge stays; to take that back too: {left}"));
+        if let (Some(task), false) = (&entry.task, is_dry) {
+            context.out.note(format!(
+                "to have it done again: tavern-release {task} --cancel && tavern-release {task} --reopen"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The item by its ID, else by its title.
+fn name(entry: &Entry) -> String {
+    if let Some(task) = &entry.task {
+        return task.to_string();
+    }
+    let text = entry.after.as_deref().or(entry.before.as_deref()).unwrap_or_default();
+    let (document, _) = parse(text);
+    let title = document.items().first().map_or("", |item| document.title(item));
+    format!("`{}`", human::title(title))
+}
+
+fn status_of(board: &Board, entry: &Entry) -> Option<Status> {
+    board.task(entry.task.as_ref()?).ok().map(|found| found.task.status)
+}
+
+/// The merge that "completed" came with is git's; a person reverts it.
+fn merge_of(board: &Board, event: &Entry) -> Option<String> {
+    let commit = event.commit.as_deref().filter(|_| event.kind == Kind::Integrated)?;
+    let branch = Config::load(board.dir()).unwrap_or_default().integration.branch;
+    Some(format!("git switch {branch} && git revert -m 1 {commit} && git switch -"))
+}
+
+/// With what happened since.
+fn explained(error: Error) -> CliError {
+    let since: Vec<String> = match &error {
+        Error::NotUndone(obstacle) => match &**obstacle {
+            Obstacle::Since { since, .. } | Obstacle::Gone { since, .. } => since.iter().map(sentence).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    CliError { causes: since, ..CliError::from(error) }
+}

@@ -1,0 +1,330 @@
+//! Taking back what an event did to an item.
+//!
+//! An undo is an event of its own, so it can be taken back too. It never puts an item into somebody's hands, nor takes
+//! one out of them, and never touches what was done to the item since.
+
+use std::collections::HashMap;
+
+use super::error::Error;
+use super::find::Board;
+use super::hand::bare;
+use super::log::{Entry, walk_back};
+use super::queue::{Queue, Text};
+use super::restore::restored;
+use super::submit::{Locked, Note};
+use crate::board::decide::LeaseChange;
+use crate::board::document::{Document, Item, parse};
+use crate::board::event::Kind;
+use crate::board::merge::{changes, merge};
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::text::apply;
+
+/// Which event is to be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The last that changed an item and is still in effect; of this item, if one is named.
+    Last(Option<TaskId>),
+    /// The last that was taken back: it is done again.
+    LastUndone(Option<TaskId>),
+    /// The one with this number.
+    Event(u64),
+}
+
+/// An event that was taken back, or would be.
+#[derive(Clone, Debug)]
+pub struct Undone {
+    pub event: Entry,
+    /// The log's new line.
+    pub entry: Entry,
+    pub queue: Queue,
+}
+
+/// Why an event can't be taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum Obstacle {
+    #[error("there is nothing to take back")]
+    Nothing,
+    #[error("there is no event {0} in the log")]
+    NoEvent(u64),
+    #[error("event {seq} ({}) changed no item", kind.as_str())]
+    NoChange { seq: u64, kind: Kind },
+    #[error("event {seq} was taken back already, by event {by}")]
+    Already { seq: u64, by: u64 },
+    #[error("`{task}` is in somebody's hands")]
+    Held { task: TaskId, is_leased: bool },
+    #[error("taking event {seq} back would make {name} {}, in the hands of nobody", to.as_str())]
+    InHands { seq: u64, name: String, to: Status, now: Option<Status> },
+    #[error("{name} has changed since event {seq}")]
+    Since { seq: u64, name: String, since: Vec<Entry> },
+    #[error("{name} is there again, in {queue}")]
+    Back { name: String, queue: String },
+    #[error("{name} is not there any more")]
+    Gone { name: String, since: Vec<Entry> },
+    #[error("two items of {queue} read like the one of event {seq}")]
+    Twice { seq: u64, queue: String },
+    #[error("event {seq} can't be taken back without touching other items")]
+    Odd { seq: u64, name: String },
+}
+
+impl Obstacle {
+    /// What to type next.
+    pub fn hint(&self) -> String {
+        let log =
+            |name: &str| format!("see what happened, and change the queue's file by hand: tavern-log {name} --diff");
+        match self {
+            Obstacle::Nothing => "see what happened: tavern-log".to_owned(),
+            Obstacle::NoEvent(_) | Obstacle::NoChange { .. } => {
+                "list what can be taken back: tavern-undo --list".to_owned()
+            }
+            Obstacle::Already { by, .. } => format!("to do it again: tavern-undo --event {by}"),
+            Obstacle::Held { task, is_leased: true } => {
+                format!("take it from its holder: tavern-release {task} --force")
+            }
+            Obstacle::Held { is_leased: false, .. } => "nobody holds its lease: tavern-reap gives it back".to_owned(),
+            Obstacle::InHands { name, now, .. } => match now {
+                Some(Status::Dead) => format!("tavern-release {name} --revive"),
+                Some(Status::Completed | Status::Cancelled) => format!("tavern-release {name} --reopen"),
+                Some(Status::Waiting) => format!("tavern-release {name}"),
+                Some(Status::Approved | Status::InReview) => {
+                    format!("tavern-release {name} --cancel, then tavern-release {name} --reopen")
+                }
+                Some(_) => format!("to have it in your hands: tavern-claim --task {name}"),
+                None => format!("its text is in the log; put it back as pending: tavern-log {name} --diff"),
+            },
+            Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => log(name),
+            Obstacle::Back { name, .. } => format!("see it: tavern-status {name}"),
+            Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
+        }
+    }
+}
+
+impl Board {
+    /// Takes an event back: one compare-and-set under the lock.
+    pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
+        let mut locked = Locked::new(self, now)?;
+        let plan = Plan::of(&locked, which, note, now)?;
+        let Plan { event, entry, text, content } = plan;
+        let entry = locked.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
+        Ok(Undone { event, entry, queue: text.queue })
+    }
+
+    /// What [`Board::undo`] would do, without doing it.
+    pub fn preview_undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
+        let locked = Locked::new(self, now)?;
+        let Plan { event, entry, text, .. } = Plan::of(&locked, which, note, now)?;
+        Ok(Undone { event, entry, queue: text.queue })
+    }
+
+    /// The events that could be taken back as far as the log alone tells, the newest first.
+    pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
+        let mut found = Vec::new();
+        let mut taken = HashMap::new();
+        walk_back(self, &mut |line| {
+            if let Ok(entry) = serde_json::from_slice::<Entry>(line)
+                && is_in_effect(&entry, &mut taken)
+                && is_change(&entry)
+                && task.is_none_or(|task| entry.task.as_ref() == Some(task))
+            {
+                found.push(entry);
+            }
+            found.len() < most
+        })?;
+        Ok(found)
+    }
+}
+
+fn is_change(entry: &Entry) -> bool {
+    (entry.before.is_some() || entry.after.is_some()) && entry.queue.is_some()
+}
+
+/// No later event that is in effect itself has taken this one back. To be asked of each event, the newest first.
+fn is_in_effect(entry: &Entry, taken: &mut HashMap<u64, u64>) -> bool {
+    let is_taken = taken.contains_key(&entry.seq);
+    if let Some(event) = entry.undoes.filter(|_| !is_taken) {
+        taken.insert(event, entry.seq);
+    }
+    !is_taken
+}
+
+/// What is to be written.
+struct Plan {
+    event: Entry,
+    entry: Entry,
+    text: Text,
+    content: String,
+}
+
+impl Plan {
+    fn of(locked: &Locked<'_>, which: &Which, note: &Note, now: Timestamp) -> Result<Plan, Error> {
+        let board = locked.board;
+        let (event, since) = find(board, which)?;
+        let name = event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string);
+        let seq = event.seq;
+        let (text, found) = place(board, &event, &name, &since)?;
+        let (document, _) = parse(&text.content);
+        let item = found.map(|index| &document.items()[index]);
+        if let Some(item) = item {
+            free(board, &document, item)?;
+        }
+        // The event changed the status: it must still be the one that the event gave.
+        let is_moved = event.from != event.to;
+        let changed_since = || Obstacle::Since { seq, name: name.clone(), since: since.clone() };
+        if is_moved && item.is_some() && item.map(|item| item.status) != event.to {
+            return Err(changed_since().into());
+        }
+        if let Some(to) = event.from.filter(|from| is_moved && from.is_held()) {
+            return Err(Obstacle::InHands { seq, name, to, now: item.map(|item| item.status) }.into());
+        }
+        let status = if is_moved { event.from } else { item.map(|item| item.status) };
+        let was = event.before.as_deref().map(|before| (before, status));
+        let is_untouched =
+            item.is_none() || item.map(|item| bare(document.block(item))) == event.after.as_deref().map(bare);
+        let content = if is_untouched {
+            apply(&text.content, &restored(&document, item, was))
+        } else {
+            let Some(was) = was else { return Err(changed_since().into()) };
+            let after = event.after.as_deref().map(|after| (after, item.map(|item| item.status)));
+            let base = apply(&text.content, &restored(&document, item, after));
+            let theirs = apply(&text.content, &restored(&document, item, Some(was)));
+            let merged = merge(&base, &text.content, &theirs, &|id| board.lease(id).is_ok_and(|lease| lease.is_some()));
+            if !merged.conflicts.is_empty() || merged.text == text.content {
+                return Err(changed_since().into());
+            }
+            merged.text
+        };
+        let mut entry = entry(&event, note, now);
+        entry.queue = Some(text.queue.id.clone());
+        let odd = || Obstacle::Odd { seq, name: name.clone() };
+        describe(&mut entry, &event, &document, item, &content).ok_or_else(odd)?;
+        entry.seq = locked.seq + 1;
+        let is_as_it_was = entry.after.is_none() || !is_moved || entry.to == event.from;
+        if !is_as_it_was || changes(&text.content, &content).len() > 1 {
+            return Err(odd().into());
+        }
+        Ok(Plan { event, entry, text, content })
+    }
+}
+
+/// The log's line, without what becomes of the item.
+fn entry(event: &Entry, note: &Note, now: Timestamp) -> Entry {
+    let kind = if event.kind == Kind::Undone { Kind::Redone } else { Kind::Undone };
+    let mut entry = Entry::new(kind, now);
+    entry.agent.clone_from(&note.agent);
+    entry.undoes = Some(event.seq);
+    entry.cause = Some(format!("event {} ({})", event.seq, event.kind.as_str()));
+    entry.task.clone_from(&event.task);
+    entry
+}
+
+/// Puts into the entry what becomes of the item. `None` if `content` does not plainly tell.
+fn describe(
+    entry: &mut Entry,
+    event: &Entry,
+    old: &Document<'_>,
+    item: Option<&Item<'_>>,
+    content: &str,
+) -> Option<()> {
+    let (new, _) = parse(content);
+    entry.before = item.map(|item| old.block(item).to_owned());
+    entry.from = item.map(|item| item.status);
+    if let Some(before) = &event.before {
+        let was = parse(before).0.items().first().and_then(|item| item.id.clone());
+        let now = match was.as_ref().or(event.task.as_ref()).and_then(|id| new.find(id)) {
+            Some(now) => now,
+            None => new.items().iter().find(|item| bare(new.block(item)) == bare(before))?,
+        };
+        entry.task = now.id.clone().or_else(|| entry.task.take());
+        entry.after = Some(new.block(now).to_owned());
+        entry.to = Some(now.status);
+    }
+    if entry.from == entry.to {
+        (entry.from, entry.to) = (None, None);
+    }
+    Some(())
+}
+
+/// The event that is meant, and what happened to its item since, the oldest first.
+fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
+    let mut taken = HashMap::new();
+    let mut later: Vec<Entry> = Vec::new();
+    let mut found = None;
+    walk_back(board, &mut |line| {
+        let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
+        let is_in_effect = is_in_effect(&entry, &mut taken);
+        let is_of = |task: &Option<TaskId>| task.is_none() || *task == entry.task;
+        let is_meant = match which {
+            Which::Last(task) => is_in_effect && is_change(&entry) && entry.kind != Kind::Undone && is_of(task),
+            Which::LastUndone(task) => is_in_effect && entry.kind == Kind::Undone && is_of(task),
+            Which::Event(seq) => entry.seq == *seq,
+        };
+        if is_meant {
+            found = Some(entry);
+        } else {
+            later.push(entry);
+        }
+        found.is_none()
+    })?;
+    let event = found.ok_or(match which {
+        Which::Event(seq) => Obstacle::NoEvent(*seq),
+        Which::Last(_) | Which::LastUndone(_) => Obstacle::Nothing,
+    })?;
+    if let Some(by) = taken.get(&event.seq) {
+        return Err(Obstacle::Already { seq: event.seq, by: *by }.into());
+    }
+    if !is_change(&event) {
+        return Err(Obstacle::NoChange { seq: event.seq, kind: event.kind }.into());
+    }
+    later.retain(|entry| entry.task.is_some() && entry.task == event.task && is_change(entry));
+    later.reverse();
+    Ok((event, later))
+}
+
+/// The queue that the event's item is in, and its place among its items; no place where the event took it out.
+fn place(board: &Board, event: &Entry, name: &str, since: &[Entry]) -> Result<(Text, Option<usize>), Error> {
+    let own = event.queue.as_deref().unwrap_or_default();
+    if let Some(task) = &event.task {
+        match board.task(task) {
+            Ok(found) if event.after.is_none() => {
+                return Err(Obstacle::Back { name: name.to_owned(), queue: found.queue.id }.into());
+            }
+            Ok(found) => {
+                let text = board.read(&found.queue)?;
+                let index = parse(&text.content).0.items().iter().position(|item| item.id.as_ref() == Some(task));
+                if index.is_some() {
+                    return Ok((text, index));
+                }
+            }
+            Err(Error::NoTask(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let text = board.read(&board.queue_by_id(own)?)?;
+    let (document, _) = parse(&text.content);
+    let wanted = event.after.as_deref().or(event.before.as_deref()).map(bare).unwrap_or_default();
+    let alike = document.items().iter().enumerate();
+    let alike: Vec<usize> = alike.filter(|(_, item)| bare(document.block(item)) == wanted).map(|(at, _)| at).collect();
+    let back = || Obstacle::Back { name: name.to_owned(), queue: own.to_owned() };
+    let index = match (alike.as_slice(), &event.after) {
+        ([], None) => None,
+        (_, None) => return Err(back().into()),
+        ([one], Some(_)) => Some(*one),
+        ([], Some(_)) => return Err(Obstacle::Gone { name: name.to_owned(), since: since.to_vec() }.into()),
+        (_, Some(_)) => return Err(Obstacle::Twice { seq: event.seq, queue: own.to_owned() }.into()),
+    };
+    drop(document);
+    Ok((text, index))
+}
+
+/// Nobody holds the item, nor a part of it.
+fn free(board: &Board, document: &Document<'_>, item: &Item<'_>) -> Result<(), Error> {
+    let is_part = |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
+    for part in document.items().iter().filter(is_part) {
+        let Some(task) = &part.id else { continue };
+        // A lease that can't be read is somebody's too.
+        let is_leased = !matches!(board.lease(task), Ok(None));
+        if is_leased || part.status.is_held() {
+            return Err(Obstacle::Held { task: task.clone(), is_leased }.into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! What was done to an item is taken back, and done again; never what somebody holds, nor what came since.
+
+use serde_json::Value;
+use tavern::board::task::Status;
+
+use crate::state::State;
+use crate::support::{Ran, Scratch};
+
+const QUEUE: &str = ".tavern/queues/main.md";
+
+const ITEMS: &str = "\
+---
+id: main
+---
+
+Words of the owner.
+
+## Pending
+
+- [ ] T-1: one (priority: 1)
+  Words under it.
+- [ ] T-2: two
+- [ ] three
+
+## In Progress
+
+## Waiting
+
+## Completed
+";
+
+fn board() -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(QUEUE, ITEMS);
+    settle(&scratch);
+    scratch
+}
+
+fn settle(scratch: &Scratch) {
+    scratch.run("tavern-reap", &[]).succeeds();
+}
+
+fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
+    scratch.run("tavern-undo", arguments)
+}
+
+#[track_caller]
+fn refused(ran: &Ran, words: &str) {
+    assert_eq!(ran.code, Some(4), "{ran}");
+    assert!(ran.stderr.contains(words), "{ran}");
+}
+
+#[test]
+fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
+    let scratch = board();
+    scratch.run("tavern-release", &["T-2", "--cancel", "-m", "no"]).succeeds();
+    scratch.run("tavern-release", &["T-1", "--cancel", "-m", "never"]).succeeds();
+    let cancelled = scratch.read(QUEUE);
+    let dry = undo(&scratch, &["--dry-run"]).succeeds();
+    assert!(dry.starts_with("T-1 would be pending again: event"), "{dry}");
+    assert_eq!(scratch.read(QUEUE), cancelled);
+    let told = undo(&scratch, &[]).succeeds();
+    assert_eq!(told, dry.replace("would be", "is"), "what --dry-run prints is what is done");
+    assert!(told.contains("\n  + - [ ] T-1: one (priority: 1)\n"), "{told}");
+    // One undo after the other goes further back.
+    undo(&scratch, &[]).succeeds();
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.items["T-1"], (Status::Pending, "- [ ] T-1: one (priority: 1)\n  Words under it.\n".to_owned()));
+    assert_eq!(state.items["T-2"], (Status::Pending, "- [ ] T-2: two\n".to_owned()));
+    // And so does the other way; what is done again can be taken back again.
+    undo(&scratch, &["--redo"]).succeeds();
+    undo(&scratch, &["--redo"]).succeeds();
+    assert_eq!(scratch.read(QUEUE).matches("- [x]").count(), 2);
+    assert_eq!(undo(&scratch, &["--redo"]).code, Some(3));
+    undo(&scratch, &[]).succeeds();
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!((state.status("T-1"), state.status("T-2")), (Some(Status::Pending), Some(Status::Cancelled)));
+    assert!(scratch.read(QUEUE).contains("Words of the owner.\n"));
+}
+
+#[test]
+fn a_named_event_is_taken_back_once() {
+    let scratch = board();
+    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    let event = State::of(&scratch)
+        .log
+        .iter()
+        .find(|entry| entry.task.as_ref().is_some_and(|id| id.as_str() == "T-1"))
+        .map(|entry| entry.seq);
+    let event = event.expect("it is in the log").to_string();
+    let record: Value =
+        serde_json::from_str(&undo(&scratch, &["--event", &event, "--format", "json"]).succeeds()).expect("JSON");
+    assert_eq!(
+        (&record["task"], &record["status"], &record["kind"]),
+        (&"T-1".into(), &"pending".into(), &"cancelled".into())
+    );
+    refused(&undo(&scratch, &["--event", &event]), "was taken back already");
+    let by = record["undone_by"].to_string();
+    undo(&scratch, &["--event", &by]).succeeds();
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled));
+    assert_eq!(undo(&scratch, &["--event", "4711"]).code, Some(2));
+    let list = undo(&scratch, &["--list"]).succeeds();
+    assert_eq!(list.lines().count(), 3, "{list}");
+}
+
+#[test]
+fn a_deletion_by_hand_comes_back_where_its_lane_is() {
+    let scratch = board();
+    let without = ITEMS.replace("- [ ] T-1: one (priority: 1)\n  Words under it.\n", "").replace("- [ ] three\n", "");
+    scratch.write(QUEUE, &without);
+    undo(&scratch, &["T-1"]).succeeds();
+    // An item without an ID is the last event.
+    let told = undo(&scratch, &["--event", &nameless(&scratch)]).succeeds();
+    assert!(told.starts_with("`three` is back in main as pending"), "{told}");
+    let text = scratch.read(QUEUE);
+    assert!(
+        text.contains("- [ ] T-2: two\n- [ ] T-1: one (priority: 1)\n  Words under it.\n- [ ] three\n\n## In"),
+        "{text}"
+    );
+    State::of(&scratch).agrees();
+    // Out again, and what is out can't be taken out.
+    undo(&scratch, &["--redo", "T-1"]).succeeds();
+    assert_eq!(State::of(&scratch).status("T-1"), None);
+    State::of(&scratch).agrees();
+}
+
+fn nameless(scratch: &Scratch) -> String {
+    let log = State::of(scratch).log;
+    let entry = log.iter().rev().find(|entry| entry.task.is_none() && entry.before.is_some()).expect("it is there");
+    entry.seq.to_string()
+}
+
+#[test]
+fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
+    let scratch = board();
+    scratch.write(QUEUE, ITEMS.replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"));
+    settle(&scratch);
+    let text = scratch.read(QUEUE);
+    scratch.write(QUEUE, text.replace("Words under it.", "Words under it.\n  More words."));
+    settle(&scratch);
+    let first =
+        State::of(&scratch).log.iter().rev().filter(|entry| entry.before.is_some()).nth(1).map(|entry| entry.seq);
+    undo(&scratch, &["--event", &first.expect("two edits").to_string()]).succeeds();
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.items["T-1"].1, "- [ ] T-1: one (priority: 1)\n  Words under it.\n  More words.\n");
+    // What contradicts is refused, and it is said what happened.
+    let text = scratch.read(QUEUE);
+    scratch.write(QUEUE, text.replace("T-2: two", "T-2: second"));
+    settle(&scratch);
+    let event = State::of(&scratch).log.last().expect("an edit").seq.to_string();
+    let text = scratch.read(QUEUE);
+    scratch.write(QUEUE, text.replace("T-2: second", "T-2: seventh"));
+    let ran = undo(&scratch, &["--event", &event]);
+    refused(&ran, "T-2 has changed since event");
+    assert!(ran.stderr.contains("T-2 was edited"), "{ran}");
+    assert!(scratch.read(QUEUE).contains("T-2: seventh"));
+}
+
+#[test]
+fn what_somebody_holds_or_held_is_left_alone() {
+    let scratch = board();
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
+    let ran = undo(&scratch, &["T-1"]);
+    refused(&ran, "hint: take it from its holder: tavern-release T-1 --force");
+    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    let ran = undo(&scratch, &["T-1"]);
+    refused(&ran, "in_progress, in the hands of nobody");
+    assert!(ran.stderr.contains("tavern-claim --task T-1"), "{ran}");
+    State::of(&scratch).agrees();
+}
+
+#[test]
+fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let ran = undo(&scratch, &[]);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    let before = scratch.read(QUEUE);
+    scratch.run("tavern-add", &["Write it", "--id", "T-9"]).succeeds();
+    let told = undo(&scratch, &[]).succeeds();
+    assert!(told.starts_with("T-9 is out of main again"), "{told}");
+    assert_eq!(scratch.read(QUEUE), before);
+    assert_eq!(undo(&scratch, &[]).code, Some(3));
+    undo(&scratch, &["--redo"]).succeeds();
+    assert_eq!(State::of(&scratch).status("T-9"), Some(Status::Pending));
+    State::of(&scratch).agrees();
+}
+
+#[test]
+fn killed_anywhere_it_is_done_or_not() {
+    // A change, a removal and an addition; by text alone, too.
+    let makers: [fn(&Scratch); 4] = [
+        |scratch| drop(scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds()),
+        |scratch| drop(scratch.run("tavern-add", &["new", "--id", "T-9"]).succeeds()),
+        |scratch| drop(scratch.write(QUEUE, ITEMS.replace("- [ ] T-2: two\n", ""))),
+        |scratch| drop(scratch.write(QUEUE, ITEMS.replace("- [ ] three\n", ""))),
+    ];
+    for make in makers {
+        let scratch = board();
+        let before = State::of(&scratch).items;
+        make(&scratch);
+        settle(&scratch);
+        let made = State::of(&scratch).items;
+        for point in ["log.torn", "log.appended", "replace.renamed", "submit.replaced"] {
+            let ran = scratch.program("tavern-undo").variable("TAVERN_FAILPOINT", format!("{point}=kill")).run();
+            assert_eq!(ran.code, None, "{point}\n{ran}");
+            settle(&scratch);
+            let state = State::of(&scratch);
+            state.agrees();
+            if point == "log.torn" {
+                assert_eq!(state.items, made, "{point}");
+                continue;
+            }
+            assert_eq!(state.items, before, "{point}");
+            assert_eq!(state.texts["main"].matches("three").count(), 1, "{point}");
+            undo(&scratch, &["--redo"]).succeeds();
+            assert_eq!(State::of(&scratch).items, made, "{point}");
+        }
+    }
+}
+
+#[test]
+fn the_merge_of_a_completed_item_is_named() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(QUEUE, "## Pending\n\n- [ ] T-1: one\n\n  ```sh\n  echo a > a\n  git add a && git commit -qm a\n  ```\n\n## Completed\n");
+    scratch.run("tavern-drain", &["--agents", "1"]).succeeds();
+    let ran = undo(&scratch, &["T-1"]);
+    assert!(ran.stdout.starts_with("T-1 is approved again"), "{ran}");
+    let line = ran.stderr.lines().find_map(|line| line.split_once("take that back too: ")).expect("it is named").1;
+    scratch
+        .command(std::path::Path::new("sh"))
+        .args(&["-ec", &format!("git stash -uq; {}", line.replace("revert", "revert --no-edit"))])
+        .run()
+        .succeeds();
+    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration", "a"]), "");
+}
