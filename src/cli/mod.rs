@@ -23,6 +23,7 @@ pub mod signals;
 mod context;
 mod error;
 mod exit;
+mod moment;
 mod output;
 mod place;
 mod program;

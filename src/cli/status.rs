@@ -15,8 +15,11 @@ use crate::config::Config;
 use crate::git::Repository;
 use crate::run::artifacts::{Metadata, runs, runs_of};
 use crate::run::kept::Kept;
-use crate::store::{AgentFile, AgentState, Board, Entry, Queue, Quota, Switch, Text, Watch, life, read_log};
+use crate::store::{
+    AgentFile, AgentState, Board, Entry, Error, Queue, Quota, Switch, Text, Then, Watch, life, read_log,
+};
 
+use super::moment::moment;
 use super::{CliError, Context, Exit, Verb, human};
 
 /// Show queues, items, agents and spending at a glance; or one item in full
@@ -41,6 +44,10 @@ pub struct Args {
     /// Show it again whenever the board changes
     #[arg(long, short)]
     pub watch: bool,
+
+    /// Show it as it was then (UTC): `2026-11-22T10:00`, `10:00`, `2h ago`
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats"])]
+    pub at: Option<Timestamp>,
 }
 
 fn status_named(name: &str) -> Result<Status, String> {
@@ -96,6 +103,14 @@ struct SwitchLine<'a> {
     reason: &'a str,
 }
 
+#[derive(Serialize)]
+struct ThenLine {
+    kind: &'static str,
+    at: Timestamp,
+    /// Where it does not reach back so far.
+    log_begins: Option<Timestamp>,
+}
+
 /// One item in full.
 #[derive(Serialize)]
 struct Full<'a> {
@@ -125,11 +140,21 @@ impl Verb for Args {
             _ => None,
         };
         let names: &[String] = if task.is_some() { &[] } else { &self.what };
+        if let Some(at) = self.at {
+            let then = board.then(at, task.as_ref())?;
+            reach(context, &then)?;
+            let queues = context.queues(&board, names)?;
+            match &task {
+                Some(task) => one(context, &board, task, Some(&then))?,
+                None => self.list(context, then.texts, &queues)?,
+            }
+            return Ok(Exit::Done);
+        }
         loop {
             let queues = context.queues(&board, names)?;
             let watch = if self.watch { Some(Watch::new(&board, &queues)?) } else { None };
             match &task {
-                Some(task) => one(context, &board, task)?,
+                Some(task) => one(context, &board, task, None)?,
                 None if self.stats => stats(context, &board, &queues)?,
                 None => self.all(context, &board, &queues)?,
             }
@@ -151,8 +176,15 @@ impl Args {
                 Err(error) => context.out.note(format!("{}: {error}", queue.id)),
             }
         }
-        let shown = texts.len();
         texts.extend(others(board, queues));
+        self.list(context, texts, queues)?;
+        agents(context, board)
+    }
+
+    /// The items of `queues`; the other texts are looked at for what items say of each other.
+    fn list(&self, context: &Context, mut texts: Vec<Text>, queues: &[Queue]) -> Result<(), CliError> {
+        texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
+        let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
         let faulted = quarantined(&texts, &documents);
         for (number, document) in documents[..shown].iter().enumerate() {
@@ -206,7 +238,7 @@ impl Args {
                     .record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
             }
         }
-        agents(context, board)
+        Ok(())
     }
 }
 
@@ -266,13 +298,37 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     Ok(())
 }
 
-fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
-    let found = board.task(id)?;
+/// Which past is shown, and whether the log knows of it.
+fn reach(context: &Context, then: &Then) -> Result<(), CliError> {
+    context.out.record(
+        &ThenLine { kind: "then", at: then.at, log_begins: then.begins },
+        format_args!("as of {}", then.at.format("%Y-%m-%d %H:%M:%S")),
+    )?;
+    if let Some(begins) = then.begins {
+        context.out.note(format!("the log begins only at {begins}: this is what was there by then"));
+    }
+    Ok(())
+}
+
+/// The item as it is, or as it was.
+fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Result<(), CliError> {
+    let find = |id: &TaskId| match then {
+        None => board.task(id),
+        Some(then) => then.find(id).ok_or_else(|| Error::NoTask(id.clone())),
+    };
+    let found = find(id)?;
     let (task, lease) = (&found.task, found.lease.as_ref());
-    let now = clock::now();
-    let runs = runs_of(board, id)?;
-    let freshness = lease.map(|lease| Freshness::of(lease.heartbeat_at, now));
-    let kept = kept(board, task);
+    let now = then.map_or_else(clock::now, |then| then.at);
+    let mut runs = runs_of(board, id)?;
+    if let Some(then) = then {
+        runs.retain(|run| run.started <= then.at);
+        for run in runs.iter_mut().filter(|run| run.ended.is_some_and(|ended| ended > then.at)) {
+            (run.ended, run.outcome, run.reason, run.commit, run.verified, run.question) = Default::default();
+        }
+    }
+    // The log has no heartbeats.
+    let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
+    let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
     let record = Full {
         kept: &kept,
         kind: "task",
@@ -289,17 +345,18 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
     row("status", task.status.to_string());
     row("queue", format!("{}, line {}", found.queue.id, found.line));
     task.reason.iter().for_each(|reason| row("reason", reason.clone()));
+    if let Some(lease) = lease {
+        row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
+    }
     if let (Some(lease), Some(freshness)) = (lease, freshness) {
         let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
-        row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
         row("heartbeat", format!("{beat} ago ({}), until {}", words(freshness), lease.expires_at()));
     }
     if task.attempt > 0 {
         row("attempts", task.attempt.to_string());
     }
     for dependency in &task.after {
-        let status =
-            board.task(dependency).map_or_else(|_| "unknown".to_owned(), |found| found.task.status.to_string());
+        let status = find(dependency).map_or_else(|_| "unknown".to_owned(), |found| found.task.status.to_string());
         row("after", format!("{dependency} ({status})"));
     }
     task.not_before.iter().for_each(|until| row("not before", until.to_string()));
@@ -311,12 +368,15 @@ fn one(context: &Context, board: &Board, id: &TaskId) -> Result<(), CliError> {
     }
     kept.iter().for_each(|place| row("its work", format!("git show {place}")));
     match task.status {
+        // There is nothing to be done in the past.
+        _ if then.is_some() => {}
         Status::Waiting => row("to do", format!("when it may go on: tavern-release {id}")),
         Status::Dead => row("to do", format!("bring it back: tavern-release --revive {id}")),
         Status::Approved => row("to do", "merge it: tavern-merge".to_owned()),
         _ => {}
     }
-    if found.quarantined || faulted(board, &[]).contains(&(found.queue.id.clone(), found.line)) {
+    let is_now = then.is_none();
+    if found.quarantined || is_now && faulted(board, &[]).contains(&(found.queue.id.clone(), found.line)) {
         row("problem", "its text has one: tavern-check".to_owned());
     }
     context.out.record(&record, text.trim_end())

@@ -13,6 +13,7 @@ mod front;
 mod hands;
 mod loops;
 mod model;
+mod past;
 mod readme;
 mod recovery;
 mod state;
