@@ -14,6 +14,7 @@ use crate::board::lane::{self, Place};
 use crate::board::markup;
 use crate::board::task::{Status, TaskId};
 
+use lines::by_lines;
 use weave::{Stretch, matches, weave};
 use written::{Mark, Piece, ended, pieces, written};
 
@@ -22,6 +23,7 @@ pub use written::marks;
 
 mod changed;
 mod fields;
+mod lines;
 mod pair;
 #[cfg(test)]
 mod tests;
@@ -565,32 +567,4 @@ fn side_by_side<'t>(first: &[Atom<'t>], second: &[Atom<'t>], is_wanted: impl Fn(
         more = &more[blanks..];
     }
     [head, more, behind].concat()
-}
-
-/// Merged as git does it, for documents too odd to tell their items apart: what contradicts stands between git's
-/// markers.
-fn by_lines(base: &str, ours: &str, theirs: &str) -> Merged {
-    let [old, mine, other] = [base, ours, theirs].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
-    let mut text = String::new();
-    let mut conflicts = Vec::new();
-    for stretch in weave(&old, &mine, &other) {
-        match stretch {
-            Stretch::Same(range) | Stretch::Ours(range) => text.extend(mine[range].iter().copied()),
-            Stretch::Theirs(range) => text.extend(other[range].iter().copied()),
-            Stretch::Both { ours, theirs, .. } => {
-                conflicts.push(Conflict { item: None, what: "text".into() });
-                for (mark, lines) in
-                    [("<<<<<<< one side", &mine[ours]), ("=======", &other[theirs]), (">>>>>>> the other", &[])]
-                {
-                    if !text.is_empty() && !text.ends_with('\n') {
-                        text.push('\n');
-                    }
-                    text.push_str(mark);
-                    text.push('\n');
-                    text.extend(lines.iter().copied());
-                }
-            }
-        }
-    }
-    Merged { text, conflicts }
 }

@@ -1,0 +1,32 @@
+//! The plain merge, line by line, for documents whose items can't be told apart.
+
+use super::weave::{Stretch, weave};
+use super::{Conflict, Merged};
+
+/// Merged as git does it, for documents too odd to tell their items apart: what contradicts stands between git's
+/// markers.
+pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> Merged {
+    let [old, mine, other] = [base, ours, theirs].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    let mut text = String::new();
+    let mut conflicts = Vec::new();
+    for stretch in weave(&old, &mine, &other) {
+        match stretch {
+            Stretch::Same(range) | Stretch::Ours(range) => text.extend(mine[range].iter().copied()),
+            Stretch::Theirs(range) => text.extend(other[range].iter().copied()),
+            Stretch::Both { ours, theirs, .. } => {
+                conflicts.push(Conflict { item: None, what: "text".into() });
+                for (mark, lines) in
+                    [("<<<<<<< one side", &mine[ours]), ("=======", &other[theirs]), (">>>>>>> the other", &[])]
+                {
+                    if !text.is_empty() && !text.ends_with('\n') {
+                        text.push('\n');
+                    }
+                    text.push_str(mark);
+                    text.push('\n');
+                    text.extend(lines.iter().copied());
+                }
+            }
+        }
+    }
+    Merged { text, conflicts }
+}
