@@ -5,6 +5,7 @@
 //! retitles it are both heard. Knows nothing of git, files or leases.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
@@ -35,6 +36,9 @@ mod written;
 pub struct Merged {
     pub text: String,
     pub conflicts: Vec<Conflict>,
+    /// The documents were too odd to tell their items apart, and what contradicts stands between git's markers: the
+    /// text does not parse before a person has settled it.
+    pub has_markers: bool,
 }
 
 /// Something that both sides changed, each in its own way. Both versions stand in the text.
@@ -46,10 +50,23 @@ pub struct Conflict {
     pub what: String,
 }
 
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(item) = &self.item {
+            write!(f, "`{item}`: ")?;
+        }
+        match self.what.as_str() {
+            "removed" => f.write_str("one side removed it and the other changed it; it stays, as changed"),
+            "status" => f.write_str("each side gave it another status; the one that is further on its way counts"),
+            what => write!(f, "each side changed the {what} in its own way; both versions stand in the file"),
+        }
+    }
+}
+
 /// Merges what `ours` and `theirs` made of `base`. Items that `is_held` knows of stay as they are in `ours` as far as
 /// presence and status go: whoever holds them is still at work.
 pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> bool) -> Merged {
-    let whole = |text: &str| Merged { text: text.to_owned(), conflicts: Vec::new() };
+    let whole = |text: &str| Merged { text: text.to_owned(), conflicts: Vec::new(), has_markers: false };
     if ours == theirs || base == theirs {
         return whole(ours);
     }
@@ -71,7 +88,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     for is_apart in [false, true] {
         let text = ended(written(&pieces, "", newline, is_apart), newline, ends);
         if merge.reads_right(&text) {
-            return Merged { text, conflicts: merge.conflicts };
+            return Merged { text, conflicts: merge.conflicts, has_markers: false };
         }
     }
     by_lines(base, ours, theirs)

@@ -1,7 +1,7 @@
 //! `tavern-init`: make or bring up to date the blackboard.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -13,11 +13,15 @@ use crate::runner::CommandRunner;
 use crate::store::{Board, GITIGNORE, replace};
 
 use super::{CliError, Context, Exit, Verb};
+use merging::{ATTRIBUTES, attributes, attributes_at, missing_settings};
+
+mod merging;
 
 /// Make a board in this repository, or bring it up to date
 ///
-/// Writes `.tavern/` with a commented config.yaml, an empty queue and a .gitignore for the volatile part. Safe to run
-/// again: nothing that is there is overwritten.
+/// Writes `.tavern/` with a commented config.yaml, an empty queue, a .gitignore for the volatile part, and a
+/// .gitattributes by which git merges queues item by item; what does that, `tavern-merge-driver`, is named in the
+/// repository's own git configuration. Safe to run again: nothing that is there is overwritten.
 #[derive(clap::Args)]
 pub struct Args {
     /// The agent program of all roles: claude, shell, or another entry of `runners` [default: claude if it is on the
@@ -28,6 +32,10 @@ pub struct Args {
     /// Add sample items
     #[arg(long)]
     pub demo: bool,
+
+    /// Leave the merging of queues to git: no .gitattributes, and no setting
+    #[arg(long)]
+    pub no_merge_driver: bool,
 
     /// Print what would be written
     #[arg(long, short = 'n')]
@@ -40,6 +48,13 @@ const DEMO: &str = include_str!("../../templates/demo.md");
 #[derive(Serialize)]
 struct Record {
     file: PathBuf,
+    action: &'static str,
+}
+
+#[derive(Serialize)]
+struct Setting {
+    setting: &'static str,
+    value: String,
     action: &'static str,
 }
 
@@ -69,6 +84,9 @@ impl Verb for Args {
         }
         for (name, text) in files {
             self.write(context, &board, name, &text)?;
+        }
+        if !self.no_merge_driver {
+            self.set_up_merging(context, &board, &repository)?;
         }
         match (self.dry_run, is_new) {
             (true, _) => {}
@@ -105,9 +123,31 @@ impl Args {
                 "written"
             }
         };
-        let file = path.strip_prefix(board.root()).unwrap_or(&path).to_owned();
-        let words = action.replace('_', " ");
-        context.out.record(&Record { file: file.clone(), action }, format!("{words} {}", file.display()))
+        tell(context, board, &path, action)
+    }
+
+    /// git is told to merge queues item by item. What a person has said of that, in either place, stands.
+    fn set_up_merging(&self, context: &Context, board: &Board, repository: &Repository) -> Result<(), CliError> {
+        let path = board.path(ATTRIBUTES);
+        let text = attributes(attributes_at(&path).as_deref());
+        let action = match (&text, self.dry_run) {
+            (None, _) => "kept",
+            (Some(_), true) => "would_write",
+            (Some(text), false) => {
+                replace(&path, text.as_bytes())?;
+                "written"
+            }
+        };
+        tell(context, board, &path, action)?;
+        for (setting, value) in missing_settings(repository)? {
+            let (action, words) = if self.dry_run { ("would_set", "would set") } else { ("set", "set") };
+            if !self.dry_run {
+                repository.set(setting, &value)?;
+            }
+            let words = format!("{words} {setting} in the repository's git configuration");
+            context.out.record(&Setting { setting, value, action }, words)?;
+        }
+        Ok(())
     }
 
     /// The board was there already.
@@ -122,6 +162,12 @@ impl Args {
         }
         Ok(())
     }
+}
+
+fn tell(context: &Context, board: &Board, path: &Path, action: &'static str) -> Result<(), CliError> {
+    let file = path.strip_prefix(board.root()).unwrap_or(path).to_owned();
+    let words = action.replace('_', " ");
+    context.out.record(&Record { file: file.clone(), action }, format!("{words} {}", file.display()))
 }
 
 fn next_steps(context: &Context, runner: &str) {
@@ -158,7 +204,7 @@ fn runner_at_hand() -> &'static str {
     if crate::process::find_program("claude".as_ref()).is_some() { "claude" } else { "shell" }
 }
 
-fn failed(path: &std::path::Path, error: &std::io::Error) -> CliError {
+fn failed(path: &Path, error: &std::io::Error) -> CliError {
     CliError {
         causes: vec![error.to_string()],
         ..CliError::new(Exit::Failed, format!("can't make `{}`", path.display()))

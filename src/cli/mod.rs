@@ -37,6 +37,7 @@ pub mod drain;
 pub mod init;
 pub mod log;
 pub mod merge;
+pub mod merge_driver;
 pub mod reap;
 pub mod release;
 pub mod renew;

@@ -111,7 +111,7 @@ fn no_variables() -> CliError {
 }
 
 /// As one word of a POSIX shell.
-fn quoted(value: &str) -> String {
+pub(super) fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {
         return value.to_owned();

@@ -13,6 +13,8 @@ use super::exit::Exit;
 use super::shared::Shared;
 use super::{
     Verb, add, agent, check, claim, drain, init, log, merge, reap, release, renew, report, runs, spawn, status, undo,
+    Verb, add, agent, check, claim, drain, init, log, merge, merge_driver, reap, release, renew, report, runs, spawn,
+    status,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -41,6 +43,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<undo::Args>(),
     Program::of::<reap::Args>(),
     Program::of::<check::Args>(),
+    Program::of::<merge_driver::Args>(),
 ];
 
 impl Program {

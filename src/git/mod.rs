@@ -20,6 +20,7 @@ mod program;
 mod registration;
 mod repository;
 mod salvage;
+mod setting;
 mod worktree;
 
 #[cfg(test)]

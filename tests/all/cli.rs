@@ -149,14 +149,20 @@ fn the_demo_works_three_items_and_leaves_nothing_unless_told_to() {
 #[test]
 fn a_board_is_made_and_found_from_everywhere() {
     let scratch = Scratch::repository();
-    let written = "written .tavern/config.yaml\nwritten .tavern/queues/main.md\nwritten .tavern/.gitignore\n";
-    let kept = written.replace("written", "kept");
+    let files = ["config.yaml", "queues/main.md", ".gitignore", ".gitattributes"];
+    let told = |what: &str| files.map(|file| format!("{what} .tavern/{file}\n")).concat();
+    let set = |what: &str| {
+        ["name", "driver"]
+            .map(|key| format!("{what} merge.tavern.{key} in the repository's git configuration\n"))
+            .concat()
+    };
+    let kept = told("kept");
     let below = scratch.work().join("src/deep");
     std::fs::create_dir_all(&below).expect("it is ours");
-    assert_eq!(scratch.run("tavern-init", &["--dry-run"]).succeeds(), written.replace("written", "would write"));
+    assert_eq!(scratch.run("tavern-init", &["--dry-run"]).succeeds(), told("would write") + &set("would set"));
     assert!(!scratch.work().join(".tavern").exists());
     let made = scratch.program("tavern-init").args(&["--runner", "shell"]).within(&below).run();
-    assert_eq!(made.stdout, written, "{made}");
+    assert_eq!(made.stdout, told("written") + &set("set"), "{made}");
     scratch.git(&["worktree", "add", "--quiet", "../linked"]);
     let linked = scratch.folder().join("linked");
     for folder in [scratch.work(), below, linked] {
@@ -171,7 +177,10 @@ fn a_board_is_made_and_found_from_everywhere() {
     // What people have written is theirs; sample items go into an empty queue only.
     assert_eq!(scratch.run("tavern-init", &["--demo"]).stdout, kept);
     let status = scratch.git(&["status", "--short", "--untracked-files=all"]);
-    assert_eq!(status, "?? .tavern/.gitignore\n?? .tavern/config.yaml\n?? .tavern/queues/main.md");
+    assert_eq!(
+        status,
+        "?? .tavern/.gitattributes\n?? .tavern/.gitignore\n?? .tavern/config.yaml\n?? .tavern/queues/main.md"
+    );
 }
 
 #[test]
@@ -260,8 +269,10 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let outcome = "task run outcome reason commit resets_at";
     let mut token = String::new();
     scratch.write(".tavern/worktrees/T-404/x", "");
+    scratch.git(&["config", "--unset", "merge.tavern.driver"]);
+    let init = [vec!["file action".into(); 4], vec!["setting value action".into()]].concat();
     let rows: Vec<(&str, &[&str], Vec<String>)> = vec![
-        ("tavern-init", &[], vec!["file action".into(); 3]),
+        ("tavern-init", &[], init),
         ("tavern-add", &["x", "--draft"], vec!["task queue".into()]),
         ("tavern-claim", &["--task", "T-1"], vec![format!("{task} queue lease worktree_path")]),
         ("tavern-renew", &["T-1", "--token", "TOKEN"], vec!["task token expires_at".into()]),

@@ -12,6 +12,7 @@ mod drain_file;
 mod front;
 mod hands;
 mod loops;
+mod merging;
 mod model;
 mod past;
 mod readme;

@@ -28,5 +28,6 @@ pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> Merged {
             }
         }
     }
-    Merged { text, conflicts }
+    let has_markers = !conflicts.is_empty();
+    Merged { text, conflicts, has_markers }
 }

@@ -164,7 +164,10 @@ fn a_held_item_keeps_its_holder() {
         assert_eq!(merged.conflicts.len(), 1);
     }
     let retitled = BASE.replace("T-2: two", "T-2: two, but better");
-    assert_eq!(merge(BASE, BASE, &retitled, &held), Merged { text: retitled.clone(), conflicts: vec![] });
+    assert_eq!(
+        merge(BASE, BASE, &retitled, &held),
+        Merged { text: retitled.clone(), conflicts: vec![], has_markers: false }
+    );
 }
 
 #[test]

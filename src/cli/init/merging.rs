@@ -1,0 +1,98 @@
+//! What lets git merge queues item by item: a line of `.tavern/.gitattributes`, and two settings of the repository.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cli::output::quoted;
+use crate::cli::program::sibling;
+use crate::cli::{CliError, Exit};
+use crate::git::Repository;
+
+/// The file in `.tavern/` that says which files are queues.
+pub(super) const ATTRIBUTES: &str = ".gitattributes";
+
+/// In words of gitattributes: the queues, and those moved to the archive.
+const PATTERN: &str = "/queues/**/*.md";
+
+/// What git shows of the driver.
+const TITLE: (&str, &str) = ("merge.tavern.name", "Tavern: queues, item by item");
+
+const DRIVER: &str = "merge.tavern.driver";
+
+/// Behind the program's path. Where the program is gone, or gives up, git's own merge of lines is made.
+const ARGUMENTS: &str = " %O %A %B %L %P || git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B";
+
+/// The attributes with our line in them; `None` if they speak of merging queues already.
+pub(super) fn attributes(found: Option<&str>) -> Option<String> {
+    let line = format!("{PATTERN} merge=tavern\n");
+    let Some(found) = found else {
+        return Some(format!("# Queues are merged item by item; `tavern-init` tells git how.\n{line}"));
+    };
+    let is_said = found.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        let pattern = words.next().unwrap_or_default();
+        pattern.trim_start_matches('/').starts_with("queues/") && words.any(|word| word.contains("merge"))
+    });
+    if is_said {
+        return None;
+    }
+    let gap = if found.is_empty() || found.ends_with('\n') { "" } else { "\n" };
+    Some(format!("{found}{gap}{line}"))
+}
+
+/// The text of a file of attributes; `None` if there is none.
+pub(super) fn attributes_at(path: &Path) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The settings of git that are missing, or that name a program of ours in an old place, with their values. A setting
+/// that a person has made stands.
+pub(super) fn missing_settings(repository: &Repository) -> Result<Vec<(&'static str, String)>, CliError> {
+    let driver = driver()?;
+    let is_current = match repository.setting(DRIVER)? {
+        None => false,
+        Some(found) => found == driver || !found.ends_with(ARGUMENTS),
+    };
+    let mut missing = Vec::new();
+    if repository.setting(TITLE.0)?.is_none() {
+        missing.push((TITLE.0, TITLE.1.to_owned()));
+    }
+    if !is_current {
+        missing.push((DRIVER, driver));
+    }
+    Ok(missing)
+}
+
+/// The command that git hands to a shell. The program is named by its path: git may run where the PATH is another one.
+fn driver() -> Result<String, CliError> {
+    let (program, verb) = sibling("merge-driver").map_err(|error| {
+        CliError::from_error(Exit::Failed, &error).with_hint("leave it out: --no-merge-driver".to_owned())
+    })?;
+    let verb = verb.map(|verb| format!(" {}", verb.to_string_lossy())).unwrap_or_default();
+    // git takes `%` for a placeholder.
+    let program = quoted(&program.to_string_lossy()).replace('%', "%%");
+    Ok(format!("{program}{verb}{ARGUMENTS}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_added_once_and_all_others_stay() {
+        let line = "/queues/**/*.md merge=tavern\n";
+        for (found, expected) in [
+            ("", Some(line.to_owned())),
+            ("* text", Some(format!("* text\n{line}"))),
+            ("*.md text\n", Some(format!("*.md text\n{line}"))),
+            ("# /queues/*.md merge=tavern\n", Some(format!("# /queues/*.md merge=tavern\n{line}"))),
+            (line, None),
+            ("queues/*.md -merge\n", None),
+        ] {
+            assert_eq!(attributes(Some(found)), expected, "{found:?}");
+        }
+        let new = attributes(None).expect("it is missing");
+        assert!(new.ends_with(line));
+        assert_eq!(attributes(Some(&new)), None);
+    }
+}

@@ -1,0 +1,288 @@
+//! Queues on branches, through real git: merges, rebases and picks take what each side did, item by item.
+
+use std::fs;
+
+use super::support::Scratch;
+
+const QUEUE: &str = "\
+---
+id: main
+---
+
+# Work
+
+## Pending
+
+- [ ] T-1: One (tags: [a])
+  Words of one.
+- [ ] T-2: Two
+- [ ] T-3: Three
+
+## In Progress
+
+## Completed
+
+- [x] T-9: Nine
+";
+
+const MAIN: &str = ".tavern/queues/main.md";
+
+/// A board on `main` that git knows, with `QUEUE` in it.
+fn board() -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(MAIN, QUEUE);
+    commit(&scratch, "Board");
+    scratch
+}
+
+fn commit(scratch: &Scratch, message: &str) {
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "--quiet", &format!("--message={message}")]);
+}
+
+/// Two branches of the commit that HEAD is at, `ours` (checked out in the end) and `theirs`, each with its version.
+fn branches(scratch: &Scratch, ours: &str, theirs: &str) {
+    for (name, text) in [("theirs", theirs), ("ours", ours)] {
+        scratch.git(&["switch", "--quiet", "--create", name, "main"]);
+        scratch.write(MAIN, text);
+        commit(scratch, name);
+    }
+}
+
+/// One side adds, claims and describes, the other one edits, reorders and completes.
+fn two_sides() -> (String, String) {
+    let one = "- [ ] T-1: One (tags: [a])\n  Words of one.\n";
+    let ours = QUEUE
+        .replace(one, "")
+        .replace("## In Progress\n", "## In Progress\n\n- [ ] T-1: One (tags: [a, b], agent: Frodo)\n  Words of one.\n")
+        .replace("- [ ] T-3: Three\n", "- [ ] T-3: Three\n- [ ] T-4: Four\n");
+    let theirs = QUEUE
+        .replace("One (tags: [a])", "One, said better (tags: [a, c])")
+        .replace("- [ ] T-2: Two\n- [ ] T-3: Three\n", "- [ ] T-3: Three\n- [ ] T-5: Five\n")
+        .replace("- [x] T-9: Nine\n", "- [x] T-9: Nine\n- [x] T-2: Two (commit: 1a2b3c4)\n");
+    (ours, theirs)
+}
+
+/// Lines in any order: who comes first where both add something is the merging side's.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+const UNION: &str = "\
+---
+id: main
+---
+
+# Work
+
+## Pending
+
+- [ ] T-3: Three
+- [ ] T-4: Four
+- [ ] T-5: Five
+
+## In Progress
+
+- [ ] T-1: One, said better (tags: [a, b, c], agent: Frodo)
+  Words of one.
+
+## Completed
+
+- [x] T-9: Nine
+- [x] T-2: Two (commit: 1a2b3c4)
+";
+
+fn is_the_union(scratch: &Scratch, how: &str) {
+    let text = scratch.read(MAIN).replace("[a, c, b]", "[a, b, c]");
+    assert_eq!(sorted(&text), sorted(UNION), "{how}\n{text}");
+    let headings =
+        |text: &str| text.lines().filter(|line| line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(headings(&text), headings(UNION), "{how}\n{text}");
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "", "{how}");
+    let checked = scratch.run("tavern-check", &["--format", "json"]);
+    assert!(!checked.stdout.contains("merge-conflict") && !checked.stdout.contains("error"), "{how}\n{checked}");
+}
+
+#[test]
+fn merge_rebase_and_cherry_pick_give_the_union() {
+    let scratch = board();
+    let (ours, theirs) = two_sides();
+    branches(&scratch, &ours, &theirs);
+    for (here, there) in [("ours", "theirs"), ("theirs", "ours")] {
+        for command in [&["merge", "--quiet", "--no-edit"][..], &["rebase", "--quiet"], &["cherry-pick"]] {
+            scratch.git(&["switch", "--quiet", "--detach", here]);
+            scratch.git(&[command, &[there]].concat());
+            is_the_union(&scratch, &format!("{command:?} {there} on {here}"));
+        }
+    }
+}
+
+#[test]
+fn a_stash_and_a_chain_of_commits_are_taken_over_too() {
+    let scratch = board();
+    let (ours, theirs) = two_sides();
+    branches(&scratch, &ours, &theirs);
+    scratch.write(MAIN, scratch.read(MAIN).replace("T-4: Four", "T-4: Four (priority: 0)"));
+    scratch.git(&["stash", "--quiet"]);
+    scratch.git(&["switch", "--quiet", "theirs"]);
+    scratch.git(&["merge", "--quiet", "--no-edit", "ours"]);
+    scratch.git(&["stash", "pop", "--quiet"]);
+    assert!(scratch.read(MAIN).contains("T-4: Four (priority: 0)"));
+    // Each commit of a branch is taken by itself, and an item that moves twice ends where it went.
+    scratch.git(&["commit", "--quiet", "--all", "--message=Urgent"]);
+    scratch.write(MAIN, scratch.read(MAIN).replace("- [ ] T-3: Three\n", "") + "- [x] T-3: Three\n");
+    scratch.git(&["commit", "--quiet", "--all", "--message=Done"]);
+    scratch.git(&["switch", "--quiet", "--create", "more", "main"]);
+    scratch.write(MAIN, QUEUE.replace("- [ ] T-3: Three", "- [ ] T-6: Six\n- [ ] T-3: Three and a half"));
+    commit(&scratch, "More");
+    scratch.git(&["rebase", "--quiet", "more", "theirs"]);
+    let text = scratch.read(MAIN);
+    for line in ["- [x] T-3: Three and a half\n", "- [ ] T-6: Six\n", "- [ ] T-5: Five\n", "Four (priority: 0)\n"] {
+        assert_eq!(text.matches(line).count(), 1, "{line} in\n{text}");
+    }
+}
+
+#[test]
+fn what_contradicts_does_not_stop_the_merge_and_is_listed() {
+    let scratch = board();
+    branches(&scratch, &QUEUE.replace("T-2: Two", "T-2: Deux"), &QUEUE.replace("T-2: Two", "T-2: Zwei"));
+    let merged = scratch.command("git".as_ref()).args(&["merge", "--no-edit", "theirs"]).run();
+    assert_eq!(merged.code, Some(0), "{merged}");
+    assert!(merged.stderr.contains(".tavern/queues/main.md: `T-2`: each side changed the title"), "{merged}");
+    assert!(merged.stderr.contains("tavern-check"), "{merged}");
+    let text = scratch.read(MAIN);
+    assert!(text.contains("- [ ] T-2: Deux\n") && text.contains("Zwei"), "{text}");
+    let checked = scratch.run("tavern-check", &[]);
+    assert!(checked.stdout.contains("the other side says: title: Zwei"), "{checked}");
+    // The others, and the item itself, go on being worked.
+    scratch.run("tavern-claim", &["--task", "T-2", "--runner", "claude"]).succeeds();
+}
+
+#[test]
+fn without_the_driver_items_that_stand_apart_merge_all_the_same() {
+    let scratch = board();
+    let apart = QUEUE.replace("\n- [ ] T-", "\n\n- [ ] T-");
+    scratch.write(MAIN, &apart);
+    commit(&scratch, "Apart");
+    for setting in ["name", "driver"] {
+        scratch.git(&["config", "--unset", &format!("merge.tavern.{setting}")]);
+    }
+    // Through the programs: what they write touches the item's own lines only.
+    let steps: [(&str, &str, &[&str]); 2] = [
+        ("claimed", "tavern-claim", &["--task", "T-1", "--runner", "claude", "--agent", "Sam"]),
+        ("cancelled", "tavern-release", &["T-3", "--cancel"]),
+    ];
+    for (branch, program, arguments) in steps {
+        scratch.git(&["switch", "--quiet", "--create", branch, "main"]);
+        scratch.run(program, arguments).succeeds();
+        commit(&scratch, branch);
+    }
+    scratch.git(&["merge", "--quiet", "--no-edit", "claimed"]);
+    let text = scratch.read(MAIN);
+    let lanes: Vec<&str> = text.split("## ").collect();
+    assert!(lanes[1].contains("T-2") && !lanes[1].contains("T-1") && !lanes[1].contains("T-3"), "{text}");
+    assert!(lanes[2].contains("- [ ] T-1: One") && lanes[3].contains("- [x] T-3: Three"), "{text}");
+}
+
+#[test]
+fn a_driver_that_is_gone_or_gives_up_leaves_the_merge_to_git() {
+    let scratch = board();
+    let driver = scratch.git(&["config", "merge.tavern.driver"]);
+    scratch.git(&["config", "merge.tavern.driver", &driver.replace("tavern-merge-driver", "gone")]);
+    branches(&scratch, &QUEUE.replace("T-1: One", "T-1: Un"), &QUEUE.replace("T-3: Three", "T-3: Drei"));
+    scratch.git(&["merge", "--quiet", "--no-edit", "theirs"]);
+    let text = scratch.read(MAIN);
+    assert!(text.contains("T-1: Un") && text.contains("T-3: Drei"), "{text}");
+    // The next `tavern-init` finds the program again.
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    assert_eq!(scratch.git(&["config", "merge.tavern.driver"]), driver);
+
+    // Not UTF-8: merged by lines, and with git's markers where that can't be.
+    scratch.git(&["switch", "--quiet", "main"]);
+    for (branch, word) in [("latin-a", &b"caf\xe9"[..]), ("latin-b", b"th\xe9")] {
+        scratch.git(&["switch", "--quiet", "--create", branch, "main"]);
+        fs::write(scratch.work().join(MAIN), [b"- [ ] ", word, b"\n"].concat()).expect("the folder is ours");
+        commit(&scratch, branch);
+    }
+    let merged = scratch.command("git".as_ref()).args(&["merge", "--no-edit", "latin-a"]).run();
+    assert_eq!(merged.code, Some(1), "{merged}");
+    assert!(merged.stderr.contains("UTF-8"), "{merged}");
+    let bytes = fs::read(scratch.work().join(MAIN)).expect("it is there");
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.contains("<<<<<<< ours") && text.contains("caf") && text.contains("th"), "{text}");
+}
+
+#[test]
+fn init_sets_it_up_once_and_leaves_a_persons_settings() {
+    let scratch = board();
+    let config = fs::read_to_string(scratch.work().join(".git/config")).expect("it is there");
+    let again = scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    assert!(!again.contains("set "), "{again}");
+    assert_eq!(fs::read_to_string(scratch.work().join(".git/config")).expect("it is there"), config);
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+
+    // A person's own, in the repository or for all of theirs.
+    scratch.git(&["config", "merge.tavern.driver", "mine %A"]);
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    assert_eq!(scratch.git(&["config", "merge.tavern.driver"]), "mine %A");
+
+    let plain = Scratch::repository();
+    let made = plain.run("tavern-init", &["--runner", "shell", "--no-merge-driver"]).succeeds();
+    assert!(!made.contains("attributes") && !made.contains("set "), "{made}");
+    assert!(!plain.work().join(".tavern/.gitattributes").exists());
+    let all = plain.command("git".as_ref()).args(&["config", "merge.tavern.driver"]).run();
+    assert_eq!(all.code, Some(1), "{all}");
+}
+
+#[test]
+fn the_driver_is_found_with_an_odd_path_and_a_strange_path_variable() {
+    let scratch = board();
+    // The one program, installed where a shell and git's own placeholders would trip over the name.
+    let odd = scratch.folder().join("it's 100%P \"here\"");
+    fs::create_dir(&odd).expect("the folder is ours");
+    let front = super::support::program("tavern");
+    fs::hard_link(&front, odd.join("tavern"))
+        .or_else(|_| fs::copy(&front, odd.join("tavern")).map(drop))
+        .expect("room");
+    scratch.git(&["config", "--unset", "merge.tavern.driver"]);
+    scratch.command(&odd.join("tavern")).args(&["init", "--runner", "shell"]).run().succeeds();
+    let (ours, theirs) = two_sides();
+    branches(&scratch, &ours, &theirs);
+    let git = scratch.command("git".as_ref()).variable("PATH", "/usr/bin:/bin");
+    git.args(&["merge", "--quiet", "--no-edit", "theirs"]).run().succeeds();
+    is_the_union(&scratch, "an odd path");
+}
+
+#[test]
+fn a_file_added_on_both_sides_and_an_archive_are_merged_too() {
+    let scratch = board();
+    for name in ["late", "archive/main"] {
+        let path = format!(".tavern/queues/{name}.md");
+        let base = scratch.git(&["rev-parse", "HEAD"]);
+        for (branch, item) in [("a", "- [x] T-20: Twenty\n"), ("b", "- [x] T-21: Twenty-one\n")] {
+            scratch.git(&["switch", "--quiet", "--force-create", branch, &base]);
+            scratch.write(&path, item);
+            commit(&scratch, branch);
+        }
+        scratch.git(&["merge", "--quiet", "--no-edit", "a"]);
+        let text = scratch.read(&path);
+        assert_eq!(sorted(&text), ["- [x] T-20: Twenty", "- [x] T-21: Twenty-one"], "{path}");
+    }
+}
+
+#[test]
+fn the_driver_writes_nothing_where_it_fails() {
+    let scratch = Scratch::empty();
+    scratch.write("a", "- [ ] T-1: a\n");
+    let missing = scratch.run("tavern-merge-driver", &["none", "a", "a"]);
+    assert_eq!(missing.code, Some(1), "{missing}");
+    assert!(missing.stderr.contains("hint:"), "{missing}");
+    scratch.write("bad", b"- [ ] \xff\n");
+    let bad = scratch.run("tavern-merge-driver", &["a", "a", "bad", "7", "queues/main.md"]);
+    assert_eq!(bad.code, Some(5), "{bad}");
+    assert!(bad.stderr.contains("queues/main.md"), "{bad}");
+    assert_eq!(scratch.read("a"), "- [ ] T-1: a\n");
+}
