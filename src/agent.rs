@@ -15,6 +15,7 @@ use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::interrupt::Cause;
+use crate::run::commit::{Moment, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::reap::{self, Looks, Scope};
 use crate::run::report::{self, Judged};
@@ -85,6 +86,10 @@ pub enum Told {
     Cleared {
         what: String,
     },
+    /// The queues could not be committed to git; the next commit takes it all.
+    Uncommitted {
+        why: String,
+    },
     Waiting {
         why: String,
     },
@@ -106,7 +111,7 @@ impl fmt::Display for Told {
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
             }
             Told::Cleared { what } => f.write_str(what),
-            Told::Waiting { why } => f.write_str(why),
+            Told::Uncommitted { why } | Told::Waiting { why } => f.write_str(why),
         }
     }
 }
@@ -227,8 +232,18 @@ impl Agent<'_> {
             runner,
         });
         self.show(AgentState::Working, Some(held), Some(held.task.title.clone()))?;
+        self.commit();
         let result = attempt::run(self.site, held);
-        self.report(held, result)
+        let reported = self.report(held, result);
+        self.commit();
+        reported
+    }
+
+    /// Commits the queues, where config.yaml asks for it; that they can't be is told, and keeps nobody from working.
+    fn commit(&self) {
+        if let Some(why) = commit_queues(self.site, Moment::Transition) {
+            (self.tell)(&Told::Uncommitted { why });
+        }
     }
 
     /// Submits what a run came to. A failure of our own surroundings gives the task back and is then told.
@@ -314,6 +329,7 @@ impl Agent<'_> {
                 }
             };
             (self.tell)(&told);
+            self.commit();
         }
         Ok(())
     }
@@ -332,6 +348,7 @@ impl Agent<'_> {
                 (self.tell)(&Told::Cleared { what: action.to_string() });
             }
         }
+        self.commit();
         Ok(())
     }
 

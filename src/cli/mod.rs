@@ -52,6 +52,9 @@ pub trait Verb: clap::Args {
     /// The program's name, such as `tavern-check`.
     const NAME: &'static str;
 
+    /// It changes queues in a step or a few, after which they are committed where config.yaml asks for it.
+    const CHANGES_QUEUES: bool = false;
+
     fn run(self, context: &Context) -> Result<Exit, CliError>;
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::config::{Commit, Config};
 use crate::interrupt::Interrupt;
 use crate::run::Site;
+use crate::run::commit::{Moment, commit_queues};
 use crate::store::{Board, Error, Queue};
 
 use super::{CliError, Context};
@@ -48,6 +50,20 @@ impl Context {
     /// As [`Context::quick_site`], for a program that may do without the repository.
     pub fn light_site(&self, board: Board) -> Result<Site, CliError> {
         Ok(Site::unopened(board, Interrupt::new())?)
+    }
+
+    /// Commits the queues after a verb that may have changed them, where config.yaml asks for it. What can't be done is
+    /// told, and fails nothing: the transition has happened, and the next commit takes it along.
+    pub(super) fn commit_queues(&self) {
+        let is_due = |board: &Board| Config::load(board.dir()).is_ok_and(|config| config.commit == Commit::Transition);
+        let Some(board) = self.board().ok().filter(is_due) else { return };
+        // Whoever reads our output need not wait for git.
+        drop(self.out.flush());
+        if let Ok(site) = self.quick_site(board)
+            && let Some(why) = commit_queues(&site, Moment::Transition)
+        {
+            self.out.note(why);
+        }
     }
 
     /// The queues that were named, or all of the board's.

@@ -12,9 +12,8 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::shared::Shared;
 use super::{
-    Verb, add, agent, check, claim, drain, init, log, merge, reap, release, renew, report, runs, spawn, status, undo,
     Verb, add, agent, check, claim, drain, init, log, merge, merge_driver, reap, release, renew, report, runs, spawn,
-    status,
+    status, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -102,7 +101,13 @@ impl Program {
 
 fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliError> {
     match V::from_arg_matches(matches) {
-        Ok(verb) => verb.run(context),
+        Ok(verb) => {
+            let ended = verb.run(context);
+            if V::CHANGES_QUEUES {
+                context.commit_queues();
+            }
+            ended
+        }
         Err(error) => Ok(usage(&error)),
     }
 }

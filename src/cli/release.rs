@@ -53,6 +53,7 @@ struct Record {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-release";
+    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

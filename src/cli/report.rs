@@ -41,6 +41,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-report";
+    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -66,6 +66,8 @@ pub struct Config {
     pub limit: u32,
     /// What happens to changes that an agent left uncommitted when it says it is done.
     pub dirty: Dirty,
+    /// Whether Tavern commits the queues by itself, on the branch that is checked out.
+    pub commit: Commit,
     /// Between asking a process to end and killing it.
     pub grace: Period,
     pub worktree: Worktree,
@@ -101,6 +103,18 @@ pub enum Dirty {
     Refuse,
 }
 
+/// When Tavern commits the queues by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    #[default]
+    Never,
+    /// After each transition.
+    Transition,
+    /// At the end of each `tavern-drain`.
+    Drain,
+}
+
 /// How a worktree is made ready and given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -134,6 +148,7 @@ impl Default for Config {
             lease: Period::minutes(2),
             limit: 10,
             dirty: Dirty::Commit,
+            commit: Commit::Never,
             grace: Period::seconds(10),
             worktree: Worktree::default(),
             verify: Verify::default(),

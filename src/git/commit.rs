@@ -1,4 +1,4 @@
-//! Commits: of everything that a linked worktree holds, or of a few paths and nothing else.
+//! Commits of everything that a linked worktree holds.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,42 +29,14 @@ impl Repository {
         if !merges && !self.has_staged(&place)? {
             return Ok(None);
         }
-        self.commit_staged(&place, message, &[]).map(Some)
+        self.commit_staged(&place, message).map(Some)
     }
 
-    /// Commits the changes at or under `paths` (relative to the root) and nothing else, in the main work tree or a linked one,
-    /// on whatever its `HEAD` names. Whatever else is staged stays staged. `None` if nothing changed there. This is the one
-    /// function that writes the main work tree's index and moves its branch; it is for files that are Tavern's own.
-    ///
-    /// [`GitError::Unfinished`] in a merge or rebase; [`GitError::LockedByGit`] as above.
-    pub fn commit_paths(&self, worktree: &Path, paths: &[&Path], message: &str) -> Result<Option<CommitId>, GitError> {
-        let place = self.place(worktree)?;
-        refuse_rebase(&place)?;
-        if place.git_dir.join("MERGE_HEAD").exists() {
-            return Err(GitError::Unfinished { worktree: place.work_tree, operation: "merge".to_owned() });
-        }
-        let changes = self.changes_at(&place)?;
-        let is_asked_for = |path: &PathBuf| paths.iter().any(|asked| path.starts_with(asked));
-        let is_file = |path: &PathBuf| !changes.nested.contains(path) && !changes.submodules.contains(path);
-        let specs: Vec<OsString> = changes
-            .paths()
-            .iter()
-            .filter(|path| is_asked_for(path) && is_file(path))
-            .map(|path| pathspec("top,literal", path))
-            .collect();
-        if specs.is_empty() {
-            return Ok(None);
-        }
-        self.writing(&place, self.call(&place).args(["add", "--all", "--sparse", "--"]).args(&specs))?;
-        self.commit_staged(&place, message, &specs).map(Some)
-    }
-
-    /// What is staged, or only what `specs` name.
-    fn commit_staged(&self, place: &Place, message: &str, specs: &[OsString]) -> Result<CommitId, GitError> {
+    /// What is staged.
+    fn commit_staged(&self, place: &Place, message: &str) -> Result<CommitId, GitError> {
         let identity = Identity::of(&self.open_at(&place.git_dir)?, self.config())?;
         let call = self.call(place).args(["commit", "--quiet", "--no-verify", "--allow-empty-message"]);
         let call = call.args(["--cleanup=whitespace", "--file=-"]).input(message.replace('\0', " ").as_bytes())?;
-        let call = if specs.is_empty() { call } else { call.args(["--only", "--"]).args(specs) };
         self.writing(place, identity.give_to(call))?;
         match self.head_of(&place.work_tree)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Ok(commit),
@@ -97,7 +69,7 @@ impl Repository {
     }
 
     /// Runs what writes the index of `place`, whose lock another git may hold or have left behind.
-    fn writing(&self, place: &Place, call: Call) -> Result<(), GitError> {
+    pub(super) fn writing(&self, place: &Place, call: Call) -> Result<(), GitError> {
         match call.limit(THOROUGH).read() {
             Err(GitError::Program { stderr, .. }) if stderr.contains("index.lock': File exists") => {
                 Err(GitError::LockedByGit { path: place.git_dir.join("index.lock") })
@@ -107,7 +79,7 @@ impl Repository {
     }
 }
 
-fn refuse_rebase(place: &Place) -> Result<(), GitError> {
+pub(super) fn refuse_rebase(place: &Place) -> Result<(), GitError> {
     if ["rebase-merge", "rebase-apply"].iter().any(|name| place.git_dir.join(name).exists()) {
         return Err(GitError::Unfinished { worktree: place.work_tree.clone(), operation: "rebase".to_owned() });
     }
@@ -178,40 +150,6 @@ mod tests {
         assert!(left.staged.is_empty());
         assert_eq!(repository.commit_all(&path, "nothing", &[".tavern", ""]).expect("it is a worktree"), None);
         assert_eq!(names(&fixture.root()), [".gitignore", ".tavern", "a", "gone"]);
-    }
-
-    #[test]
-    fn a_few_paths_are_committed_and_the_users_index_keeps_the_rest() {
-        let fixture = Fixture::new();
-        fixture.commit(&[(".tavern/queues/main.md", "1\n"), (".tavern/old", "1\n"), ("b", "b\n")], "board");
-        let repository = fixture.repository();
-        let paths = [Path::new(".tavern/queues"), Path::new(".tavern/old"), Path::new("no/such/file")];
-        let commit = || repository.commit_paths(&fixture.root(), &paths, "tavern: T-1 done");
-        assert_eq!(commit().expect("it is a work tree"), None);
-        fixture.write("b", "staged\n");
-        fixture.git(&["add", "b"]);
-        for name in ["a", "b", ".tavern/queues/main.md", ".tavern/queues/new", ".tavern/other", "untracked"] {
-            fixture.write(name, "changed\n");
-        }
-        fs::remove_file(fixture.root().join(".tavern/old")).expect("it is there");
-        let made = commit().expect("it can be committed").expect("there is something");
-        assert_eq!(fixture.head(), made);
-        let changed = fixture.git(&["diff", "--name-only", "HEAD~1", "HEAD"]);
-        assert_eq!(
-            changed.lines().collect::<Vec<_>>(),
-            [".tavern/old", ".tavern/queues/main.md", ".tavern/queues/new"]
-        );
-        assert_eq!(fixture.git(&["show", ":b"]), "staged");
-        let left = repository.changes(&fixture.root()).expect("it is a work tree");
-        assert_eq!(left.staged, [PathBuf::from("b")]);
-        assert_eq!(left.modified, ["a", "b"].map(PathBuf::from));
-        assert_eq!(left.untracked, [".tavern/other", "untracked"].map(PathBuf::from));
-        // In the middle of somebody's merge nothing is mixed in.
-        fixture.write(".tavern/queues/main.md", "changed again\n");
-        fs::write(fixture.root().join(".git/MERGE_HEAD"), format!("{made}\n")).expect("the folder is writable");
-        let before = fixture.photograph();
-        assert!(matches!(commit(), Err(GitError::Unfinished { .. })));
-        assert_eq!(fixture.photograph(), before);
     }
 
     #[test]

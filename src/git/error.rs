@@ -73,6 +73,8 @@ pub enum GitError {
     HoldsWorktree { path: PathBuf, inner: PathBuf },
     #[error("`{}` holds unresolved conflicts in {}", worktree.display(), list(paths))]
     Conflicted { worktree: PathBuf, paths: Vec<PathBuf> },
+    #[error("`{}` is on no branch that has a commit", worktree.display())]
+    NoBranch { worktree: PathBuf },
     #[error("`{}` is in the middle of a {operation}", worktree.display())]
     Unfinished { worktree: PathBuf, operation: String },
 
@@ -102,6 +104,7 @@ impl GitError {
             | GitError::Locked { .. }
             | GitError::HoldsWorktree { .. }
             | GitError::Conflicted { .. }
+            | GitError::NoBranch { .. }
             | GitError::Unfinished { .. } => GitErrorKind::Refused,
             GitError::Moved { .. } | GitError::Busy { .. } | GitError::LockedByGit { .. } => GitErrorKind::Busy,
             GitError::Program { .. } | GitError::TimedOut { .. } | GitError::Io { .. } | GitError::Library { .. } => {
@@ -163,6 +166,12 @@ impl GitError {
             }
             GitError::Conflicted { worktree, .. } => {
                 format!("take out the conflict markers, then: `git -C {} add -A`", quoted(worktree))
+            }
+            GitError::NoBranch { worktree } => {
+                format!("go to a branch: `git -C {} switch -`", quoted(worktree))
+            }
+            GitError::Unfinished { worktree, operation } if operation == "bisect" => {
+                format!("finish it or give it up: `git -C {} bisect reset`", quoted(worktree))
             }
             GitError::Unfinished { worktree, operation } => {
                 format!("finish it or give it up: `git -C {} {operation} --abort`", quoted(worktree))
@@ -251,7 +260,9 @@ mod tests {
             (GitError::Locked { path: path(), reason: "on a stick".to_owned() }, Refused),
             (GitError::HoldsWorktree { path: path(), inner: path() }, Refused),
             (GitError::Conflicted { worktree: path(), paths: vec![PathBuf::from("a")] }, Refused),
+            (GitError::NoBranch { worktree: path() }, Refused),
             (GitError::Unfinished { worktree: path(), operation: "rebase".to_owned() }, Refused),
+            (GitError::Unfinished { worktree: path(), operation: "bisect".to_owned() }, Refused),
             (GitError::Io { doing: "read", path: path(), source: io::Error::other("broken") }, Failed),
             (GitError::Library { doing: "merge".to_owned(), source: git2::Error::from_str("broken") }, Failed),
         ]

@@ -4,13 +4,14 @@
 //! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see `program.rs`).
 //!
 //! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor its
-//! `HEAD`, whatever state it is in (the one exception is [`Repository::commit_paths`]); only a linked worktree that is registered in this repository is changed or removed; no
+//! `HEAD`, whatever state it is in (the one exception is [`Repository::commit_contents`]); only a linked worktree that is registered in this repository is changed or removed; no
 //! hook of the user's runs. `specs/git.md` is the contract in words.
 
 mod branch;
 mod changes;
 mod commit;
 mod commit_id;
+mod contents;
 mod error;
 mod history;
 mod identity;

@@ -6,6 +6,7 @@
 pub mod artifacts;
 pub mod attempt;
 pub mod brief;
+pub mod commit;
 pub mod evidence;
 pub mod heart;
 pub mod inbox;

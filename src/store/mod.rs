@@ -5,6 +5,7 @@
 //! crash left undone, decide, append the event (the commit point), replace the document and write the lease.
 
 mod agents;
+mod committed;
 mod error;
 mod find;
 mod hand;
@@ -27,6 +28,7 @@ mod undo;
 mod wait;
 
 pub use agents::{AgentFile, AgentState};
+pub use committed::{Committed, Snapshot};
 pub use error::Error;
 pub use find::{Board, GITIGNORE};
 pub use hand::HAND;

@@ -6,12 +6,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use fs2::FileExt;
 
 use super::error::Error;
 use super::find::Board;
 use crate::interrupt::Interrupt;
+
+/// How long a transition waits for the commits of others.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A slot in this process's hands until dropped.
 #[derive(Debug)]
@@ -62,6 +66,17 @@ impl Board {
             Ok(Some(slot)) => slot.map(Some),
             Ok(None) | Err(_) => Ok(None),
         }
+    }
+
+    /// Waits for the one slot of committing queues, but not for ever; `None` if somebody's git takes too long.
+    pub fn commit_slot(&self) -> Result<Option<Slot>, Error> {
+        if let Some(slot) = self.try_slot("commit")? {
+            return Ok(Some(slot));
+        }
+        let (tell, told) = channel();
+        let board = self.clone();
+        std::thread::spawn(move || drop(tell.send(board.wait_slot("commit"))));
+        told.recv_timeout(COMMIT_PATIENCE).ok().transpose()
     }
 
     pub fn try_merge_slot(&self) -> Result<Option<Slot>, Error> {

@@ -5,6 +5,7 @@ mod badinput;
 mod claude;
 mod cli;
 mod commands;
+mod committing;
 mod crash;
 mod dice;
 mod drain;

@@ -8,6 +8,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::clock;
 use crate::pool::{News, Plan, run};
 use crate::process;
+use crate::run::commit::{Moment, commit_queues};
 use crate::run::{Site, runners};
 use crate::store::{Queue, Switch};
 
@@ -88,6 +89,9 @@ impl Verb for Args {
         let is_well = self.work(context, &site, &queues, &runner)?;
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
+        }
+        if let Some(why) = commit_queues(&site, Moment::DrainEnd) {
+            context.out.note(why);
         }
         let mut summary = summarise(&site, &queues, &self.role)?;
         summary.seconds = started.elapsed().as_secs();

@@ -1,0 +1,248 @@
+//! Commits of a few files' contents on the branch that is checked out, with nothing else touched.
+//!
+//! The contents are handed over rather than read from the work tree: whoever writes these files goes on writing meanwhile,
+//! and a commit should hold what its message tells of.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use git2::build::TreeUpdateBuilder;
+use git2::{ErrorCode, FileMode, ObjectType, Oid};
+
+use super::branch::oid;
+use super::commit::refuse_rebase;
+use super::history::path_of;
+use super::identity::Identity;
+use super::repository::Place;
+use super::{CommitId, GitError, Head, Repository};
+
+/// A file to be committed.
+struct Leaf<'a> {
+    path: &'a Path,
+    blob: Oid,
+    mode: FileMode,
+}
+
+impl Repository {
+    /// Commits these contents (of paths relative to the root), and nothing else, on the branch that the main work tree or a
+    /// linked one is on. Whatever else is staged stays staged. `None` if they are what the branch holds. Files that git
+    /// ignores are left out. This is the one function that writes the main work tree's index and moves its branch; it is
+    /// for files that are Tavern's own.
+    ///
+    /// [`GitError::Unfinished`] in a merge, a rebase and the like; [`GitError::Conflicted`] if anything in the index is;
+    /// [`GitError::NoBranch`]; [`GitError::LockedByGit`] if another git is writing there, or died there.
+    pub fn commit_contents(
+        &self,
+        worktree: &Path,
+        files: &[(PathBuf, Vec<u8>)],
+        message: &str,
+    ) -> Result<Option<CommitId>, GitError> {
+        let place = self.place(worktree)?;
+        refuse_unfinished(&place)?;
+        self.refuse_conflicts(&place)?;
+        let Head::Branch { commit: tip, .. } = self.head_of(&place.work_tree)? else {
+            return Err(GitError::NoBranch { worktree: place.work_tree });
+        };
+        let repository = self.open_at(&place.git_dir)?;
+        let parent = repository.find_commit(oid(&tip)?).map_err(GitError::library("read the last commit"))?;
+        let tree = parent.tree().map_err(GitError::library("read the last commit"))?;
+        let mut leaves = Vec::new();
+        for (path, bytes) in files {
+            let found = match tree.get_path(path) {
+                Ok(entry) => Some(entry),
+                Err(error) if error.code() == ErrorCode::NotFound => None,
+                Err(error) => return Err(GitError::library("read the last commit")(error)),
+            };
+            let mode = match &found {
+                Some(entry) if entry.kind() != Some(ObjectType::Blob) => continue,
+                Some(entry) if entry.filemode() == i32::from(FileMode::Link) => continue,
+                Some(entry) if entry.filemode() == i32::from(FileMode::BlobExecutable) => FileMode::BlobExecutable,
+                Some(_) => FileMode::Blob,
+                None if repository.is_path_ignored(path).map_err(GitError::library("read the ignore files"))? => {
+                    continue;
+                }
+                None => FileMode::Blob,
+            };
+            leaves.push(Leaf { path, blob: self.store_blob(&place, path, bytes)?, mode });
+        }
+        let mut builder = TreeUpdateBuilder::new();
+        for leaf in &leaves {
+            builder.upsert(leaf.path, leaf.blob, leaf.mode);
+        }
+        let new = builder.create_updated(&repository, &tree).map_err(GitError::library("make a tree"))?;
+        // Before the branch is moved, so that a lock in the way leaves all as it was.
+        self.bring_up_index(&place, &leaves)?;
+        if new == tree.id() {
+            return Ok(None);
+        }
+        let new = repository.find_tree(new).map_err(GitError::library("make a tree"))?;
+        let identity = Identity::of(&repository, self.config())?;
+        let made = repository
+            .commit(None, &identity.author, &identity.committer, message, &new, &[&parent])
+            .map_err(GitError::library("make a commit"))?;
+        let made = CommitId::from(made);
+        self.move_head(&place, &tip, &made, message)?;
+        Ok(Some(made))
+    }
+
+    /// The contents as an object, through the user's filters.
+    fn store_blob(&self, place: &Place, path: &Path, bytes: &[u8]) -> Result<Oid, GitError> {
+        let call = self.call(place).args(["hash-object", "-w", "--stdin", "--path"]).arg(path).input(bytes)?;
+        let id = call.read()?;
+        let id = String::from_utf8_lossy(&id);
+        Oid::from_str(id.trim()).map_err(GitError::library("store a file"))
+    }
+
+    fn bring_up_index(&self, place: &Place, leaves: &[Leaf<'_>]) -> Result<(), GitError> {
+        if leaves.is_empty() {
+            return Ok(());
+        }
+        let lines = leaves.iter().flat_map(|leaf| {
+            let info = format!("{:o} {}\t", i32::from(leaf.mode), leaf.blob);
+            [info.as_bytes(), leaf.path.as_os_str().as_encoded_bytes(), b"\0"].concat()
+        });
+        let lines: Vec<u8> = lines.collect();
+        self.writing(place, self.call(place).args(["update-index", "--add", "-z", "--index-info"]).input(&lines)?)
+    }
+
+    /// Moves the branch that HEAD names, if it is still where it was, with a line in the reflogs as a commit has it.
+    fn move_head(&self, place: &Place, from: &CommitId, to: &CommitId, message: &str) -> Result<(), GitError> {
+        let subject = message.lines().next().unwrap_or_default();
+        let line = format!("commit: {subject}");
+        let moved = self.call(place).args(["update-ref", "-m", &line, "HEAD", to.as_str(), from.as_str()]).read();
+        match (moved, self.head_of(&place.work_tree)?) {
+            (Err(_), Head::Branch { name, commit }) if commit != *from => Err(GitError::Moved {
+                reference: format!("refs/heads/{name}"),
+                expected: Some(from.clone()),
+                found: Some(commit),
+            }),
+            (moved, _) => moved.map(drop),
+        }
+    }
+
+    fn refuse_conflicts(&self, place: &Place) -> Result<(), GitError> {
+        let unmerged = self.call(place).args(["ls-files", "--unmerged", "-z"]).read()?;
+        let lines = unmerged.split(|byte| *byte == 0);
+        let paths: BTreeSet<PathBuf> =
+            lines.filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1)).map(path_of).collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        Err(GitError::Conflicted { worktree: place.work_tree.clone(), paths: paths.into_iter().collect() })
+    }
+}
+
+/// In the middle of any of these a commit would become a part of it, or end it.
+fn refuse_unfinished(place: &Place) -> Result<(), GitError> {
+    refuse_rebase(place)?;
+    let signs = [
+        ("MERGE_HEAD", "merge"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+        ("sequencer", "cherry-pick"),
+        ("BISECT_LOG", "bisect"),
+    ];
+    match signs.iter().find(|(name, _)| place.git_dir.join(name).exists()) {
+        Some((_, operation)) => {
+            let operation = (*operation).to_owned();
+            Err(GitError::Unfinished { worktree: place.work_tree.clone(), operation })
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+mod tests {
+    use std::fs;
+
+    use super::super::fixture::{Fixture, git_command};
+    use super::*;
+
+    fn committed(fixture: &Fixture, files: &[(&str, &str)]) -> Result<Option<CommitId>, GitError> {
+        let files: Vec<_> = files.iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
+        fixture.repository().commit_contents(&fixture.root(), &files, "tavern: T-1 done\n\nBody.")
+    }
+
+    #[test]
+    fn a_few_files_are_committed_and_the_users_index_keeps_the_rest() {
+        let fixture = Fixture::new();
+        fixture.commit(&[(".gitignore", "*.o\n"), ("queues/main.md", "1\n"), ("run.sh", "1\n"), ("b", "b\n")], "board");
+        fixture.git(&["update-index", "--chmod=+x", "run.sh"]);
+        fixture.git(&["commit", "--quiet", "--message=mode"]);
+        let same = [("queues/main.md", "1\n"), ("x.o", "ignored\n")];
+        assert_eq!(committed(&fixture, &same).expect("it is a work tree"), None);
+        fixture.write("b", "staged\n");
+        fixture.git(&["add", "b"]);
+        for name in ["c", "b", "queues/main.md", "queues/new.md", "untracked"] {
+            fixture.write(name, "changed\n");
+        }
+        let before = fixture.head();
+        // What is in the work tree meanwhile is newer than what is committed.
+        let files = [("queues/main.md", "2\n"), ("queues/new.md", "changed\n"), ("run.sh", "2\n")];
+        let made = committed(&fixture, &files).expect("it can be committed").expect("there is something");
+        assert_eq!(fixture.head(), made);
+        assert_eq!(
+            fixture.git(&["log", "-1", "--format=%P|%B|%an"]),
+            format!("{before}|tavern: T-1 done\n\nBody.|User")
+        );
+        let changed = fixture.git(&["diff", "--name-only", "HEAD~1", "HEAD"]);
+        assert_eq!(changed.lines().collect::<Vec<_>>(), ["queues/main.md", "queues/new.md", "run.sh"]);
+        assert!(fixture.git(&["ls-tree", "HEAD", "run.sh"]).starts_with("100755"));
+        assert_eq!(fixture.git(&["show", "HEAD:queues/main.md"]), "2");
+        assert_eq!(fixture.git(&["show", ":b"]), "staged");
+        let left = fixture.repository().changes(&fixture.root()).expect("it is a work tree");
+        assert_eq!(left.staged, [PathBuf::from("b")]);
+        assert_eq!(left.modified, ["b", "queues/main.md", "run.sh"].map(PathBuf::from));
+        assert_eq!(left.untracked, ["c", "untracked"].map(PathBuf::from));
+        assert!(fixture.git(&["reflog", "-1", "--format=%gs"]).starts_with("commit: tavern: T-1 done"));
+        assert_eq!(committed(&fixture, &files).expect("it is a work tree"), None);
+    }
+
+    #[test]
+    fn in_the_middle_of_something_nothing_is_mixed_in() {
+        let fixture = Fixture::new();
+        fixture.commit(&[("queue", "1\n")], "board");
+        let made = fixture.head();
+        for sign in ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "index.lock"] {
+            let path = fixture.root().join(".git").join(sign);
+            fs::write(&path, format!("{made}\n")).expect("the folder is writable");
+            let before = fixture.photograph();
+            let refused = committed(&fixture, &[("queue", "2\n")]);
+            let is_refused = matches!(refused, Err(GitError::Unfinished { .. } | GitError::LockedByGit { .. }));
+            assert!(is_refused, "{sign}: {refused:?}");
+            assert_eq!(fixture.photograph(), before, "{sign}");
+            fs::remove_file(&path).expect("it is there");
+        }
+        fixture.git(&["checkout", "--quiet", "--detach"]);
+        let refused = committed(&fixture, &[("queue", "2\n")]);
+        assert!(matches!(&refused, Err(GitError::NoBranch { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_conflict_of_the_users_is_left_as_it_is() {
+        let fixture = Fixture::new();
+        fixture.commit(&[("a", "a\n"), ("queue", "1\n")], "base");
+        fixture.write("a", "stashed\n");
+        fixture.git(&["stash"]);
+        fixture.commit(&[("a", "other\n")], "other");
+        let popped = git_command(&fixture.root()).args(["stash", "pop"]).output().expect("the tests need git");
+        assert!(!popped.status.success(), "the stash must conflict");
+        let before = fixture.photograph();
+        let refused = committed(&fixture, &[("queue", "2\n")]);
+        assert!(
+            matches!(&refused, Err(GitError::Conflicted { paths, .. }) if *paths == [PathBuf::from("a")]),
+            "{refused:?}"
+        );
+        assert_eq!(fixture.photograph(), before);
+    }
+
+    #[test]
+    fn line_ends_and_filters_are_the_users() {
+        let fixture = Fixture::new();
+        fixture.commit(&[(".gitattributes", "*.md text eol=crlf\n"), ("a.md", "1\n")], "base");
+        committed(&fixture, &[("a.md", "2\r\n")]).expect("it can be committed").expect("there is something");
+        assert_eq!(fixture.git(&["cat-file", "-p", "HEAD:a.md"]).len(), 1);
+        assert_eq!(fixture.git(&["cat-file", "-s", "HEAD:a.md"]), "2");
+    }
+}

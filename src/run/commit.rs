@@ -1,0 +1,150 @@
+//! The queues committed to git, for a board whose `config.yaml` asks for it.
+//!
+//! A commit follows transitions that have happened already: it never fails one, and it holds a lock of its own, not the
+//! board's. What could not be committed now is in the next commit.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::error::Error;
+use super::site::Site;
+use crate::board::task::TaskId;
+use crate::clock;
+use crate::config::Commit;
+use crate::git::GitErrorKind;
+use crate::store::{Committed, Entry};
+
+/// When a commit may be due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    Transition,
+    /// The end of `tavern-drain`.
+    DrainEnd,
+}
+
+/// Another git that holds the index or moves the branch is waited for, this often and so long each time.
+const TRIES: usize = 40;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Longer first lines are cut by what shows them: then they only count, and the lines below tell.
+const SUBJECT: usize = 72;
+
+/// Items that a message tells of at most.
+const MOST_TOLD: usize = 100;
+
+/// Commits the queues, if config.yaml wants that now, and nothing else. Returns what a person should be told, once.
+pub fn commit_queues(site: &Site, moment: Moment) -> Option<String> {
+    let is_due = match site.config.commit {
+        Commit::Never => false,
+        Commit::Transition => true,
+        Commit::Drain => moment == Moment::DrainEnd,
+    };
+    // Where one waits too long for another's git, the next one commits for both.
+    let Ok(Some(_slot)) = (if is_due { site.board.commit_slot() } else { Ok(None) }) else { return None };
+    let known = site.board.committed();
+    let (now, tell) = match commit(site, &known) {
+        Ok(seq) => (Committed { seq, obstacle: None }, None),
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let why = format!("the queues are not committed for now: {error}{hint}");
+            let tell = (known.obstacle.as_ref() != Some(&why)).then(|| why.clone());
+            (Committed { seq: known.seq, obstacle: Some(why) }, tell)
+        }
+    };
+    if now != known {
+        // If it can't be remembered, the next message tells of the same once more.
+        drop(site.board.set_committed(&now));
+    }
+    tell
+}
+
+/// Returns the last event that is in the commit.
+fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
+    let snapshot = site.board.snapshot(known.seq, clock::now())?;
+    let Some(last) = snapshot.entries.last() else { return Ok(known.seq) };
+    let Some(message) = message(&snapshot.entries) else { return Ok(last.seq) };
+    let root = site.repository()?.main_worktree();
+    let files = snapshot.files.into_iter();
+    let files: Vec<(PathBuf, Vec<u8>)> =
+        files.filter_map(|(path, bytes)| Some((path.strip_prefix(root).ok()?.to_owned(), bytes))).collect();
+    let mut tries = 1;
+    loop {
+        match site.repository()?.commit_contents(root, &files, &message) {
+            Err(error) if error.kind() == GitErrorKind::Busy && tries < TRIES => {
+                tries += 1;
+                site.interrupt.wait(PAUSE);
+            }
+            other => return Ok(other.map(|_| last.seq)?),
+        }
+    }
+}
+
+/// What the events did to the queues, item by item; `None` if they changed no text.
+fn message(entries: &[Entry]) -> Option<String> {
+    let mut order: Vec<&TaskId> = Vec::new();
+    let mut told: BTreeMap<&TaskId, String> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.after.is_some()) {
+        let Some(task) = &entry.task else { continue };
+        let words = told.entry(task).or_insert_with(|| {
+            order.push(task);
+            match (entry.from, &entry.before) {
+                (Some(from), _) => format!("{task} {from}"),
+                (None, None) => format!("{task} added"),
+                (None, Some(_)) => format!("{task} changed"),
+            }
+        });
+        if let (Some(_), Some(to)) = (entry.from, entry.to) {
+            let _ = write!(words, " → {to}");
+        }
+    }
+    let lines: Vec<&str> = order.iter().map(|task| told[task].as_str()).collect();
+    let subject = format!("tavern: {}", lines.join(", "));
+    match lines.len() {
+        0 => None,
+        _ if subject.chars().count() <= SUBJECT => Some(subject),
+        count => {
+            let more = if count > MOST_TOLD { format!("\nand {} more", count - MOST_TOLD) } else { String::new() };
+            let items = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
+            Some(format!("tavern: {items}\n\n{}{more}", lines[..count.min(MOST_TOLD)].join("\n")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::event::Kind;
+    use crate::board::task::{Status, Timestamp};
+
+    fn entry(task: &str, from: Option<Status>, to: Option<Status>) -> Entry {
+        let before = from.map(|_| "before".to_owned());
+        let task = Some(task.parse().expect("it is an ID"));
+        Entry { task, from, to, before, after: Some("after".into()), ..Entry::new(Kind::Noted, Timestamp::default()) }
+    }
+
+    #[test]
+    fn a_message_tells_each_items_way() {
+        let (pending, held, done) = (Some(Status::Pending), Some(Status::InProgress), Some(Status::Completed));
+        let added = entry("T-1", None, pending);
+        let claimed = entry("T-1", pending, held);
+        let ended = entry("T-1", held, done);
+        let noted = Entry::new(Kind::Noted, Timestamp::default());
+        let changed = Entry { before: Some("before".into()), ..entry("T-2", None, None) };
+        let rows: [(&[Entry], Option<&str>); 5] = [
+            (std::slice::from_ref(&noted), None),
+            (&[claimed.clone(), noted.clone()], Some("tavern: T-1 pending → in_progress")),
+            (&[claimed.clone(), ended.clone()], Some("tavern: T-1 pending → in_progress → completed")),
+            (&[added, claimed], Some("tavern: T-1 added → in_progress")),
+            (&[changed, ended], Some("tavern: T-2 changed, T-1 in_progress → completed")),
+        ];
+        for (entries, expected) in rows {
+            assert_eq!(message(entries).as_deref(), expected);
+        }
+        let many: Vec<Entry> = (0..150).map(|number| entry(&format!("T-{number}"), pending, held)).collect();
+        let long = message(&many).expect("something changed");
+        assert!(long.starts_with("tavern: 150 items\n\nT-0 pending → in_progress\n"), "{long}");
+        assert!(long.ends_with("\nT-99 pending → in_progress\nand 50 more"), "{long}");
+    }
+}
