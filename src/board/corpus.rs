@@ -64,6 +64,11 @@ fn items_are_found_wherever_markdown_has_them() {
         ("- [ ] 😀 done? (see above)\n", &["1 pending 😀 done? (see above)"]),
         ("- [ ] # not a heading\n", &["1 pending # not a heading"]),
         ("- [ ] title\n  ===\n", &["1 pending title"]),
+        // The name of a block, as Obsidian has it, stays at the line's end and belongs to no title.
+        (
+            "- [ ] T-1: a (priority: 1) ^k3j9ab\n- [ ] 2 ^2 b\n- [ ] ^x\n",
+            &["1 pending T-1: a", "2 pending 2 ^2 b", "3 pending ^x"],
+        ),
         // IDs.
         (
             "- [ ] AUTH-7: a\n- [ ] WI-001:b\n- [ ] Fix: c\n- [ ] T-k3f9.1: d\n- [ ] HTTP-2://x\n- [ ] t-1: e\n",
@@ -343,5 +348,25 @@ fn huge_documents_are_read_in_linear_time() {
         for problem in problems.iter().take(3) {
             crate::board::problem::render("path", text, problem);
         }
+    }
+}
+
+#[test]
+fn what_was_put_away_has_ended() {
+    let rows: &[(&str, &[&str])] = &[
+        // As Obsidian's Kanban writes it, with lanes.
+        (
+            "## Todo\n\n- [ ] a\n\n\n## Done\n\n**Complete**\n- [x] b\n\n\n***\n\n## Archive\n\n- [x] c\n- [ ] d\n  - [ ] T-1: e\n",
+            &["3 pending a", "9 completed b", "16 completed c", "17 completed d", "~18 completed T-1: e"],
+        ),
+        // In a document without lanes it makes none.
+        (
+            "# Ideas\n- [ ] a\n# Archive\n- [ ] b\n- [ ] c (status: pending)\n",
+            &["2 pending a", "4 completed b", "5 pending c"],
+        ),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(items(text), *expected, "{text:?}");
+        assert_eq!(problems(text), [] as [&str; 0]);
     }
 }

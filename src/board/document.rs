@@ -132,7 +132,7 @@ impl<'t> Document<'t> {
     }
 
     pub fn has_lanes(&self) -> bool {
-        !self.lanes.is_empty()
+        !self.lane_set.is_empty()
     }
 
     /// The first item with this ID.

@@ -124,7 +124,7 @@ impl<'t> Document<'t> {
         let lane = self
             .lane_of(LaneKind::of(status))
             .or_else(|| LaneKind::ALL[1..].iter().find_map(|kind| self.lane_of(*kind)))
-            .or(self.lanes().first());
+            .or_else(|| self.lane_of(LaneKind::Draft));
         let place = lane.map_or(Place::Loose, |lane| Place::Lane(lane.kind));
         let block = said(block, status, lane::needs_key(status, place, self.lane_set));
         let block = self.with_bullet_of(lane.map_or(self.tail, |lane| lane.tail).or(self.tail), &block);
@@ -238,8 +238,11 @@ impl<'t> Document<'t> {
         match self.tail {
             Some(tail) => self.spot_behind(tail),
             None => {
-                let at = markup::block_end(self.text, self.body, self.text.len()).max(self.body);
-                let is_empty = self.text[self.body..].trim().is_empty();
+                // What is put away at the end stays there.
+                let archive = self.lane_of(LaneKind::Archive);
+                let end = archive.map_or(self.text.len(), |archive| archive.heading.start);
+                let at = markup::block_end(self.text, self.body, end).max(self.body);
+                let is_empty = self.text[self.body..end].trim().is_empty();
                 let at = if is_empty { self.body } else { at };
                 self.spot_under(at)
             }

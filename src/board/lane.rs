@@ -16,9 +16,13 @@ pub enum LaneKind {
     /// Holds completed and cancelled.
     Completed,
     Dead,
+    /// Where other programs, such as Obsidian's Kanban, put away what is done with. What is there has ended; nothing is
+    /// ever moved there, and a document that has it has no lanes by that.
+    Archive,
 }
 
 impl LaneKind {
+    /// Those that items are moved to.
     pub const ALL: [LaneKind; 7] = [
         LaneKind::Draft,
         LaneKind::Pending,
@@ -50,7 +54,7 @@ impl LaneKind {
             LaneKind::InProgress => Status::InProgress,
             LaneKind::InReview => Status::InReview,
             LaneKind::Waiting => Status::Waiting,
-            LaneKind::Completed => Status::Completed,
+            LaneKind::Completed | LaneKind::Archive => Status::Completed,
             LaneKind::Dead => Status::Dead,
         }
     }
@@ -65,6 +69,7 @@ impl LaneKind {
             LaneKind::Waiting => "Waiting",
             LaneKind::Completed => "Completed",
             LaneKind::Dead => "Dead Letter",
+            LaneKind::Archive => "Archive",
         }
     }
 
@@ -91,7 +96,7 @@ impl LaneKind {
     }
 }
 
-const NAMES: [(&str, LaneKind); 22] = [
+const NAMES: [(&str, LaneKind); 24] = [
     ("draft", LaneKind::Draft),
     ("drafts", LaneKind::Draft),
     ("pending", LaneKind::Pending),
@@ -114,6 +119,8 @@ const NAMES: [(&str, LaneKind); 22] = [
     ("dead letters", LaneKind::Dead),
     ("dead", LaneKind::Dead),
     ("failed", LaneKind::Dead),
+    ("archive", LaneKind::Archive),
+    ("archived", LaneKind::Archive),
 ];
 
 /// The letters of a heading in lower case, with one space for everything between them.
@@ -154,7 +161,7 @@ pub enum Place {
     Lane(LaneKind),
     /// Under no lane: in a document without lanes, or before the first heading of one with lanes.
     Loose,
-    /// Inside another item, which carries it from lane to lane: lanes don't speak of it, but for Draft.
+    /// Inside another item, which carries it from lane to lane: lanes don't speak of it, but for Draft and Archive.
     Nested(Option<LaneKind>),
 }
 
@@ -178,10 +185,12 @@ pub fn status(place: Place, said: Said, lanes: LaneSet) -> Status {
     match place {
         Place::Loose if lanes.is_empty() => said.status.unwrap_or(Status::Pending),
         Place::Loose => unplaced.unwrap_or(Status::Pending),
-        Place::Nested(lane) => {
-            let draft = lane == Some(LaneKind::Draft);
-            said.status.unwrap_or(if draft { Status::Draft } else { Status::Pending })
-        }
+        Place::Nested(lane) => said.status.unwrap_or(match lane {
+            Some(LaneKind::Draft) => Status::Draft,
+            Some(LaneKind::Archive) => Status::Completed,
+            _ => Status::Pending,
+        }),
+        Place::Lane(LaneKind::Archive) => said.status.unwrap_or(Status::Completed),
         Place::Lane(LaneKind::Completed) => match (unplaced, said) {
             (Some(status), _) => status,
             // It was completed once, so a person has unticked it.
@@ -226,6 +235,7 @@ mod tests {
             ("✅ Done", Some(LaneKind::Completed)),
             ("Dead Letter", Some(LaneKind::Dead)),
             ("Failed tasks", Some(LaneKind::Dead)),
+            ("## Archive", Some(LaneKind::Archive)),
             ("Definition of done", None),
             ("Notes", None),
             ("", None),
@@ -297,6 +307,12 @@ mod tests {
             (Place::Nested(Some(L::Draft)), open(None), all, S::Draft),
             (Place::Nested(Some(L::Draft)), open(Some(S::Pending)), all, S::Pending),
             (Place::Nested(None), done(None), all, S::Completed),
+            // What was put away has ended, unless its own line says otherwise.
+            (Place::Lane(L::Archive), open(None), all, S::Completed),
+            (Place::Lane(L::Archive), was_done(None), none, S::Completed),
+            (Place::Lane(L::Archive), open(Some(S::Pending)), all, S::Pending),
+            (Place::Lane(L::Archive), done(Some(S::Cancelled)), all, S::Cancelled),
+            (Place::Nested(Some(L::Archive)), open(None), all, S::Completed),
         ];
         for (place, said, lanes, expected) in rows {
             assert_eq!(status(place, said, lanes), expected, "{place:?} {said:?} {lanes:?}");
@@ -307,7 +323,9 @@ mod tests {
     fn what_is_written_reads_back() {
         for bits in 0..128u8 {
             let lanes = LaneSet(bits);
-            let mut places = vec![Place::Loose, Place::Nested(None)];
+            let archive = LaneKind::Archive;
+            let mut places =
+                vec![Place::Loose, Place::Nested(None), Place::Lane(archive), Place::Nested(Some(archive))];
             for kind in LaneKind::ALL.into_iter().filter(|kind| lanes.has(*kind)) {
                 places.extend([Place::Lane(kind), Place::Nested(Some(kind))]);
             }

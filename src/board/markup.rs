@@ -106,6 +106,7 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
     };
     let begins_line = before[..bullet].iter().all(|byte| matches!(byte, b' ' | b'\t'));
     let line_end = bare_line_end(&bytes[..end.max(open + 3)], open + 3);
+    let line_end = open + 3 + before_block_id(&text[open + 3..line_end]);
     Some(Head {
         start: if begins_line { line } else { line + bullet },
         begins_line,
@@ -115,6 +116,16 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
         after_box: open + 3,
         line_end,
     })
+}
+
+/// The length of a title line without the name that Obsidian gives to a block at its very end: ` ^k3j9ab`. Links to the
+/// block need it to stay there.
+fn before_block_id(line: &str) -> usize {
+    let Some((rest, name)) = line.trim_end().rsplit_once(" ^") else { return line.len() };
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    // Something is left to be the title: not nothing, and not an ID alone.
+    let is_titled = !rest.trim().is_empty() && !rest.trim_end().ends_with(':');
+    if is_name && is_titled { rest.len() } else { line.len() }
 }
 
 /// The ID at the start of what stands behind a box, and the length up to the end of its colon.

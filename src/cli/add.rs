@@ -121,6 +121,8 @@ impl Verb for Args {
         let script = script(&new);
         let status = if self.draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
+        // A task file outside the board is one of its queues from now on.
+        board.remember(&queue)?;
         let task = board.add(&queue, new, status, &note, clock::now())?;
         if !self.draft {
             warn(context, &board, &task, script.is_some());

@@ -66,6 +66,9 @@ impl Verb for Args {
                 format!("role {} takes from it; make it with tavern-init, or name another: --queue FILE", self.role);
             if is_of_role { error.with_hint(hint) } else { error }
         })?;
+        for queue in &queues {
+            site.board.remember(queue)?;
+        }
         let runner = site.runner.clone().unwrap_or_else(|| role.runner.clone());
         let ready = runners::runner(&site, &runner, &role)?.check();
         if let Err(not_ready) = ready {

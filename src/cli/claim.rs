@@ -104,7 +104,11 @@ impl Verb for Args {
                 let now = clock::now();
                 seek.closed = self.closed(&board, now);
                 match board.claim(&seek, now)? {
-                    Ok(held) => return print(context, &board, &held, self.runner.as_deref()),
+                    Ok(held) => {
+                        // Else nobody would find the item once it is given back.
+                        board.remember(&held.queue)?;
+                        return print(context, &board, &held, self.runner.as_deref());
+                    }
                     Err(nothing) => {
                         let why = explain(&self, &board, &seek.role, &nothing)?;
                         (nothing, why)

@@ -10,6 +10,7 @@ mod crash;
 mod dice;
 mod drain;
 mod drain_file;
+mod formats;
 mod front;
 mod hands;
 mod loops;

@@ -230,7 +230,10 @@ impl<'t, 's> Reader<'t, 's> {
         if let Some(index) = lane {
             self.document.lanes[index].tail = tail;
         }
-        self.document.tail = tail;
+        let is_archived = lane.is_some_and(|index| self.document.lanes[index].kind == LaneKind::Archive);
+        if !is_archived {
+            self.document.tail = tail;
+        }
     }
 
     /// A list item that was likely meant to be a task but isn't one.
@@ -361,7 +364,9 @@ impl<'t, 's> Reader<'t, 's> {
         let name = markup::heading_text(self.text, span.clone());
         let under = match (LaneKind::named(name), self.headings.last()) {
             (Some(kind), _) => {
-                self.document.lane_set.insert(kind);
+                if kind != LaneKind::Archive {
+                    self.document.lane_set.insert(kind);
+                }
                 self.document.lanes.push(Lane {
                     kind,
                     name,
