@@ -107,7 +107,12 @@ fn the_architecture_has_no_circle() {
 #[test]
 fn every_file_says_what_it_is() {
     let mut faults = Vec::new();
-    for path in rust_files("src").into_iter().chain(rust_files("tests")).chain(rust_files("benches")) {
+    for path in rust_files("src")
+        .into_iter()
+        .chain(rust_files("tests"))
+        .chain(rust_files("benches"))
+        .chain(rust_files("fuzz/fuzz_targets"))
+    {
         if !read(&path).starts_with("//! ") {
             faults.push(path.display().to_string());
         }
