@@ -315,6 +315,32 @@ mod properties {
             }
         }
 
+        /// Three branches come to the same, in whatever order they are merged, and also one commit after the other.
+        #[test]
+        fn three_branches_merge_in_any_order(base in queues(), a in steps(0..3), b in steps(3..6), c in steps(6..10)) {
+            let made = |steps: &[Step], side: &str| steps.iter().fold(base.clone(), |text, step| done(&text, step, side));
+            let sides = [made(&a, "one"), made(&b, "two"), made(&c, "three")];
+            let mut results = Vec::new();
+            for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+                let [first, second, third] = order.map(|place| &sides[place]);
+                let result = merged(&base, &merged(&base, first, second).text, third);
+                prop_assert_eq!(&result.conflicts, &Vec::<Conflict>::new(), "{}", result.text);
+                results.push(told(&result.text));
+            }
+            // As a rebase has it: each commit of a branch is taken by itself.
+            let mut text = merged(&base, &sides[0], &sides[1]).text;
+            let mut was = base.clone();
+            for step in &c {
+                let now = done(&was, step, "three");
+                text = merged(&was, &text, &now).text;
+                was = now;
+            }
+            results.push(told(&text));
+            for result in &results[1..] {
+                prop_assert_eq!(result, &results[0]);
+            }
+        }
+
         /// Two sides that change the same items: no item that a side has changed or added is lost, no word of a
         /// description, and the result can be merged again.
         #[test]
