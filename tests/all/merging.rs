@@ -170,6 +170,11 @@ fn without_the_driver_items_that_stand_apart_merge_all_the_same() {
     for setting in ["name", "driver"] {
         scratch.git(&["config", "--unset", &format!("merge.tavern.{setting}")]);
     }
+    let checked = scratch.run("tavern-check", &[]);
+    assert!(
+        checked.stdout.contains("has no `merge.tavern.driver`") && checked.stdout.contains("tavern-init"),
+        "{checked}"
+    );
     // Through the programs: what they write touches the item's own lines only.
     let steps: [(&str, &str, &[&str]); 2] = [
         ("claimed", "tavern-claim", &["--task", "T-1", "--runner", "claude", "--agent", "Sam"]),

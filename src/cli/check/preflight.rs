@@ -129,7 +129,20 @@ fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) {
     }
 }
 
+/// git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
+fn merging(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
+    let path = site.board.path(".gitattributes");
+    let is_named = fs::read_to_string(&path).is_ok_and(|text| text.contains("merge=tavern"));
+    if is_named && matches!(site.repository().map(|repository| repository.setting("merge.tavern.driver")), Ok(Ok(None)))
+    {
+        let message = "this clone has no `merge.tavern.driver`, so git merges queues line by line".to_owned();
+        let hint = Some("set it up: tavern-init".to_owned());
+        faults.push(Fault::whole(Severity::Warning, "no-merge-driver", &shown(&path, here), message, hint));
+    }
+}
+
 fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
+    merging(site, here, faults);
     if let Err(error) = site.base() {
         faults.push(from_error("no-base", site.board.root(), here, &error));
     }
