@@ -148,6 +148,9 @@ fn agents_side_by_side_lose_no_commit() {
         }
     }
     assert_eq!(scratch.git(&["status", "--porcelain"]), "M  README.md");
+    // The branches of agents began before these commits: that is no change of theirs.
+    let log = scratch.run("tavern-log", &["--format", "json"]).succeeds();
+    assert!(!log.contains("violation"), "{log}");
 }
 
 #[test]
