@@ -69,6 +69,8 @@ fn items_are_found_wherever_markdown_has_them() {
             "- [ ] T-1: a (priority: 1) ^k3j9ab\n- [ ] 2 ^2 b\n- [ ] ^x\n",
             &["1 pending T-1: a", "2 pending 2 ^2 b", "3 pending ^x"],
         ),
+        // Blanks of all kinds.
+        ("- [ ] \u{a0}T-1: a\n- [ ]\u{b}b\n", &["1 pending T-1: a", "2 pending b"]),
         // IDs.
         (
             "- [ ] AUTH-7: a\n- [ ] WI-001:b\n- [ ] Fix: c\n- [ ] T-k3f9.1: d\n- [ ] HTTP-2://x\n- [ ] t-1: e\n",

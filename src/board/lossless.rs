@@ -52,6 +52,8 @@ const LINES: &[&str] = &[
     "- [ ] (see: this)",
     "- [ ] T-7: with a block's name (priority: 1) ^k3j-9ab",
     "- [ ] ^k3j9ab",
+    "- [ ] \u{a0}behind an odd blank",
+    "- [ ]\u{b}T-8: behind a control character",
     "%% kanban:settings",
     "- [ ]",
     "- [ ] ",

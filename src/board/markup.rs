@@ -130,7 +130,8 @@ fn before_block_id(line: &str) -> usize {
 
 /// The ID at the start of what stands behind a box, and the length up to the end of its colon.
 pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
-    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+    // All that is trimmed from titles: web pages put blanks there that break no line.
+    let blanks = line.len() - line.trim_start().len();
     let rest = &line.as_bytes()[blanks..];
     if !rest.first().is_some_and(u8::is_ascii_uppercase) {
         return (None, 0);

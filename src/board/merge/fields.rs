@@ -132,7 +132,7 @@ impl<'t> Merge<'_, 't> {
                 ours
             }
         };
-        let head = format!("{title}{}", &text[item.title.end..item.head.end]);
+        let head = format!("{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
 
         let keys = [
             base.map_or_else(Vec::new, |base| held(&self.base, base)),

@@ -202,6 +202,14 @@ fn items_added_by_both_to_an_empty_lane_are_both_there() {
     assert_eq!(clean(BASE, &ours, &theirs), lane("- [ ] T-5: five\n- [ ] T-6: six\n"));
 }
 
+#[test]
+fn an_item_without_a_title_is_merged_like_any_other() {
+    let base = "- [ ] T-1: a\n";
+    let merged = merged(base, "- [ ] T-1: \n- [ ] T-2: b\n", "- [ ] T-1: a (priority: 1)\n");
+    assert!(merged.text.contains("T-1:") && merged.text.contains("priority: 1"), "{}", merged.text);
+    assert!(merged.text.contains("- [ ] T-2: b\n"), "{}", merged.text);
+}
+
 mod properties {
     use std::collections::{BTreeMap, BTreeSet};
 
