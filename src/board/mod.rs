@@ -9,6 +9,7 @@ pub mod edit;
 pub mod front;
 pub mod lane;
 pub mod markup;
+pub mod mend;
 pub mod merge;
 pub mod metadata;
 pub mod problem;

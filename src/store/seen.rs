@@ -134,7 +134,8 @@ pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
     board.path(FOLDER).join(format!("{}.old", escaped(queue)))
 }
 
-fn path(board: &Board, queue: &Queue) -> PathBuf {
+/// Where its text is kept.
+pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
     board.path(FOLDER).join(format!("{}.md", escaped(queue)))
 }
 

@@ -10,6 +10,7 @@ mod crash;
 mod dice;
 mod drain;
 mod drain_file;
+mod fix;
 mod formats;
 mod front;
 mod hands;

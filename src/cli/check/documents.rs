@@ -1,6 +1,6 @@
 //! What is wrong with queues and task files: in each of them, and between them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,62 +16,49 @@ use crate::near::nearest;
 use crate::runner::CommandRunner;
 use crate::store::{Board, Error};
 
-use super::{Fault, named, shown};
+use super::{Fault, shown};
 
 /// A text that could be read, with the name by which messages call it.
-struct Page {
-    name: String,
-    path: PathBuf,
-    text: String,
+pub(super) struct Page {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    /// It is looked at itself; else it is there for what the others say of it.
+    pub(super) is_wanted: bool,
 }
 
-/// All queues of the board; returns what was looked at, in words.
-pub(super) fn check(
-    board: &Board,
-    config: Option<&Config>,
-    here: &Path,
-    faults: &mut Vec<Fault>,
-) -> Result<String, CliError> {
-    let mut pages = Vec::new();
-    for path in paths(board)? {
-        match read(&path, here) {
-            Ok(page) => pages.push(page),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    look(&pages, config, &|_| true, faults);
-    Ok(named(board))
-}
-
-/// Only `files`; the board's other queues are read for what items say of each other.
-pub(super) fn check_files(
+/// What is to be looked at: `files`, or without any all queues of the board. Of files that are named the board's other
+/// queues are read too, for what items say of each other.
+pub(super) fn gather(
     board: Option<&Board>,
-    config: Option<&Config>,
     files: &[String],
     here: &Path,
     faults: &mut Vec<Fault>,
-) -> Result<String, CliError> {
-    let mut wanted = HashSet::new();
-    let mut pages = Vec::new();
+) -> Result<Vec<Page>, CliError> {
+    let mut wanted = Vec::new();
     for name in files {
         let path = match board.map(|board| board.queue(name, here)) {
             Some(Ok(queue)) => queue.path,
             _ => fs::canonicalize(here.join(name)).map_err(|_| Error::NoQueue(name.clone()))?,
         };
-        if !wanted.insert(path.clone()) {
-            continue;
+        if !wanted.contains(&path) {
+            wanted.push(path);
         }
+    }
+    let all = board.map(paths).transpose()?.unwrap_or_default();
+    let others: Vec<PathBuf> = all.into_iter().filter(|path| !wanted.contains(path)).collect();
+    let is_all = files.is_empty();
+    let mut pages = Vec::new();
+    for (path, is_wanted) in
+        wanted.into_iter().map(|path| (path, true)).chain(others.into_iter().map(|path| (path, is_all)))
+    {
         match read(&path, here) {
-            Ok(page) => pages.push(page),
-            Err(fault) => faults.push(fault),
+            Ok(page) => pages.push(Page { is_wanted, ..page }),
+            Err(fault) if is_wanted => faults.push(fault),
+            Err(_) => {}
         }
     }
-    if let Some(board) = board {
-        let others = paths(board)?.into_iter().filter(|path| !wanted.contains(path));
-        pages.extend(others.filter_map(|path| read(&path, here).ok()));
-    }
-    look(&pages, config, &|page| wanted.contains(&page.path), faults);
-    Ok(files.join(", "))
+    Ok(pages)
 }
 
 /// The board's queue files, and what stands in their place.
@@ -101,7 +88,7 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
         whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", path.display()))
     })?;
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Page { name, path: path.to_owned(), text }),
+        Ok(text) => Ok(Page { name, path: path.to_owned(), text, is_wanted: true }),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());
@@ -113,7 +100,8 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
     }
 }
 
-fn look(pages: &[Page], config: Option<&Config>, is_wanted: &dyn Fn(&Page) -> bool, faults: &mut Vec<Fault>) {
+/// What is wrong with the wanted ones of the pages.
+pub(super) fn look(pages: &[Page], config: Option<&Config>, faults: &mut Vec<Fault>) {
     let (documents, mut problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) =
         pages.iter().map(|page| parse(&page.text)).unzip();
     let together: Vec<(&str, &Document<'_>)> =
@@ -122,7 +110,7 @@ fn look(pages: &[Page], config: Option<&Config>, is_wanted: &dyn Fn(&Page) -> bo
         problems[place].push(problem);
     }
     for ((page, document), mut problems) in pages.iter().zip(&documents).zip(problems) {
-        if !is_wanted(page) {
+        if !page.is_wanted {
             continue;
         }
         problems.extend(config.map_or_else(Vec::new, |config| unmet(document, config)));

@@ -11,18 +11,32 @@ use crate::store::Board;
 use super::{CliError, Context, Exit, Verb, human};
 
 mod documents;
+mod fix;
 mod preflight;
 
 /// Say what is wrong with a board and its configuration, where, and what to type
 ///
 /// Looks at config.yaml, all queues, templates and leases, at what died and was not cleared up, and whether the agents
 /// could start; of files that are named, at these alone. Exits with 5 if there are errors, with 0 if there are only
-/// warnings. Changes nothing.
+/// warnings. Changes nothing, unless told to with --fix.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these queues or task files, by name or path
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
+
+    /// Mend what needs no person: IDs that stand twice or are missing, misspelt lanes, lost queues, what died. Shows what
+    /// it does; on a terminal it asks first
+    #[arg(long)]
+    pub fix: bool,
+
+    /// Print what --fix would do, and what it would leave
+    #[arg(long, short = 'n', requires = "fix")]
+    pub dry_run: bool,
+
+    /// Don't ask
+    #[arg(long, short, requires = "fix")]
+    pub yes: bool,
 }
 
 /// One thing that is wrong.
@@ -99,15 +113,21 @@ impl Verb for Args {
                 }
             },
         );
-        let looked_at = if self.files.is_empty() {
-            let board = board.as_ref().expect("without one only files that are named are looked at");
-            let queues = documents::check(board, config.as_ref(), &here, &mut faults)?;
-            preflight::check(board, config.as_ref(), &here, &mut faults);
-            format!("{queues} and {}", shown(board.dir(), &here))
-        } else {
+        if !self.files.is_empty() {
             // What is wrong with the settings is not what was asked.
             faults.clear();
-            documents::check_files(board.as_ref(), config.as_ref(), &self.files, &here, &mut faults)?
+        }
+        let scene = Scene { board: board.as_ref(), config: config.as_ref(), files: &self.files, here: &here };
+        let planned = if self.fix { fix::fix(&self, context, &scene)? } else { fix::Planned::default() };
+        let mut pages = documents::gather(scene.board, scene.files, &here, &mut faults)?;
+        planned.apply(&mut pages);
+        documents::look(&pages, scene.config, &mut faults);
+        let looked_at = match scene.whole() {
+            Some(board) => {
+                preflight::check(board, scene.config, &here, &planned, &mut faults);
+                format!("{} and {}", named(board), shown(board.dir(), &here))
+            }
+            None => self.files.join(", "),
         };
         faults.iter().try_for_each(|fault| context.out.record(fault, &fault.text))?;
         context.out.flush()?;
@@ -120,6 +140,23 @@ impl Verb for Args {
             (errors, warnings) => format!("{errors}, {warnings}"),
         });
         Ok(if errors > 0 { Exit::BoardHasErrors } else { Exit::Done })
+    }
+}
+
+/// What is looked at.
+struct Scene<'a> {
+    board: Option<&'a Board>,
+    /// Nothing if it can't be read.
+    config: Option<&'a Config>,
+    /// These alone, if any are named.
+    files: &'a [String],
+    here: &'a Path,
+}
+
+impl<'a> Scene<'a> {
+    /// The board, if all of it is looked at.
+    fn whole(&self) -> Option<&'a Board> {
+        self.board.filter(|_| self.files.is_empty())
     }
 }
 

@@ -12,12 +12,15 @@ use crate::run::reap::{Action, Looks, Scope, plan};
 use crate::run::{Error, Site, runners};
 use crate::store::{self, Board, Switch};
 
+use super::fix::Planned;
 use super::{Fault, shown};
 
-/// Everything but the queues. Without a configuration that can be read, only what needs none.
-pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, faults: &mut Vec<Fault>) {
+/// Everything but the text of queues. Without a configuration that can be read, only what needs none. What is `planned`
+/// to be mended is as if it were.
+pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
     templates(board, here, faults);
-    leases(board, here, faults);
+    leases(board, here, planned, faults);
+    lost(board, here, planned, faults);
     switches(board, here, faults);
     let Some(config) = config else { return };
     let config_file = shown(&board.path(crate::config::FILE), here);
@@ -34,7 +37,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, faults:
         Ok(site) => {
             programs(&site, &config_file, faults);
             repository(&site, here, faults);
-            leftovers(&site, here, faults);
+            leftovers(&site, here, planned, faults);
         }
         Err(error) => faults.push(from_error("no-repository", board.root(), here, &error)),
     }
@@ -85,7 +88,7 @@ fn in_template(template: &Template, error: &TemplateError) -> Fault {
 }
 
 /// Lease files that nobody can read: their items can't be given back.
-fn leases(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+fn leases(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
     for path in files(&board.path("leases")) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // Temp files are told of by the plan of a clean-up.
@@ -94,12 +97,29 @@ fn leases(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
         let message = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
                 Ok(_) => continue,
+                Err(store::Error::Damaged { .. }) if planned.has(&Action::DropDamaged { task: task.clone() }) => {
+                    continue;
+                }
                 Err(store::Error::Damaged { why, .. }) => format!("this is no lease: {why}"),
                 Err(error) => error.to_string(),
             },
             Err(error) => format!("this is no lease: {error}"),
         };
         faults.push(Fault::whole(Severity::Error, "broken-lease", &shown(&path, here), message, hint));
+    }
+}
+
+/// Queues whose text is gone, though Tavern knows it.
+fn lost(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
+    for lost in board.lost_queues().unwrap_or_default() {
+        if planned.brings_back(&lost) {
+            continue;
+        }
+        let what = if lost.is_gone { "removed, though something is left to do in it" } else { "emptied" };
+        let message = format!("this queue was {what}: Tavern has its text");
+        let forget = board.seen_path(&lost.queue);
+        let hint = format!("put it back: tavern-check --fix; or forget it: rm {}", forget.display());
+        faults.push(Fault::whole(Severity::Warning, "lost-queue", &shown(&lost.queue.path, here), message, Some(hint)));
     }
 }
 
@@ -158,12 +178,12 @@ fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
 }
 
 /// What `tavern-reap --dry-run` would say.
-fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
+fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
     let actions = match plan(site, Scope::All, &mut Looks::load(&site.board)) {
         Ok(actions) => actions,
         Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
     };
-    for action in actions {
+    for action in actions.into_iter().filter(|action| !planned.has(action)) {
         let board = &site.board;
         let path = match &action {
             Action::EndRun { run } => board.run_dir(run),

@@ -1,0 +1,174 @@
+//! `tavern-check --fix` through the real program: each fault that it mends, what it leaves, and what a dry run says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Ran, Scratch};
+
+const QUEUE: &str = ".tavern/queues/main.md";
+
+fn board(queue: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    scratch.write(QUEUE, queue);
+    scratch.run("tavern-reap", &[]).succeeds();
+    scratch
+}
+
+fn fix(scratch: &Scratch, more: &[&str]) -> Ran {
+    scratch.run("tavern-check", &[&["--fix"], more].concat())
+}
+
+/// Every file of the board.
+pub fn files(scratch: &Scratch) -> BTreeMap<String, Vec<u8>> {
+    fn walk(folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in fs::read_dir(folder).expect("it can be read").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, files);
+            } else {
+                files.insert(path.display().to_string(), fs::read(&path).expect("it can be read"));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(&scratch.work().join(".tavern"), &mut found);
+    found
+}
+
+/// A dry run, then the run: both say the same, and only the run changes a byte.
+#[track_caller]
+fn fixed(scratch: &Scratch) -> Ran {
+    let before = files(scratch);
+    let plan = fix(scratch, &["--dry-run"]);
+    assert_eq!(files(scratch), before, "a dry run changes nothing");
+    let done = fix(scratch, &[]);
+    assert_eq!((plan.code, &plan.stdout), (done.code, &done.stdout), "{plan}{done}");
+    let again = fix(scratch, &["--dry-run"]);
+    assert!(again.stderr.starts_with("there is nothing that can be mended"), "{again}");
+    done
+}
+
+#[test]
+fn each_fault_that_needs_no_person_is_mended() {
+    // What the queue says, what the diff takes away and puts there, and the exit code.
+    let sh = "\n  ```sh\n  true\n  ```\n";
+    let rows = [
+        ("an ID is missing", format!("## Pending\n\n- [ ] One{sh}"), "-- [ ] One", "+- [ ] T-", 0),
+        ("an ID stands twice", format!("- [ ] T-1: One{sh}- [ ] T-1: Two{sh}"), "-- [ ] T-1: Two", "+- [ ] T-", 0),
+        (
+            "a misspelt lane",
+            format!("## Pendign\n\n- [ ] T-1: One{sh}\n## Completed\n"),
+            "-## Pendign",
+            "+## Pending",
+            0,
+        ),
+        (
+            "two equal versions",
+            format!("<<<<<<< ours\n- [ ] T-1: One{sh}=======\n- [ ] T-1: One{sh}>>>>>>> theirs\n"),
+            "-<<<<<<< ours",
+            " - [ ] T-1: One",
+            0,
+        ),
+        (
+            "and one that needs one",
+            format!("- [ ] One{sh}- [ ] T-2: Two (after: T-9){sh}"),
+            "-- [ ] One",
+            "+- [ ] T-",
+            5,
+        ),
+    ];
+    for (what, queue, gone, come, code) in rows {
+        let scratch = board(&queue);
+        let done = fixed(&scratch);
+        assert_eq!(done.code, Some(code), "{what}: {done}");
+        for line in [gone, come] {
+            assert!(done.stdout.lines().any(|shown| shown.starts_with(line)), "{what}: {line}\n{done}");
+        }
+        assert_eq!(scratch.run("tavern-check", &[]).code, Some(code), "{what}");
+        assert!(
+            done.stdout.starts_with("--- .tavern/queues/main.md\n+++ .tavern/queues/main.md\n@@ "),
+            "{what}: {done}"
+        );
+        let log = scratch.run("tavern-log", &[]).succeeds();
+        assert!(log.contains("line "), "{what}: {log}");
+    }
+}
+
+#[test]
+fn who_holds_an_id_keeps_it_and_what_waits_for_it_waits_for_the_first() {
+    let item = |line: &str| format!("- [ ] {line}\n  ```sh\n  true\n  ```\n");
+    let text: String = ["T-1: One", "T-1: Two", "T-3: Three (after: T-1)"].map(item).concat();
+    let scratch = board(&text.replace("T-1: One", "One"));
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
+    scratch.write(QUEUE, scratch.read(QUEUE).replace("] One", "] T-1: One"));
+    scratch.run("tavern-reap", &[]).succeeds();
+    fix(&scratch, &[]);
+    let queue = scratch.read(QUEUE);
+    assert!(queue.contains("] T-1: Two (agent: Rosie") && queue.contains("(after: T-1)"), "{queue}");
+    assert!(!queue.contains("T-1: One"), "{queue}");
+    // Nobody holds either: the first.
+    let scratch = board(&text);
+    fixed(&scratch);
+    let queue = scratch.read(QUEUE);
+    assert!(queue.contains("] T-1: One") && !queue.contains("T-1: Two"), "{queue}");
+}
+
+#[test]
+fn a_queue_that_was_lost_is_put_back() {
+    let text = "## Pending\n\n- [ ] T-1: One\n  ```sh\n  true\n  ```\n";
+    for is_gone in [true, false] {
+        let scratch = board(text);
+        let path = scratch.work().join(QUEUE);
+        if is_gone { fs::remove_file(&path) } else { fs::write(&path, "") }.expect("it is ours");
+        let told = scratch.run("tavern-check", &[]);
+        assert!(told.stdout.contains("put it back: tavern-check --fix; or forget it: rm "), "{told}");
+        let done = fixed(&scratch);
+        assert!(done.stdout.contains("\n+- [ ] T-1: One\n"), "{done}");
+        assert_eq!(scratch.read(QUEUE), text);
+    }
+    // Renamed, or nothing was left to do in it.
+    let scratch = board(text);
+    fs::rename(scratch.work().join(QUEUE), scratch.work().join(".tavern/queues/other.md")).expect("it is ours");
+    assert_eq!(fix(&scratch, &[]).stdout, "");
+    let scratch = board(&text.replace("[ ]", "[x]"));
+    fs::remove_file(scratch.work().join(QUEUE)).expect("it is ours");
+    assert_eq!(fix(&scratch, &[]).stdout, "");
+}
+
+#[test]
+fn what_died_is_cleared_up() {
+    let scratch = board("- [ ] T-1: One\n  ```sh\n  true\n  ```\n");
+    scratch.write(".tavern/leases/T-1.yaml", "");
+    let temp = scratch.write(".tavern/queues/.tavern-x7Yz", "half");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    fs::File::options().write(true).open(&temp).and_then(|file| file.set_modified(long_ago)).expect("it is ours");
+    let done = fixed(&scratch);
+    assert_eq!(done.code, Some(0), "{done}");
+    let lease = "remove the lease of T-1, which can't be read\n";
+    assert_eq!(done.stdout, format!("{lease}remove the temp file {}\n", temp.display()));
+    assert!(!temp.exists() && !scratch.work().join(".tavern/leases/T-1.yaml").exists());
+}
+
+#[test]
+fn a_plain_task_file_is_left_alone_unless_it_is_named() {
+    let text = "- [ ] One\r\n\r\n- [ ] Two";
+    let scratch = board("");
+    scratch.write("TODO.md", text);
+    scratch.write(".tavern/files", "TODO.md\n");
+    let left = fix(&scratch, &[]);
+    assert!(left.stderr.starts_with("there is nothing"), "{left}");
+    assert_eq!(scratch.read("TODO.md"), text);
+    let plan = fix(&scratch, &["TODO.md", "--dry-run"]);
+    assert_eq!(fix(&scratch, &["TODO.md"]).stdout, plan.stdout);
+    let named = scratch.read("TODO.md");
+    assert!(named.starts_with("- [ ] T-") && named.contains(": One\r\n\r\n- [ ] T-"), "{named:?}");
+    // The same in a folder without a board, which then has none either.
+    let scratch = Scratch::empty();
+    scratch.write("TODO.md", text);
+    let plan = fix(&scratch, &["TODO.md", "--dry-run"]);
+    assert_eq!(fix(&scratch, &["TODO.md"]).stdout, plan.stdout);
+    assert_eq!(scratch.read("TODO.md"), named, "the same text gets the same IDs");
+    assert!(!scratch.work().join(".tavern").exists());
+}
