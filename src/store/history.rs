@@ -106,14 +106,16 @@ impl Past<'_> {
         self.oldest = Some(entry.time);
         if self.is_reached || entry.time <= self.at {
             self.is_reached = true;
-            if self.task.is_some() && self.task == entry.task.as_ref() && !self.is_lease_known {
-                if let Some(change) = entry.lease {
-                    self.is_lease_known = true;
-                    self.lease = match change {
-                        LeaseEntry::Put(lease) => Some(*lease),
-                        LeaseEntry::Drop => None,
-                    };
-                }
+            if self.task.is_some()
+                && self.task == entry.task.as_ref()
+                && !self.is_lease_known
+                && let Some(change) = entry.lease
+            {
+                self.is_lease_known = true;
+                self.lease = match change {
+                    LeaseEntry::Put(lease) => Some(*lease),
+                    LeaseEntry::Drop => None,
+                };
             }
             return self.task.is_some() && !self.is_lease_known;
         }

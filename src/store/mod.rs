@@ -22,6 +22,7 @@ mod redo;
 mod replace;
 mod restore;
 mod seen;
+mod shelf;
 mod slots;
 mod submit;
 mod switch;

@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock")]
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::slice;
 use std::thread;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use super::queue::{Queue, Text};
 use super::redo::{read_applied, redo, set_lease};
 use super::replace::Staged;
 use super::seen::{Seen, Sight, old_path};
+use super::shelf::{Shelf, mint, statuses};
 use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse, parse_for};
 use crate::board::edit::{NewItem, Patch, render};
@@ -277,12 +278,6 @@ impl Board {
 fn is_double(document: &Document<'_>, item: &Item<'_>, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> bool {
     let Some(id) = &item.id else { return false };
     document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_elsewhere(id)
-}
-
-/// Of an ID that is there twice the first item counts.
-fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
-    let items = document.items().iter().rev();
-    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
 }
 
 impl Seek {
@@ -584,56 +579,4 @@ fn with_item<R>(
     }
     // It may be in the one that can't be read.
     Err(unreadable.unwrap_or_else(|| Error::NoTask(task.clone())))
-}
-
-/// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
-/// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
-struct Shelf<'b> {
-    board: &'b Board,
-    queues: OnceCell<Vec<Shelved>>,
-}
-
-struct Shelved {
-    queue: Queue,
-    content: OnceCell<String>,
-    statuses: OnceCell<HashMap<TaskId, Status>>,
-}
-
-impl<'b> Shelf<'b> {
-    fn of(board: &'b Board) -> Shelf<'b> {
-        Shelf { board, queues: OnceCell::new() }
-    }
-
-    /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.
-    fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
-        let queues = self.queues.get_or_init(|| {
-            let shelved = |queue| Shelved { queue, content: OnceCell::new(), statuses: OnceCell::new() };
-            self.board.queues().unwrap_or_default().into_iter().map(shelved).collect()
-        });
-        let mut others = queues.iter().filter(|shelved| shelved.queue.path != but.path);
-        others.find_map(|shelved| shelved.status_of(self.board, id))
-    }
-}
-
-impl Shelved {
-    fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
-        // A queue that can't be read keeps nobody from working on the others.
-        let read = || board.read(&self.queue).map(|text| text.content).unwrap_or_default();
-        let content = self.content.get_or_init(read);
-        if !content.contains(&format!("{id}:")) {
-            return None;
-        }
-        let statuses = self.statuses.get_or_init(|| statuses(&parse(content).0));
-        statuses.get(id).copied()
-    }
-}
-
-fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
-    loop {
-        let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
-        let id = TaskId::mint(random, |_| false);
-        if !is_taken(&id) {
-            return id;
-        }
-    }
 }

@@ -1,0 +1,69 @@
+//! All queues at once: who goes by which ID, and how they stand. Knows nothing of changes.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use crate::board::document::{Document, parse};
+use crate::board::task::{Status, TaskId};
+
+use super::find::Board;
+use super::queue::Queue;
+
+/// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
+/// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
+pub(super) struct Shelf<'b> {
+    board: &'b Board,
+    queues: OnceCell<Vec<Shelved>>,
+}
+
+struct Shelved {
+    queue: Queue,
+    content: OnceCell<String>,
+    statuses: OnceCell<HashMap<TaskId, Status>>,
+}
+
+impl<'b> Shelf<'b> {
+    pub(super) fn of(board: &'b Board) -> Shelf<'b> {
+        Shelf { board, queues: OnceCell::new() }
+    }
+
+    /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.
+    pub(super) fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
+        let queues = self.queues.get_or_init(|| {
+            let shelved = |queue| Shelved { queue, content: OnceCell::new(), statuses: OnceCell::new() };
+            self.board.queues().unwrap_or_default().into_iter().map(shelved).collect()
+        });
+        let mut others = queues.iter().filter(|shelved| shelved.queue.path != but.path);
+        others.find_map(|shelved| shelved.status_of(self.board, id))
+    }
+}
+
+impl Shelved {
+    fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
+        // A queue that can't be read keeps nobody from working on the others.
+        let read = || board.read(&self.queue).map(|text| text.content).unwrap_or_default();
+        let content = self.content.get_or_init(read);
+        if !content.contains(&format!("{id}:")) {
+            return None;
+        }
+        let statuses = self.statuses.get_or_init(|| statuses(&parse(content).0));
+        statuses.get(id).copied()
+    }
+}
+
+/// A fresh ID.
+pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
+    loop {
+        let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
+        let id = TaskId::mint(random, |_| false);
+        if !is_taken(&id) {
+            return id;
+        }
+    }
+}
+
+/// Of an ID that is there twice the first item counts.
+pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
+    let items = document.items().iter().rev();
+    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
+}
