@@ -40,7 +40,9 @@ impl Locked<'_> {
         let mut ours = self.up_to_date(queue, &seen)?;
         let mut entries = Vec::new();
         // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
+        // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
         if seen.old != sight.old
+            && sight.old != Some(seen.file)
             && let Ok(saved) = fs::read_to_string(old_path(self.board, queue))
             && !saved.trim().is_empty()
         {

@@ -52,12 +52,15 @@ impl Sight {
         [&self.file, &self.old].into_iter().flatten().any(Stamp::is_empty)
     }
 
+    /// The file is still the one that `text` was read from, and nobody has written to the replaced one.
+    pub(super) fn is_of(&self, board: &Board, text: &Text) -> bool {
+        let old = head(board, &text.queue).map_or(self.old, |head| head.old);
+        self.file == Some(text.stamp) && self.old == old
+    }
+
     /// Nobody has written to them since Tavern did.
     pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
-        let mut head = [0; HEAD];
-        let read = File::open(path(board, queue)).and_then(|mut file| file.read(&mut head));
-        let Ok(length) = read else { return false };
-        parsed(&head[..length]).is_some_and(|head| Some(head.file) == self.file && head.old == self.old)
+        head(board, queue).is_some_and(|head| Some(head.file) == self.file && head.old == self.old)
     }
 }
 
@@ -66,11 +69,7 @@ impl Board {
     /// next one, and is merged with what this one writes.
     pub(super) fn read_settled(&self, queue: &Queue) -> Result<Text, Error> {
         let read = self.read(queue);
-        let is_seen = |text: &Text| {
-            let mut head = [0; HEAD];
-            let length = File::open(path(self, queue)).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
-            parsed(&head[..length]).is_some_and(|head| head.file == text.stamp)
-        };
+        let is_seen = |text: &Text| head(self, queue).is_some_and(|head| head.file == text.stamp);
         match read {
             Ok(text) if is_seen(&text) => Ok(text),
             Err(error @ Error::NotText { .. }) => Err(error),
@@ -157,6 +156,12 @@ struct Head {
     digest: u64,
     /// Of the line, its end included.
     length: usize,
+}
+
+fn head(board: &Board, queue: &Queue) -> Option<Head> {
+    let mut line = [0; HEAD];
+    let length = File::open(path(board, queue)).and_then(|mut file| file.read(&mut line)).ok()?;
+    parsed(&line[..length])
 }
 
 fn parsed(bytes: &[u8]) -> Option<Head> {

@@ -495,7 +495,9 @@ impl<'b> Locked<'b> {
         self.seq = entry.seq;
         // `applied` stays behind where this fails, and whoever next holds the lock tries again, and says so if it can't.
         let shown = self.show(&entry, document, lease);
-        drop(shown.and_then(|()| write_applied(self.board, self.seq)));
+        if shown.and_then(|()| write_applied(self.board, self.seq)).is_err() {
+            return Ok(entry);
+        }
         // Somebody saved in the very moment of the replacement. If it fails, or if they are still about it, it is done
         // when the lock is next taken.
         if let Some((text, _)) = changed {
@@ -512,7 +514,7 @@ impl<'b> Locked<'b> {
     fn show(&self, entry: &Entry, document: Option<(&Text, &str, Staged)>, lease: Option<Staged>) -> Result<(), Error> {
         failpoint::hit("log.appended").map_err(Error::io("go on after", self.board.dir()))?;
         match document {
-            Some((text, content, staged)) if Sight::of(self.board, &text.queue).is_seen(self.board, &text.queue) => {
+            Some((text, content, staged)) if Sight::of(self.board, &text.queue).is_of(self.board, text) => {
                 let file = staged.swap(&old_path(self.board, &text.queue))?;
                 let sight = Sight { file: Some(file), old: Some(text.stamp) };
                 Seen::write(self.board, &text.queue, content, &sight, self.seq)?;

@@ -225,7 +225,7 @@ fn odd_shapes_keep_every_byte_but_the_items_own() {
         };
         let claim = scratch.run("tavern-claim", &["--queue", &queue, "--task", &id, "--agent", "Sam"]);
         assert_eq!(claim.code, Some(0), "{name}: {claim}");
-        assert!(stays("claimed").contains("in_progress"));
+        assert!(stays("claimed").contains("in_progress"), "{name}");
         scratch.run("tavern-release", &[&id, "--force"]).succeeds();
         assert!(!stays("given back").contains("in_progress"));
         scratch.run("tavern-release", &[&id, "--cancel"]).succeeds();
