@@ -23,6 +23,7 @@ pub const LIST: &[(&str, &str)] = &[
     ("log.open", "the log is open, nothing appended"),
     ("log.torn", "half a line appended"),
     ("log.appended", "the event is committed, the files don't show it"),
+    ("archive.written", "items are in the archive, and in their queue still"),
     ("submit.replaced", "the event is committed, the queue shows it, the lease doesn't"),
     ("submit.leased", "queue and lease show the event, `applied` doesn't"),
     ("run.ready", "the worktree, the prompt and the lease stand, the agent program has not started"),

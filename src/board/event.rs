@@ -134,6 +134,8 @@ pub enum Kind {
     Undone,
     /// What was taken back was done again.
     Redone,
+    /// It had ended, and was moved from its queue to the archive.
+    Archived,
     /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
     Noted,
 }
@@ -159,6 +161,7 @@ impl Kind {
             Kind::Removed => "removed",
             Kind::Undone => "undone",
             Kind::Redone => "redone",
+            Kind::Archived => "archived",
             Kind::Noted => "noted",
         }
     }

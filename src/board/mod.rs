@@ -3,6 +3,7 @@
 //! Pure: no files, clock, environment, processes or printing, and nothing here can fail on any input: what is wrong
 //! with a document comes back as [`problem::Problem`]s beside the document, what a rule forbids as a `Refusal`.
 
+pub mod archive;
 pub mod check;
 pub mod document;
 pub mod edit;

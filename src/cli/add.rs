@@ -13,7 +13,7 @@ use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::config::{Config, RunnerKind};
 use crate::runner::CommandRunner;
-use crate::store::{Board, Note, Queue};
+use crate::store::{Archived, Board, Note, Queue};
 
 use super::{CliError, Context, Exit, Verb, task_id};
 
@@ -301,6 +301,8 @@ fn next_child(board: &Board, queue: &Queue, parent: &TaskId) -> Result<TaskId, C
     board.task(parent)?;
     let text = board.read(queue)?;
     let (document, _) = parse(&text.content);
-    let number = (1..=u32::MAX).find(|number| document.find(&parent.child(*number)).is_none()).unwrap_or(1);
+    let archived = Archived::of(board);
+    let is_free = |id: &TaskId| document.find(id).is_none() && archived.status_of(id).is_none();
+    let number = (1..=u32::MAX).find(|number| is_free(&parent.child(*number))).unwrap_or(1);
     Ok(parent.child(number))
 }

@@ -135,6 +135,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Undone if entry.after.is_none() => format!("{task} was taken out of its queue again, by an undo"),
         Kind::Undone => format!("a change of {task} was taken back{}", to(", now ")),
         Kind::Redone => format!("a change of {task} was made again{}", to(", now ")),
+        Kind::Archived => format!("{task} was moved to the archive"),
         Kind::Noted => task,
     };
     let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));

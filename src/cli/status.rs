@@ -16,7 +16,7 @@ use crate::git::Repository;
 use crate::run::artifacts::{Metadata, runs, runs_of};
 use crate::run::kept::Kept;
 use crate::store::{
-    AgentFile, AgentState, Board, Entry, Error, Queue, Quota, Switch, Text, Then, Watch, life, read_log,
+    AgentFile, AgentState, Archived, Board, Entry, Error, Queue, Quota, Switch, Text, Then, Watch, life, read_log,
 };
 
 use super::moment::moment;
@@ -76,6 +76,7 @@ struct QueueLine<'a> {
     queue: &'a str,
     items: BTreeMap<&'static str, usize>,
     quarantined: usize,
+    archived: usize,
 }
 
 #[derive(Serialize)]
@@ -146,7 +147,7 @@ impl Verb for Args {
             let queues = context.queues(&board, names)?;
             match &task {
                 Some(task) => one(context, &board, task, Some(&then))?,
-                None => self.list(context, then.texts, &queues)?,
+                None => self.list(context, &board, then.texts, &queues)?,
             }
             return Ok(Exit::Done);
         }
@@ -177,16 +178,17 @@ impl Args {
             }
         }
         texts.extend(others(board, queues));
-        self.list(context, texts, queues)?;
+        self.list(context, board, texts, queues)?;
         agents(context, board)
     }
 
     /// The items of `queues`; the other texts are looked at for what items say of each other.
-    fn list(&self, context: &Context, mut texts: Vec<Text>, queues: &[Queue]) -> Result<(), CliError> {
+    fn list(&self, context: &Context, board: &Board, mut texts: Vec<Text>, queues: &[Queue]) -> Result<(), CliError> {
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
-        let faulted = quarantined(&texts, &documents);
+        let faulted = quarantined(board, &texts, &documents);
+        let archived = Archived::of(board);
         for (number, document) in documents[..shown].iter().enumerate() {
             let queue = &texts[number].queue;
             let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
@@ -199,10 +201,14 @@ impl Args {
                 queue: &queue.id,
                 items: counts.iter().map(|(status, count)| (status.as_str(), *count)).collect(),
                 quarantined,
+                archived: archived.count(queue),
             };
             let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             if words.is_empty() {
                 words.push(format!("no items; add one: tavern-add --queue {} \"…\"", queue.id));
+            }
+            if record.archived > 0 {
+                words.push(format!("{} archived", record.archived));
             }
             if quarantined > 0 {
                 words.push(format!("{quarantined} with problems: tavern-check"));
@@ -249,7 +255,7 @@ pub(super) fn faulted(board: &Board, queues: &[Queue]) -> HashSet<(String, usize
     let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
     let place =
         |(document, item): (usize, usize)| (texts[document].queue.id.clone(), documents[document].items()[item].line);
-    quarantined(&texts, &documents).into_iter().map(place).collect()
+    quarantined(board, &texts, &documents).into_iter().map(place).collect()
 }
 
 /// The board's other queues, as far as they can be read: an ID may stand there too.
@@ -259,9 +265,10 @@ fn others(board: &Board, queues: &[Queue]) -> Vec<Text> {
 }
 
 /// Items that only a look at all documents together finds fault with, by their places.
-fn quarantined(texts: &[Text], documents: &[Document<'_>]) -> HashSet<(usize, usize)> {
+fn quarantined(board: &Board, texts: &[Text], documents: &[Document<'_>]) -> HashSet<(usize, usize)> {
     let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(documents).collect();
-    check(&named, &|_| None).quarantined
+    let archived = Archived::of(board);
+    check(&named, &|id| archived.status_of(id)).quarantined
 }
 
 fn switch(context: &Context, board: &Board) -> Result<(), CliError> {

@@ -76,6 +76,7 @@ pub struct Config {
     pub max_attempts: u32,
     /// Times that an item may come back through nobody's fault before a person is asked.
     pub max_returns: u32,
+    pub archive: Archive,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
     pub empty_behavior: EmptyBehavior,
     pub roles: BTreeMap<String, Role>,
@@ -129,6 +130,18 @@ pub struct Worktree {
     pub keep: bool,
 }
 
+/// When ended items are moved from the board's queues to their archives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Archive {
+    /// So long after they were completed; 0: never for their age.
+    pub after: Period,
+    /// So many stay in each queue, the last of them; 0: never for their number.
+    pub keep: u32,
+    /// Also what is in the dead letter lane.
+    pub dead: bool,
+}
+
 /// How `done_when` commands are run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -154,6 +167,7 @@ impl Default for Config {
             verify: Verify::default(),
             max_attempts: 3,
             max_returns: 20,
+            archive: Archive::default(),
             empty_behavior: EmptyBehavior::Idle,
             roles: BTreeMap::from([("coder".to_owned(), Role::default())]),
             runners: Runner::built_in(),
@@ -178,6 +192,12 @@ impl Default for Integration {
 impl Default for Worktree {
     fn default() -> Worktree {
         Worktree { setup: String::new(), copy: Vec::new(), timeout: Period::minutes(10), keep: false }
+    }
+}
+
+impl Default for Archive {
+    fn default() -> Archive {
+        Archive { after: Period::minutes(30 * 24 * 60), keep: 200, dead: false }
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use chrono::TimeDelta;
 use serde::Serialize;
 
 pub use super::looks::Looks;
@@ -19,6 +20,7 @@ use super::report::back_off;
 use super::runners;
 use super::site::Site;
 use super::worktree;
+use crate::board::archive::Policy;
 use crate::board::document::parse;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Life, Token};
@@ -47,6 +49,8 @@ pub enum Action {
     RemoveWorktree { task: TaskId, path: PathBuf },
     /// Remove the file of an agent that is gone.
     RemoveAgent { name: String },
+    /// Move items that have ended from a queue to its archive.
+    Archive { queue: String, items: usize },
     /// Remove a temp file that a crash left.
     RemoveTemp { path: PathBuf },
 }
@@ -63,6 +67,8 @@ impl std::fmt::Display for Action {
                 write!(f, "remove the worktree of {task} ({}), keeping what it holds", path.display())
             }
             Action::RemoveAgent { name } => write!(f, "remove the file of agent {name}, which is gone"),
+            Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
+            Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
         }
     }
@@ -81,7 +87,7 @@ pub enum Scope {
 pub fn plan(site: &Site, scope: Scope, looks: &mut Looks) -> Result<Vec<Action>, Error> {
     let now = clock::now();
     let mut actions = Vec::new();
-    let items = Items::of(site)?;
+    let items = Items::of(site, scope, now)?;
     let leases = site.board.leases()?;
     looks.keep(&leases);
     for lease in &leases {
@@ -116,6 +122,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut Looks) -> Result<Vec<Action>,
             plan_without_lease(site, task, &mut actions)?;
         }
     }
+    actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
     if scope == Scope::All {
         plan_rest(site, &leased, &items, now, &mut actions)?;
     }
@@ -148,11 +155,14 @@ struct Items {
     statuses: Vec<(TaskId, Status)>,
     /// False if a queue could not be read: what is not in `statuses` may still be in that one.
     is_all: bool,
+    /// How many are to be archived, by queue.
+    due: Vec<(String, usize)>,
 }
 
 impl Items {
-    fn of(site: &Site) -> Result<Items, Error> {
-        let mut items = Items { statuses: Vec::new(), is_all: true };
+    fn of(site: &Site, scope: Scope, now: Timestamp) -> Result<Items, Error> {
+        let mut items = Items { statuses: Vec::new(), is_all: true, due: Vec::new() };
+        let policy = archive_policy(site);
         for queue in site.board.queues()? {
             let Ok(text) = site.board.read(&queue) else {
                 items.is_all = false;
@@ -161,6 +171,8 @@ impl Items {
             let (document, _) = parse(&text.content);
             let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
             items.statuses.extend(named);
+            let due = site.board.due_for_archive(&text, &document, &policy, now, scope == Scope::All)?;
+            items.due.extend((due > 0).then_some((queue.id, due)));
         }
         Ok(items)
     }
@@ -168,6 +180,12 @@ impl Items {
     fn status(&self, task: &TaskId) -> Option<Status> {
         self.statuses.iter().find(|(id, _)| id == task).map(|(_, status)| *status)
     }
+}
+
+fn archive_policy(site: &Site) -> Policy {
+    let settings = &site.config.archive;
+    let after = TimeDelta::from_std(settings.after.duration()).ok().filter(|after| !after.is_zero());
+    Policy { after, keep: (settings.keep > 0).then_some(settings.keep as usize), dead: settings.dead }
 }
 
 fn plan_rest(
@@ -252,6 +270,10 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             }
             site.board.remove_agent(name);
             Ok(true)
+        }
+        Action::Archive { queue, .. } => {
+            let queue = site.board.queue_by_id(queue)?;
+            Ok(site.board.archive(&queue, &archive_policy(site), clock::now())? > 0)
         }
         // The folder of a removed worktree: what was in it is kept already.
         Action::RemoveTemp { path } if path.is_dir() => {

@@ -33,6 +33,8 @@ pub enum Error {
     Quarantined { task: TaskId },
     #[error("`{0}` is there already")]
     Taken(TaskId),
+    #[error("`{task}` is archived as a part of `{whole}`")]
+    ArchivedPart { task: TaskId, whole: String },
     #[error("an agent named {0} is running already")]
     SecondAgent(String),
     #[error("`{}` is damaged: {why}", path.display())]
@@ -84,6 +86,9 @@ impl Error {
             Error::NoTask(_) => "list the items with `tavern-status`".into(),
             Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern-check`".into(),
             Error::Taken(_) => "choose another ID, or leave it out and one is made".into(),
+            Error::ArchivedPart { task, whole } => {
+                format!("bring all of it back: tavern-release --reopen {whole}, then {task}")
+            }
             Error::SecondAgent(_) => "choose another --name, or leave it out and a free one is taken".into(),
             Error::BadId(_) => BadId::HINT.into(),
             Error::Refused(refusal) => refusal.hint(),

@@ -11,9 +11,10 @@ use super::error::Error;
 use super::find::Board;
 use super::log::Entry;
 use super::queue::Queue;
+use super::redo::{read_applied, write_applied};
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path, path};
-use super::submit::{Locked, write_applied};
+use super::submit::Locked;
 
 /// Who did what `tavern-check --fix` has done, in the log.
 pub const CHECK: &str = "check";
@@ -133,6 +134,10 @@ impl Board {
 impl Locked<'_> {
     /// Numbers the entries and commits them all at once.
     pub(super) fn append(&mut self, entries: &mut [Entry]) -> Result<(), Error> {
+        // On a new board it would be taken for granted that all events but the last are shown.
+        if read_applied(self.board).is_none() {
+            write_applied(self.board, self.seq)?;
+        }
         for (entry, seq) in entries.iter_mut().zip(self.seq + 1..) {
             entry.seq = seq;
         }

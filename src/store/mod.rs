@@ -5,6 +5,7 @@
 //! crash left undone, decide, append the event (the commit point), replace the document and write the lease.
 
 mod agents;
+mod archive;
 mod committed;
 mod error;
 mod find;
@@ -30,6 +31,7 @@ mod undo;
 mod wait;
 
 pub use agents::{AgentFile, AgentState};
+pub use archive::Archived;
 pub use committed::{Committed, Snapshot};
 pub use error::Error;
 pub use find::{Board, GITIGNORE};

@@ -1,19 +1,20 @@
-//! All queues at once: who goes by which ID, and how they stand. Knows nothing of changes.
+//! Who goes by an ID, in all queues and archives of a board.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use crate::board::document::{Document, parse};
-use crate::board::task::{Status, TaskId};
-
+use super::archive::Archived;
 use super::find::Board;
 use super::queue::Queue;
+use crate::board::document::{Document, parse};
+use crate::board::task::{Status, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
 /// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
 pub(super) struct Shelf<'b> {
     board: &'b Board,
     queues: OnceCell<Vec<Shelved>>,
+    archived: Archived<'b>,
 }
 
 struct Shelved {
@@ -24,7 +25,7 @@ struct Shelved {
 
 impl<'b> Shelf<'b> {
     pub(super) fn of(board: &'b Board) -> Shelf<'b> {
-        Shelf { board, queues: OnceCell::new() }
+        Shelf { board, queues: OnceCell::new(), archived: Archived::of(board) }
     }
 
     /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.
@@ -35,6 +36,16 @@ impl<'b> Shelf<'b> {
         });
         let mut others = queues.iter().filter(|shelved| shelved.queue.path != but.path);
         others.find_map(|shelved| shelved.status_of(self.board, id))
+    }
+
+    /// How the item ended that goes by `id` in an archive.
+    pub(super) fn archived(&self, id: &TaskId) -> Option<Status> {
+        self.archived.status_of(id)
+    }
+
+    /// An item goes by `id` in another queue than `but`, or in an archive.
+    pub(super) fn knows(&self, id: &TaskId, but: &Queue) -> bool {
+        self.status_of(id, but).is_some() || self.archived(id).is_some()
     }
 }
 
@@ -51,6 +62,12 @@ impl Shelved {
     }
 }
 
+/// Of an ID that is there twice the first item counts.
+pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
+    let items = document.items().iter().rev();
+    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
+}
+
 /// A fresh ID.
 pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
     loop {
@@ -60,10 +77,4 @@ pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
             return id;
         }
     }
-}
-
-/// Of an ID that is there twice the first item counts.
-pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
-    let items = document.items().iter().rev();
-    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
 }

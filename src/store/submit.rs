@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::archive::{self, with_archived};
 use super::error::Error;
 use super::find::Board;
 use super::lock::Lock;
@@ -133,23 +134,31 @@ impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
         let mut locked = Locked::new(self, now)?;
-        with_item(self, task, Board::read_settled, whole, |text, document, item| {
+        let done = with_item(self, task, Board::read_settled, whole, |text, document, item| {
             locked.transition(text, document, item, task.clone(), event, note, now)
-        })?
+        });
+        match done {
+            Err(Error::NoTask(_)) => locked.bring_back(task, event, note, now),
+            done => done?,
+        }
     }
 
-    /// An item and all that is known of it, wherever it is.
+    /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
     pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
         let lease = self.lease(id)?;
-        with_item(self, id, Board::read, parse_for, |text, document, item| Found {
+        let found = |text: &Text, document: &Document<'_>, item: &Item<'_>| Found {
             task: document.task(item, id.clone()),
             script: document.shell(item),
             block: document.block(item).to_owned(),
             line: item.line,
             quarantined: item.quarantined,
-            lease,
+            lease: lease.clone(),
             queue: text.queue.clone(),
-        })
+        };
+        match with_item(self, id, Board::read, parse_for, found) {
+            Err(Error::NoTask(_)) => with_archived(self, id, found),
+            live => live,
+        }
     }
 
     /// What [`Board::submit`] would do, without doing it.
@@ -180,7 +189,7 @@ impl Board {
             let own = OnceCell::new();
             let mut status_of = |id: &TaskId| {
                 let own = own.get_or_init(|| statuses(&document));
-                own.get(id).copied().or_else(|| shelf.status_of(id, queue))
+                own.get(id).copied().or_else(|| shelf.status_of(id, queue)).or_else(|| shelf.archived(id))
             };
             nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
             for item in in_order(&document) {
@@ -208,7 +217,7 @@ impl Board {
         let text = self.read_settled(queue)?;
         let (document, _) = parse(&text.content);
         let shelf = Shelf::of(self);
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id, queue).is_some();
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.knows(id, queue);
         let id = match new.id.clone() {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
             Some(id) => id,
@@ -361,8 +370,14 @@ impl<'b> Locked<'b> {
         let log = Log::open(board, now)?;
         let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
         if applied < log.last_seq() {
-            for entry in tail_log(board, applied)? {
-                redo(board, &entry)?;
+            let entries = tail_log(board, applied)?;
+            let is_one_move =
+                |one: &Entry, next: &Entry| [one.kind, next.kind] == [Kind::Archived; 2] && one.queue == next.queue;
+            for entries in entries.chunk_by(is_one_move) {
+                match entries[0].kind {
+                    Kind::Archived => archive::redo(board, entries)?,
+                    _ => redo(board, &entries[0])?,
+                }
             }
             write_applied(board, log.last_seq())?;
         }
@@ -391,7 +406,7 @@ impl<'b> Locked<'b> {
         now: Timestamp,
     ) -> Result<Claimed, Error> {
         let shelf = Shelf::of(self.board);
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.status_of(id, &text.queue).is_some();
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.knows(id, &text.queue);
         let id = item.id.clone().unwrap_or_else(|| mint(&mut is_taken));
         let event = Event::Claim(Claim {
             agent: seek.agent.clone(),
@@ -533,7 +548,7 @@ impl<'b> Locked<'b> {
 }
 
 /// The text and the task that `edits` leave of an item; `content` is the whole document after them.
-fn written(
+pub(super) fn written(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
     edits: &[Edit],

@@ -185,6 +185,15 @@ const VERBS: &[Verb] = &[
         late: &[],
     },
     Verb {
+        name: "reap of what ended long ago",
+        queue: "- [ ] T-1: Write one\n- [x] Once (completed: 2020-01-01T00:00:00Z)\n- [ ] T-2: Stay\n",
+        first: &[],
+        command: "tavern-reap",
+        after: Status::Pending,
+        is_one_change: false,
+        late: &[],
+    },
+    Verb {
         name: "agent",
         queue: WORK,
         first: &[],

@@ -14,7 +14,7 @@ use crate::cli::CliError;
 use crate::config::{Config, RunnerKind};
 use crate::near::nearest;
 use crate::runner::CommandRunner;
-use crate::store::{Board, Error};
+use crate::store::{Archived, Board, Error};
 
 use super::{Fault, shown};
 
@@ -101,12 +101,13 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
 }
 
 /// What is wrong with the wanted ones of the pages.
-pub(super) fn look(pages: &[Page], config: Option<&Config>, faults: &mut Vec<Fault>) {
+pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config>, faults: &mut Vec<Fault>) {
+    let archived = board.map(Archived::of);
     let (documents, mut problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) =
         pages.iter().map(|page| parse(&page.text)).unzip();
     let together: Vec<(&str, &Document<'_>)> =
         pages.iter().zip(&documents).map(|(page, document)| (page.name.as_str(), document)).collect();
-    for (place, problem) in check::check(&together, &|_| None).problems {
+    for (place, problem) in check::check(&together, &|id| archived.as_ref()?.status_of(id)).problems {
         problems[place].push(problem);
     }
     for ((page, document), mut problems) in pages.iter().zip(&documents).zip(problems) {

@@ -13,11 +13,12 @@ use similar::TextDiff;
 
 use crate::board::document::{Document, Item};
 use crate::board::mend::{self, Extent, Mended, Right, mend};
+use crate::board::task::TaskId;
 use crate::clock;
 use crate::interrupt::Interrupt;
 use crate::run::Site;
 use crate::run::reap::{Action, Looks, Scope, execute, plan};
-use crate::store::{Board, Lost, Queue, read_log, replace};
+use crate::store::{Archived, Board, Lost, Queue, read_log, replace};
 
 use super::documents::{Page, gather};
 use super::{Args, CliError, Context, Exit, Scene, shown};
@@ -91,6 +92,8 @@ pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<P
     let mut planned = prepare(scene)?;
     if let Some(site) = &site {
         planned.actions = plan(site, Scope::All, &mut Looks::load(&site.board)).unwrap_or_default();
+        // Nothing is wrong with what is only to be archived.
+        planned.actions.retain(|action| !matches!(action, Action::Archive { .. }));
     }
     if planned.is_empty() {
         context.out.note("there is nothing that can be mended without you");
@@ -159,7 +162,9 @@ fn prepare(scene: &Scene<'_>) -> Result<Planned, CliError> {
         })
         .collect();
     let rights = Rights::of(scene.board, &queues);
-    let mended = mend(&drafts, &|page, document, item| rights.right(page, document, item), &|_| None);
+    let archived = scene.board.map(Archived::of);
+    let status_of = |id: &TaskId| archived.as_ref()?.status_of(id);
+    let mended = mend(&drafts, &|page, document, item| rights.right(page, document, item), &status_of);
     let mut before = before.into_iter();
     let mut texts = Vec::new();
     for (page, mut mended) in pages.iter().zip(mended) {

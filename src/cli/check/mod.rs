@@ -121,7 +121,7 @@ impl Verb for Args {
         let planned = if self.fix { fix::fix(&self, context, &scene)? } else { fix::Planned::default() };
         let mut pages = documents::gather(scene.board, scene.files, &here, &mut faults)?;
         planned.apply(&mut pages);
-        documents::look(&pages, scene.config, &mut faults);
+        documents::look(&pages, scene.board, scene.config, &mut faults);
         let looked_at = match scene.whole() {
             Some(board) => {
                 preflight::check(board, scene.config, &here, &planned, &mut faults);

@@ -21,6 +21,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, planned
     templates(board, here, faults);
     leases(board, here, planned, faults);
     lost(board, here, planned, faults);
+    archives(board, here, faults);
     switches(board, here, faults);
     let Some(config) = config else { return };
     let config_file = shown(&board.path(crate::config::FILE), here);
@@ -109,6 +110,19 @@ fn leases(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>
     }
 }
 
+/// Archives that can't be read: nothing is archived there, and nobody knows what they hold.
+fn archives(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+    for path in
+        files(&board.path("queues/archive")).iter().filter(|path| path.extension().is_some_and(|end| end == "md"))
+    {
+        if let Err(error) = fs::read_to_string(path) {
+            let hint = Some("save the file as UTF-8, or move it elsewhere".to_owned());
+            let message = format!("it can't be read: {error}");
+            faults.push(Fault::whole(Severity::Error, "unreadable-archive", &shown(path, here), message, hint));
+        }
+    }
+}
+
 /// Queues whose text is gone, though Tavern knows it.
 fn lost(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
     for lost in board.lost_queues().unwrap_or_default() {
@@ -183,14 +197,16 @@ fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault
         Ok(actions) => actions,
         Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
     };
-    for action in actions.into_iter().filter(|action| !planned.has(action)) {
+    // Nothing died where items are only to be archived.
+    let is_leftover = |action: &Action| !matches!(action, Action::Archive { .. }) && !planned.has(action);
+    for action in actions.into_iter().filter(is_leftover) {
         let board = &site.board;
         let path = match &action {
             Action::EndRun { run } => board.run_dir(run),
             Action::GiveBack { task, token: Some(_), .. }
             | Action::DropLease { task, .. }
             | Action::DropDamaged { task } => board.path("leases").join(format!("{task}.yaml")),
-            Action::GiveBack { .. } => board.dir().to_owned(),
+            Action::GiveBack { .. } | Action::Archive { .. } => board.dir().to_owned(),
             Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } => path.clone(),
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };

@@ -1,0 +1,414 @@
+//! Ended items leave a queue for its archive, another document of the same format: which, and what both then say.
+//!
+//! Knows no files. Both texts are read again: an item that would read otherwise in the archive, or whose going would make
+//! another one read otherwise, stays where it is.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use chrono::TimeDelta;
+
+use crate::board::document::{Document, Item, parse};
+use crate::board::edit::Patch;
+use crate::board::markup;
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::text::{Edit, apply};
+
+/// When items are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// So long after they were completed.
+    pub after: Option<TimeDelta>,
+    /// So many stay, the last of the document.
+    pub keep: Option<usize>,
+    /// Also dead ones.
+    pub dead: bool,
+}
+
+/// Items that were moved, and what the two documents then say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    pub queue: String,
+    pub archive: String,
+    pub items: Vec<Gone>,
+}
+
+/// An item that is no longer in its queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    pub id: Option<TaskId>,
+    pub status: Status,
+    /// Its text as it was in the queue.
+    pub block: String,
+}
+
+/// Items that are moved one by one where they can't be all at once; the others wait for the next time.
+const MOST_SINGLE: usize = 50;
+
+/// How an archive begins.
+fn head(name: &str) -> String {
+    format!("# Archive of {name}\n\n")
+}
+
+/// The items of the top level that are to be moved, by their place, in the order of the document. `is_held` knows who is
+/// in somebody's hands.
+pub fn due(document: &Document<'_>, policy: &Policy, now: Timestamp, is_held: &dyn Fn(&TaskId) -> bool) -> Vec<usize> {
+    let items = document.items();
+    let has_ended = |item: &Item<'_>| match item.status {
+        Status::Completed | Status::Cancelled => true,
+        // What was never tried is there by mistake.
+        Status::Dead => policy.dead && item.id.is_some(),
+        _ => false,
+    };
+    let is_free = |item: &Item<'_>| !item.quarantined && item.id.as_ref().is_none_or(|id| !is_held(id));
+    // Parts come after the item that they are in.
+    let mut has_open_part = HashSet::new();
+    for item in items.iter().filter(|item| item.id.is_some() && !(has_ended(item) && is_free(item))) {
+        let mut within = item.within;
+        while let Some(outer) = within {
+            has_open_part.insert(outer);
+            within = items[outer].within;
+        }
+    }
+    let is_movable = |index: usize, item: &Item<'_>| {
+        item.within.is_none() && !item.nested && has_ended(item) && is_free(item) && !has_open_part.contains(&index)
+    };
+    let ended: Vec<usize> =
+        items.iter().enumerate().filter(|(index, item)| is_movable(*index, item)).map(|(index, _)| index).collect();
+    let surplus = policy.keep.map_or(0, |keep| ended.len().saturating_sub(keep));
+    let nobody: TaskId = "T-0".parse().expect("it is an ID");
+    let is_old = |index: usize| {
+        let completed = || document.task(&items[index], nobody.clone()).completed;
+        policy.after.is_some_and(|after| completed().is_some_and(|completed| now - completed > after))
+    };
+    let due = ended.into_iter().enumerate().filter(|(nth, index)| *nth < surplus || is_old(*index));
+    due.map(|(_, index)| index).collect()
+}
+
+/// Moves what is due from the queue `name` to its archive (empty where there is none yet); nothing if nothing is due.
+pub fn archive(
+    name: &str,
+    queue: &str,
+    archive: &str,
+    policy: &Policy,
+    now: Timestamp,
+    is_held: &dyn Fn(&TaskId) -> bool,
+) -> Option<Moved> {
+    let (document, _) = parse(queue);
+    let mut due: HashSet<usize> = due(&document, policy, now, is_held).into_iter().collect();
+    due.extend(twins(&document, archive, is_held));
+    let due = (0..document.items().len()).filter(|index| due.contains(index));
+    let items = due.map(|index| {
+        let item = &document.items()[index];
+        Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() }
+    });
+    let items: Vec<Gone> = without_doubles(items.collect(), &document, archive);
+    let archive = if archive.trim().is_empty() { head(name) } else { archive.to_owned() };
+    if items.is_empty() {
+        return None;
+    }
+    if let Some(moved) = together(queue, &archive, &items) {
+        return Some(moved);
+    }
+    let mut moved = Moved { queue: queue.to_owned(), archive, items: Vec::new() };
+    for item in items.into_iter().take(MOST_SINGLE) {
+        if let Some(next) = together(&moved.queue, &moved.archive, std::slice::from_ref(&item)) {
+            (moved.queue, moved.archive) = (next.queue, next.archive);
+            moved.items.push(item);
+        }
+    }
+    (!moved.items.is_empty()).then_some(moved)
+}
+
+/// Moves these, all or none.
+pub fn together(queue: &str, archive: &str, items: &[Gone]) -> Option<Moved> {
+    let queue = taken_out(queue, items)?;
+    let archive = put_in(archive, items)?;
+    Some(Moved { queue, archive, items: items.to_vec() })
+}
+
+/// Items that are in the archive already, as they are: a crash, or a merge of two branches, has left them in both.
+fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bool) -> Vec<usize> {
+    if archive.is_empty() {
+        return Vec::new();
+    }
+    let all = Policy { after: None, keep: Some(0), dead: true };
+    let now = Timestamp::UNIX_EPOCH;
+    let (archived, _) = parse(archive);
+    let known: HashSet<&TaskId> = archived.items().iter().filter_map(|item| item.id.as_ref()).collect();
+    let is_twin = |index: &usize| {
+        let item = &document.items()[*index];
+        if item.id.as_ref().is_none_or(|id| !known.contains(id)) {
+            return false;
+        }
+        let gone = Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() };
+        has(&archived, &gone)
+    };
+    due(document, &all, now, is_held).into_iter().filter(is_twin).collect()
+}
+
+/// Of items without an ID those stay that read the same as another one: nobody could tell them apart afterwards.
+fn without_doubles(items: Vec<Gone>, document: &Document<'_>, archive: &str) -> Vec<Gone> {
+    let mut items = items;
+    let (archived, _) = parse(archive);
+    let count = |block: &str| document.items().iter().filter(|item| document.block(item).trim_end() == block).count();
+    items.retain(|item| item.id.is_some() || (count(item.block.trim_end()) == 1 && !has(&archived, item)));
+    items
+}
+
+/// The archive has the item, as it was in its queue.
+pub fn has(archive: &Document<'_>, item: &Gone) -> bool {
+    let Some(own) = own_text(item) else { return false };
+    match &item.id {
+        Some(id) => archive.find(id).is_some_and(|found| archive.block(found).trim_end() == own.trim_end()),
+        None => archive.items().iter().any(|found| archive.block(found).trim_end() == own.trim_end()),
+    }
+}
+
+/// The queue without the items; nothing if one isn't there, or another would read otherwise.
+pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
+    let (document, _) = parse(queue);
+    let mut going = HashSet::new();
+    let mut edits = Vec::new();
+    let mut places = document.items().iter().enumerate();
+    for gone in items {
+        // In the order of the document, so that one look over it is enough.
+        let (index, item) = places.find(|(_, item)| {
+            item.within.is_none() && item.id == gone.id && document.block(item).trim_end() == gone.block.trim_end()
+        })?;
+        going.insert(index);
+        edits.push(removal(queue, &item.span));
+    }
+    let text = apply(queue, &edits);
+    let (after, _) = parse(&text);
+    let is_going = |index: usize| {
+        let mut index = Some(index);
+        while let Some(at) = index {
+            if going.contains(&at) {
+                return true;
+            }
+            index = document.items()[at].within;
+        }
+        false
+    };
+    let stay = document.items().iter().enumerate().filter(|(index, _)| !is_going(*index)).map(|(_, item)| item);
+    (reads_the_same(&document, stay, &after, after.items()) && document.front() == after.front()).then_some(text)
+}
+
+/// The archive with the items at its end. One that it has already stays where it is, and one that it has otherwise under
+/// the same ID is replaced.
+pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
+    let (old, _) = parse(archive);
+    let mut text = archive.to_owned();
+    let known: HashSet<&TaskId> = old.items().iter().filter_map(|item| item.id.as_ref()).collect();
+    let is_known = |item: &Gone| item.id.as_ref().is_none_or(|id| known.contains(id));
+    let new = items.iter().filter(|item| !(is_known(item) && has(&old, item)));
+    let items: Vec<&Gone> = new.collect();
+    for id in items.iter().filter_map(|item| item.id.as_ref()).filter(|id| known.contains(id)) {
+        text = forget(&text, id)?;
+    }
+    let (old_text, mut expected) = (text.clone(), Vec::new());
+    for item in &items {
+        let own = own_text(item)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&own);
+        if !own.ends_with('\n') {
+            text.push('\n');
+        }
+        expected.push(own);
+    }
+    let (old, new) = (parse(&old_text).0, parse(&text).0);
+    let (before, behind) = new.items().split_at_checked(old.items().len())?;
+    if !reads_the_same(&old, old.items().iter(), &new, before) {
+        return None;
+    }
+    let mut tops = behind.iter().filter(|item| item.within.is_none());
+    let are_there = items.iter().zip(&expected).all(|(item, own)| {
+        let top = tops.next();
+        top.is_some_and(|top| {
+            top.id == item.id && top.status == item.status && new.block(top).trim_end() == own.trim_end()
+        })
+    });
+    (are_there && tops.next().is_none()).then_some(text)
+}
+
+/// The archive without the item; nothing if another would read otherwise.
+pub fn forget(archive: &str, id: &TaskId) -> Option<String> {
+    let (document, _) = parse(archive);
+    let item = document.find(id)?;
+    let gone = Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() };
+    taken_out(archive, &[gone])
+}
+
+/// The item at the margin, and so that it says its status by itself: an archive has no lanes.
+fn own_text(item: &Gone) -> Option<String> {
+    let indent = item.block.len() - item.block.trim_start_matches([' ', '\t']).len();
+    let lines = item.block.split_inclusive('\n').map(|line| {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        &line[blanks.min(indent)..]
+    });
+    let block: String = lines.collect();
+    let (document, _) = parse(&block);
+    let alone = document.items().first().filter(|alone| alone.id == item.id && alone.span.start == 0)?;
+    let patch = Patch { status: Some(item.status), ..Patch::default() };
+    let text = apply(&block, &document.change(alone, &patch));
+    let (read, _) = parse(&text);
+    let status = read.items().first().map(|item| item.status);
+    (status == Some(item.status)).then_some(text)
+}
+
+fn reads_the_same<'i>(
+    old: &Document<'_>,
+    before: impl Iterator<Item = &'i Item<'i>>,
+    new: &Document<'_>,
+    after: &[Item<'_>],
+) -> bool {
+    let mut after = after.iter();
+    let all = before.into_iter().all(|was| {
+        after.next().is_some_and(|is| {
+            was.id == is.id
+                && was.status == is.status
+                && was.nested == is.nested
+                && was.quarantined == is.quarantined
+                && old.block(was).trim_end() == new.block(is).trim_end()
+        })
+    });
+    all && after.next().is_none()
+}
+
+/// The edit that takes a block away. Where two blank lines would meet, one goes too.
+fn removal(text: &str, span: &Range<usize>) -> Edit {
+    let mut cut = span.clone();
+    let before = text[..cut.start].trim_end_matches([' ', '\t', '\r', '\n']);
+    let gap = text[before.len()..cut.start].matches('\n').count();
+    let is_behind_blank = gap > 1 || before.is_empty();
+    if is_behind_blank && cut.end < text.len() && markup::is_blank_line(text, cut.end) {
+        cut.end = markup::line_end(text, cut.end, text.len());
+    }
+    Edit::delete(cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
+
+    use super::*;
+
+    const ALL: Policy = Policy { after: None, keep: Some(0), dead: true };
+
+    fn moved(queue: &str, policy: &Policy) -> (String, String) {
+        let now = "2026-11-22T10:00:00Z".parse().expect("it is a time");
+        let found = archive("main", queue, "", policy, now, &|id| id.as_str() == "T-9");
+        found.map_or((queue.to_owned(), String::new()), |moved| (moved.queue, moved.archive))
+    }
+
+    #[test]
+    fn what_has_ended_is_moved() {
+        let keep = |keep| Policy { after: None, keep: Some(keep), dead: false };
+        let after = |days| Policy { after: Some(TimeDelta::days(days)), keep: None, dead: false };
+        let rows = [
+            ("- [x] T-1: a\n- [ ] T-2: b\n", keep(0), "- [ ] T-2: b\n", "- [x] T-1: a\n"),
+            // The last ones stay.
+            ("- [x] T-1: a\n- [x] T-2: b\n", keep(1), "- [x] T-2: b\n", "- [x] T-1: a\n"),
+            ("- [x] T-1: a\n- [x] T-2: b\n", keep(2), "- [x] T-1: a\n- [x] T-2: b\n", ""),
+            // By age, as far as it is told.
+            (
+                "- [x] T-1: a (completed: 2026-11-01T10:00:00Z)\n- [x] T-2: b (completed: 2026-11-21T10:00:00Z)\n- [x] c\n",
+                after(7),
+                "- [x] T-2: b (completed: 2026-11-21T10:00:00Z)\n- [x] c\n",
+                "- [x] T-1: a (completed: 2026-11-01T10:00:00Z)\n",
+            ),
+            // What lanes said is said by the item.
+            ("# Done\n- [ ] T-1: a\n# Pending\n", keep(0), "# Done\n# Pending\n", "- [x] T-1: a\n"),
+            ("# Dead\n- [ ] T-1: a\n# Done\n", keep(0), "# Dead\n- [ ] T-1: a\n# Done\n", ""),
+            ("# Dead\n- [ ] T-1: a\n# Done\n", ALL, "# Dead\n# Done\n", "- [ ] T-1: a (status: dead)\n"),
+            ("- [x] T-1: a (status: cancelled)\n", keep(0), "", "- [x] T-1: a (status: cancelled)\n"),
+            // Parts go with the whole, and only when they have ended; a step is no part.
+            ("- [x] T-1: a\n  - [ ] T-2: b\n", keep(0), "- [x] T-1: a\n  - [ ] T-2: b\n", ""),
+            ("- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n", keep(0), "", "- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n"),
+            ("- [ ] T-1: a\n  - [x] T-2: b\n", keep(0), "- [ ] T-1: a\n  - [x] T-2: b\n", ""),
+            // Held; and what nobody could tell apart.
+            ("- [x] T-9: a\n", keep(0), "- [x] T-9: a\n", ""),
+            ("- [x] a\n- [x] b\n- [x] a\n", keep(0), "- [x] a\n- [x] a\n", "- [x] b\n"),
+            // Blank lines don't pile up.
+            (
+                "# Done\n\n- [x] a\n\n- [x] b\n\n# Pending\n\n- [ ] c\n",
+                keep(0),
+                "# Done\n\n# Pending\n\n- [ ] c\n",
+                "- [x] a\n- [x] b\n",
+            ),
+        ];
+        for (queue, policy, left, archived) in rows {
+            let head = if archived.is_empty() { String::new() } else { head("main") };
+            assert_eq!(moved(queue, &policy), (left.to_owned(), head + archived), "{queue}");
+        }
+    }
+
+    #[test]
+    fn what_is_archived_again_takes_the_place_of_its_older_text() {
+        let old = "- [x] T-1: a\n- [x] T-2: b\n";
+        let again = Gone { id: "T-1".parse().ok(), status: Status::Completed, block: "- [x] T-1: c\n".to_owned() };
+        assert_eq!(put_in(old, &[again]).as_deref(), Some("- [x] T-2: b\n- [x] T-1: c\n"));
+    }
+
+    fn documents() -> impl Strategy<Value = String> {
+        let lines = [
+            "- [x] T-{}: a\n",
+            "- [ ] T-{}: b\n",
+            "  - [x] T-{}: part\n",
+            "  - [ ] T-{}: part\n",
+            "  text\n",
+            "\n",
+            "# Done\n",
+            "# Pending\n",
+            "# Dead\n",
+            "1. [x] T-{}: c (status: cancelled)\n",
+            "* [x] d {}\n",
+            "```\n",
+            "Words.\n",
+            "      deep\n",
+            "  ```yaml task\n  priority: 1\n  ```\n",
+            "<!-- \n",
+            "   - [x] T-{}: e\n",
+            "===\n",
+        ];
+        proptest::collection::vec((0..lines.len(), any::<bool>()), 0..24).prop_map(move |picked| {
+            let lines = picked.iter().enumerate().map(|(number, (line, is_dos))| {
+                let line = lines[*line].replace("{}", &number.to_string());
+                if *is_dos { line.replace('\n', "\r\n") } else { line }
+            });
+            lines.collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn each_item_is_in_one_place_and_says_the_same(queue in documents(), keep in 0..4usize) {
+            let told = |text: &str| {
+                let (document, _) = parse(text);
+                let mut told: Vec<_> = document
+                    .items()
+                    .iter()
+                    .filter(|item| item.id.is_some() || item.within.is_none())
+                    .map(|item| (item.id.clone(), item.status, document.title(item).to_owned()))
+                    .collect();
+                told.sort();
+                told
+            };
+            let policy = Policy { keep: Some(keep), ..ALL };
+            let (left, archived) = moved(&queue, &policy);
+            let mut both = told(&left);
+            both.extend(told(&archived));
+            both.sort();
+            prop_assert_eq!(both, told(&queue));
+            // A crash left them in both: the one in the queue goes.
+            let now = Timestamp::UNIX_EPOCH;
+            let never = Policy { after: None, keep: None, dead: true };
+            if let Some(again) = archive("main", &queue, &archived, &never, now, &|_| false) {
+                prop_assert_eq!(again.archive, archived);
+            }
+        }
+    }
+}

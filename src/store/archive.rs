@@ -1,0 +1,262 @@
+//! `queues/archive/<queue>.md`: items that have ended, out of the way of those that haven't.
+//!
+//! The events come first, then the archive, then the queue: killed anywhere, an item is in one of them or in both, and
+//! whoever next holds the lock takes the one in the queue away.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use super::error::Error;
+use super::find::Board;
+use super::log::Entry;
+use super::queue::{Queue, Text};
+use super::replace::{Staged, replace};
+use super::seen::{Seen, Sight, old_path};
+use super::shelf::statuses;
+use super::submit::{Done, Locked, Note, write_applied, written};
+use crate::board::archive::{self, Gone, Policy};
+use crate::board::decide::{LeaseChange, decide};
+use crate::board::document::{Document, Item, parse};
+use crate::board::event::{Event, Kind};
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::text::apply;
+use crate::failpoint;
+
+const FOLDER: &str = "queues/archive";
+
+/// The archived items of a board. Read only where one is asked for.
+#[derive(Debug)]
+pub struct Archived<'b> {
+    board: &'b Board,
+    texts: OnceCell<Vec<Text>>,
+    statuses: OnceCell<HashMap<TaskId, Status>>,
+}
+
+impl<'b> Archived<'b> {
+    pub fn of(board: &'b Board) -> Archived<'b> {
+        Archived { board, texts: OnceCell::new(), statuses: OnceCell::new() }
+    }
+
+    /// How the item ended; nothing if it is in no archive.
+    pub fn status_of(&self, id: &TaskId) -> Option<Status> {
+        let texts = self.texts.get_or_init(|| texts(self.board));
+        if !texts.iter().any(|text| text.content.contains(&format!("{id}:"))) {
+            return None;
+        }
+        let all = || texts.iter().flat_map(|text| statuses(&parse(&text.content).0)).collect();
+        self.statuses.get_or_init(all).get(id).copied()
+    }
+
+    /// How many items of the queue are archived.
+    pub fn count(&self, queue: &Queue) -> usize {
+        let texts = self.texts.get_or_init(|| texts(self.board));
+        let own = archive_of(self.board, queue);
+        let text = own.and_then(|own| texts.iter().find(|text| text.queue.path == own.path));
+        text.map_or(0, |text| parse(&text.content).0.items().iter().filter(|item| item.within.is_none()).count())
+    }
+}
+
+/// The archives as far as they can be read.
+fn texts(board: &Board) -> Vec<Text> {
+    archives(board).iter().filter_map(|queue| board.read(queue).ok()).collect()
+}
+
+/// Named `archive/main`, in order.
+fn archives(board: &Board) -> Vec<Queue> {
+    let folder = board.path(FOLDER);
+    let entries = fs::read_dir(&folder).into_iter().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.retain(|name| name.ends_with(".md") && !name.starts_with('.'));
+    names.sort();
+    let queue =
+        |name: String| Queue { id: format!("archive/{}", name.trim_end_matches(".md")), path: folder.join(name) };
+    names.into_iter().map(queue).filter(|queue| queue.path.is_file()).collect()
+}
+
+/// Only queues of the board have one: nothing is taken out of anybody's own task file.
+fn archive_of(board: &Board, queue: &Queue) -> Option<Queue> {
+    let is_own = queue.path.parent() == Some(&board.path("queues"));
+    let path = board.path(FOLDER).join(format!("{}.md", queue.id));
+    is_own.then(|| Queue { id: format!("archive/{}", queue.id), path })
+}
+
+/// What the archive says; nothing if it isn't there yet.
+fn content(board: &Board, archive: &Queue) -> Result<String, Error> {
+    if fs::symlink_metadata(&archive.path).is_err() { Ok(String::new()) } else { Ok(board.read(archive)?.content) }
+}
+
+/// Calls `then` with `task` where it stands in an archive.
+pub(super) fn with_archived<R>(
+    board: &Board,
+    task: &TaskId,
+    then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
+) -> Result<R, Error> {
+    for text in texts(board).iter().filter(|text| text.content.contains(task.as_str())) {
+        let (document, _) = parse(&text.content);
+        if let Some(item) = document.find(task) {
+            return Ok(then(text, &document, item));
+        }
+    }
+    Err(Error::NoTask(task.clone()))
+}
+
+impl Board {
+    /// How many items of `text`, a queue as it was read, would be archived now. With `is_thorough` also those are found
+    /// that are in the archive already.
+    pub fn due_for_archive(
+        &self,
+        text: &Text,
+        document: &Document<'_>,
+        policy: &Policy,
+        now: Timestamp,
+        is_thorough: bool,
+    ) -> Result<usize, Error> {
+        let Some(own) = archive_of(self, &text.queue) else { return Ok(0) };
+        let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
+        let is_held = |id: &TaskId| held.contains(id);
+        // The archive is read only where there is something to do: it grows for ever.
+        if !is_thorough && archive::due(document, policy, now, &is_held).is_empty() {
+            return Ok(0);
+        }
+        let Ok(archived) = content(self, &own) else { return Ok(0) };
+        let moved = archive::archive(&text.queue.id, &text.content, &archived, policy, now, &is_held);
+        Ok(moved.map_or(0, |moved| moved.items.len()))
+    }
+
+    /// Moves what is due from the queue to its archive; returns how many items.
+    pub fn archive(&self, queue: &Queue, policy: &Policy, now: Timestamp) -> Result<usize, Error> {
+        let mut locked = Locked::new(self, now)?;
+        let Some(own) = archive_of(self, queue) else { return Ok(0) };
+        let text = self.read_settled(queue)?;
+        let old = content(self, &own)?;
+        let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
+        let is_held = |id: &TaskId| held.contains(id);
+        let Some(moved) = archive::archive(&queue.id, &text.content, &old, policy, now, &is_held) else { return Ok(0) };
+        let mut entries: Vec<Entry> = moved
+            .items
+            .iter()
+            .map(|item| {
+                let mut entry = Entry::new(Kind::Archived, now);
+                entry.task.clone_from(&item.id);
+                entry.queue = Some(queue.id.clone());
+                entry.from = Some(item.status);
+                entry.before = Some(item.block.clone());
+                entry
+            })
+            .collect();
+        make_folder(self)?;
+        let archived = Staged::durable(&own.path, moved.archive.as_bytes())?;
+        let staged = Staged::durable(&queue.path, moved.queue.as_bytes())?;
+        if !Sight::of(self, queue).is_of(self, &text) {
+            return Ok(0);
+        }
+        locked.append(&mut entries)?;
+        failpoint::hit("log.appended").map_err(Error::io("go on after", self.dir()))?;
+        archived.put()?;
+        failpoint::hit("archive.written").map_err(Error::io("go on after", self.dir()))?;
+        if Sight::of(self, queue).is_of(self, &text) {
+            let file = staged.swap(&old_path(self, queue))?;
+            let sight = Sight { file: Some(file), old: Some(text.stamp) };
+            Seen::write(self, queue, &moved.queue, &sight, locked.seq)?;
+        }
+        write_applied(self, locked.seq)?;
+        // Somebody saved in the very moment of the replacement.
+        if !Sight::of(self, queue).is_seen(self, queue) {
+            locked.take_over(queue, now)?;
+        }
+        Ok(moved.items.len())
+    }
+}
+
+fn make_folder(board: &Board) -> Result<(), Error> {
+    let folder = board.path(FOLDER);
+    fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))
+}
+
+/// Makes archive and queue show that items of one queue were archived. Doing it again changes nothing; where a person has
+/// changed an item since, it stays.
+pub(super) fn redo(board: &Board, entries: &[Entry]) -> Result<(), Error> {
+    let Some(queue) = entries.first().and_then(|entry| board.queue_by_id(entry.queue.as_ref()?).ok()) else {
+        return Ok(());
+    };
+    let Some(own) = archive_of(board, &queue) else { return Ok(()) };
+    let text = match board.read(&queue) {
+        Err(Error::NotText { .. }) => return Ok(()),
+        text => text?,
+    };
+    let is_seen = Sight::of(board, &queue).is_seen(board, &queue);
+    let old = content(board, &own)?;
+    let (mut left, mut archived) = (text.content.clone(), old.clone());
+    let gone: Vec<Gone> = entries
+        .iter()
+        .filter_map(|entry| Some(Gone { id: entry.task.clone(), status: entry.from?, block: entry.before.clone()? }))
+        .collect();
+    if let Some(moved) = archive::together(&left, &archived, &gone) {
+        (left, archived) = (moved.queue, moved.archive);
+    } else {
+        // A person was at some of them.
+        for gone in gone.chunks(1) {
+            if let Some(moved) = archive::together(&left, &archived, gone) {
+                (left, archived) = (moved.queue, moved.archive);
+            }
+        }
+    }
+    if archived != old {
+        make_folder(board)?;
+        replace(&own.path, archived.as_bytes())?;
+    }
+    if left != text.content {
+        replace(&queue.path, left.as_bytes())?;
+        let seq = entries.last().map_or(0, |last| last.seq);
+        if is_seen {
+            Seen::write(board, &queue, &left, &Sight::of(board, &queue), seq)?;
+        }
+    }
+    Ok(())
+}
+
+impl Locked<'_> {
+    /// What `event` makes of an archived item: if it may happen, the item goes back to its queue.
+    pub(super) fn bring_back(
+        &mut self,
+        id: &TaskId,
+        event: &Event,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<Done, Error> {
+        let board = self.board;
+        let (own, from, change, block) = with_archived(board, id, |text, document, item| {
+            if let Some(outer) = item.within {
+                let whole = document.items()[outer].id.as_ref().map_or_else(String::new, ToString::to_string);
+                return Err(Error::ArchivedPart { task: id.clone(), whole });
+            }
+            let change = decide(&document.task(item, id.clone()), None, event, now)?;
+            let edits = document.change(item, &change.patch);
+            let content = apply(&text.content, &edits);
+            let (block, _) = written(document, Some(item), &edits, &content, id, change.to)
+                .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+            Ok((text.clone(), item.status, change, block))
+        })??;
+        let queue = board.queue_by_id(own.queue.id.trim_start_matches("archive/"))?;
+        let text = board.read(&queue)?;
+        let (document, _) = parse(&text.content);
+        let edits = document.add(change.to, &block);
+        let content = apply(&text.content, &edits);
+        let (after, task) = written(&document, None, &edits, &content, id, change.to)
+            .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        // As one that is added: so it is redone.
+        let mut entry = Entry::new(event.kind(), now);
+        entry.task = Some(id.clone());
+        entry.queue = Some(queue.id.clone());
+        entry.agent.clone_from(&note.agent);
+        entry.cause = event.reason().map(str::to_owned);
+        (entry.from, entry.to, entry.after) = (Some(from), Some(change.to), Some(after));
+        let entry = self.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
+        // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
+        if let Some(left) = archive::forget(&own.content, id) {
+            replace(&own.queue.path, left.as_bytes())?;
+        }
+        Ok(Done { entry, queue, task, lease: None })
+    }
+}

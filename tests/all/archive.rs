@@ -1,0 +1,141 @@
+//! Ended items leave the queue for its archive, and are still known there; killed anywhere, none is lost.
+
+use std::fs;
+
+use tavern::board::document::parse;
+use tavern::board::task::Status;
+use tavern::failpoint::LIST;
+
+use crate::fix::files;
+use crate::state::State;
+use crate::support::Scratch;
+
+const QUEUE: &str = ".tavern/queues/main.md";
+const ARCHIVE: &str = ".tavern/queues/archive/main.md";
+
+fn board(queue: &str, archive: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    scratch.write(".tavern/config.yaml", format!("base: main\narchive: {archive}\n"));
+    scratch.write(QUEUE, queue);
+    scratch
+}
+
+fn lanes(completed: &str) -> String {
+    format!("# Main\n\n## Pending\n\n- [ ] T-0: Go on (after: T-1)\n\n## Completed\n\n{completed}\n## Dead Letter\n")
+}
+
+fn ids(text: &str) -> Vec<String> {
+    let (document, problems) = parse(text);
+    assert_eq!(problems, []);
+    document.items().iter().filter_map(|item| Some(item.id.clone()?.to_string())).collect()
+}
+
+fn archived(scratch: &Scratch) -> Vec<String> {
+    ids(&fs::read_to_string(scratch.work().join(ARCHIVE)).unwrap_or_default())
+}
+
+#[test]
+fn an_archived_item_is_still_known() {
+    let done = "- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n- [ ] T-2: Two\n- [x] T-3: Three\n";
+    let scratch = board(&lanes(done), "{after: 30d}");
+    let before = (scratch.read(QUEUE), files(&scratch).len());
+    let plan = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
+    assert_eq!(plan, "move 1 ended item of queue main to its archive\n");
+    assert_eq!(scratch.read(QUEUE), before.0);
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), plan);
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
+    assert_eq!(scratch.read(ARCHIVE), "# Archive of main\n\n- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n");
+    assert_eq!(scratch.read(QUEUE), lanes("- [ ] T-2: Two\n- [x] T-3: Three\n"));
+    State::of(&scratch).agrees();
+    // Git has it.
+    assert!(scratch.git(&["status", "--short", "--untracked-files=all"]).contains(ARCHIVE));
+    let status = scratch.run("tavern-status", &[]).succeeds();
+    assert_eq!(status.lines().next(), Some("main: 1 pending, 2 completed, 1 archived"));
+    let one = scratch.run("tavern-status", &["T-1"]).succeeds();
+    assert!(one.starts_with("T-1 One\n  status      completed\n  queue       archive/main, line 3\n"), "{one}");
+    assert!(scratch.run("tavern-status", &["T-0"]).succeeds().contains("T-1 (completed)"));
+    assert!(scratch.run("tavern-log", &["T-1"]).succeeds().contains("T-1 was moved to the archive"));
+    let check = scratch.run("tavern-check", &[]);
+    assert!(!check.stdout.contains("error"), "{check}");
+    // Its ID is taken, what waited for it may go on, and it may come back.
+    assert_eq!(scratch.run("tavern-add", &["--id", "T-1", "Another"]).code, Some(4));
+    assert_eq!(scratch.run("tavern-release", &["T-1", "--revive"]).code, Some(4));
+    scratch.run("tavern-claim", &["--task", "T-0"]).succeeds();
+    assert_eq!(scratch.run("tavern-release", &["--reopen", "T-1"]).succeeds(), "T-1 is pending\n");
+    assert_eq!(scratch.read(ARCHIVE), "# Archive of main\n\n");
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.status("T-1"), Some(Status::Pending));
+    assert!(scratch.read(QUEUE).contains("\n- [ ] T-1: One\n\n## Completed\n"), "{}", scratch.read(QUEUE));
+}
+
+#[test]
+fn parts_go_and_come_back_with_the_whole() {
+    let scratch = board("- [x] T-1: One\n  - [x] T-1.1: Part\n- [x] T-2: Two\n  - [ ] T-2.1: Part\n", "{keep: 1}");
+    scratch.write(".tavern/config.yaml", "archive: {keep: 1}\n");
+    scratch.write(QUEUE, format!("{}- [x] T-3: Three\n", scratch.read(QUEUE)));
+    scratch.run("tavern-reap", &[]).succeeds();
+    assert_eq!(archived(&scratch), ["T-1", "T-1.1"]);
+    let refused = scratch.run("tavern-release", &["--reopen", "T-1.1"]);
+    assert_eq!(refused.code, Some(4), "{refused}");
+    assert!(refused.stderr.contains("tavern-release --reopen T-1"), "{refused}");
+    scratch.run("tavern-release", &["--reopen", "T-1"]).succeeds();
+    scratch.run("tavern-release", &["--reopen", "T-1.1"]).succeeds();
+    assert_eq!(archived(&scratch), [""; 0]);
+    assert_eq!(State::of(&scratch).status("T-1.1"), Some(Status::Pending));
+}
+
+#[test]
+fn an_agents_look_archives_and_a_task_file_is_left_alone() {
+    let done = "- [x] T-1: One\n- [x] T-2: Two\n";
+    let scratch = board(&lanes(done), "{keep: 1}");
+    scratch.write("TODO.md", done.replace("T-", "X-"));
+    scratch.write(".tavern/files", "TODO.md\n");
+    scratch.run("tavern-agent", &["--until-empty"]);
+    assert_eq!(archived(&scratch), ["T-1"]);
+    assert_eq!(ids(&scratch.read("TODO.md")), ["X-1", "X-2"]);
+    // An editor that still has the old text brings nothing back.
+    scratch.write(QUEUE, lanes(done).replace("# Main", "# Main queue"));
+    scratch.run("tavern-reap", &[]).succeeds();
+    let queue = scratch.read(QUEUE);
+    assert!(queue.starts_with("# Main queue") && !queue.contains("T-1:"), "{queue}");
+    assert_eq!(archived(&scratch), ["T-1"]);
+    // Nor does a merge of branches, though no log knows of it.
+    fs::remove_dir_all(scratch.work().join(".tavern/events")).expect("it is there");
+    fs::remove_dir_all(scratch.work().join(".tavern/seen")).expect("it is there");
+    scratch.write(QUEUE, queue.replace("- [x] T-2", "- [x] T-1: One\n- [x] T-2"));
+    scratch.run("tavern-reap", &[]).succeeds();
+    assert_eq!((scratch.read(QUEUE), archived(&scratch)), (queue, vec!["T-1".to_owned()]));
+}
+
+#[test]
+fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
+    const ITEMS: usize = 1_000;
+    let done: String = (1..=ITEMS).map(|number| format!("- [x] T-{number}: Item {number}\n")).collect();
+    let all: Vec<String> = (1..=ITEMS).map(|number| format!("T-{number}")).collect();
+    let mut reached = Vec::new();
+    for (name, _) in LIST {
+        for nth in 1.. {
+            let scratch = board(&lanes(&done), "{keep: 10}");
+            let plan = format!("{name}=kill@{nth}");
+            let ran = scratch.program("tavern-reap").variable("TAVERN_FAILPOINT", &plan).run();
+            if ran.code.is_some() {
+                break;
+            }
+            reached.push(plan.clone());
+            let (left, moved) = (ids(&scratch.read(QUEUE)), archived(&scratch));
+            let is_somewhere = |id: &&String| left.contains(id) || moved.contains(id);
+            assert_eq!(all.iter().filter(is_somewhere).count(), ITEMS, "{plan}");
+            scratch.run("tavern-reap", &[]).succeeds();
+            let (left, moved) = (ids(&scratch.read(QUEUE)), archived(&scratch));
+            assert!(moved == all[..ITEMS - 10], "{plan}");
+            assert!(left[1..] == all[ITEMS - 10..], "{plan}");
+            State::of(&scratch).agrees();
+            assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "", "{plan}");
+        }
+    }
+    for plan in ["log.appended=kill@1", "archive.written=kill@1", "replace.written=kill@2", "log.torn=kill@1"] {
+        assert!(reached.iter().any(|reached| reached == plan), "{plan} of {reached:?}");
+    }
+}
