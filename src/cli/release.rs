@@ -43,6 +43,10 @@ pub struct Args {
     /// Why, in a line; whoever works on it next is told what you say to one that waited, died or ended
     #[arg(long, short = 'm', value_name = "TEXT")]
     pub reason: Option<String>,
+
+    /// Print what it would be, and change nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
 }
 
 #[derive(Serialize)]
@@ -79,8 +83,13 @@ impl Verb for Args {
             }
             (None, None) => Event::Resume { reason: self.reason.clone() },
         };
-        let done = board.submit(&self.task, &event, &Note::default(), clock::now())?;
-        let record = Record { task: self.task, status: done.task.status };
+        let now = clock::now();
+        let status = if self.dry_run {
+            board.preview(&self.task, &event, now)?.to
+        } else {
+            board.submit(&self.task, &event, &Note::default(), now)?.task.status
+        };
+        let record = Record { task: self.task, status };
         context.out.record(&record, format!("{} is {}", record.task, record.status))?;
         Ok(Exit::Done)
     }

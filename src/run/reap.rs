@@ -240,8 +240,9 @@ fn plan_rest(
 
 /// Where files are replaced, or folders taken out of sight before they are deleted.
 fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
-    let mut folders: Vec<PathBuf> =
-        ["", "queues", "leases", "agents", "quota", "worktrees"].map(|name| site.board.path(name)).to_vec();
+    let mut folders: Vec<PathBuf> = ["", "queues", "queues/archive", "seen", "leases", "agents", "quota", "worktrees"]
+        .map(|name| site.board.path(name))
+        .to_vec();
     let queues = site.board.queues()?;
     folders.extend(queues.iter().filter_map(|queue| queue.path.canonicalize().ok()?.parent().map(Path::to_owned)));
     for name in ["runs", "inbox"] {

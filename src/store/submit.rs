@@ -164,8 +164,14 @@ impl Board {
     /// What [`Board::submit`] would do, without doing it.
     pub fn preview(&self, task: &TaskId, event: &Event, now: Timestamp) -> Result<Change, Error> {
         let lease = self.lease(task)?;
-        let read =
-            with_item(self, task, Board::read, parse_for, |_, document, item| document.task(item, task.clone()))?;
+        let read = |_: &Text, document: &Document<'_>, item: &Item<'_>| {
+            let is_sound = !item.quarantined;
+            is_sound.then(|| document.task(item, task.clone())).ok_or_else(|| Error::Quarantined { task: task.clone() })
+        };
+        let read = match with_item(self, task, Board::read, parse_for, read) {
+            Err(Error::NoTask(_)) => with_archived(self, task, read)?,
+            live => live?,
+        }?;
         Ok(decide(&read, lease.as_ref(), event, now)?)
     }
 

@@ -11,6 +11,7 @@ mod crash;
 mod dice;
 mod drain;
 mod drain_file;
+mod dry;
 mod fix;
 mod formats;
 mod front;
