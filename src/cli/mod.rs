@@ -34,6 +34,7 @@ pub mod agent;
 pub mod check;
 pub mod claim;
 pub mod drain;
+pub mod edit;
 pub mod init;
 pub mod log;
 pub mod merge;

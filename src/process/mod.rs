@@ -3,7 +3,7 @@
 //! Read in this order: [`mod@start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
 //! process still there?), [`log`] and [`follow`] (its output as a file), [`command`] (one shell command, run to its
-//! end), [`bell`] (how waits are woken).
+//! end), [`bell`] (how waits are woken), [`mod@foreground`] (one that is given the terminal).
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
 //! [`table`], [`identity`] and [`end`].
@@ -15,6 +15,7 @@ pub mod end;
 pub mod excerpt;
 pub mod family;
 pub mod follow;
+pub mod foreground;
 pub mod identity;
 pub mod log;
 pub mod mark;
@@ -27,6 +28,7 @@ pub use command::{CommandResult, CommandSpec, run_command};
 pub use end::{Swept, end_marked};
 pub use family::adopt_orphans;
 pub use follow::{Follower, Line};
+pub use foreground::foreground;
 pub use identity::{Identity, Liveness};
 pub use log::{create_log, is_running};
 pub use mark::Mark;

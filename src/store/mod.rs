@@ -7,6 +7,7 @@
 mod agents;
 mod archive;
 mod committed;
+mod edit;
 mod error;
 mod find;
 mod hand;
@@ -33,6 +34,7 @@ mod wait;
 pub use agents::{AgentFile, AgentState};
 pub use archive::Archived;
 pub use committed::{Committed, Snapshot};
+pub use edit::Edited;
 pub use error::Error;
 pub use find::{Board, GITIGNORE};
 pub use hand::HAND;

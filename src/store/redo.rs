@@ -12,7 +12,6 @@ use super::hand::HAND;
 use super::log::{Entry, LeaseEntry};
 use super::replace::replace;
 use super::restore::restored;
-use super::seen::Seen;
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;
 use crate::board::text::apply;
@@ -36,7 +35,6 @@ pub(super) fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
             Err(Error::NotText { .. }) => {}
             Err(error) => return Err(error),
         }
-        Seen::forget_own(board, &queue)?;
     }
     set_lease(board, entry)
 }

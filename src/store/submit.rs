@@ -356,6 +356,7 @@ impl<'b> Locked<'b> {
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
             if is_settled || look == MOST_LOOKS {
                 for (queue, _) in &by_hand {
+                    Seen::forget_own(board, queue)?;
                     locked.take_over(queue, now)?;
                 }
             }

@@ -12,6 +12,7 @@ mod dice;
 mod drain;
 mod drain_file;
 mod dry;
+mod edit;
 mod fix;
 mod formats;
 mod front;

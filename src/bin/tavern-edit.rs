@@ -1,0 +1,5 @@
+//! `tavern-edit`: see `src/cli/edit.rs`.
+
+fn main() -> std::process::ExitCode {
+    tavern::cli::main::<tavern::cli::edit::Args>()
+}

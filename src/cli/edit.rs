@@ -1,0 +1,274 @@
+//! `tavern-edit`: a queue or an item in an editor, merged when it ends.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::board::check::check;
+use crate::board::document::{Document, parse};
+use crate::board::problem::{Position, Problem, Severity};
+use crate::board::task::TaskId;
+use crate::clock;
+use crate::git::Repository;
+use crate::process::foreground;
+use crate::store::{Board, Entry, Queue, replace};
+
+use super::log::sentence;
+use super::{CliError, Context, Exit, Verb};
+
+/// What is put before a faulty line.
+const MARK: &str = "<!-- tavern-edit: ";
+
+/// An editor that always saves another mistake is no person.
+const MOST_ROUNDS: usize = 100;
+
+/// Open a queue or an item in your editor, and merge what you save
+///
+/// The editor is $VISUAL, $EDITOR, git's core.editor or vi. It works on a copy: others go on meanwhile, and what you and they
+/// changed is merged when it ends. A mistake opens it again, with the mistake named above its line.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A queue, by name or path, or an item
+    #[arg(value_name = "QUEUE|ID", default_value = "main")]
+    pub what: String,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    queue: &'a str,
+    /// Whether the queue is another than before.
+    changed: bool,
+    /// The events that the log has of it.
+    events: &'a [Entry],
+    conflicts: &'a [String],
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-edit";
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let board = context.board()?;
+        let copy = Copy::of(context, &board, &self.what)?;
+        let editor = editor(&board)?;
+        // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
+        context.interrupt()?;
+        let Some(typed) = copy.typed(context, &board, &editor)? else {
+            context.out.record(
+                &Record { queue: &copy.queue.id, changed: false, events: &[], conflicts: &[] },
+                "nothing was changed",
+            )?;
+            return Ok(Exit::Done);
+        };
+        let edited = match board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed), clock::now()) {
+            Ok(edited) => edited,
+            Err(error) => return Err(copy.kept(error.into())),
+        };
+        let record = Record {
+            queue: &copy.queue.id,
+            changed: edited.is_changed,
+            events: &edited.entries,
+            conflicts: &edited.conflicts,
+        };
+        let words: Vec<String> = edited.entries.iter().map(sentence).collect();
+        let text = match (words.is_empty(), edited.is_changed) {
+            (false, _) => words.join("\n"),
+            (true, true) => format!("the text of {} was changed", copy.queue.id),
+            (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
+        };
+        context.out.record(&record, text)?;
+        edited.conflicts.iter().for_each(|conflict| context.out.note(conflict));
+        Ok(Exit::Done)
+    }
+}
+
+/// What is handed to the editor.
+struct Copy {
+    queue: Queue,
+    /// The whole queue as it was read.
+    loaded: String,
+    /// The part of it that is edited.
+    part: Range<usize>,
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Copy {
+    fn of(context: &Context, board: &Board, what: &str) -> Result<Copy, CliError> {
+        let queue = board.queue(what, &context.here());
+        let task: Option<TaskId> = if queue.is_err() { what.parse().ok() } else { None };
+        let (queue, name, loaded, part) = match task {
+            None => {
+                let queue = queue?;
+                let loaded = board.read(&queue)?.content;
+                let name = queue.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+                let whole = 0..loaded.len();
+                (queue, name, loaded, whole)
+            }
+            Some(task) => {
+                let queue = board.task(&task)?.queue;
+                let loaded = board.read(&queue)?.content;
+                let part = parse(&loaded).0.find(&task).map(|item| item.span.clone());
+                let part = part.ok_or_else(|| crate::store::Error::NoTask(task.clone()))?;
+                (queue, task.to_string(), loaded, part)
+            }
+        };
+        let failed = |error: io::Error| CliError::from_error(Exit::Failed, &error);
+        let folder = tempfile::Builder::new().prefix("tavern-edit-").tempdir().map_err(failed)?;
+        let path = folder.path().join(format!("{name}.md"));
+        replace(&path, &loaded.as_bytes()[part.clone()])?;
+        Ok(Copy { queue, loaded, part, folder, path })
+    }
+
+    fn own(&self) -> &str {
+        &self.loaded[self.part.clone()]
+    }
+
+    /// The whole queue with what was typed in its place.
+    fn whole(&self, typed: &str) -> String {
+        let (before, after) = (&self.loaded[..self.part.start], &self.loaded[self.part.end..]);
+        let end = if after.is_empty() || typed.ends_with('\n') { "" } else { "\n" };
+        format!("{before}{typed}{end}{after}")
+    }
+
+    /// What the editor leaves, without mistakes; nothing if nothing was changed.
+    fn typed(&self, context: &Context, board: &Board, editor: &str) -> Result<Option<String>, CliError> {
+        let mut faulty = None;
+        for _ in 0..MOST_ROUNDS {
+            self.edit(editor)?;
+            if context.interrupted() == Some(Exit::Terminated) {
+                let message = "ended while the editor was open: nothing was changed";
+                return Err(self.kept(CliError::new(Exit::Terminated, message)));
+            }
+            let typed = fs::read_to_string(&self.path).map_err(|error| {
+                self.kept(CliError::from_error(Exit::Failed, &crate::store::Error::io("read", &self.path)(error)))
+            })?;
+            let typed = if faulty.is_some() { without_marks(&typed) } else { typed };
+            if typed == self.own() {
+                return Ok(None);
+            }
+            if typed.trim().is_empty() && !self.own().trim().is_empty() {
+                context.out.note("the copy was emptied, which is taken for a change of mind");
+                return Ok(None);
+            }
+            let faults = self.faults(board, &typed);
+            if faults.is_empty() {
+                return Ok(Some(typed));
+            }
+            if faulty.as_ref() == Some(&typed) {
+                replace(&self.path, typed.as_bytes())?;
+                let messages: Vec<&str> = faults.iter().map(|fault| fault.1.message.as_str()).collect();
+                let message = format!("nothing was changed, since this stayed as it was: {}", messages.join("; "));
+                return Err(self.kept(CliError::new(Exit::Refused, message)));
+            }
+            for (line, fault) in &faults {
+                context.out.note(format!("line {line}: {}", fault.message));
+            }
+            replace(&self.path, with_marks(&typed, &faults).as_bytes()).map_err(|error| self.kept(error.into()))?;
+            faulty = Some(typed);
+        }
+        Err(self.kept(CliError::new(Exit::Refused, "there is always another mistake: nothing was changed")))
+    }
+
+    fn edit(&self, editor: &str) -> Result<(), CliError> {
+        let why = match foreground(editor, &self.path) {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(self
+            .kept(CliError::new(Exit::Failed, format!("the editor `{editor}` failed ({why}): nothing was changed"))))
+    }
+
+    /// Errors that were not there before, with their lines in the copy.
+    fn faults(&self, board: &Board, typed: &str) -> Vec<(usize, Problem)> {
+        let mut known: HashMap<(&str, String), usize> = HashMap::new();
+        for problem in errors(board, &self.queue, &self.loaded) {
+            *known.entry((problem.code, problem.message)).or_default() += 1;
+        }
+        let mut faults = errors(board, &self.queue, &self.whole(typed));
+        faults.retain(|problem| match known.get_mut(&(problem.code, problem.message.clone())) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        });
+        let line = |problem: &Problem| {
+            let at = problem.span.start.saturating_sub(self.part.start).min(typed.len());
+            Position::of(typed, at).line
+        };
+        faults.into_iter().map(|problem| (line(&problem), problem)).collect()
+    }
+
+    /// The error, with where to find what was typed.
+    fn kept(&self, mut error: CliError) -> CliError {
+        // It is not removed at the end.
+        let folder = self.folder.path();
+        let kept = folder.with_file_name(format!("{}.kept", folder.file_name().unwrap_or_default().to_string_lossy()));
+        let path = match keep(folder, &kept) {
+            Ok(()) => kept.join(self.path.file_name().unwrap_or_default()),
+            Err(_) => self.path.clone(),
+        };
+        let place = format!("your copy is kept: {}", path.display());
+        error.hint = Some(error.hint.map_or_else(|| place.clone(), |hint| format!("{hint}\n{place}")));
+        error
+    }
+}
+
+/// The folder under another name, out of reach of its removal.
+#[expect(clippy::disallowed_methods, reason = "it is this program's own folder")]
+fn keep(folder: &Path, kept: &Path) -> io::Result<()> {
+    fs::rename(folder, kept)
+}
+
+/// The errors of a queue if it read so, in the light of the others.
+fn errors(board: &Board, queue: &Queue, content: &str) -> Vec<Problem> {
+    let others = board.queues().unwrap_or_default().into_iter().filter(|other| other != queue);
+    let others: Vec<_> = others.filter_map(|other| board.read(&other).ok()).collect();
+    let (document, mut problems) = parse(content);
+    let parsed: Vec<Document<'_>> = others.iter().map(|other| parse(&other.content).0).collect();
+    let mut named: Vec<(&str, &Document<'_>)> = vec![(&queue.id, &document)];
+    named.extend(others.iter().map(|other| other.queue.id.as_str()).zip(&parsed));
+    let own = check(&named, &|_| None).problems.into_iter().filter(|(place, _)| *place == 0);
+    problems.extend(own.map(|(_, problem)| problem));
+    problems.retain(|problem| problem.severity == Severity::Error);
+    problems.sort_by_key(|problem| problem.span.start);
+    problems
+}
+
+fn with_marks(typed: &str, faults: &[(usize, Problem)]) -> String {
+    let mut text = String::new();
+    let last = typed.split_inclusive('\n').count();
+    for (number, line) in (1..).zip(typed.split_inclusive('\n')) {
+        for (_, fault) in faults.iter().filter(|fault| fault.0.min(last) == number) {
+            let words = format!("{}; {}", fault.message, fault.hint).replace("--", "- -").replace('\n', " ");
+            text.push_str(&format!("{MARK}error: {words} -->\n"));
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+fn without_marks(typed: &str) -> String {
+    typed.split_inclusive('\n').filter(|line| !line.starts_with(MARK)).collect()
+}
+
+/// The command line of the editor.
+fn editor(board: &Board) -> Result<String, CliError> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|line| !line.trim().is_empty());
+    let of_git =
+        || Repository::discover(board.root()).ok()?.setting("core.editor").ok()?.filter(|line| !line.trim().is_empty());
+    if let Some(line) = variable("VISUAL").or_else(|| variable("EDITOR")).or_else(of_git) {
+        return Ok(line);
+    }
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return Ok("vi".to_owned());
+    }
+    let hint = "name an editor that needs none: EDITOR=… tavern-edit; or change the queue's file itself at any time";
+    Err(CliError::new(Exit::Usage, "there is no terminal to open an editor in").with_hint(hint.to_owned()))
+}

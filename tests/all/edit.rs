@@ -1,0 +1,193 @@
+//! `tavern-edit` with editors that are scripts: what they save is merged, and never lost.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tavern::board::task::Status;
+use tavern::store::HAND;
+
+use crate::state::State;
+use crate::support::{Ran, Scratch};
+
+const QUEUE: &str = ".tavern/queues/main.md";
+
+const ITEMS: &str = "\
+---
+id: main
+---
+
+Words of the owner.
+
+## Pending
+
+- [ ] T-1: one
+  Words under it.
+- [ ] T-2: two
+- [ ] T-3: three
+
+## In Progress
+
+## Completed
+";
+
+fn board() -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(QUEUE, ITEMS);
+    scratch.run("tavern-reap", &[]).succeeds();
+    scratch
+}
+
+/// Runs it with a shell script for an editor; `$1` is the copy.
+fn edit(scratch: &Scratch, arguments: &[&str], script: &str) -> Ran {
+    let editor = scratch.executable("../editor", &format!("#!/bin/sh\nset -e\n{script}\n"));
+    scratch.program("tavern-edit").args(arguments).variable("EDITOR", editor).run()
+}
+
+/// The copies that are still there.
+fn copies(scratch: &Scratch) -> Vec<PathBuf> {
+    let folders = fs::read_dir(scratch.folder().join("tmp")).expect("it is there").flatten();
+    folders
+        .flat_map(|folder| fs::read_dir(folder.path()).expect("a folder").flatten())
+        .map(|file| file.path())
+        .collect()
+}
+
+#[test]
+fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
+    let scratch = board();
+    // Meanwhile one is taken, and one is added.
+    let script = "tavern-claim --task T-2 --agent Frodo >/dev/null; tavern-add more --id T-9 >/dev/null
+        sed -i 's/T-1: one/T-1: first/; /T-3/d; s/the owner/the owner, again/' \"$1\"";
+    let told = edit(&scratch, &[], script).succeeds();
+    assert!(told.contains("T-1 was edited") && told.contains("T-3 was removed"), "{told}");
+    let state = State::of(&scratch);
+    state.agrees();
+    let statuses = ["T-1", "T-2", "T-3", "T-9"].map(|id| state.status(id));
+    assert_eq!(statuses, [Some(Status::Pending), Some(Status::InProgress), None, Some(Status::Pending)]);
+    assert!(state.texts["main"].contains("T-1: first\n") && state.texts["main"].contains("the owner, again."));
+    let by_hand = state.log.iter().filter(|entry| entry.agent.as_deref() == Some(HAND));
+    let kinds: Vec<&str> = by_hand.map(|entry| entry.kind.as_str()).collect();
+    assert_eq!(kinds, ["edited", "removed"]);
+    // It is in the log already: nobody takes it over a second time.
+    scratch.run("tavern-reap", &[]).succeeds();
+    assert_eq!(State::of(&scratch).log.len(), state.log.len());
+    assert_eq!(copies(&scratch), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn one_item_is_edited_in_its_place() {
+    let scratch = board();
+    let script = "test \"$(basename \"$1\")\" = T-1.md; test \"$(cat \"$1\")\" = \"$(printf -- '- [ ] T-1: one\\n  Words under it.')\"
+        printf -- '- [ ] T-1: one (priority: 0)\\n  Other words.' >\"$1\"";
+    edit(&scratch, &["T-1"], script).succeeds();
+    let expected = ITEMS.replace("T-1: one\n  Words under it.", "T-1: one (priority: 0)\n  Other words.");
+    assert_eq!(scratch.read(QUEUE), expected);
+    let record = edit(&scratch, &["T-1", "--format", "json"], "touch \"$1\"").succeeds();
+    assert_eq!(record, "{\"queue\":\"main\",\"changed\":false,\"events\":[],\"conflicts\":[]}\n");
+    assert_eq!(edit(&scratch, &["T-77"], "true").code, Some(2));
+}
+
+#[test]
+fn nothing_saved_changes_nothing() {
+    let scratch = board();
+    assert_eq!(edit(&scratch, &[], "true").succeeds(), "nothing was changed\n");
+    assert_eq!(edit(&scratch, &[], ": >\"$1\"").succeeds(), "nothing was changed\n");
+    let ran = edit(&scratch, &[], "sed -i s/one/uno/ \"$1\"; exit 3");
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert_eq!(scratch.read(QUEUE), ITEMS);
+    // What was typed is kept, where it says.
+    let [kept] = &copies(&scratch)[..] else { panic!("{ran}") };
+    assert!(ran.stderr.contains(&format!("your copy is kept: {}\n", kept.display())), "{ran}");
+    assert!(fs::read_to_string(kept).expect("it is there").contains("T-1: uno"));
+    assert!(kept.ends_with("main.md"));
+}
+
+#[test]
+fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
+    let scratch = board();
+    let script = "if grep -q '^<!-- tavern-edit: ' \"$1\"; then
+          grep -A1 '^<!-- tavern-edit: ' \"$1\" >seen
+          sed -i 's/T-2: deux/T-4: deux/' \"$1\"
+        else
+          sed -i 's/T-3: three/T-2: deux/' \"$1\"
+        fi";
+    edit(&scratch, &[], script).succeeds();
+    let seen = scratch.read("seen");
+    assert!(seen.contains("error: ") && seen.ends_with("-->\n- [ ] T-2: deux\n"), "{seen}");
+    assert_eq!(scratch.read(QUEUE), ITEMS.replace("T-3: three", "T-4: deux"), "no mark is left");
+    // Who saves the mistake again gives up.
+    let ran = edit(&scratch, &["T-4"], "sed -i 's/T-4: deux/T-2: deux/' \"$1\"");
+    assert_eq!(ran.code, Some(4), "{ran}");
+    assert!(!scratch.read(QUEUE).contains("T-2: deux"));
+    let [kept] = &copies(&scratch)[..] else { panic!("{ran}") };
+    assert_eq!(fs::read_to_string(kept).expect("it is there"), "- [ ] T-2: deux\n");
+}
+
+#[test]
+fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
+    let scratch = board();
+    let script =
+        "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern-claim --task T-2 --agent Frodo >/dev/null
+        sed -i 's/T-1: one/T-1: yours/; /T-2/d' \"$1\"";
+    let ran = edit(&scratch, &[], script);
+    assert!(ran.stderr.contains("T-1: title") && ran.stderr.contains("T-2: removed"), "{ran}");
+    let text = scratch.read(QUEUE);
+    assert!(text.contains("T-1: mine") && text.contains("<!-- conflict: title: yours -->"), "{text}");
+    assert_eq!(State::of(&scratch).status("T-2"), Some(Status::InProgress));
+}
+
+#[test]
+fn a_board_that_can_not_be_written_keeps_what_was_typed() {
+    let scratch = board();
+    for (number, point) in ["log.torn=error", "replace.written=error@2"].into_iter().enumerate() {
+        let editor =
+            scratch.executable("../editor", &format!("#!/bin/sh\nsed -i 's/T-2: .*/T-2: word {number}/' \"$1\"\n"));
+        let ran = scratch.program("tavern-edit").variable("EDITOR", editor).variable("TAVERN_FAILPOINT", point).run();
+        assert_eq!(ran.code, Some(1), "{point}\n{ran}");
+        let copies = copies(&scratch);
+        let kept = copies.iter().map(|path| fs::read_to_string(path).expect("it is there"));
+        assert!(kept.into_iter().any(|text| text.contains(&format!("T-2: word {number}"))), "{point}\n{ran}");
+    }
+}
+
+#[test]
+fn killed_anywhere_it_is_merged_or_not() {
+    for point in ["replace.synced=kill@2", "replace.renamed=kill@2", "log.torn=kill"] {
+        let scratch = board();
+        let editor =
+            scratch.executable("../editor", "#!/bin/sh\nsed -i 's/T-1: one/T-1: uno/; s/the owner/all/' \"$1\"\n");
+        let ran = scratch.program("tavern-edit").variable("EDITOR", editor).variable("TAVERN_FAILPOINT", point).run();
+        assert_eq!(ran.code, None, "{point}\n{ran}");
+        scratch.run("tavern-reap", &[]).succeeds();
+        scratch.run("tavern-reap", &[]).succeeds();
+        let text = scratch.read(QUEUE);
+        if point.starts_with("replace.synced") {
+            assert_eq!(text, ITEMS, "{point}");
+        } else {
+            assert_eq!(text, ITEMS.replace("T-1: one", "T-1: uno").replace("the owner", "all"), "{point}");
+        }
+        State::of(&scratch).agrees();
+        assert_eq!(State::of(&scratch).log.iter().any(|entry| entry.agent.as_deref() == Some(HAND)), text != ITEMS);
+    }
+}
+
+#[test]
+fn the_editor_is_found_and_without_a_terminal_none_is_opened() {
+    let scratch = board();
+    let ran = scratch.run("tavern-edit", &[]);
+    assert_eq!(ran.code, Some(2), "{ran}");
+    assert!(ran.stderr.contains("hint: name an editor"), "{ran}");
+    let script = |word: &str| {
+        let text = format!("#!/bin/sh\nsed -i 's/the owner/{word}/; s/git/{word}/; s/plain/{word}/' \"$1\"\n");
+        scratch.executable(&format!("../{word}"), &text).display().to_string()
+    };
+    let (git, plain, visual) = (script("git"), script("plain"), script("visual"));
+    scratch.git(&["config", "core.editor", &git]);
+    scratch.run("tavern-edit", &[]).succeeds();
+    assert!(scratch.read(QUEUE).contains("Words of git."));
+    scratch.program("tavern-edit").variable("EDITOR", &plain).run().succeeds();
+    assert!(scratch.read(QUEUE).contains("Words of plain."));
+    scratch.program("tavern-edit").variable("EDITOR", &plain).variable("VISUAL", &visual).run().succeeds();
+    assert!(scratch.read(QUEUE).contains("Words of visual."));
+}
