@@ -1,5 +1,6 @@
 //! `tavern-log`: the event log, and one item's history in words.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use rustix::io::Errno;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
+use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Period;
-use crate::store::{Board, Entry, read_log, tail_log};
+use crate::store::{Board, Entry, HAND, LeaseEntry, read_log, tail_log};
 
 use super::{CliError, Context, Exit, Format, Verb, human, task_id};
 
@@ -114,9 +116,14 @@ pub(super) fn sentence(entry: &Entry) -> String {
         (None, None) => "the board".to_owned(),
     };
     let agent = entry.agent.as_deref().unwrap_or("somebody");
+    let by = match entry.agent.as_deref() {
+        None => String::new(),
+        Some(HAND) => " by hand".to_owned(),
+        Some(agent) => format!(" by {agent}"),
+    };
     let to = |words: &str| entry.to.map_or_else(String::new, |status| format!("{words}{status}"));
     let what = match entry.kind {
-        Kind::Added => format!("{task} was added{}", to(" as ")),
+        Kind::Added => format!("{task} was added{}{by}", to(" as ")),
         Kind::Claimed => format!("{agent} claimed {task}"),
         Kind::Started => format!("{agent} started the agent program for {task}"),
         Kind::Submitted => format!("{agent} finished {task}, and its commands passed"),
@@ -130,11 +137,17 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Revived => format!("{task} was taken from the dead letter lane"),
         Kind::Reopened => format!("{task} was reopened"),
         Kind::Cancelled => format!("{task} was cancelled"),
-        Kind::Edited => format!("{task} was edited{}", to(", now ")),
-        Kind::Removed => format!("{task} was removed from its queue"),
-        Kind::Undone if entry.after.is_none() => format!("{task} was taken out of its queue again, by an undo"),
-        Kind::Undone => format!("a change of {task} was taken back{}", to(", now ")),
-        Kind::Redone => format!("a change of {task} was made again{}", to(", now ")),
+        Kind::Edited => match (entry.from, entry.to) {
+            (Some(from), Some(to)) => format!("{task} was moved from {from} to {to}{by}"),
+            _ => format!("{task} was edited{by}"),
+        },
+        Kind::Removed => format!("{task} was taken out of {}{by}", entry.queue.as_deref().unwrap_or("its queue")),
+        Kind::Undone | Kind::Redone => match (&entry.before, &entry.after) {
+            (_, None) => format!("{task} was taken out of {} again", entry.queue.as_deref().unwrap_or("its queue")),
+            (None, _) => format!("{task} was put back{}", to(" as ")),
+            _ if entry.to.is_some() => format!("{task} was made {} again", to("")),
+            _ => format!("{task} was made to read as before"),
+        },
         Kind::Archived => format!("{task} was moved to the archive"),
         Kind::Noted => task,
     };
@@ -145,8 +158,16 @@ pub(super) fn sentence(entry: &Entry) -> String {
     if let Some(token) = entry.token.filter(|_| entry.kind == Kind::Claimed) {
         line.push_str(&format!(" with token {token}"));
     }
+    if let Some(LeaseEntry::Put(lease)) = entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed)
+        && lease.attempt > 1
+    {
+        line.push_str(&format!(", attempt {}", lease.attempt));
+    }
     if let Some(cause) = &entry.cause {
         line.push_str(&format!(": {}", human::words(cause)));
+        line.push_str(if entry.undoes.is_some() { " was taken back" } else { "" });
+    } else if let Some(what) = changed(entry) {
+        line.push_str(&format!(": {what}"));
     }
     if entry.to == Some(Status::Dead) {
         line.push_str(" (its attempts are used up)");
@@ -154,6 +175,41 @@ pub(super) fn sentence(entry: &Entry) -> String {
     line
 }
 
+/// What a person added or changed, in a few words: the title of a new item, or what is different about an old one.
+fn changed(entry: &Entry) -> Option<String> {
+    let after = parse(entry.after.as_deref()?).0;
+    let new = after.items().first()?;
+    let title = || human::title(after.title(new)).into_owned();
+    match (entry.kind, &entry.before) {
+        (Kind::Added, _) => return Some(title()),
+        (Kind::Edited, Some(_)) => {}
+        _ => return None,
+    }
+    let before = parse(entry.before.as_deref()?).0;
+    let old = before.items().first()?;
+    let mut words = Vec::new();
+    if before.title(old) != after.title(new) {
+        words.push(format!("now `{}`", title()));
+    }
+    let (was, is) = (keys(&before, old), keys(&after, new));
+    let names: BTreeSet<&String> = was.keys().chain(is.keys()).filter(|name| was.get(*name) != is.get(*name)).collect();
+    // A move says that already.
+    words.extend(names.into_iter().filter(|name| *name != "status").cloned());
+    if before.description(old) != after.description(new) {
+        words.push("what stands under it".to_owned());
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn keys(document: &Document<'_>, item: &Item<'_>) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    document.entries(item, &mut |entry| {
+        keys.insert(entry.name.to_string(), document.text()[entry.value].to_owned());
+    });
+    keys
+}
+
+/// How the event changed the item's text.
 pub(super) fn diff(entry: &Entry) -> String {
     let (before, after) = (entry.before.as_deref().unwrap_or(""), entry.after.as_deref().unwrap_or(""));
     let diff = TextDiff::from_lines(before, after);

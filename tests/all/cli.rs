@@ -248,7 +248,10 @@ fn a_follower_ends_with_its_reader() {
         crate::support::program("tavern-log").display()
     );
     let ran = scratch.command("sh".as_ref()).args(&["-c", &line]).run();
-    assert!(ran.stdout.ends_with(" was added as pending\nended\n") && ran.stderr.is_empty(), "{ran}");
+    assert!(
+        ran.stdout.contains(" was added as pending: ") && ran.stdout.ends_with("\nended\n") && ran.stderr.is_empty(),
+        "{ran}"
+    );
 }
 
 /// The keys of an object in the order in which they are printed.

@@ -60,7 +60,10 @@ fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
     let script = "tavern-claim --task T-2 --agent Frodo >/dev/null; tavern-add more --id T-9 >/dev/null
         sed -i 's/T-1: one/T-1: first/; /T-3/d; s/the owner/the owner, again/' \"$1\"";
     let told = edit(&scratch, &[], script).succeeds();
-    assert!(told.contains("T-1 was edited") && told.contains("T-3 was removed"), "{told}");
+    assert!(
+        told.contains("T-1 was edited by hand: now `first`") && told.contains("T-3 was taken out of main by hand"),
+        "{told}"
+    );
     let state = State::of(&scratch);
     state.agrees();
     let statuses = ["T-1", "T-2", "T-3", "T-9"].map(|id| state.status(id));

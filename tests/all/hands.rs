@@ -82,7 +82,7 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
     expected.sort();
     assert_eq!(told, expected);
     let said = scratch.run("tavern-log", &["T-2"]).succeeds();
-    assert!(said.contains("T-2 was edited, now waiting"), "{said}");
+    assert!(said.contains("T-2 was moved from pending to waiting by hand"), "{said}");
     // And again: nothing is taken over twice.
     settle(&scratch);
     assert_eq!(by_hand(&scratch).len(), expected.len());

@@ -192,6 +192,40 @@ fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
 }
 
 #[test]
+fn the_log_tells_an_items_whole_life_in_words() {
+    let scratch = board();
+    let edit = |from: &str, to: &str| {
+        let text = scratch.read(QUEUE);
+        assert!(text.contains(from), "{from}\n{text}");
+        scratch.write(QUEUE, text.replacen(from, to, 1));
+        settle(&scratch);
+    };
+    edit("## In Progress\n", "- [ ] T-7: Write\n\n## In Progress\n");
+    edit("T-7: Write", "T-7: Write it (priority: 1)\n  Soon.");
+    scratch.run("tavern-claim", &["--task", "T-7", "--agent", "Frodo"]).succeeds();
+    scratch.run("tavern-release", &["T-7", "--force", "-m", "lunch"]).succeeds();
+    edit("- [ ] T-7", "- [x] T-7");
+    undo(&scratch, &["T-7"]).succeeds();
+    edit("- [ ] T-7: Write it (priority: 1, returns: 1, reason: lunch)\n  Soon.\n", "");
+    undo(&scratch, &["T-7"]).succeeds();
+    undo(&scratch, &["T-7", "--redo"]).succeeds();
+    let told = scratch.run("tavern-log", &["T-7"]).succeeds();
+    let told: Vec<&str> = told.lines().map(|line| &line[20..]).collect();
+    let expected = [
+        "T-7 was added as pending by hand: Write",
+        "T-7 was edited by hand: now `Write it`, priority, what stands under it",
+        "Frodo claimed T-7 with token 3",
+        "Frodo gave T-7 back, now pending: lunch",
+        "T-7 was moved from pending to completed by hand",
+        "T-7 was made pending again: event 5 (edited) was taken back",
+        "T-7 was taken out of main by hand",
+        "T-7 was put back as pending: event 7 (removed) was taken back",
+        "T-7 was taken out of main again: event 8 (undone) was taken back",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn killed_anywhere_it_is_done_or_not() {
     // A change, a removal and an addition; by text alone, too.
     let makers: [fn(&Scratch); 4] = [
