@@ -300,7 +300,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
             "tavern-status",
             &["--status", "completed"],
             vec![
-                "kind queue items quarantined".into(),
+                "kind queue items quarantined archived".into(),
                 "kind queue line task status priority title quarantined".into(),
                 "kind queue line task status priority title quarantined".into(),
                 "kind queue line task status priority title quarantined".into(),
