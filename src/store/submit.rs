@@ -597,7 +597,9 @@ fn with_item<R>(
             }
         };
         let document = read(&text.content, task);
-        if let Some(item) = document.find(task) {
+        // Of an item that was pasted twice the one counts that somebody holds.
+        let mut named = document.items().iter().filter(|item| item.id.as_ref() == Some(task));
+        if let Some(item) = named.clone().find(|item| item.status.is_held()).or_else(|| named.next()) {
             return Ok(then(&text, &document, item));
         }
     }

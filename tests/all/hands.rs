@@ -159,6 +159,26 @@ fn a_held_item_cannot_be_edited_away() {
 }
 
 #[test]
+fn an_item_pasted_twice_is_nobodys_but_its_holders() {
+    let scratch = board();
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
+    let held = scratch.read(QUEUE);
+    let line = held.lines().find(|line| line.contains("T-1:")).expect("it is there").to_owned();
+    scratch.write(QUEUE, held.replace("- [ ] T-2: two\n", &format!("- [ ] T-2: two\n{line}\n- [ ] T-2: two\n")));
+    for id in ["T-1", "T-2"] {
+        let ran = scratch.run("tavern-claim", &["--task", id, "--agent", "Sam"]);
+        assert_ne!(ran.code, Some(0), "{id}: {ran}");
+    }
+    let checked = scratch.run("tavern-check", &[]);
+    assert!(checked.stdout.contains("`T-2` is also the ID of the item at line"), "{checked}");
+    let token = State::of(&scratch).leases["T-1"].to_string();
+    scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+    assert_eq!(State::of(&scratch).leases, BTreeMap::new());
+    let ran = scratch.run("tavern-claim", &["--task", "T-3", "--agent", "Sam"]);
+    assert_eq!(ran.code, Some(0), "all else goes on: {ran}");
+}
+
+#[test]
 fn a_queue_that_is_emptied_or_removed_is_put_back() {
     let scratch = board();
     scratch.write(QUEUE, "");
@@ -225,25 +245,9 @@ fn an_editor_and_eight_claimers_lose_nothing_of_each_other() {
     scratch.write(QUEUE, format!("{head}{items}\n## In Progress\n\n## Waiting\n\n## Completed\n"));
     settle(&scratch);
     let path = scratch.work().join(QUEUE);
-    let is_over = AtomicBool::new(false);
     let mut dice = Dice(number("TAVERN_TEST_SEED", 0x6861_6e64));
     let mut typed = Vec::new();
-    thread::scope(|scope| {
-        // Also when the editor fails.
-        let _end = Ended(&is_over);
-        for claimer in 0..CLAIMERS {
-            let (scratch, is_over) = (&scratch, &is_over);
-            scope.spawn(move || {
-                let agent = format!("Agent{claimer}");
-                while !is_over.load(Ordering::Relaxed) {
-                    let ran = scratch.run("tavern-claim", &["--agent", &agent, "--format", "json"]);
-                    let Ok(claimed) = serde_json::from_str::<serde_json::Value>(&ran.stdout) else { continue };
-                    let (task, token) =
-                        (claimed["id"].as_str().expect("a task"), claimed["lease"]["token"].to_string());
-                    scratch.run("tavern-release", &[task, "--token", &token]).succeeds();
-                }
-            });
-        }
+    while_claiming(&scratch, CLAIMERS, || {
         for round in 0..rounds {
             let loaded = fs::read_to_string(&path).unwrap_or_default();
             if !loaded.contains("## Completed") {
@@ -279,16 +283,7 @@ fn an_editor_and_eight_claimers_lose_nothing_of_each_other() {
         assert!(is_back, "{id}\n{text}");
     }
     state.agrees();
-    // Each claim was given back once, with its own token.
-    let tokens = |kind: Kind| -> Vec<u64> {
-        let mut tokens: Vec<u64> =
-            state.log.iter().filter(|entry| entry.kind == kind).filter_map(|entry| entry.token).collect();
-        tokens.sort_unstable();
-        tokens
-    };
-    let claims = tokens(Kind::Claimed);
-    assert!(claims.len() > rounds, "{} claims", claims.len());
-    assert_eq!(claims, tokens(Kind::Returned));
+    assert!(claims_returned(&state) > rounds);
     assert_eq!(temp_files(&scratch), Vec::<std::path::PathBuf>::new());
 }
 
@@ -304,6 +299,79 @@ impl Drop for Ended<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Agents take items and give them back while `then` goes on.
+fn while_claiming(scratch: &Scratch, claimers: usize, then: impl FnOnce()) {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Also when it fails.
+        let _end = Ended(&is_over);
+        for claimer in 0..claimers {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let agent = format!("Agent{claimer}");
+                while !is_over.load(Ordering::Relaxed) {
+                    let ran = scratch.run("tavern-claim", &["--agent", &agent, "--format", "json"]);
+                    let Ok(claimed) = serde_json::from_str::<serde_json::Value>(&ran.stdout) else { continue };
+                    let task = claimed["id"].as_str().expect("a task");
+                    let token = claimed["lease"]["token"].to_string();
+                    scratch.run("tavern-release", &[task, "--token", &token]).succeeds();
+                }
+            });
+        }
+        then();
+    });
+}
+
+/// Each claim was given back once, with its own token. How many there were.
+fn claims_returned(state: &State) -> usize {
+    let tokens = |kind: Kind| -> Vec<u64> {
+        let mut tokens: Vec<u64> =
+            state.log.iter().filter(|entry| entry.kind == kind).filter_map(|entry| entry.token).collect();
+        tokens.sort_unstable();
+        tokens
+    };
+    let claims = tokens(Kind::Claimed);
+    assert_eq!(claims, tokens(Kind::Returned));
+    claims.len()
+}
+
+/// The same while git switches branches under the board: each has an item of its own, committed long ago.
+#[test]
+fn a_branch_switched_under_the_board_undoes_no_transition() {
+    const ITEMS: usize = 30;
+    const SWITCHES: usize = 24;
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let items: String = (0..ITEMS).map(|number| format!("- [ ] T-{number}: item {number}\n")).collect();
+    let queue = format!("---\nid: main\n---\n\n## Pending\n\n{items}\n## In Progress\n\n## Waiting\n\n## Completed\n");
+    let commit = |text: &str| {
+        scratch.write(QUEUE, text);
+        scratch.git(&["add", "--all"]);
+        scratch.git(&["commit", "--quiet", "--message=Queue"]);
+    };
+    commit(&queue.replace("\n## In Progress", "- [ ] T-100: of main\n\n## In Progress"));
+    scratch.git(&["switch", "--quiet", "--create", "other"]);
+    commit(&queue.replace("\n## In Progress", "- [ ] T-101: of other\n\n## In Progress"));
+    settle(&scratch);
+    while_claiming(&scratch, 4, || {
+        for round in 0..SWITCHES {
+            let branch = ["main", "other"][round % 2];
+            let log = length_of_log(&scratch);
+            wait_until("others have gone on", || length_of_log(&scratch) > log + 900);
+            scratch.git(&["switch", "--quiet", "--discard-changes", branch]);
+        }
+    });
+    settle(&scratch);
+    let state = State::of(&scratch);
+    for number in 0..ITEMS {
+        let id = format!("T-{number}");
+        let is_back = matches!(state.status(&id), Some(Status::Pending | Status::Waiting));
+        assert!(is_back, "{id}\n{}", state.texts["main"]);
+    }
+    assert!(claims_returned(&state) > SWITCHES);
+    state.agrees();
 }
 
 fn length_of_log(scratch: &Scratch) -> u64 {

@@ -23,6 +23,7 @@ mod model;
 mod past;
 mod readme;
 mod recovery;
+mod saves;
 mod state;
 mod support;
 mod tidy;
