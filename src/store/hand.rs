@@ -9,7 +9,7 @@ use std::fs;
 
 use crate::board::document::{Document, parse};
 use crate::board::event::Kind;
-use crate::board::merge::{Changed, changes, merge, prose};
+use crate::board::merge::{Changed, Conflict, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
 
 use super::error::Error;
@@ -93,13 +93,7 @@ impl Locked<'_> {
         now: Timestamp,
         entries: &mut Vec<Entry>,
     ) -> Result<String, Error> {
-        let note = |cause: String| {
-            let mut entry = Entry::new(Kind::Noted, now);
-            entry.queue = Some(queue.id.clone());
-            entry.agent = Some(HAND.to_owned());
-            entry.cause = Some(cause);
-            entry
-        };
+        let note = |cause: String| note(queue, cause, now);
         if saved.trim().is_empty() && !parse(ours).0.items().is_empty() {
             // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
             entries.push(note("the file was emptied; its items were put back".to_owned()));
@@ -112,24 +106,8 @@ impl Locked<'_> {
         if !back.is_empty() {
             entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
         }
-        entries.extend(merged.conflicts.iter().map(|conflict| {
-            let item = conflict.item.as_deref().unwrap_or("the text");
-            let why = match conflict.what.as_str() {
-                "removed" | "status" if conflict.item.as_ref().is_some_and(|item| is_named(item, &held)) => {
-                    "it is held, so it was put back: tavern-release takes it from its holder"
-                }
-                "removed" => "what was changed was kept",
-                _ => "both versions are kept: tavern-check shows where",
-            };
-            note(format!("{item}: {} was changed by hand and by others; {why}", conflict.what))
-        }));
-        entries.extend(changes(ours, &merged.text).into_iter().map(|changed| by_hand(queue, changed, now)));
-        let (before, after) = (prose(ours), prose(&merged.text));
-        if words(&before).ne(words(&after)) {
-            let mut entry = note("the text around the items".to_owned());
-            (entry.kind, entry.before, entry.after) = (Kind::Edited, Some(before), Some(after));
-            entries.push(entry);
-        }
+        entries.extend(merged.conflicts.iter().map(|conflict| note(settled(conflict, &held))));
+        entries.extend(done_by_hand(queue, ours, &merged.text, now));
         Ok(merged.text)
     }
 
@@ -154,10 +132,8 @@ impl Locked<'_> {
     /// Puts a queue back whose file has gone.
     fn put_back(&mut self, queue: &Queue, now: Timestamp) -> Result<(), Error> {
         let Some(seen) = Seen::read(self.board, queue) else { return Ok(()) };
-        let mut entry = Entry::new(Kind::Noted, now);
-        entry.queue = Some(queue.id.clone());
-        entry.agent = Some(HAND.to_owned());
-        entry.cause = Some("the file was removed while an item of it is held; it was put back".to_owned());
+        let mut entry =
+            note(queue, "the file was removed while an item of it is held; it was put back".to_owned(), now);
         self.seq += 1;
         entry.seq = self.seq;
         self.log.append(&[entry])?;
@@ -178,6 +154,41 @@ fn names(ids: &[TaskId]) -> String {
     let names: Vec<&str> = ids.iter().take(8).map(TaskId::as_str).collect();
     let more = ids.len().saturating_sub(names.len());
     if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+}
+
+/// Something about a queue that changed none of its items.
+pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
+    let mut entry = Entry::new(Kind::Noted, now);
+    entry.queue = Some(queue.id.clone());
+    entry.agent = Some(HAND.to_owned());
+    entry.cause = Some(cause);
+    entry
+}
+
+/// A conflict between a person and others, and what became of it.
+pub(super) fn settled(conflict: &Conflict, held: &HashSet<TaskId>) -> String {
+    let item = conflict.item.as_deref().unwrap_or("the text");
+    let why = match conflict.what.as_str() {
+        "removed" | "status" if conflict.item.as_ref().is_some_and(|item| is_named(item, held)) => {
+            "it is held, so it was put back: tavern-release takes it from its holder"
+        }
+        "removed" => "what was changed was kept",
+        _ => "both versions are kept: tavern-check shows where",
+    };
+    format!("{item}: {} was changed by hand and by others; {why}", conflict.what)
+}
+
+/// The events of what a person made of `ours`.
+pub(super) fn done_by_hand(queue: &Queue, ours: &str, merged: &str, now: Timestamp) -> Vec<Entry> {
+    let mut entries: Vec<Entry> =
+        changes(ours, merged).into_iter().map(|changed| by_hand(queue, changed, now)).collect();
+    let (before, after) = (prose(ours), prose(merged));
+    if words(&before).ne(words(&after)) {
+        let mut entry = note(queue, "the text around the items".to_owned(), now);
+        (entry.kind, entry.before, entry.after) = (Kind::Edited, Some(before), Some(after));
+        entries.push(entry);
+    }
+    entries
 }
 
 fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Entry {
