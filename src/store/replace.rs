@@ -63,7 +63,12 @@ impl Staged {
     pub(super) fn put(self) -> Result<(), Error> {
         let Staged { temp, path, is_durable } = self;
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &path))?;
-        temp.persist(&path).map_err(|error| Error::io("rename to", &path)(error.error))?;
+        // Where nobody waits for the disk, names are exchanged: to rename over a file has some file systems write it.
+        let is_exchanged =
+            !is_durable && rustix::fs::renameat_with(CWD, temp.path(), CWD, &path, RenameFlags::EXCHANGE).is_ok();
+        if !is_exchanged {
+            temp.persist(&path).map_err(|error| Error::io("rename to", &path)(error.error))?;
+        }
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &path))?;
         if is_durable { sync_folder(&path) } else { Ok(()) }
     }
