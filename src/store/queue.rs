@@ -39,6 +39,9 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
+    /// Of no file.
+    pub(super) const NONE: Stamp = Stamp { inode: (0, 0), length: 0, modified: (0, 0) };
+
     pub(super) fn of(file: &fs::Metadata) -> Stamp {
         Stamp { inode: (file.dev(), file.ino()), length: file.len(), modified: (file.mtime(), file.mtime_nsec()) }
     }

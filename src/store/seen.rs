@@ -118,6 +118,14 @@ impl Seen {
         Seen::write(board, queue, &seen.content, &Sight { file: Some(seen.file), old }, seen.seq)
     }
 
+    /// An event is not shown, since somebody saved at the same moment: whoever next looks takes the queue over, whatever
+    /// its file then is.
+    pub(super) fn doubt(board: &Board, queue: &Queue) -> Result<(), Error> {
+        let Some(seen) = Seen::read(board, queue) else { return Ok(()) };
+        let sight = Sight { file: Some(Stamp::NONE), old: seen.old };
+        Seen::write(board, queue, &seen.content, &sight, seen.seq)
+    }
+
     /// The IDs of the queues that Tavern has seen.
     pub(super) fn queues(board: &Board) -> Vec<String> {
         let entries = fs::read_dir(board.path(FOLDER)).into_iter().flatten();

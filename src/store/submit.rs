@@ -543,7 +543,8 @@ impl<'b> Locked<'b> {
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be
             // half old and half new.
-            Some(_) | None => {}
+            Some((text, _, _)) => Seen::doubt(self.board, &text.queue)?,
+            None => {}
         }
         failpoint::hit("submit.replaced").map_err(Error::io("go on after", self.board.dir()))?;
         match lease {
