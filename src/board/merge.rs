@@ -150,7 +150,8 @@ impl<'t> Version<'t> {
     }
 }
 
-fn bare(block: &str) -> String {
+/// A block of text to be compared, whatever its line ends.
+pub(crate) fn bare(block: &str) -> String {
     block.trim_end().replace("\r\n", "\n")
 }
 

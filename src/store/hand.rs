@@ -9,7 +9,7 @@ use std::fs;
 
 use crate::board::document::{Document, parse};
 use crate::board::event::Kind;
-use crate::board::merge::{Changed, Conflict, changes, merge, prose};
+use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
 
 use super::error::Error;
@@ -57,11 +57,7 @@ impl Locked<'_> {
             // Somebody saves again at this moment, and would see neither: at the next look.
             return Ok(());
         }
-        for entry in &mut entries {
-            self.seq += 1;
-            entry.seq = self.seq;
-        }
-        self.log.append(&entries)?;
+        self.append(&mut entries)?;
         if let Some(staged) = staged {
             sight = Sight { file: Some(staged.swap(&old_path(self.board, queue))?), old: Some(text.stamp) };
         }
@@ -132,11 +128,8 @@ impl Locked<'_> {
     /// Puts a queue back whose file has gone.
     fn put_back(&mut self, queue: &Queue, now: Timestamp) -> Result<(), Error> {
         let Some(seen) = Seen::read(self.board, queue) else { return Ok(()) };
-        let mut entry =
-            note(queue, "the file was removed while an item of it is held; it was put back".to_owned(), now);
-        self.seq += 1;
-        entry.seq = self.seq;
-        self.log.append(&[entry])?;
+        let why = "the file was removed while an item of it is held; it was put back";
+        self.append(&mut [note(queue, why.to_owned(), now)])?;
         replace(&queue.path, seen.content.as_bytes())
     }
 }
@@ -218,9 +211,4 @@ fn put_back(saved: &str, merged: &str, stale: &[TaskId]) -> Vec<TaskId> {
     let (saved, merged) = (parse(saved).0, parse(merged).0);
     let block = |document: &Document<'_>, id: &TaskId| document.find(id).map(|item| bare(document.block(item)));
     stale.iter().filter(|id| block(&saved, id) != block(&merged, id)).cloned().collect()
-}
-
-/// An item's text, whatever its line ends.
-pub(super) fn bare(block: &str) -> String {
-    block.trim_end().replace("\r\n", "\n")
 }

@@ -7,7 +7,6 @@ use std::fs;
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::bare;
 use super::log::{Entry, LeaseEntry, walk_back};
 use super::queue::Text;
 use super::restore::restored;
@@ -15,6 +14,7 @@ use super::seen::Seen;
 use super::submit::Found;
 use crate::board::document::{Document, Item, parse};
 use crate::board::lease::Lease;
+use crate::board::merge::bare;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::apply;
 use crate::clock;

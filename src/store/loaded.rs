@@ -10,13 +10,13 @@ use similar::TextDiff;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::lane::LaneKind;
-use crate::board::merge::{merge, prose};
+use crate::board::merge::{bare, merge, prose};
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::{HAND, bare, words};
+use super::hand::{HAND, words};
 use super::log::{Entry, walk_back};
 use super::queue::Queue;
 

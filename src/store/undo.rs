@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::bare;
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Text};
 use super::restore::restored;
@@ -15,6 +14,7 @@ use super::submit::{Locked, Note};
 use crate::board::decide::LeaseChange;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
+use crate::board::merge::bare;
 use crate::board::merge::{changes, merge};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::apply;
