@@ -9,8 +9,8 @@ use tavern::board::check::check;
 use tavern::board::decide::{LeaseChange, decide};
 use tavern::board::document::{Document, Item, parse, parse_for};
 use tavern::board::edit::Patch;
-use tavern::board::eligible::{in_order, may_take};
-use tavern::board::event::{Claim, Event};
+use tavern::board::eligible::{Others, Seeker, in_order, may_take};
+use tavern::board::event::{Claim, Event, Purpose};
 use tavern::board::lease::Holder;
 use tavern::board::task::{Status, Task, TaskId, Timestamp};
 use tavern::board::text::apply;
@@ -86,7 +86,9 @@ fn benches(criterion: &mut Criterion) {
 /// The item that an agent of `role` would take.
 fn next<'d, 't>(document: &'d Document<'t>, role: &str) -> Option<&'d Item<'t>> {
     let mut status_of = |id: &TaskId| document.find(id).map(|item| item.status);
-    let mut may_be_taken = |item: &&Item<'_>| may_take(document, item, role, NOW, &mut status_of).is_ok();
+    let seeker = Seeker { agent: "Sam", role, reviews: false, reviewers: &[] };
+    let mut others = Others { status_of: &mut status_of, children_of: &mut |_| Vec::new() };
+    let mut may_be_taken = |item: &&Item<'_>| may_take(document, item, &seeker, NOW, &mut others).is_ok();
     in_order(document).into_iter().find(|item| may_be_taken(item))
 }
 
@@ -96,7 +98,7 @@ fn decisions(criterion: &mut Criterion) {
     let task = Task::new("T-1".parse().expect("it is an ID"), "Add a login");
     let holder = Holder { host: "host".to_owned(), process: None };
     let (agent, role) = ("Sam".to_owned(), "coder".to_owned());
-    let claim = Event::Claim(Claim { agent, role, token: 7, seconds: 120, holder });
+    let claim = Event::Claim(Claim { agent, role, purpose: Purpose::Work, token: 7, seconds: 120, holder });
     let mut group = criterion.benchmark_group("decide");
     group.bench_function("claim", |bencher| {
         bencher.iter(|| decide(black_box(&task), None, &claim, NOW).is_ok());
@@ -104,11 +106,11 @@ fn decisions(criterion: &mut Criterion) {
     let change = decide(&task, None, &claim, NOW).expect("a pending item may be claimed");
     let LeaseChange::Put(lease) = change.lease else { unreachable!("a claim makes a lease") };
     let held = Task { status: change.to, ..task.clone() };
-    let done = Event::Submit { token: 7, commit: None };
+    let done = Event::Submit { token: 7, commit: None, reviewers: Vec::new() };
     group.bench_function("report", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &done, NOW).is_ok());
     });
-    let stale = Event::Submit { token: 6, commit: None };
+    let stale = Event::Submit { token: 6, commit: None, reviewers: Vec::new() };
     group.bench_function("refusal", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &stale, NOW).is_err());
     });

@@ -14,11 +14,13 @@ use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
+use crate::config::Does;
 use crate::interrupt::Cause;
 use crate::run::commit::{Moment, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::reap::{self, Looks, Scope};
 use crate::run::report::{self, Judged};
+use crate::run::verdict::Ruling;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Finished, Site, attempt, run_name};
 use crate::runner::{Outcome, StartError};
@@ -64,6 +66,13 @@ pub enum Told {
         reason: String,
         status: Status,
     },
+    Reviewed {
+        task: TaskId,
+        run: String,
+        verdict: Ruling,
+        reason: String,
+        status: Status,
+    },
     Integrated {
         task: TaskId,
         commit: Option<String>,
@@ -101,6 +110,11 @@ impl fmt::Display for Told {
             Told::Claimed { task, title, attempt: 1, .. } => write!(f, "{task} claimed: {title}"),
             Told::Claimed { task, title, attempt, .. } => write!(f, "{task} claimed, attempt {attempt}: {title}"),
             Told::Ended { task, status: Status::Approved, .. } => write!(f, "{task} done and verified"),
+            Told::Ended { task, status: Status::InReview, outcome: Outcome::Success, .. } => {
+                write!(f, "{task} done and verified, now in review")
+            }
+            Told::Reviewed { task, reason, status: Status::Approved, .. } => write!(f, "{task} {reason}"),
+            Told::Reviewed { task, reason, status, .. } => write!(f, "{task} {reason}, now {status}"),
             Told::Ended { task, status, outcome, reason, .. } => write!(f, "{task} {outcome}, now {status}: {reason}"),
             Told::Integrated { task, commit: Some(commit) } => write!(f, "{task} merged as {commit}"),
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
@@ -258,17 +272,27 @@ impl Agent<'_> {
                 reason: quota.reason.clone(),
             });
         }
-        let event = report::event(self.site, &held.task, held.lease.token, &finished);
+        let event = report::event(self.site, held, &finished);
         let Finished { run, judged, .. } = finished;
         let note = Note { agent: Some(self.name.clone()), run: Some(run.clone()) };
         match self.submit(&held.task.id, &event, &note) {
             Ok(done) => {
-                (self.tell)(&Told::Ended {
-                    task: held.task.id.clone(),
-                    run,
-                    outcome: judged.outcome,
-                    reason: judged.reason,
-                    status: done.task.status,
+                let verdict = judged.verdict.as_ref().filter(|_| judged.outcome == Outcome::Success);
+                (self.tell)(&match verdict {
+                    Some(verdict) => Told::Reviewed {
+                        task: held.task.id.clone(),
+                        run,
+                        verdict: verdict.verdict,
+                        reason: judged.reason,
+                        status: done.task.status,
+                    },
+                    None => Told::Ended {
+                        task: held.task.id.clone(),
+                        run,
+                        outcome: judged.outcome,
+                        reason: judged.reason,
+                        status: done.task.status,
+                    },
                 });
                 if done.task.status == Status::Dead {
                     let merged = self.site.repository()?.branch_tip(self.site.integration())?;
@@ -371,11 +395,18 @@ impl Agent<'_> {
     }
 
     fn seek(&self) -> Result<Seek, Error> {
+        self.seek_as(&self.name, &self.role)
+    }
+
+    fn seek_as(&self, agent: &str, role_name: &str) -> Result<Seek, Error> {
         let now = clock::now();
-        let role = self.site.role(&self.role)?;
+        let role = self.site.role(role_name)?;
         Ok(Seek {
-            agent: self.name.clone(),
-            role: self.role.clone(),
+            agent: agent.to_owned(),
+            role: role_name.to_owned(),
+            reviews: role.does == Does::Review,
+            reviewers: self.site.config.review.clone(),
+            is_chat: false,
             queues: self.queues.clone(),
             task: None,
             seconds: u32::try_from(self.site.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
@@ -394,7 +425,23 @@ impl Agent<'_> {
         let is_in_vain = |at| {
             self.site.board.quotas(clock::now()).iter().any(|(_, quota)| quota.needs_person && quota.closed_until == at)
         };
-        self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0 && nothing.wake_at.is_none_or(is_in_vain)
+        self.on_empty == EmptyBehavior::Terminate
+            && nothing.under_way == 0
+            && nothing.wake_at.is_none_or(is_in_vain)
+            && !self.others_have_work(nothing)
+    }
+
+    /// What another agent that lives may take of other roles' items can come back to this one: work that is rejected,
+    /// items that are planned.
+    fn others_have_work(&self, nothing: &Nothing) -> bool {
+        let now = clock::now();
+        let may_take = |agent: &AgentFile| {
+            let seek = self.seek_as(&agent.name, &agent.role);
+            seek.is_ok_and(|seek| self.site.board.has_work_for(&seek, now))
+        };
+        let agents = || self.site.board.agents().into_iter();
+        !nothing.elsewhere.is_empty()
+            && agents().any(|agent| agent.name != self.name && life(&agent.holder) != Life::Gone && may_take(&agent))
     }
 
     fn show(&self, state: AgentState, held: Option<&Claimed>, doing: Option<String>) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use crate::board::document::{Document, Item, parse};
 use crate::board::lane::LaneKind;
 use crate::board::problem::Severity;
-use crate::board::task::{Budget, Task, TaskId};
+use crate::board::task::{Budget, Mode, OnFailure, Task, TaskId};
 
 /// Each item as `line status ID? title`, with `!` before it if it is quarantined and `~` if it is nested.
 fn items(text: &str) -> Vec<String> {
@@ -214,7 +214,7 @@ runner: claude
 role: coder
 max_attempts: 5
 ---
-- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: {by: x}, question: why)
+- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, trigger: \"T-9 died\")
   Follow the spec:
 
       indented
@@ -270,6 +270,18 @@ max_attempts: 5
         completed: time("2026-11-22T11:00:00.5Z"),
         commit: Some("1e10".into()),
         reason: Some("it's, well".into()),
+        approve: vec!["start".into(), "merge".into()],
+        allowed: true,
+        review: Some(vec!["person".into()]),
+        author: Some("Sam".into()),
+        approvals: vec!["reviewer/Merry".into()],
+        rounds: 2,
+        mode: Mode::Unify,
+        on_failure: OnFailure::Retry,
+        question: Some("why".into()),
+        answer: Some("because".into()),
+        answers: 1,
+        trigger: Some("T-9 died".into()),
     };
     assert_eq!(task(text), expected);
     // The same with other line ends.
@@ -280,9 +292,12 @@ max_attempts: 5
 
 #[test]
 fn queue_defaults_fill_what_the_item_leaves_open() {
-    let read = task("---\npriority: low\nrunner: shell\nrole: tester\nmax_attempts: 7\n---\n- [ ] a\n");
+    let read = task(
+        "---\npriority: low\nrunner: shell\nrole: tester\nmax_attempts: 7\napprove: start\nreview: 2\n---\n- [ ] a\n",
+    );
     assert_eq!((read.priority, read.max_attempts), (3, Some(7)));
     assert_eq!((read.runner.as_deref(), read.role.as_deref()), (Some("shell"), Some("tester")));
+    assert_eq!((read.approve, read.review), (vec!["start".into()], Some(vec!["2".into()])));
     let bare = task("- [ ] a\n");
     assert_eq!((bare.priority, bare.worktree, bare.allow_empty, bare.max_attempts), (2, true, false, None));
 }

@@ -5,9 +5,9 @@
 use serde_yaml::Value;
 
 use super::edit::Patch;
-use super::event::{Blame, Claim, Event, Kind, Retry};
+use super::event::{Blame, Claim, Event, Kind, Purpose, Retry, Review};
 use super::lease::{Lease, Life, Token};
-use super::task::{Status, Task, TaskId, Timestamp};
+use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
 /// What an event does to the item's text and to its lease.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +39,14 @@ pub enum Refusal {
     NoLease { task: TaskId, given: Token },
     #[error("the lease of `{task}` is alive until {until}")]
     StillLive { task: TaskId, until: Timestamp },
+    #[error("{agent} can't review its own work on `{task}`")]
+    OwnWork { task: TaskId, agent: String },
+    #[error("{agent} has approved `{task}` already")]
+    SecondApproval { task: TaskId, agent: String },
+    #[error("`{task}` is in review at {stands}, so what was found at {reviewed} does not count")]
+    OtherCommit { task: TaskId, reviewed: String, stands: String },
+    #[error("`{task}` does not wait for anybody's permission")]
+    Unasked { task: TaskId },
 }
 
 impl Refusal {
@@ -48,7 +56,10 @@ impl Refusal {
                 (Status::Dead, _) => format!("tavern-release {task} --revive"),
                 (Status::Completed | Status::Cancelled, _) => format!("tavern-release {task} --reopen"),
                 (Status::Waiting, _) => {
-                    format!("tavern-release {task} once its question is answered: tavern-log {task}")
+                    format!("tavern-tell {task} \"…\" answers its question; what it waits for: tavern-status {task}")
+                }
+                (_, Kind::Approved | Kind::Rejected) => {
+                    format!("only what is in review can be; tavern-status {task} shows where it stands")
                 }
                 (Status::Draft, _) => format!("move `{task}` to the Pending lane to release it for work"),
                 _ => format!("tavern-status {task} shows where it stands"),
@@ -59,6 +70,13 @@ impl Refusal {
             Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
                 format!("the work is kept on branch tavern/{task}; what happened: tavern-log {task}")
             }
+            Refusal::OwnWork { task, .. } | Refusal::SecondApproval { task, .. } => {
+                format!(
+                    "let somebody else look at it: tavern-claim --role reviewer --task {task}, or do it by hand: tavern-report {task} --approve"
+                )
+            }
+            Refusal::OtherCommit { task, .. } => format!("look again: tavern-status {task}"),
+            Refusal::Unasked { task } => format!("tavern-status {task} shows where it stands"),
         }
     }
 }
@@ -72,21 +90,68 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             let lease = Lease { work: Some(work.clone()), heartbeat_at: now, ..lease.clone() };
             Ok(Change { to: task.status, patch: Patch::default(), lease: LeaseChange::Put(Box::new(lease)) })
         }
-        Event::Submit { token, commit } => {
+        Event::Submit { token, commit, reviewers } => {
+            let lease = held(task, lease, event, *token)?;
+            require(task, event, &[Status::InProgress])?;
+            let submitted = match reviewers.as_slice() {
+                [] => ended(Status::Approved),
+                _ => ended(Status::InReview).set("author", Some(lease.agent.clone())),
+            };
+            Ok(submitted
+                .set("commit", commit.clone())
+                .forget(&["agent", "started", "reason", "approvals", "mode", "question", "answers"])
+                .0)
+        }
+        Event::Approve { review, commit } => decide_approval(task, lease, event, review, commit.as_deref()),
+        Event::Reject { review, findings, most } => {
+            reviewing(task, lease, event, review)?;
+            let rounds = task.rounds + 1;
+            let to = if rounds >= *most { Status::Dead } else { Status::Pending };
+            Ok(ended(to)
+                .set("rounds", Some(rounds))
+                .set("attempt", positive(task.attempt.saturating_sub(1)))
+                .set("reason", Some(one_line(&format!("rejected by {}: {findings}", review.by))))
+                .forget(&["agent", "started", "commit", "author", "approvals", "returns", "not_before"])
+                .0)
+        }
+        Event::Park { token, children } => {
             held(task, lease, event, *token)?;
-            Ok(ended(Status::Approved).set("commit", commit.clone()).forget(&["agent", "started", "reason"]).0)
+            require(task, event, &[Status::InProgress])?;
+            let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
+            Ok(ended(Status::Waiting)
+                .set("mode", Some(Mode::Unify.as_str()))
+                .set("reason", Some(one_line(&format!("waits for its children: {}", names.join(", ")))))
+                .set("attempt", positive(task.attempt.saturating_sub(1)))
+                .forget(&["agent", "started", "question", "answers"])
+                .0)
+        }
+        Event::Shift { token, mode } => {
+            held(task, lease, event, *token)?;
+            let mode = (*mode != Mode::Execute).then(|| Value::from(mode.as_str()));
+            let patch = Patch { set: vec![("mode", mode)], ..Patch::default() };
+            Ok(Change { to: task.status, patch, lease: LeaseChange::Keep })
+        }
+        Event::Allow { .. } => {
+            require(task, event, &[Status::Draft, Status::Pending])?;
+            if task.status == Status::Pending && !task.waits_for_permission() {
+                return Err(Refusal::Unasked { task: task.id.clone() });
+            }
+            let allowed = task.waits_for_permission().then_some(true);
+            Ok(ended(Status::Pending).set("allowed", allowed.or(task.allowed.then_some(true))).0)
         }
         Event::Fail { token, retry, reason } | Event::Return { token, retry, reason } => {
-            held(task, lease, event, *token)?;
-            Ok(come_back(task, retry, reason))
+            let lease = held(task, lease, event, *token)?;
+            Ok(come_back(task, Some(lease), retry, reason))
         }
         Event::Ask { token, question } => {
             held(task, lease, event, *token)?;
-            let attempt = task.attempt.saturating_sub(1);
+            // A reviewer's question uses nothing up: the attempt is its author's.
+            let attempt = if task.status == Status::Reviewing { task.attempt } else { task.attempt.saturating_sub(1) };
             Ok(ended(Status::Waiting)
-                .set("reason", Some(one_line(question)))
+                .set("question", Some(one_line(question)))
+                .set("answers", positive(task.answers_in_text()))
                 .set("attempt", positive(attempt))
-                .forget(&["agent", "started"])
+                .forget(&["agent", "started", "reason", "answer"])
                 .0)
         }
         Event::Reap { token, life, retry, reason } => {
@@ -99,7 +164,7 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
                 (Some(lease), token) if token.is_none() || (*life != Life::Gone && lease.is_live(now)) => {
                     Err(Refusal::StillLive { task: task.id.clone(), until: lease.expires_at() })
                 }
-                _ => Ok(come_back(task, retry, reason)),
+                _ => Ok(come_back(task, lease, retry, reason)),
             }
         }
         Event::Integrate { commit } => {
@@ -107,24 +172,42 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             Ok(ended(Status::Completed)
                 .set("completed", Some(written(now)))
                 .set("commit", commit.clone())
-                .forget(&["agent", "started", "reason", "not_before", "returns"])
+                .forget(&[
+                    "agent",
+                    "started",
+                    "reason",
+                    "not_before",
+                    "returns",
+                    "author",
+                    "approvals",
+                    "rounds",
+                    "mode",
+                ])
                 .0)
         }
         Event::SendBack { retry, reason } => {
             require(task, event, &[Status::Approved])?;
-            Ok(Amended(come_back(task, retry, reason)).forget(&["commit"]).0)
+            Ok(Amended(come_back(task, None, retry, reason)).forget(&["commit", "author", "approvals"]).0)
         }
         Event::Resume { reason } => {
             require(task, event, &[Status::Waiting])?;
-            Ok(ended(Status::Pending).set("reason", reason.clone()).forget(&["returns", "not_before"]).0)
+            let to = if task.commit.is_some() { Status::InReview } else { Status::Pending };
+            Ok(ended(to)
+                .set("reason", reason.clone())
+                .forget(&["returns", "not_before", "question", "answer", "answers"])
+                .0)
         }
         Event::Revive { reason } => {
             require(task, event, &[Status::Dead])?;
-            Ok(ended(Status::Pending).set("reason", reason.clone()).forget(&["attempt", "returns", "not_before"]).0)
+            Ok(ended(Status::Pending)
+                .set("reason", reason.clone())
+                .forget(&["attempt", "returns", "rounds", "not_before"])
+                .0)
         }
         Event::Reopen { reason } => {
             require(task, event, &[Status::Completed, Status::Cancelled])?;
-            let forgotten = ["attempt", "returns", "completed", "commit", "not_before"];
+            let forgotten =
+                ["attempt", "returns", "rounds", "completed", "commit", "not_before", "author", "approvals"];
             Ok(ended(Status::Pending).forget(&forgotten).set("reason", reason.clone()).0)
         }
         Event::Cancel { reason } => {
@@ -149,47 +232,136 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
     if let Some(lease) = lease {
         return Err(Refusal::Held { task: task.id.clone(), agent: lease.agent.clone(), until: lease.expires_at() });
     }
-    if task.status != Status::Pending {
-        return Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, event: Kind::Claimed });
+    let refused = Refusal::WrongStatus { task: task.id.clone(), status: task.status, event: Kind::Claimed };
+    // While it is held, `attempt` counts this one too.
+    let (to, attempt) = match (claim.purpose, task.status) {
+        (Purpose::Work, Status::Pending) => (Status::InProgress, task.attempt + 1),
+        // The answer is there, or the children have ended, which only who sees all items can know.
+        (Purpose::Work, Status::Waiting) if task.commit.is_some() => return Err(refused),
+        (Purpose::Work, Status::Waiting) if task.answered().is_some() || task.mode == Mode::Unify => {
+            (Status::InProgress, task.attempt + 1)
+        }
+        (Purpose::Review, Status::InReview) => (Status::Reviewing, task.attempt),
+        (Purpose::Review, Status::Waiting) if task.commit.is_some() && task.answered().is_some() => {
+            (Status::Reviewing, task.attempt)
+        }
+        (Purpose::Chat, Status::Draft | Status::Pending | Status::Waiting | Status::Dead) => {
+            (Status::InProgress, task.attempt)
+        }
+        _ => return Err(refused),
+    };
+    if claim.purpose == Purpose::Review {
+        may_review(task, &claim.agent)?;
     }
-    let attempt = task.attempt + 1;
+    let is_chat = claim.purpose == Purpose::Chat;
     let lease = Lease {
         task: task.id.clone(),
         queue: String::new(),
         agent: claim.agent.clone(),
         role: claim.role.clone(),
         token: claim.token,
-        attempt,
+        attempt: attempt.max(1),
         claimed_at: now,
         heartbeat_at: now,
         seconds: claim.seconds,
         holder: claim.holder.clone(),
         work: None,
+        back_to: is_chat.then_some(task.status),
     };
-    let change = ended(Status::InProgress)
+    let change = ended(to)
         .set("agent", Some(claim.agent.clone()))
         .set("attempt", positive(attempt))
-        .set("started", Some(written(now)))
-        .forget(&["not_before", "reason"]);
-    Ok(Change { lease: LeaseChange::Put(Box::new(lease)), ..change.0 })
+        .set("started", Some(written(now)));
+    let forgotten: &[&str] = match claim.purpose {
+        Purpose::Work => &["not_before", "reason", "question", "answer", "answers", "commit", "author", "approvals"],
+        Purpose::Review => &["not_before", "reason", "question", "answer", "answers"],
+        Purpose::Chat => &[],
+    };
+    Ok(Change { lease: LeaseChange::Put(Box::new(lease)), ..change.forget(forgotten).0 })
 }
 
-/// Back to pending, or out of the queue when the bound is reached.
-fn come_back(task: &Task, retry: &Retry, reason: &str) -> Change {
+/// No agent judges its own work, or the same work twice.
+fn may_review(task: &Task, agent: &str) -> Result<(), Refusal> {
+    let agent = agent.to_owned();
+    if task.author.as_deref() == Some(&agent) {
+        return Err(Refusal::OwnWork { task: task.id.clone(), agent });
+    }
+    if task.is_approved_by(&agent) {
+        return Err(Refusal::SecondApproval { task: task.id.clone(), agent });
+    }
+    Ok(())
+}
+
+/// Whoever reviews may do so: an agent under its lease, a person while nobody else does.
+fn reviewing(task: &Task, lease: Option<&Lease>, event: &Event, review: &Review) -> Result<(), Refusal> {
+    match (review.token, lease) {
+        (Some(token), lease) => {
+            held(task, lease, event, token)?;
+            require(task, event, &[Status::Reviewing])
+        }
+        (None, Some(lease)) => {
+            Err(Refusal::Held { task: task.id.clone(), agent: lease.agent.clone(), until: lease.expires_at() })
+        }
+        (None, None) => require(task, event, &[Status::InReview]),
+    }
+}
+
+fn decide_approval(
+    task: &Task,
+    lease: Option<&Lease>,
+    event: &Event,
+    review: &Review,
+    commit: Option<&str>,
+) -> Result<Change, Refusal> {
+    reviewing(task, lease, event, review)?;
+    let is_other = |stands: &str, reviewed: &str| !stands.starts_with(reviewed) && !reviewed.starts_with(stands);
+    if let (Some(stands), Some(reviewed)) = (task.commit.as_deref(), commit)
+        && is_other(stands, reviewed)
+    {
+        let (reviewed, stands) = (reviewed.to_owned(), stands.to_owned());
+        return Err(Refusal::OtherCommit { task: task.id.clone(), reviewed, stands });
+    }
+    may_review(task, &review.by)?;
+    let open = task.open_reviews(&review.reviewers);
+    // A person may stand in for any reviewer.
+    let stands_for = match open.first() {
+        Some(first) if review.role == PERSON && !open.iter().any(|role| role == PERSON) => first,
+        _ => &review.role,
+    };
+    let mut approvals = task.approvals.clone();
+    approvals.push(format!("{stands_for}/{}", review.by));
+    let after = Task { approvals: approvals.clone(), ..task.clone() };
+    let to = if after.open_reviews(&review.reviewers).is_empty() { Status::Approved } else { Status::InReview };
+    let approvals = Value::Sequence(approvals.into_iter().map(Value::from).collect());
+    Ok(ended(to).set("approvals", Some(approvals)).forget(&["agent", "started", "reason", "returns", "not_before"]).0)
+}
+
+/// Back to where it can be taken again, or out of the queue when the bound is reached.
+fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) -> Change {
+    if let Some(status) = lease.and_then(|lease| lease.back_to) {
+        return ended(status).forget(&["agent", "started"]).0;
+    }
+    let is_review = task.status == Status::Reviewing;
+    let is_last = retry.blame == Blame::Agent && task.attempt >= retry.most;
+    let has_second_chance = is_last && !is_review && task.on_failure == OnFailure::Retry;
     let (to, attempt, returns) = match retry.blame {
-        Blame::Agent if task.attempt >= retry.most => (Status::Dead, task.attempt, task.returns),
+        // A review that failed says nothing of the work: it is tried again, and in the end a person is asked.
+        _ if is_review && task.returns + 1 >= retry.most => (Status::Waiting, task.attempt, task.returns + 1),
+        _ if is_review => (Status::InReview, task.attempt, task.returns + 1),
+        Blame::Agent if has_second_chance => (Status::Pending, 0, task.returns),
+        Blame::Agent if is_last => (Status::Dead, task.attempt, task.returns),
         Blame::Agent => (Status::Pending, task.attempt, task.returns),
         Blame::Nobody if task.returns >= retry.most => (Status::Waiting, task.attempt.saturating_sub(1), task.returns),
         Blame::Nobody => (Status::Pending, task.attempt.saturating_sub(1), task.returns + 1),
     };
-    let not_before = retry.not_before.filter(|_| to == Status::Pending).map(written);
-    ended(to)
+    let not_before = retry.not_before.filter(|_| matches!(to, Status::Pending | Status::InReview)).map(written);
+    let change = ended(to)
         .set("attempt", positive(attempt))
         .set("returns", positive(returns))
         .set("not_before", not_before)
         .set("reason", Some(one_line(reason)))
-        .forget(&["agent", "started"])
-        .0
+        .forget(&["agent", "started"]);
+    if has_second_chance { change.set("on_failure", Some(OnFailure::Escalate.as_str())).0 } else { change.0 }
 }
 
 /// The lease under which `token` may act. An expired lease that nobody else took still counts: work that is finished
@@ -269,7 +441,8 @@ mod tests {
 
     fn claim() -> Claim {
         let holder = Holder { host: "shire".into(), process: None };
-        Claim { agent: "Frodo".into(), role: "coder".into(), token: TOKEN, seconds: 120, holder }
+        let purpose = Purpose::Work;
+        Claim { agent: "Frodo".into(), role: "coder".into(), purpose, token: TOKEN, seconds: 120, holder }
     }
 
     fn lease() -> Lease {
@@ -284,6 +457,11 @@ mod tests {
         Retry { blame, not_before: None, most }
     }
 
+    fn review(token: Option<Token>, by: &str) -> Review {
+        let role = if token.is_some() { "reviewer" } else { PERSON };
+        Review { token, by: by.into(), role: role.into(), reviewers: vec!["reviewer".into()] }
+    }
+
     /// One event of each kind, as its rightful sender would send it.
     fn events() -> Vec<Event> {
         let work = Work { run: "r".into(), worktree: "w".into(), branch: None, base: None, session: None };
@@ -292,7 +470,12 @@ mod tests {
         vec![
             Event::Claim(claim()),
             Event::Start { token: TOKEN, work },
-            Event::Submit { token: TOKEN, commit: Some("1a2b3c4".into()) },
+            Event::Submit { token: TOKEN, commit: Some("1a2b3c4".into()), reviewers: Vec::new() },
+            Event::Approve { review: review(Some(TOKEN), "Sam"), commit: None },
+            Event::Reject { review: review(Some(TOKEN), "Sam"), findings: "no".into(), most: 5 },
+            Event::Park { token: TOKEN, children: vec!["T-k3f9.1".parse().expect("an ID")] },
+            Event::Shift { token: TOKEN, mode: Mode::Plan },
+            Event::Allow { by: "Rosie".into() },
             Event::Fail { token: TOKEN, retry, reason: reason.clone() },
             Event::Return { token: TOKEN, retry: Retry { blame: Blame::Nobody, ..retry }, reason: reason.clone() },
             Event::Ask { token: TOKEN, question: "which one?".into() },
@@ -312,9 +495,14 @@ mod tests {
         use Status::{Approved, Cancelled, Completed, Dead, Draft, InProgress, InReview, Pending, Reviewing, Waiting};
         let arrow = |from: Status, event: Kind| match (from, event) {
             (Pending, Kind::Claimed) => Some(InProgress),
-            (InProgress | Reviewing, Kind::Started) => Some(from),
-            (InProgress | Reviewing, Kind::Submitted) => Some(Approved),
-            (InProgress | Reviewing, Kind::Failed | Kind::Returned | Kind::Reaped) => Some(Pending),
+            (InProgress | Reviewing, Kind::Started | Kind::Shifted) => Some(from),
+            (InProgress, Kind::Submitted) => Some(Approved),
+            (InProgress, Kind::Parked) => Some(Waiting),
+            (Reviewing, Kind::Approved) => Some(Approved),
+            (Reviewing, Kind::Rejected) => Some(Pending),
+            (Draft, Kind::Allowed) => Some(Pending),
+            (InProgress, Kind::Failed | Kind::Returned | Kind::Reaped) => Some(Pending),
+            (Reviewing, Kind::Failed | Kind::Returned | Kind::Reaped) => Some(InReview),
             (InProgress | Reviewing, Kind::Asked) => Some(Waiting),
             (Approved, Kind::Integrated) => Some(Completed),
             (Approved, Kind::SentBack) => Some(Pending),
@@ -341,12 +529,13 @@ mod tests {
     #[test]
     fn every_state_has_a_way_out_that_needs_only_reap_or_a_person() {
         for status in Status::ALL.into_iter().filter(|status| status.is_held()) {
+            let back = if status == Status::Reviewing { Status::InReview } else { Status::Pending };
             // The supervisor died and its lease file with it, or not.
             for (lease, token) in [(None, None), (Some(lease()), Some(TOKEN))] {
                 let (retry, reason) = (retry(Blame::Nobody, 20), "gone".into());
                 let event = Event::Reap { token, life: Life::Gone, retry, reason };
                 let change = decide(&task(status), lease.as_ref(), &event, now()).expect("reaped");
-                assert_eq!((change.to, change.lease), (Status::Pending, LeaseChange::Drop));
+                assert_eq!((change.to, change.lease), (back, LeaseChange::Drop));
             }
         }
     }
@@ -374,7 +563,14 @@ mod tests {
         for event in events().into_iter().filter(|event| {
             matches!(
                 event.kind(),
-                Kind::Started | Kind::Submitted | Kind::Failed | Kind::Returned | Kind::Asked | Kind::Reaped
+                Kind::Started
+                    | Kind::Submitted
+                    | Kind::Parked
+                    | Kind::Shifted
+                    | Kind::Failed
+                    | Kind::Returned
+                    | Kind::Asked
+                    | Kind::Reaped
             )
         }) {
             let newer = Lease { token: TOKEN + 1, agent: "Sam".into(), ..lease() };
@@ -410,5 +606,138 @@ mod tests {
         assert_eq!(outcome(1, 0, Blame::Nobody, 20), (Status::Pending, 0, 1));
         assert_eq!(outcome(3, 19, Blame::Nobody, 20), (Status::Pending, 2, 20));
         assert_eq!(outcome(3, 20, Blame::Nobody, 20), (Status::Waiting, 2, 20));
+    }
+
+    fn in_review(reviewers: &[&str]) -> Task {
+        let event = Event::Submit {
+            token: TOKEN,
+            commit: Some("1a2b3c4d".into()),
+            reviewers: reviewers.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let change = decide(&task(Status::InProgress), Some(&lease()), &event, now()).expect("held");
+        assert_eq!(change.to, Status::InReview);
+        let author = change.patch.set.iter().find(|(key, _)| *key == "author").expect("it is set").1.clone();
+        assert_eq!(author, Some("Frodo".into()));
+        Task { author: Some("Frodo".into()), commit: Some("1a2b3c4d".into()), ..task(Status::InReview) }
+    }
+
+    fn reviews_by(agent: &str) -> Event {
+        Event::Claim(Claim { agent: agent.into(), role: "reviewer".into(), purpose: Purpose::Review, ..claim() })
+    }
+
+    #[test]
+    fn no_agent_reviews_its_own_work_or_the_same_work_twice() {
+        let task = Task { approvals: vec!["reviewer/Sam".into()], ..in_review(&["2"]) };
+        let refusal = |agent| decide(&task, None, &reviews_by(agent), now()).expect_err("refused");
+        assert!(matches!(refusal("Frodo"), Refusal::OwnWork { .. }));
+        assert!(matches!(refusal("Sam"), Refusal::SecondApproval { .. }));
+        let change = decide(&task, None, &reviews_by("Merry"), now()).expect("he may");
+        assert_eq!(change.to, Status::Reviewing);
+        let attempt = change.patch.set.iter().find(|(key, _)| *key == "attempt").expect("it is set").1.clone();
+        assert_eq!(attempt, Some(2.into()), "a review is no attempt of the coder's");
+    }
+
+    #[test]
+    fn it_is_approved_when_all_have_approved_who_have_to() {
+        let approve = |task: &Task, who: Review, commit: Option<&str>| {
+            let lease = who.token.map(|_| Lease { agent: who.by.clone(), ..lease() });
+            decide(task, lease.as_ref(), &Event::Approve { review: who, commit: commit.map(str::to_owned) }, now())
+        };
+        let who = |token, by, reviewers: &[&str]| Review {
+            reviewers: reviewers.iter().map(|&name| name.to_owned()).collect(),
+            ..review(token, by)
+        };
+        let fresh = in_review(&["reviewer"]);
+        let held = Task { status: Status::Reviewing, ..fresh.clone() };
+        for (task, who, commit, expected) in [
+            (&held, who(Some(TOKEN), "Sam", &["reviewer"]), Some("1a2b3c4d"), Some(Status::Approved)),
+            (&held, who(Some(TOKEN), "Sam", &["reviewer", "reviewer"]), None, Some(Status::InReview)),
+            (&held, who(Some(TOKEN), "Sam", &["reviewer", PERSON]), None, Some(Status::InReview)),
+            (&held, who(Some(TOKEN), "Sam", &["reviewer"]), Some("9999999"), None),
+            (&fresh, who(None, "rosie", &[PERSON]), Some("1a2b3c4"), Some(Status::Approved)),
+            (&fresh, who(None, "rosie", &["reviewer"]), None, Some(Status::Approved)),
+            (&fresh, who(None, "rosie", &["reviewer", PERSON]), None, Some(Status::InReview)),
+            (&held, who(None, "rosie", &[PERSON]), None, None),
+        ] {
+            let result = approve(task, who.clone(), commit);
+            assert_eq!(result.as_ref().ok().map(|change| change.to), expected, "{who:?}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn rounds_of_review_are_bounded_and_use_no_attempt() {
+        let reject = |rounds| {
+            let task = Task { rounds, status: Status::Reviewing, ..in_review(&["reviewer"]) };
+            let event = Event::Reject { review: review(Some(TOKEN), "Sam"), findings: "a\nb".into(), most: 5 };
+            let change = decide(&task, Some(&lease()), &event, now()).expect("held");
+            let set = |key| change.patch.set.iter().find(|(name, _)| *name == key).expect("it is set").1.clone();
+            assert_eq!((set("attempt"), set("commit")), (Some(1.into()), None));
+            assert_eq!(set("reason"), Some("rejected by Sam: a b".into()));
+            change.to
+        };
+        assert_eq!((reject(0), reject(3), reject(4)), (Status::Pending, Status::Pending, Status::Dead));
+    }
+
+    #[test]
+    fn a_failed_review_is_no_rejection() {
+        for (returns, to) in [(0, Status::InReview), (1, Status::InReview), (2, Status::Waiting)] {
+            let task = Task { returns, status: Status::Reviewing, ..in_review(&["reviewer"]) };
+            let event = Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "crashed".into() };
+            let change = decide(&task, Some(&lease()), &event, now()).expect("held");
+            assert_eq!(change.to, to);
+            assert!(!change.patch.set.iter().any(|(key, _)| matches!(*key, "commit" | "rounds" | "author")));
+            let resumed = Task { status: Status::Waiting, ..task };
+            let change = decide(&resumed, None, &Event::Resume { reason: None }, now()).expect("it waits");
+            assert_eq!(change.to, Status::InReview, "what is in review goes back there");
+        }
+    }
+
+    #[test]
+    fn what_waits_is_claimed_when_it_is_answered_or_its_children_have_ended() {
+        let waiting = task(Status::Waiting);
+        let asked = Task { question: Some("red?".into()), ..waiting.clone() };
+        let answered = Task { answer: Some("blue".into()), ..asked.clone() };
+        let unifying = Task { mode: Mode::Unify, ..waiting.clone() };
+        for (task, is_claimed) in [(&waiting, false), (&asked, false), (&answered, true), (&unifying, true)] {
+            let to = decide(task, None, &Event::Claim(claim()), now()).ok().map(|change| change.to);
+            assert_eq!(to, is_claimed.then_some(Status::InProgress), "{task:?}");
+        }
+    }
+
+    #[test]
+    fn a_chat_leaves_the_item_as_it_was() {
+        let chat = Event::Claim(Claim { purpose: Purpose::Chat, ..claim() });
+        for status in [Status::Draft, Status::Pending, Status::Waiting, Status::Dead] {
+            let LeaseChange::Put(lease) = decide(&task(status), None, &chat, now()).expect("free").lease else {
+                panic!("a claim puts a lease");
+            };
+            let held = task(Status::InProgress);
+            let event = Event::Return { token: TOKEN, retry: retry(Blame::Nobody, 0), reason: "said".into() };
+            let change = decide(&held, Some(&lease), &event, now()).expect("held");
+            assert_eq!(change.to, status);
+            assert!(!change.patch.set.iter().any(|(key, _)| matches!(*key, "attempt" | "returns" | "reason")));
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_to_be_tried_again_gets_its_attempts_once_more() {
+        let child = Task { on_failure: OnFailure::Retry, attempt: 3, ..task(Status::InProgress) };
+        let event = Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "no".into() };
+        let change = decide(&child, Some(&lease()), &event, now()).expect("held");
+        assert_eq!(change.to, Status::Pending);
+        let set = |key| change.patch.set.iter().find(|(name, _)| *name == key).expect("it is set").1.clone();
+        assert_eq!((set("attempt"), set("on_failure")), (None, Some("escalate".into())));
+        let again = Task { on_failure: OnFailure::Escalate, ..child };
+        assert_eq!(decide(&again, Some(&lease()), &event, now()).expect("held").to, Status::Dead);
+    }
+
+    #[test]
+    fn a_start_that_needs_permission_is_allowed_once() {
+        let asking = Task { approve: vec!["start".into()], ..task(Status::Pending) };
+        let allow = Event::Allow { by: "rosie".into() };
+        let change = decide(&asking, None, &allow, now()).expect("it waits for that");
+        assert_eq!((change.to, change.patch.set), (Status::Pending, vec![("allowed", Some(true.into()))]));
+        let allowed = Task { allowed: true, ..asking };
+        assert!(matches!(decide(&allowed, None, &allow, now()), Err(Refusal::Unasked { .. })));
     }
 }

@@ -10,7 +10,7 @@ use crate::board::front::Front;
 use crate::board::lane::{LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
-use crate::board::task::{Budget, Status, Task, TaskId, Timestamp};
+use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 
 #[cfg(test)]
@@ -152,41 +152,30 @@ impl<'t> Document<'t> {
     /// All that the item says, with the queue's defaults. `id` is its own, or the one that it is about to get.
     pub fn task(&self, item: &Item<'_>, id: TaskId) -> Task {
         let mut task = Task {
-            id,
-            title: self.title(item).to_owned(),
             description: self.description(item),
             status: item.status,
             priority: item.priority,
             after: item.after.clone(),
             role: item.role.as_deref().map(str::to_owned).or_else(|| self.front.role.clone()),
-            tags: Vec::new(),
-            parent: item.parent.clone(),
             runner: self.front.runner.clone(),
-            model: None,
-            done_when: Vec::new(),
-            touches: Vec::new(),
-            budget: Budget::default(),
-            worktree: true,
-            allow_empty: false,
-            attempt: 0,
-            returns: 0,
+            approve: self.front.approve.clone(),
+            review: self.front.review.clone(),
             max_attempts: self.front.max_attempts,
             not_before: item.not_before,
-            agent: None,
-            started: None,
-            completed: None,
-            commit: None,
-            reason: None,
+            ..Task::new(id, self.title(item))
         };
-        if task.parent.is_none() {
-            task.parent = item.within.and_then(|index| self.items[index].id.clone());
-        }
+        task.parent = self.parent_of(item).cloned();
         self.entries(item, &mut |entry| {
             if let Meaning::Known(key, field) = entry.meaning {
                 fill(&mut task, key, field);
             }
         });
         task
+    }
+
+    /// The item that this one is a child of: the one that it names, else the one that it is a part of.
+    pub fn parent_of<'a>(&'a self, item: &'a Item<'_>) -> Option<&'a TaskId> {
+        item.parent.as_ref().or_else(|| self.items[item.within?].id.as_ref())
     }
 
     /// What `edits` (those of [`Document::change`] or [`Document::add`]) leave of one item: its text, and what that says
@@ -223,7 +212,7 @@ impl<'t> Document<'t> {
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
     /// counts.
     pub fn entries(&self, item: &Item<'_>, found: &mut dyn FnMut(Entry<'t>)) {
-        let mut seen = 0u32;
+        let mut seen = 0u64;
         let mut once = |entry: Entry<'t>| {
             let bit = match entry.meaning {
                 Meaning::Known(key, _) | Meaning::Absent(key) | Meaning::Wrong(key) => 1 << key as u32,
@@ -308,7 +297,19 @@ fn fill(task: &mut Task, key: Key, field: Field<'_>) {
         (Key::Completed, Field::Time(time)) => task.completed = Some(time),
         (Key::Commit, Field::Text(text)) => task.commit = Some(text.into_owned()),
         (Key::Reason, Field::Text(text)) => task.reason = Some(text.into_owned()),
-        // The others are on the item already, or some other program's matter.
+        (Key::Approve, Field::Texts(texts)) => task.approve = owned(texts),
+        (Key::Allowed, Field::Flag(flag)) => task.allowed = flag,
+        (Key::Review, Field::Texts(texts)) => task.review = Some(owned(texts)),
+        (Key::Author, Field::Text(text)) => task.author = Some(text.into_owned()),
+        (Key::Approvals, Field::Texts(texts)) => task.approvals = owned(texts),
+        (Key::Rounds, Field::Number(number)) => task.rounds = number,
+        (Key::Mode, Field::Mode(mode)) => task.mode = mode,
+        (Key::OnFailure, Field::OnFailure(then)) => task.on_failure = then,
+        (Key::Question, Field::Text(text)) => task.question = Some(text.into_owned()),
+        (Key::Answer, Field::Text(text)) => task.answer = Some(text.into_owned()),
+        (Key::Answers, Field::Number(number)) => task.answers = number,
+        (Key::Trigger, Field::Text(text)) => task.trigger = Some(text.into_owned()),
+        // The others are on the item already.
         _ => {}
     }
 }

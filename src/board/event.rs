@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lease::{Holder, Life, Token, Work};
-use super::task::Timestamp;
+use super::task::{Mode, TaskId, Timestamp};
 
 /// What a program asks for. Whoever holds the task shows it by its token.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +15,19 @@ pub enum Event {
     Claim(Claim),
     /// The holder has made its worktree and is about to start its agent program.
     Start { token: Token, work: Work },
-    /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository).
-    Submit { token: Token, commit: Option<String> },
+    /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository). `reviewers` have to
+    /// approve it before it is merged.
+    Submit { token: Token, commit: Option<String>, reviewers: Vec<String> },
+    /// A reviewer approves the work at `commit`.
+    Approve { review: Review, commit: Option<String> },
+    /// A reviewer gives the work back with `findings`. After `most` rounds it is given up.
+    Reject { review: Review, findings: String, most: u32 },
+    /// The holder's work goes on when its children have ended.
+    Park { token: Token, children: Vec<TaskId> },
+    /// The holder does something else with it from now on.
+    Shift { token: Token, mode: Mode },
+    /// A person allows the task to be started.
+    Allow { by: String },
     /// The holder's run failed.
     Fail { token: Token, retry: Retry, reason: String },
     /// The holder gives the task back through nobody's fault.
@@ -39,11 +50,35 @@ pub enum Event {
     Cancel { reason: Option<String> },
 }
 
+/// Who reviews, as what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Review {
+    /// Of the reviewing agent's lease; `None`: a person, who needs none.
+    pub token: Option<Token>,
+    pub by: String,
+    /// The agent's role, or [`PERSON`](super::task::PERSON).
+    pub role: String,
+    /// All who have to approve, one name for each approval.
+    pub reviewers: Vec<String>,
+}
+
+/// What a claim is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    #[default]
+    Work,
+    /// To look at work that is in review.
+    Review,
+    /// A person sits down with the agent: whatever the item's status is, it has it again afterwards.
+    Chat,
+}
+
 /// Who claims, as what and for how long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     pub agent: String,
     pub role: String,
+    pub purpose: Purpose,
     pub token: Token,
     /// Length of the lease in seconds.
     pub seconds: u32,
@@ -78,6 +113,11 @@ impl Event {
             Event::Claim(_) => Kind::Claimed,
             Event::Start { .. } => Kind::Started,
             Event::Submit { .. } => Kind::Submitted,
+            Event::Approve { .. } => Kind::Approved,
+            Event::Reject { .. } => Kind::Rejected,
+            Event::Park { .. } => Kind::Parked,
+            Event::Shift { .. } => Kind::Shifted,
+            Event::Allow { .. } => Kind::Allowed,
             Event::Fail { .. } => Kind::Failed,
             Event::Return { .. } => Kind::Returned,
             Event::Ask { .. } => Kind::Asked,
@@ -99,6 +139,8 @@ impl Event {
             | Event::Reap { reason, .. }
             | Event::SendBack { reason, .. } => Some(reason),
             Event::Ask { question, .. } => Some(question),
+            Event::Reject { findings, .. } => Some(findings),
+            Event::Shift { mode, .. } => Some(mode.as_str()),
             Event::Resume { reason }
             | Event::Revive { reason }
             | Event::Reopen { reason }
@@ -116,6 +158,14 @@ pub enum Kind {
     Claimed,
     Started,
     Submitted,
+    Approved,
+    Rejected,
+    /// Put aside until its children have ended.
+    Parked,
+    /// Its holder changed the mode.
+    Shifted,
+    /// A person has allowed it to start.
+    Allowed,
     Failed,
     Returned,
     Asked,
@@ -147,6 +197,11 @@ impl Kind {
             Kind::Claimed => "claimed",
             Kind::Started => "started",
             Kind::Submitted => "submitted",
+            Kind::Approved => "approved",
+            Kind::Rejected => "rejected",
+            Kind::Parked => "parked",
+            Kind::Shifted => "shifted",
+            Kind::Allowed => "allowed",
             Kind::Failed => "failed",
             Kind::Returned => "returned",
             Kind::Asked => "asked",

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
-use crate::board::metadata::{broken_yaml, is_word, priority};
+use crate::board::metadata::{Key, broken_yaml, is_word, priority};
 use crate::board::problem::{Problem, nearest};
 
 /// What an agent does when its queues have nothing for it.
@@ -58,9 +58,14 @@ pub struct Front {
     pub max_attempts: Option<u32>,
     pub runner: Option<String>,
     pub role: Option<String>,
+    /// When a person is asked: before the `start`, before the `merge`; may be empty.
+    pub approve: Vec<String>,
+    /// Who reviews the work: roles, or `person`.
+    pub review: Option<Vec<String>>,
 }
 
-const KEYS: [&str; 8] = ["id", "name", "type", "priority", "empty_behavior", "max_attempts", "runner", "role"];
+const KEYS: [&str; 10] =
+    ["id", "name", "type", "priority", "empty_behavior", "max_attempts", "runner", "role", "approve", "review"];
 
 /// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
 /// matter the rest begins at the first byte that is no such mark.
@@ -159,6 +164,11 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             "max_attempts" => set(&mut front.max_attempts, scalar(value).and_then(|text| text.parse().ok())),
             "runner" => set(&mut front.runner, word()),
             "role" => set(&mut front.role, word()),
+            "review" => set(&mut front.review, words(value)),
+            "approve" => {
+                let moments = words(value).filter(|words| words.iter().all(|word| word == "start" || word == "merge"));
+                moments.map(|moments| front.approve = moments).is_some()
+            }
             _ => {
                 if let Some(near) = nearest(name, KEYS) {
                     problems.push(Problem::warning(
@@ -189,6 +199,8 @@ fn expects(name: &str) -> &'static str {
         "empty_behavior" => "write idle, hibernate or terminate",
         "max_attempts" => "write a whole number",
         "name" | "type" => "write one text",
+        "review" => Key::Review.expects(),
+        "approve" => Key::Approve.expects(),
         _ => "write one word of letters, digits, `-`, `_` and `.`",
     }
 }
@@ -206,6 +218,15 @@ fn scalar(value: &Value) -> Option<String> {
         Value::Bool(flag) => Some(flag.to_string()),
         _ => None,
     }
+}
+
+/// A list of words, or words with commas.
+fn words(value: &Value) -> Option<Vec<String>> {
+    let words: Vec<String> = match value {
+        Value::Sequence(list) => list.iter().map(scalar).collect::<Option<_>>()?,
+        _ => scalar(value)?.split(',').map(|word| word.trim().to_owned()).collect(),
+    };
+    words.iter().all(|word| is_word(word)).then_some(words)
 }
 
 /// The line on which the key stands, from the key on.
@@ -233,7 +254,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\nkanban-plugin: board\r\n--- \r\nrest";
+                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nkanban-plugin: board\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -246,6 +267,8 @@ mod tests {
                 max_attempts: Some(3),
                 runner: Some("claude".into()),
                 role: Some("coder".into()),
+                approve: vec!["merge".into()],
+                review: Some(vec!["reviewer".into(), "person".into()]),
             }
         );
         assert_eq!(&text[body..], "rest");

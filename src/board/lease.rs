@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-use super::task::{TaskId, Timestamp};
+use super::task::{Status, TaskId, Timestamp};
 
 /// A fencing token: it grows at every claim on a board, for ever, so that of two holders of a task the newer one has
 /// the larger token. It is the sequence number of the claim in the event log.
@@ -54,6 +54,9 @@ pub struct Lease {
     pub holder: Holder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
+    /// The status that the task has again when it is given back, if not the usual one: a person only talks with the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back_to: Option<Status>,
 }
 
 /// What the holder works with, known from the moment the worktree stands.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::board::problem::nearest;
-use crate::board::task::{Budget, Status, TaskId, Timestamp};
+use crate::board::task::{Budget, Mode, OnFailure, Status, TaskId, Timestamp};
 
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use parenthesis::{find_parenthesis, read_parenthesis};
@@ -48,6 +48,14 @@ pub enum Key {
     Review,
     Question,
     Answer,
+    Allowed,
+    Author,
+    Approvals,
+    Rounds,
+    Mode,
+    OnFailure,
+    Answers,
+    Trigger,
 }
 
 /// What a key's value must look like.
@@ -70,11 +78,14 @@ enum Shape {
     Count,
     Time,
     Status,
-    Any,
+    /// `start`, `merge` or both.
+    Moments,
+    Mode,
+    OnFailure,
 }
 
 impl Key {
-    pub const ALL: [Key; 26] = [
+    pub const ALL: [Key; 34] = [
         Key::Priority,
         Key::After,
         Key::Role,
@@ -101,6 +112,14 @@ impl Key {
         Key::Review,
         Key::Question,
         Key::Answer,
+        Key::Allowed,
+        Key::Author,
+        Key::Approvals,
+        Key::Rounds,
+        Key::Mode,
+        Key::OnFailure,
+        Key::Answers,
+        Key::Trigger,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -131,6 +150,14 @@ impl Key {
             Key::Review => "review",
             Key::Question => "question",
             Key::Answer => "answer",
+            Key::Allowed => "allowed",
+            Key::Author => "author",
+            Key::Approvals => "approvals",
+            Key::Rounds => "rounds",
+            Key::Mode => "mode",
+            Key::OnFailure => "on_failure",
+            Key::Answers => "answers",
+            Key::Trigger => "trigger",
         }
     }
 
@@ -162,6 +189,14 @@ impl Key {
             "review" => Key::Review,
             "question" => Key::Question,
             "answer" => Key::Answer,
+            "allowed" => Key::Allowed,
+            "author" => Key::Author,
+            "approvals" => Key::Approvals,
+            "rounds" => Key::Rounds,
+            "mode" => Key::Mode,
+            "on_failure" => Key::OnFailure,
+            "answers" => Key::Answers,
+            "trigger" => Key::Trigger,
             _ => return None,
         })
     }
@@ -177,16 +212,25 @@ impl Key {
             Key::After => Shape::Ids,
             Key::Parent => Shape::Id,
             Key::Role | Key::Runner => Shape::Word,
-            Key::Tags | Key::Touches => Shape::Words,
-            Key::Model | Key::Agent | Key::Commit | Key::Reason => Shape::Text,
+            Key::Tags | Key::Touches | Key::Review | Key::Approvals => Shape::Words,
+            Key::Model
+            | Key::Agent
+            | Key::Author
+            | Key::Commit
+            | Key::Reason
+            | Key::Question
+            | Key::Answer
+            | Key::Trigger => Shape::Text,
             Key::DoneWhen => Shape::Commands,
             Key::Budget => Shape::Budget,
-            Key::Worktree => Shape::Flag,
+            Key::Worktree | Key::Allowed => Shape::Flag,
             Key::Empty => Shape::Empty,
-            Key::Attempt | Key::Returns | Key::MaxAttempts => Shape::Count,
+            Key::Attempt | Key::Returns | Key::MaxAttempts | Key::Rounds | Key::Answers => Shape::Count,
             Key::NotBefore | Key::Started | Key::Completed => Shape::Time,
             Key::Status => Shape::Status,
-            Key::Approve | Key::Review | Key::Question | Key::Answer => Shape::Any,
+            Key::Approve => Shape::Moments,
+            Key::Mode => Shape::Mode,
+            Key::OnFailure => Shape::OnFailure,
         }
     }
 
@@ -210,7 +254,9 @@ impl Key {
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }
-            Shape::Any => "write a YAML value",
+            Shape::Moments => "write start, merge or [start, merge]",
+            Shape::Mode => "write execute, delegate, plan, break_up or unify",
+            Shape::OnFailure => "write retry, escalate or go_on",
         }
     }
 }
@@ -227,8 +273,8 @@ pub enum Field<'t> {
     Flag(bool),
     Time(Timestamp),
     Status(Status),
-    /// Of a key that is some other program's matter.
-    Any,
+    Mode(Mode),
+    OnFailure(OnFailure),
 }
 
 /// One key as it stands in the document.
@@ -361,7 +407,15 @@ mod tests {
             ("budget: {usd: nan}", None),
             ("budget: {dollars: 1}", None),
             ("budget: 1", None),
-            ("question: {any: [thing]}", Some(Field::Any)),
+            ("question: {any: [thing]}", None),
+            ("question: red or blue?", Some(text("red or blue?"))),
+            ("approve: start", Some(texts(&["start"]))),
+            ("approve: [start, merge]", Some(texts(&["start", "merge"]))),
+            ("approve: later", None),
+            ("review: reviewer, person", Some(texts(&["reviewer", "person"]))),
+            ("mode: break_up", Some(Field::Mode(Mode::BreakUp))),
+            ("mode: idle", None),
+            ("on_failure: go_on", Some(Field::OnFailure(OnFailure::GoOn))),
         ];
         for (pair, expected) in rows {
             let name = pair.split(':').next().unwrap_or("");

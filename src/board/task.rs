@@ -246,6 +246,107 @@ pub struct Task {
     pub commit: Option<String>,
     /// Why it waits, died or came back, in one line.
     pub reason: Option<String>,
+    /// When a person has to approve it: before the `start`, before the `merge`.
+    pub approve: Vec<String>,
+    /// A person has allowed it to start.
+    pub allowed: bool,
+    /// Who has to approve the work before it is merged: roles or [`PERSON`]; a number stands for so many reviewers,
+    /// `none` for nobody. `None`: as config.yaml says.
+    pub review: Option<Vec<String>>,
+    /// Whose work is in review.
+    pub author: Option<String>,
+    /// Who has approved it so far: `role/name` each.
+    pub approvals: Vec<String>,
+    /// How often a review has rejected it.
+    pub rounds: u32,
+    pub mode: Mode,
+    /// What its failure means to its parent.
+    pub on_failure: OnFailure,
+    /// What its agent has asked of a person.
+    pub question: Option<String>,
+    /// What a person has typed as the answer, as a key.
+    pub answer: Option<String>,
+    /// How many `Answer:` lines it had when the question was asked.
+    pub answers: u32,
+    /// Of a planning item: what woke the planner.
+    pub trigger: Option<String>,
+}
+
+/// The one that approves who is no role: a person.
+pub const PERSON: &str = "person";
+
+/// What the holder of a task is doing with it (A3). Any of them may follow any other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    #[default]
+    Execute,
+    Delegate,
+    Plan,
+    BreakUp,
+    /// Its children have ended; what they made is put together.
+    Unify,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 5] = [Mode::Execute, Mode::Delegate, Mode::Plan, Mode::BreakUp, Mode::Unify];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Execute => "execute",
+            Mode::Delegate => "delegate",
+            Mode::Plan => "plan",
+            Mode::BreakUp => "break_up",
+            Mode::Unify => "unify",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Mode, ()> {
+        Mode::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or(())
+    }
+}
+
+/// What it means to a parent that this child used up its attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// The child gets its attempts once more, with a clear head; after that a person is asked.
+    Retry,
+    /// The parent waits until a person has looked after the child.
+    Escalate,
+    /// The parent is woken and told.
+    #[default]
+    GoOn,
+}
+
+impl OnFailure {
+    pub const ALL: [OnFailure; 3] = [OnFailure::Retry, OnFailure::Escalate, OnFailure::GoOn];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OnFailure::Retry => "retry",
+            OnFailure::Escalate => "escalate",
+            OnFailure::GoOn => "go_on",
+        }
+    }
+}
+
+impl FromStr for OnFailure {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<OnFailure, ()> {
+        OnFailure::ALL.into_iter().find(|then| then.as_str() == text).ok_or(())
+    }
 }
 
 impl Task {
@@ -277,13 +378,139 @@ impl Task {
             completed: None,
             commit: None,
             reason: None,
+            approve: Vec::new(),
+            allowed: false,
+            review: None,
+            author: None,
+            approvals: Vec::new(),
+            rounds: 0,
+            mode: Mode::Execute,
+            on_failure: OnFailure::GoOn,
+            question: None,
+            answer: None,
+            answers: 0,
+            trigger: None,
         }
     }
+
+    /// A person has to allow it before it is started.
+    pub fn waits_for_permission(&self) -> bool {
+        !self.allowed && self.approve.iter().any(|moment| moment == "start")
+    }
+
+    /// Who has to approve the work before it is merged, one name for each approval: roles, or [`PERSON`]. `general` is
+    /// what config.yaml says.
+    pub fn reviewers(&self, general: &[String]) -> Vec<String> {
+        let mut reviewers = Vec::new();
+        for name in self.review.as_deref().unwrap_or(general) {
+            match name.parse::<usize>() {
+                Ok(number) => reviewers.extend(std::iter::repeat_n(REVIEWER.to_owned(), number.min(9))),
+                Err(_) if name == "none" => {}
+                Err(_) => reviewers.push(name.clone()),
+            }
+        }
+        if self.approve.iter().any(|moment| moment == "merge") && !reviewers.iter().any(|name| name == PERSON) {
+            reviewers.push(PERSON.to_owned());
+        }
+        reviewers
+    }
+
+    /// Those of `reviewers` whose approval is still missing.
+    pub fn open_reviews(&self, reviewers: &[String]) -> Vec<String> {
+        let mut open = reviewers.to_vec();
+        for approval in &self.approvals {
+            let role = approval.split_once('/').map_or(approval.as_str(), |(role, _)| role);
+            if let Some(place) = open.iter().position(|name| name == role) {
+                open.remove(place);
+            }
+        }
+        open
+    }
+
+    /// Has `agent` approved the work already?
+    pub fn is_approved_by(&self, agent: &str) -> bool {
+        self.approvals.iter().any(|approval| approval.split_once('/').is_some_and(|(_, name)| name == agent))
+    }
+
+    /// What a person has answered to its question, if it has one: the `answer:` key, else what stands behind the last
+    /// `Answer:` of its text and below it.
+    pub fn answered(&self) -> Option<String> {
+        self.question.as_ref()?;
+        let typed = || {
+            let lines: Vec<&str> = self.description.lines().collect();
+            let starts: Vec<usize> = (0..lines.len()).filter(|at| is_answer(lines[*at])).collect();
+            let last = *starts.last().filter(|_| starts.len() > self.answers as usize)?;
+            let first = &lines[last][ANSWER.len()..];
+            Some([&[first], &lines[last + 1..]].concat().join("\n").trim().to_owned())
+        };
+        self.answer.clone().or_else(typed).filter(|answer| !answer.trim().is_empty())
+    }
+
+    /// How many answers stand in its text.
+    pub fn answers_in_text(&self) -> u32 {
+        u32::try_from(self.description.lines().filter(|line| is_answer(line)).count()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The role that a bare number of reviews asks for.
+pub const REVIEWER: &str = "reviewer";
+
+/// How an answer begins that a person types under an item.
+const ANSWER: &str = "Answer:";
+
+fn is_answer(line: &str) -> bool {
+    line.get(..ANSWER.len()).is_some_and(|start| start.eq_ignore_ascii_case(ANSWER))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reviews_are_counted_by_role() {
+        let task = |review: &[&str], approvals: &[&str]| Task {
+            review: Some(review.iter().map(|&name| name.to_owned()).collect()),
+            approvals: approvals.iter().map(|&name| name.to_owned()).collect(),
+            ..Task::new("T-1".parse().expect("an ID"), "Do it")
+        };
+        for (review, approvals, open) in [
+            (&["none"][..], &[][..], &[][..]),
+            (&["2"], &["reviewer/Sam"], &["reviewer"]),
+            (&["reviewer", "security", "person"], &["security/Sam", "person/rosie"], &["reviewer"]),
+            (&["reviewer"], &["reviewer/Sam", "reviewer/Merry"], &[]),
+        ] {
+            let task = task(review, approvals);
+            assert_eq!(task.open_reviews(&task.reviewers(&[])), open, "{review:?} {approvals:?}");
+        }
+        let asked = Task { approve: vec!["merge".into()], ..task(&["reviewer"], &[]) };
+        assert_eq!(asked.reviewers(&[]), ["reviewer", PERSON]);
+        let general = Task { review: None, ..task(&[], &["reviewer/Sam"]) };
+        assert_eq!(general.reviewers(&["reviewer".into()]), ["reviewer"]);
+        assert!(general.is_approved_by("Sam") && !general.is_approved_by("reviewer"));
+    }
+
+    #[test]
+    fn an_answer_is_a_key_or_stands_under_the_item() {
+        let task = |question: bool, answers, text: &str| Task {
+            question: question.then(|| "red or blue?".to_owned()),
+            answers,
+            description: text.to_owned(),
+            ..Task::new("T-1".parse().expect("an ID"), "Do it")
+        };
+        for (question, answers, text, expected) in [
+            (true, 0, "See a.md.\nAnswer: blue", Some("blue")),
+            (true, 0, "answer:\nblue,\n\nand red", Some("blue,\n\nand red")),
+            (true, 0, "Answer:", None),
+            (true, 0, "The Answer: blue", None),
+            (true, 1, "Answer: blue", None),
+            (true, 1, "Answer: blue\nAnswer: red", Some("red")),
+            (false, 0, "Answer: blue", None),
+        ] {
+            assert_eq!(task(question, answers, text).answered().as_deref(), expected, "{text}");
+        }
+        let keyed = Task { answer: Some("blue".into()), ..task(true, 0, "") };
+        assert_eq!(keyed.answered().as_deref(), Some("blue"));
+    }
 
     #[test]
     fn ids_are_safe_names() {

@@ -8,7 +8,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
-use crate::config::{Config, Period, RunnerKind, is_agent_name};
+use crate::config::{Config, Does, Period, RunnerKind, is_agent_name};
 use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch, Watch};
 
 use super::{CliError, Context, Exit, Verb, human, task_id};
@@ -136,6 +136,9 @@ impl Args {
         let scripts = config.runners.iter().filter(|(_, runner)| runner.kind == RunnerKind::Shell);
         Ok(Seek {
             agent: self.agent.clone().or_else(user).unwrap_or_else(|| "somebody".to_owned()),
+            reviews: config.roles.get(&role).is_some_and(|role| role.does == Does::Review),
+            reviewers: config.review.clone(),
+            is_chat: false,
             queues: queues.to_vec(),
             task: self.task.clone(),
             seconds: seconds(self.lease.unwrap_or(config.lease)),

@@ -1,7 +1,10 @@
 //! `tavern-report`: record what a run came to, after verifying it.
 
+use serde::Serialize;
+
+use crate::board::event::Event;
 use crate::board::lease::Token;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Mode, Status, TaskId};
 use crate::clock;
 use crate::run::Site;
 use crate::run::attempt::{self, Finished};
@@ -12,10 +15,13 @@ use crate::store::{self, Note};
 use super::spawn::{Record, exit, held};
 use super::{CliError, Context, Exit, Verb, task_id};
 
+mod judge;
+
 /// Record what became of an item that you hold
 ///
 /// Without a flag, what `tavern-spawn` found. A success is verified first: the item's `done_when` is run at the
-/// commit, and only if all of it passes the item is approved. Exits with 6 if it does not.
+/// commit, and only if all of it passes the item is approved, or goes into review. Exits with 6 if it does not.
+/// A person judges work in review with --approve and --reject, and needs no token for it.
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
@@ -24,19 +30,31 @@ pub struct Args {
 
     /// The token that the claim gave
     #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
-    pub token: Token,
+    pub token: Option<Token>,
 
     /// The work is done: verify it
-    #[arg(long, conflicts_with_all = ["failed", "waiting"])]
+    #[arg(long, group = "what")]
     pub done: bool,
 
     /// The work failed, for the reason given
-    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "reported as failed", conflicts_with = "waiting")]
+    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "reported as failed", group = "what")]
     pub failed: Option<String>,
 
     /// A person has to answer this first
-    #[arg(long, value_name = "QUESTION")]
+    #[arg(long, value_name = "QUESTION", group = "what")]
     pub waiting: Option<String>,
+
+    /// The work in review may be merged; or the item may be started, if it asks for that
+    #[arg(long, group = "what")]
+    pub approve: bool,
+
+    /// The work in review is to be done again, for what you found; `-` reads it from standard input
+    #[arg(long, value_name = "FINDINGS", group = "what")]
+    pub reject: Option<String>,
+
+    /// What you do with the item from now on: execute, delegate, plan, break_up or unify
+    #[arg(long, value_name = "MODE", group = "what", value_parser = mode_named)]
+    pub mode: Option<Mode>,
 }
 
 impl Verb for Args {
@@ -45,7 +63,17 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let held = held(&board, &self.task, self.token)?;
+        if self.approve || self.reject.is_some() {
+            return judge::run(&self, context, board);
+        }
+        let token = self.token.ok_or_else(no_token)?;
+        if let Some(mode) = self.mode {
+            let event = Event::Shift { token, mode };
+            board.submit(&self.task, &event, &Note::default(), clock::now())?;
+            context.out.record(&Shifted { task: &self.task, mode }, format!("{} {mode}", self.task))?;
+            return Ok(Exit::Done);
+        }
+        let held = held(&board, &self.task, token)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
         let is_verified = self.failed.is_none() && self.waiting.is_none() && attempt::takes_time(&held);
         let site = if is_verified { context.site(board)? } else { context.light_site(board)? };
@@ -77,7 +105,7 @@ impl Args {
     ) -> Result<Exit, CliError> {
         let judged = &finished.judged;
         report::close_runner(site, finished)?;
-        let event = report::event(site, &held.task, self.token, finished);
+        let event = report::event(site, held, finished);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(finished.run.clone()) };
         let done = site.board.submit(&self.task, &event, &note, clock::now())?;
         let record = Record {
@@ -90,12 +118,28 @@ impl Args {
         };
         let text = match done.task.status {
             Status::Approved => format!("{} approved", self.task),
+            Status::InReview if judged.outcome == Outcome::Success => format!("{} in_review", self.task),
             status => format!("{} {status}: {}", self.task, judged.reason),
         };
         context.out.record(&record, text)?;
         let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
         Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
     }
+}
+
+#[derive(Serialize)]
+struct Shifted<'a> {
+    task: &'a TaskId,
+    mode: Mode,
+}
+
+fn mode_named(name: &str) -> Result<Mode, String> {
+    name.parse().map_err(|()| format!("no such mode; one of {}", Mode::ALL.map(Mode::as_str).join(", ")))
+}
+
+fn no_token() -> CliError {
+    let hint = "take an item first: eval \"export $(tavern-claim --format env)\"".to_owned();
+    CliError::new(Exit::Usage, "whose work it is shows the token of its claim: --token").with_hint(hint)
 }
 
 fn no_run(task: &TaskId) -> CliError {

@@ -9,7 +9,7 @@ use crate::board::check::check;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::lease::{Freshness, Lease, Life};
-use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
@@ -352,6 +352,20 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     row("status", task.status.to_string());
     row("queue", format!("{}, line {}", found.queue.id, found.line));
     task.reason.iter().for_each(|reason| row("reason", reason.clone()));
+    task.question.iter().for_each(|question| row("asks", question.clone()));
+    if task.mode != Mode::Execute {
+        row("mode", task.mode.to_string());
+    }
+    task.author.iter().for_each(|author| row("author", author.clone()));
+    task.approvals.iter().for_each(|approval| row("approved by", approval.clone()));
+    let reviewers = Config::load(board.dir()).unwrap_or_default().review;
+    let open = task.open_reviews(&task.reviewers(&reviewers));
+    if matches!(task.status, Status::InReview | Status::Reviewing) && !open.is_empty() {
+        row("waits for", open.join(", "));
+    }
+    if task.rounds > 0 {
+        row("rejected", human::count(task.rounds as usize, "time"));
+    }
     if let Some(lease) = lease {
         row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
     }
@@ -377,7 +391,14 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     match task.status {
         // There is nothing to be done in the past.
         _ if then.is_some() => {}
+        Status::Waiting if task.question.is_some() => {
+            row("to do", format!("answer it: tavern-tell {id} \"…\", or type `Answer: …` under it"));
+        }
         Status::Waiting => row("to do", format!("when it may go on: tavern-release {id}")),
+        Status::Pending if task.waits_for_permission() => {
+            row("to do", format!("allow it to start: tavern-report {id} --approve"));
+        }
+        Status::InReview => row("to do", format!("look at it, then tavern-report {id} --approve, or --reject \"…\"")),
         Status::Dead => row("to do", format!("bring it back: tavern-release --revive {id}")),
         Status::Approved => row("to do", "merge it: tavern-merge".to_owned()),
         _ => {}

@@ -8,15 +8,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_yaml::Value;
+use serde_yaml::{Mapping, Value};
 
 use crate::board::front::EmptyBehavior;
+use crate::board::task::PERSON;
 use crate::near::nearest;
 
 pub use flaw::Flaw;
 pub use outcome::{Outcomes, Policy};
 pub use period::Period;
-pub use role::Role;
+pub use role::{Does, Role};
 pub use runner::{Runner, RunnerKind};
 pub use size::Size;
 
@@ -38,9 +39,9 @@ pub fn written(runner: &str, base: Option<&str>) -> String {
         text = text.replace("\n#base: null\n", &format!("\nbase: {base}"));
     }
     if runner != Role::default().runner {
-        let from = "\n#roles:\n#  coder:\n# One of the runners below.\n#    runner: shell\n";
-        let to = format!("\nroles:\n  coder:\n# One of the runners below.\n    runner: {runner}\n");
-        text = text.replace(from, &to);
+        let (from, to) = ("\n#roles:\n#  coder:\n", "\nroles:\n  coder:\n");
+        let (from_runner, to_runner) = ("\n#    runner: shell\n", format!("\n    runner: {runner}\n"));
+        text = text.replacen(from, to, 1).replacen(from_runner, &to_runner, 1);
     }
     text
 }
@@ -76,6 +77,12 @@ pub struct Config {
     pub max_attempts: u32,
     /// Times that an item may come back through nobody's fault before a person is asked.
     pub max_returns: u32,
+    /// Who has to approve work before it is merged, on items and queues that don't say: roles, or `person`.
+    pub review: Vec<String>,
+    /// Rejections of an item's work before it is given up.
+    pub rounds: u32,
+    pub children: Children,
+    pub plan: Plan,
     pub archive: Archive,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
     pub empty_behavior: EmptyBehavior,
@@ -142,6 +149,33 @@ pub struct Archive {
     pub dead: bool,
 }
 
+/// How far items may be broken up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Children {
+    /// Levels below an item that a person added.
+    pub depth: u32,
+    /// Of one item.
+    pub most: u32,
+}
+
+/// What becomes of what a planner writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plan {
+    /// The status of the planned items: pending, or draft, for a person to release.
+    pub lane: Lane,
+}
+
+/// Where planned items begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    #[default]
+    Pending,
+    Draft,
+}
+
 /// How `done_when` commands are run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -167,9 +201,13 @@ impl Default for Config {
             verify: Verify::default(),
             max_attempts: 3,
             max_returns: 20,
+            review: Vec::new(),
+            rounds: 5,
+            children: Children::default(),
+            plan: Plan::default(),
             archive: Archive::default(),
             empty_behavior: EmptyBehavior::Idle,
-            roles: BTreeMap::from([("coder".to_owned(), Role::default())]),
+            roles: Role::built_in(),
             runners: Runner::built_in(),
             outcomes: Outcomes::default(),
             names: NAMES.split_whitespace().map(str::to_owned).collect(),
@@ -198,6 +236,12 @@ impl Default for Worktree {
 impl Default for Archive {
     fn default() -> Archive {
         Archive { after: Period::minutes(30 * 24 * 60), keep: 200, dead: false }
+    }
+}
+
+impl Default for Children {
+    fn default() -> Children {
+        Children { depth: 3, most: 20 }
     }
 }
 
@@ -250,6 +294,7 @@ impl Config {
         serde_yaml::from_str::<Option<Config>>(text).map_err(|error| from_yaml(&error))?;
         let set: Value = serde_yaml::from_str(text).map_err(|error| from_yaml(&error))?;
         let defaults = serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(&error))?;
+        let set = with_coders_runner(set);
         let config: Config = serde_yaml::from_value(merged(defaults, set)).map_err(|error| from_yaml(&error))?;
         match config.fault() {
             None => Ok(config),
@@ -278,7 +323,7 @@ impl Config {
                 ));
             }
         }
-        for (name, number) in [("limit", self.limit), ("max_attempts", self.max_attempts)] {
+        for (name, number) in [("limit", self.limit), ("max_attempts", self.max_attempts), ("rounds", self.rounds)] {
             if number == 0 {
                 let hint = "write at least 1; to stop all work, put a file `PAUSE` beside this one";
                 return Some(Fault::new(&[name], format!("with `{name}: 0` nothing is ever done"), hint));
@@ -298,6 +343,20 @@ impl Config {
                     |guess| format!("did you mean `{guess}`?"),
                 );
                 return Some(Fault::new(&["roles", name, "runner"], format!("no runner `{}`", role.runner), hint));
+            }
+        }
+        for name in &self.review {
+            let is_known = name == PERSON || name == "none" || name.parse::<u32>().is_ok();
+            let reviews = |(role, _): &(&String, &Role)| *role == name;
+            let role = self.roles.iter().find(reviews);
+            if !is_known && role.is_none_or(|(_, role)| role.does != Does::Review) {
+                let roles =
+                    self.roles.iter().filter(|(_, role)| role.does == Does::Review).map(|(name, _)| name.as_str());
+                let hint = format!(
+                    "one of: {}, {PERSON}; or say `does: review` of that role",
+                    roles.collect::<Vec<_>>().join(", ")
+                );
+                return Some(Fault::new(&["review"], format!("nobody reviews as `{name}`"), hint));
             }
         }
         let mut seen = HashSet::new();
@@ -332,6 +391,26 @@ impl Fault {
     fn new(keys: &[&str], message: String, hint: impl Into<String>) -> Fault {
         Fault { keys: keys.iter().map(|&key| key.to_owned()).collect(), message, hint: Some(hint.into()) }
     }
+}
+
+/// Roles that name no runner have the coder's.
+fn with_coders_runner(mut set: Value) -> Value {
+    let Some(runner) = set.get("roles").and_then(|roles| roles.get("coder")?.get("runner")).cloned() else {
+        return set;
+    };
+    let Some(roles) = set.get_mut("roles").and_then(Value::as_mapping_mut) else { return set };
+    let built_in = Role::built_in().into_keys().map(Value::from);
+    let names: Vec<Value> = roles.keys().cloned().chain(built_in).collect();
+    for name in names {
+        let role = roles.entry(name).or_insert_with(|| Value::Mapping(Mapping::new()));
+        if role.is_null() {
+            *role = Value::Mapping(Mapping::new());
+        }
+        if let Some(role) = role.as_mapping_mut() {
+            role.entry("runner".into()).or_insert_with(|| runner.clone());
+        }
+    }
+    set
 }
 
 fn merged(under: Value, over: Value) -> Value {

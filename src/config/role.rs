@@ -1,16 +1,32 @@
 //! Roles: who takes work, with which program, under which limits.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::board::task::Budget;
 
 use super::period::Period;
 
+/// What agents of a role do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Does {
+    /// They work on pending items.
+    #[default]
+    Work,
+    /// They look at others' work before it is merged, and change nothing.
+    Review,
+    /// They turn a request into items, and change nothing.
+    Plan,
+}
+
 /// What an agent of this role is and may do. An item or a queue may override runner, model and budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Role {
-    /// Name of an entry of `runners`.
+    pub does: Does,
+    /// Name of an entry of `runners`; of a role that names none, that of `coder`.
     pub runner: String,
     /// IDs of the queues it takes from: the first that has work for it.
     pub queues: Vec<String>,
@@ -24,6 +40,10 @@ pub struct Role {
     pub idle: Period,
     /// How often a silent or undecided agent is prodded on.
     pub prods: u32,
+    /// Attempts of an item of this role; `None`: as the item, its queue or the board says.
+    pub max_attempts: Option<u32>,
+    /// Its agents end after one item.
+    pub once: bool,
     /// Claude's mode of asking, which must be one that answers by itself.
     pub permission_mode: String,
     /// Claude's tools that need no permission.
@@ -33,6 +53,7 @@ pub struct Role {
 impl Default for Role {
     fn default() -> Role {
         Role {
+            does: Does::Work,
             runner: "shell".to_owned(),
             queues: vec!["main".to_owned()],
             template: "coder.md".to_owned(),
@@ -40,8 +61,36 @@ impl Default for Role {
             budget: Budget::default(),
             idle: Period::minutes(10),
             prods: 3,
+            max_attempts: None,
+            once: false,
             permission_mode: "acceptEdits".to_owned(),
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
         }
+    }
+}
+
+impl Role {
+    /// The roles that every board has.
+    pub(super) fn built_in() -> BTreeMap<String, Role> {
+        let looks = ["Bash", "Read", "Glob", "Grep"].map(str::to_owned).to_vec();
+        let reviewer = Role {
+            does: Does::Review,
+            template: "reviewer.md".to_owned(),
+            allowed_tools: looks.clone(),
+            ..Role::default()
+        };
+        let planner =
+            Role { does: Does::Plan, template: "planner.md".to_owned(), allowed_tools: looks, ..Role::default() };
+        let drone = Role {
+            template: "drone.md".to_owned(),
+            model: Some("haiku".to_owned()),
+            budget: Budget { minutes: Some(5.0), ..Budget::default() },
+            prods: 0,
+            max_attempts: Some(1),
+            once: true,
+            ..Role::default()
+        };
+        let names = ["coder", "reviewer", "planner", "drone"].map(str::to_owned);
+        names.into_iter().zip([Role::default(), reviewer, planner, drone]).collect()
     }
 }

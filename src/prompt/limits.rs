@@ -1,6 +1,6 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::{Assigned, EarlierAttempt, Note};
+use super::{Answer, Assigned, ChildResult, EarlierAttempt, Note};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,12 @@ impl PromptLimits {
         cut.task.description = head(&assigned.task.description, self.description);
         cut.earlier =
             latest(&assigned.earlier, self.attempts).iter().map(|attempt| self.cut_attempt(attempt)).collect();
+        cut.findings = self.cut_notes(&assigned.findings);
+        cut.answers = latest(&assigned.answers, self.notes).iter().map(|one| self.cut_answer(one)).collect();
+        cut.children = assigned.children.iter().map(|child| self.cut_child(child)).collect();
+        if let Some(review) = &mut cut.review {
+            review.said = tail(review.said.trim(), self.note);
+        }
         cut.notes = self.cut_notes(&assigned.notes);
         cut.learnings = self.cut_notes(&assigned.learnings);
         cut
@@ -84,6 +90,14 @@ impl PromptLimits {
             commits,
             ..attempt.clone()
         }
+    }
+
+    fn cut_answer(&self, one: &Answer) -> Answer {
+        Answer { question: head(&one.question, self.note), answer: head(&one.answer, self.note) }
+    }
+
+    fn cut_child(&self, child: &ChildResult) -> ChildResult {
+        ChildResult { title: head(&child.title, 512), said: tail(child.said.trim(), self.output), ..child.clone() }
     }
 
     fn cut_notes(&self, notes: &[Note]) -> Vec<Note> {

@@ -32,7 +32,19 @@ pub struct Assigned {
     pub max_attempts: u32,
     /// Oldest first.
     pub earlier: Vec<EarlierAttempt>,
-    /// What people have said about it: answers to questions, comments of a review. Oldest first.
+    /// execute, delegate, plan, break_up or unify.
+    pub mode: String,
+    /// The branch that work is merged to.
+    pub integration: String,
+    /// For who looks at the work of somebody else.
+    pub review: Option<ReviewTask>,
+    /// What reviews have found in the work. Oldest first.
+    pub findings: Vec<Note>,
+    /// What was asked of a person, with the answer. Oldest first.
+    pub answers: Vec<Answer>,
+    /// The items that this one was broken up into, when all of them have ended.
+    pub children: Vec<ChildResult>,
+    /// What people have said about it. Oldest first.
     pub notes: Vec<Note>,
     /// What other agents have found out that concerns it.
     pub learnings: Vec<Note>,
@@ -67,6 +79,40 @@ pub struct EarlierAttempt {
     pub commits: Vec<String>,
     /// Where its uncommitted work was kept.
     pub salvage: Option<String>,
+}
+
+/// What is to be looked at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReviewTask {
+    /// Abbreviated; `None`: the task needs no repository.
+    pub commit: Option<String>,
+    pub author: String,
+    pub integration: String,
+    /// Counted from 1.
+    pub round: u32,
+    /// The end of the author's last answer; may be empty.
+    pub said: String,
+}
+
+/// A question with its answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    pub question: String,
+    pub answer: String,
+}
+
+/// What became of a child.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChildResult {
+    pub id: String,
+    pub title: String,
+    pub status: String,
+    /// Where it was merged, abbreviated.
+    pub commit: Option<String>,
+    /// Where its work is kept if it was not.
+    pub kept: Option<String>,
+    /// In a line or two, what its agent said at the end, or why it failed; may be empty.
+    pub said: String,
 }
 
 /// A few words from somebody.
@@ -117,6 +163,12 @@ impl Assigned {
             attempt: 1,
             max_attempts: 3,
             earlier: Vec::new(),
+            mode: "execute".into(),
+            integration: "tavern/integration".into(),
+            review: None,
+            findings: Vec::new(),
+            answers: Vec::new(),
+            children: Vec::new(),
             notes: Vec::new(),
             learnings: Vec::new(),
         }
@@ -138,6 +190,24 @@ impl Assigned {
             output: "test login::refuses_a_wrong_password ... FAILED".into(),
             commits: vec!["9f8e7d6 Add the route".into()],
             salvage: Some("refs/tavern/salvage/T-k3f9/1".into()),
+        }];
+        sample.mode = "unify".into();
+        sample.review = Some(ReviewTask {
+            commit: Some("9f8e7d6".into()),
+            author: "Sam".into(),
+            integration: "tavern/integration".into(),
+            round: 2,
+            said: "I chose argon2.".into(),
+        });
+        sample.findings = vec![Note { from: "Merry".into(), text: "- blocker src/auth.rs:12: no salt".into() }];
+        sample.answers = vec![Answer { question: "red or blue?".into(), answer: "blue".into() }];
+        sample.children = vec![ChildResult {
+            id: "T-k3f9.1".into(),
+            title: "The table".into(),
+            status: "completed".into(),
+            commit: Some("1b2c3d4".into()),
+            kept: None,
+            said: "Made it.".into(),
         }];
         sample.notes = vec![Note { from: "Rosie".into(), text: "Use argon2.".into() }];
         sample.learnings = vec![Note { from: "T-b7q2".into(), text: "The user table is `account`.".into() }];

@@ -8,8 +8,12 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 8] = [
     ("coder.md", include_str!("../../templates/coder.md")),
+    ("reviewer.md", include_str!("../../templates/reviewer.md")),
+    ("planner.md", include_str!("../../templates/planner.md")),
+    ("drone.md", include_str!("../../templates/drone.md")),
+    ("prod-review.md", include_str!("../../templates/prod-review.md")),
     ("resume.md", include_str!("../../templates/resume.md")),
     ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
     ("prod-silent.md", include_str!("../../templates/prod-silent.md")),

@@ -9,15 +9,18 @@ use super::error::Error;
 use super::evidence::{Bench, Evidence, verify};
 use super::heart::Heart;
 use super::inbox::Inbox;
+use super::integrate::follow_base;
 use super::reap::mark_of;
 use super::report::Judged;
+use super::review;
 use super::runners;
 use super::site::Site;
 use super::worktree::{self, Strayed, Worktree};
 use crate::board::event::{Event, Kind};
 use crate::board::lease::Work;
+use crate::board::task::Status;
 use crate::clock;
-use crate::config::{Dirty, Role};
+use crate::config::{Dirty, Does, Role};
 use crate::failpoint;
 use crate::git::{CommitId, Merge};
 use crate::process::Bell;
@@ -56,7 +59,10 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
     let bell = Bell::new();
     let heart = Heart::beat(&site.board, &held.lease, &bell);
     let role = site.role(&held.lease.role)?;
-    let worktree = worktree::prepare(site, &held.task, &held.lease)?;
+    let worktree = match place(site, held, role)? {
+        Ok(worktree) => worktree,
+        Err(why) => return Ok(said(held, Judged::said(Outcome::Failed, &why))),
+    };
     let (artifacts, mut metadata, mut job, brief) = ready(site, held, role, &worktree)?;
     failpoint::hit("run.ready").map_err(|source| io_error(&artifacts, source))?;
     let runner = runners::runner(site, &metadata.runner, role)?;
@@ -74,12 +80,32 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
         None => {}
     }
     close(site, &worktree, &artifacts, &mut metadata, &ended)?;
-    let judged = judge(&ended);
+    let judged = match role.does {
+        Does::Work | Does::Plan => judge(&ended),
+        Does::Review => review::judge(site, &worktree.path, worktree.view.as_ref(), &artifacts, &ended)?,
+    };
+    if role.does != Does::Work {
+        worktree::remove_view(site, &held.task, held.lease.token, worktree.view.as_ref())?;
+    }
     metadata.outcome = Some(judged.outcome);
     metadata.reason = Some(judged.reason.clone());
     metadata.question.clone_from(&judged.question);
     artifacts.write_metadata(&metadata)?;
     Ok(Finished { run: metadata.run, runner: Some(metadata.runner), judged, is_refuted: false })
+}
+
+/// Where the run works, or why there is nothing to work on.
+fn place(site: &Site, held: &Claimed, role: &Role) -> Result<Result<Worktree, String>, Error> {
+    let (task, lease) = (&held.task, &held.lease);
+    let commit = match role.does {
+        Does::Work => return worktree::prepare(site, task, lease).map(Ok),
+        Does::Plan => Ok(Some(follow_base(site)?.0)),
+        Does::Review => review::commit(site, task)?,
+    };
+    Ok(match commit {
+        Ok(commit) => Ok(worktree::view(site, task, lease, commit.as_ref())?),
+        Err(why) => Err(why),
+    })
 }
 
 /// The program does not know the session that it was to go on with, and has done nothing.
@@ -117,6 +143,7 @@ pub fn last(site: &Site, held: &Claimed) -> Result<Option<Finished>, Error> {
     let judged = Judged {
         question: run.question.clone(),
         resets_at: run.resets_at,
+        verdict: review::taken(&Artifacts::open(&site.board, &run.run)),
         ..Judged::said(outcome, run.reason.as_deref().unwrap_or_default())
     };
     Ok(Some(Finished { run: run.run, runner: Some(run.runner), judged, is_refuted: false }))
@@ -136,6 +163,9 @@ pub fn takes_time(held: &Claimed) -> bool {
 pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
     if finished.judged.outcome != Outcome::Success {
         return Ok(finished);
+    }
+    if held.task.status == Status::Reviewing {
+        return review::confirmed(site, held, finished);
     }
     let _heart = takes_time(held).then(|| Heart::beat(&site.board, &held.lease, &Bell::new()));
     let artifacts = match held.task.done_when.as_slice() {
@@ -173,7 +203,9 @@ fn ready<'a>(
 ) -> Result<(Artifacts, Metadata, Job, Brief<'a>), Error> {
     let (task, lease) = (&held.task, &held.lease);
     let run = run_name(&task.id, lease.token);
-    let earlier = runs_of(&site.board, &task.id)?;
+    let mut earlier = runs_of(&site.board, &task.id)?;
+    // What others did in another role is not this one's past.
+    earlier.retain(|run| run.role == lease.role && (role.does == Does::Work || run.agent == lease.agent));
     let artifacts = Artifacts::create(&site.board, &run)?;
     let runner = site.runner_of(task, role);
     let branch = worktree.branch.as_ref();
@@ -187,7 +219,7 @@ fn ready<'a>(
         attempt: lease.attempt,
         token: lease.token,
         runner,
-        model: site.model.clone().or_else(|| task.model.clone()).or_else(|| role.model.clone()),
+        model: site.model_of(task, role),
         session: None,
         worktree: worktree.path.clone(),
         branch: branch.map(|branch| branch.name.clone()),
@@ -222,7 +254,7 @@ fn ready<'a>(
         env: environment(site, held, worktree, &metadata.runner),
         limits: limits(task, role),
         grace: site.config.grace.duration(),
-        prods: Prods { most: role.prods, undecided: brief.undecided()?, silent: brief.silent()? },
+        prods: Prods { most: role.prods, undecided: brief.undecided(role)?, silent: brief.silent()? },
         script: held.script.clone(),
     };
     let runner = runners::runner(site, &metadata.runner, role)?;
@@ -234,7 +266,7 @@ fn ready<'a>(
             job.session = fresh;
         }
     }
-    job.prompt = if job.opening == Opening::Resumed { brief.resumed()? } else { brief.first(role)? };
+    job.prompt = if job.opening == Opening::Resumed { brief.resumed(role)? } else { brief.first(role)? };
     metadata.session = Some(job.session.clone());
     artifacts.write("prompt.md", &job.prompt)?;
     artifacts.write_metadata(&metadata)?;
@@ -262,6 +294,7 @@ fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -
     let mut env = vec![
         ("TAVERN_DIR".to_owned(), text(site.board.dir().to_owned())),
         ("TAVERN_AGENT".to_owned(), held.lease.agent.clone()),
+        ("TAVERN_ROLE".to_owned(), held.lease.role.clone()),
         ("TAVERN_TASK".to_owned(), held.task.id.to_string()),
         ("TAVERN_TOKEN".to_owned(), held.lease.token.to_string()),
         ("TAVERN_INBOX".to_owned(), text(site.board.inbox(&held.task.id))),
@@ -390,6 +423,9 @@ fn close(
     if let (Some(branch), Ok(tip)) = (&worktree.branch, site.tip_of(&worktree.path)) {
         keep_patch(site, artifacts, &branch.base, &tip);
         metadata.commit = Some(tip.as_str().to_owned());
+    }
+    if let Some(view) = &worktree.view {
+        metadata.commit = Some(view.as_str().to_owned());
     }
     artifacts.write("result.txt", &ended.result)?;
     Ok(artifacts.write_metadata(metadata)?)

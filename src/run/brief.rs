@@ -2,21 +2,26 @@
 
 use std::fs;
 
-use super::artifacts::{Artifacts, Metadata};
+use super::artifacts::{Artifacts, Metadata, runs_of};
 use super::error::Error;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
 use crate::board::event::Kind;
 use crate::board::lease::Token;
-use crate::board::task::Timestamp;
-use crate::config::Role;
-use crate::prompt::{Assigned, AssignedTask, EarlierAttempt, Note, PromptLimits, Template, TemplateError, assigned};
+use crate::board::task::{Status, Timestamp};
+use crate::config::{Does, Role};
+use crate::prompt::{
+    Answer, Assigned, AssignedTask, EarlierAttempt, Note, PromptLimits, ReviewTask, Template, TemplateError, assigned,
+};
+use crate::runner::Outcome;
 use crate::store::{Claimed, Entry, read_log};
 
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
 /// The template for an agent that ended its turn without a signal.
 const UNDECIDED: &str = "prod-undecided.md";
+/// The template for a reviewer that ended its turn without a verdict.
+const NO_VERDICT: &str = "prod-review.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
 
@@ -53,6 +58,12 @@ impl<'a> Brief<'a> {
             attempt: held.lease.attempt,
             max_attempts: task.max_attempts.unwrap_or(site.config.max_attempts),
             earlier: attempts(site, held, earlier, &entries),
+            mode: task.mode.to_string(),
+            integration: site.integration().to_owned(),
+            review: review_task(site, held),
+            findings: findings(&entries, None),
+            answers: answers(&entries, None),
+            children: Vec::new(),
             notes: notes(&entries, None),
             learnings: Vec::new(),
         };
@@ -68,15 +79,21 @@ impl<'a> Brief<'a> {
         Ok(assigned(&template(self.site, &role.template)?, &self.values, &PromptLimits::default())?)
     }
 
-    /// The prompt with which a session goes on: only what is new since it stopped.
+    /// The prompt with which a session goes on: only what is new since it stopped. Who looks at something is told all: it
+    /// is another commit by now.
     ///
     /// # Errors
     /// As [`Brief::first`].
-    pub fn resumed(&self) -> Result<String, Error> {
+    pub fn resumed(&self, role: &Role) -> Result<String, Error> {
+        if role.does != Does::Work {
+            return self.first(role);
+        }
         let mut values = self.values.clone();
         if self.told.contains(values.task.description.trim()) {
             values.task.description.clear();
         }
+        values.findings = findings(&self.entries, self.last);
+        values.answers = answers(&self.entries, self.last);
         values.notes = notes(&self.entries, self.last);
         Ok(assigned(&template(self.site, RESUME)?, &values, &PromptLimits::default())?)
     }
@@ -85,8 +102,9 @@ impl<'a> Brief<'a> {
     ///
     /// # Errors
     /// As [`Brief::first`].
-    pub fn undecided(&self) -> Result<String, Error> {
-        Ok(assigned(&template(self.site, UNDECIDED)?, &self.values, &PromptLimits::default())?)
+    pub fn undecided(&self, role: &Role) -> Result<String, Error> {
+        let name = if role.does == Does::Review { NO_VERDICT } else { UNDECIDED };
+        Ok(assigned(&template(self.site, name)?, &self.values, &PromptLimits::default())?)
     }
 
     /// What an agent is told that was silent for too long.
@@ -118,17 +136,67 @@ fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
     entries
 }
 
-/// What people said when they brought the task back, since `since` if that is given.
+/// What people said when they brought the task back, since `since` if that is given. What answers a question is told with it.
 fn notes(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
+    let asked = exchanges(entries);
     let is_word = |entry: &&Entry| {
         let is_recent = since.is_none_or(|since| entry.time >= since);
-        is_recent && matches!(entry.kind, Kind::Resumed | Kind::Revived | Kind::Reopened)
-    };
-    let note = |entry: &Entry| {
-        let from = entry.agent.clone().unwrap_or_else(|| "a person".to_owned());
-        Some(Note { from, text: entry.cause.clone()? })
+        let is_answer = asked.iter().any(|(_, answer)| answer.seq == entry.seq);
+        is_recent && !is_answer && matches!(entry.kind, Kind::Resumed | Kind::Revived | Kind::Reopened)
     };
     entries.iter().filter(is_word).filter_map(note).collect()
+}
+
+/// What reviews have found, since `since` if that is given.
+fn findings(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
+    let is_finding = |entry: &&Entry| entry.kind == Kind::Rejected && since.is_none_or(|since| entry.time >= since);
+    entries.iter().filter(is_finding).filter_map(note).collect()
+}
+
+/// What was asked and answered, since `since` if that is given.
+fn answers(entries: &[Entry], since: Option<Timestamp>) -> Vec<Answer> {
+    let recent = exchanges(entries).into_iter().filter(|(_, answer)| since.is_none_or(|since| answer.time >= since));
+    let words = |entry: &Entry| entry.cause.clone().unwrap_or_default();
+    recent.map(|(question, answer)| Answer { question: words(question), answer: words(answer) }).collect()
+}
+
+/// Each question with what came back for it: when the item was resumed, or when it was claimed with an answer under it.
+fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
+    let mut exchanges = Vec::new();
+    let mut open = None;
+    for entry in entries {
+        match entry.kind {
+            Kind::Asked => open = Some(entry),
+            Kind::Resumed | Kind::Claimed => {
+                exchanges.extend(open.take().filter(|_| entry.cause.is_some()).map(|question| (question, entry)));
+            }
+            _ => {}
+        }
+    }
+    exchanges
+}
+
+fn note(entry: &Entry) -> Option<Note> {
+    let from = entry.agent.clone().unwrap_or_else(|| "a person".to_owned());
+    Some(Note { from, text: entry.cause.clone()? })
+}
+
+/// What a reviewer is told of the work, of a task that is in review.
+fn review_task(site: &Site, held: &Claimed) -> Option<ReviewTask> {
+    let task = &held.task;
+    if task.status != Status::Reviewing {
+        return None;
+    }
+    let runs = runs_of(&site.board, &task.id).unwrap_or_default();
+    let is_authors = |run: &&Metadata| run.role != held.lease.role && Some(&run.agent) == task.author.as_ref();
+    let last = runs.iter().rfind(is_authors);
+    Some(ReviewTask {
+        commit: task.commit.as_ref().map(|commit| commit.chars().take(12).collect()),
+        author: task.author.clone().unwrap_or_else(|| "somebody".to_owned()),
+        integration: site.integration().to_owned(),
+        round: task.rounds + 1,
+        said: last.map(|run| Artifacts::open(&site.board, &run.run).read("result.txt")).unwrap_or_default(),
+    })
 }
 
 /// What came of each run, and where its work was kept: under its own token, or, by the run after it that could not go on
@@ -141,7 +209,13 @@ fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -
     };
     let attempt = |(run, next): (&Metadata, Token)| {
         let salvage = kept(next).or_else(|| kept(run.token));
-        EarlierAttempt { salvage, ..earlier_attempt(site, run, entries) }
+        let earlier = earlier_attempt(site, run, entries);
+        let is_rejected = |entry: &Entry| entry.kind == Kind::Rejected && (run.token..next).contains(&entry.seq);
+        if run.outcome == Some(Outcome::Success) && entries.iter().any(is_rejected) {
+            let (outcome, reason) = ("rejected".to_owned(), "see what its review found".to_owned());
+            return EarlierAttempt { salvage, outcome, reason, ..earlier };
+        }
+        EarlierAttempt { salvage, ..earlier }
     };
     runs.iter().zip(next).map(attempt).collect()
 }

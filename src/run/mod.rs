@@ -3,6 +3,7 @@
 //!
 //! Knows the board, git and the runners, and nothing of loops, pools or command lines.
 
+pub mod answer;
 pub mod artifacts;
 pub mod attempt;
 pub mod brief;
@@ -14,7 +15,9 @@ pub mod integrate;
 pub mod kept;
 pub mod reap;
 pub mod report;
+pub mod review;
 pub mod runners;
+pub mod verdict;
 pub mod worktree;
 
 mod error;

@@ -5,14 +5,15 @@ use chrono::TimeDelta;
 
 use super::attempt::Finished;
 use super::error::Error;
+use super::review;
 use super::site::Site;
+use super::verdict::Verdict;
 use crate::board::event::{Blame, Event, Retry};
-use crate::board::lease::Token;
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::Policy;
 use crate::runner::Outcome;
-use crate::store::Quota;
+use crate::store::{Claimed, Quota};
 
 /// A run's result after verification.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,25 +27,32 @@ pub struct Judged {
     pub resets_at: Option<Timestamp>,
     /// What is asked of a person, if that is the outcome.
     pub question: Option<String>,
+    /// Of a review that came to one.
+    pub verdict: Option<Verdict>,
 }
 
 impl Judged {
     /// An outcome with its reason; a question, where the outcome is to wait for a person.
     pub fn said(outcome: Outcome, reason: &str) -> Judged {
         let question = (outcome == Outcome::Waiting).then(|| reason.to_owned());
-        Judged { outcome, reason: reason.to_owned(), commit: None, resets_at: None, question }
+        Judged { outcome, reason: reason.to_owned(), commit: None, resets_at: None, question, verdict: None }
     }
 }
 
-/// The event that reports `finished` for the holder of `token`.
-pub fn event(site: &Site, task: &Task, token: Token, finished: &Finished) -> Event {
-    let judged = &finished.judged;
+/// The event that reports `finished` for its holder.
+pub fn event(site: &Site, held: &Claimed, finished: &Finished) -> Event {
+    let (task, token, judged) = (&held.task, held.lease.token, &finished.judged);
     let reason = judged.reason.clone();
+    if let (Outcome::Success, Some(verdict)) = (judged.outcome, &judged.verdict) {
+        return review::event(site, held, verdict);
+    }
     match judged.outcome {
-        Outcome::Success => Event::Submit { token, commit: judged.commit.clone() },
+        Outcome::Success => {
+            Event::Submit { token, commit: judged.commit.clone(), reviewers: task.reviewers(&site.config.review) }
+        }
         Outcome::Waiting => Event::Ask { token, question: judged.question.clone().unwrap_or(reason) },
         outcome => {
-            let retry = retry(site, task, policy(site, outcome), judged.resets_at);
+            let retry = retry(site, task, policy(site, outcome), judged.resets_at, role_attempts(site, held));
             // It is the runner that is closed: a person who opens it frees the task with it.
             let not_before = retry.not_before.filter(|_| failed_provider(finished).is_none());
             let retry = Retry { not_before, ..retry };
@@ -89,7 +97,7 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 
 /// The event for approved work that could not be integrated.
 pub fn sent_back(site: &Site, task: &Task, policy: &Policy, reason: &str) -> Event {
-    Event::SendBack { retry: retry(site, task, policy, None), reason: reason.to_owned() }
+    Event::SendBack { retry: retry(site, task, policy, None, None), reason: reason.to_owned() }
 }
 
 /// What config.yaml says of an outcome that gives the task back.
@@ -109,9 +117,14 @@ pub fn policy(site: &Site, outcome: Outcome) -> &Policy {
     }
 }
 
-fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>) -> Retry {
+/// How often an item of this role is tried, if it says so.
+fn role_attempts(site: &Site, held: &Claimed) -> Option<u32> {
+    site.config.roles.get(&held.lease.role)?.max_attempts
+}
+
+fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>, of_role: Option<u32>) -> Retry {
     let (blame, most, nth) = if policy.attempt {
-        (Blame::Agent, task.max_attempts.unwrap_or(site.config.max_attempts), task.attempt)
+        (Blame::Agent, task.max_attempts.or(of_role).unwrap_or(site.config.max_attempts), task.attempt)
     } else {
         (Blame::Nobody, site.config.max_returns, task.returns + 1)
     };

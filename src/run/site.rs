@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::error::Error;
 use crate::board::task::Task;
-use crate::config::{Config, Role, Runner, RunnerKind};
+use crate::config::{Config, Does, Role, Runner, RunnerKind};
 use crate::git::{CommitId, Head, Repository};
 use crate::interrupt::Interrupt;
 use crate::store::{Board, Queue};
@@ -47,9 +47,17 @@ impl Site {
         self.config.roles.get(name).ok_or_else(|| Error::NoRole(name.to_owned()))
     }
 
-    /// The runner of a task: the command line's, the item's, the queue's, the role's.
+    /// The runner of a task: the command line's, the item's, the queue's, the role's. Whoever only looks at a task has
+    /// the role's: the item says who does it.
     pub fn runner_of(&self, task: &Task, role: &Role) -> String {
-        self.runner.clone().or_else(|| task.runner.clone()).unwrap_or_else(|| role.runner.clone())
+        let own = || task.runner.clone().filter(|_| role.does == Does::Work);
+        self.runner.clone().or_else(own).unwrap_or_else(|| role.runner.clone())
+    }
+
+    /// Likewise its model; `None`: the program's own choice.
+    pub fn model_of(&self, task: &Task, role: &Role) -> Option<String> {
+        let own = || task.model.clone().filter(|_| role.does == Does::Work);
+        self.model.clone().or_else(own).or_else(|| role.model.clone())
     }
 
     /// The runners that run an item's own `sh` block.

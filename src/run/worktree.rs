@@ -24,8 +24,10 @@ use crate::store::Entry;
 #[derive(Clone, Debug)]
 pub struct Worktree {
     pub path: PathBuf,
-    /// `None`: the task needs no repository and has an empty folder.
+    /// `None`: the task needs no repository and has an empty folder, or is only looked at.
     pub branch: Option<Branch>,
+    /// The one commit that it is looked at.
+    pub view: Option<CommitId>,
 }
 
 /// The branch that is checked out in a worktree.
@@ -43,7 +45,7 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
     end_earlier(site, task, lease)?;
     if !task.worktree {
         fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
-        return Ok(Worktree { path, branch: None });
+        return Ok(Worktree { path, branch: None, view: None });
     }
     let (tip, _) = follow_base(site)?;
     let name = site.branch_of(task);
@@ -73,7 +75,39 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
     if !is_ready {
         make_ready(site, task, lease, &path, &tip)?;
     }
-    Ok(Worktree { path, branch: Some(Branch { name, base: tip }) })
+    Ok(Worktree { path, branch: Some(Branch { name, base: tip }), view: None })
+}
+
+/// A folder with exactly the files of `commit`, on no branch, in which the task is looked at; an empty one without.
+pub fn view(site: &Site, task: &Task, lease: &Lease, commit: Option<&CommitId>) -> Result<Worktree, Error> {
+    let path = site.board.view(&task.id);
+    end_earlier(site, task, lease)?;
+    let Some(commit) = commit else {
+        fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
+        return Ok(Worktree { path, branch: None, view: None });
+    };
+    let lock = site.board.worktree_lock();
+    match site.repository()?.checkout_scratch(&path, commit, &lock) {
+        // The one before made a branch of its own there, and died.
+        Err(GitError::OtherHead { .. }) => {
+            remove_view(site, task, lease.token, Some(commit))?;
+            site.repository()?.checkout_scratch(&path, commit, &lock)?;
+        }
+        made => drop(made?),
+    }
+    copy_files(site, &path)?;
+    set_up(site, task, lease, &path)?;
+    Ok(Worktree { path, branch: None, view: Some(commit.clone()) })
+}
+
+/// Removes the folder in which the task was looked at. What its agent made there in spite of that is kept.
+pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitId>) -> Result<(), Error> {
+    let path = site.board.view(&task.id);
+    if path.exists() && !path.join(".git").exists() {
+        return fs::remove_dir_all(&path).map_err(|source| Error::Io { action: "remove", path, source });
+    }
+    let known: Vec<CommitId> = commit.into_iter().cloned().collect();
+    keep_and_remove_at(site, task, &path, &salvage_ref(task, token), &known).map(drop)
 }
 
 /// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
@@ -179,16 +213,27 @@ pub fn clear_ended(site: &Site, task: &Task, merged: Option<&CommitId>) -> Resul
 /// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in
 /// `merged`, and only then removes it. True if there was something to keep.
 fn keep_and_remove(site: &Site, task: &Task, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
-    let path = site.board.worktree(&task.id);
+    let is_kept = keep_and_remove_at(site, task, &site.board.worktree(&task.id), reference, merged)?;
+    forget(&ready_mark(site, task))?;
+    Ok(is_kept)
+}
+
+fn keep_and_remove_at(
+    site: &Site,
+    task: &Task,
+    path: &Path,
+    reference: &str,
+    merged: &[CommitId],
+) -> Result<bool, Error> {
     let message = format!("Salvage {}: {}", task.id, task.title);
-    let kept = site.repository()?.salvage(&path, reference, &message, merged)?;
+    let path = path.to_owned();
+    let kept = if path.exists() { site.repository()?.salvage(&path, reference, &message, merged)? } else { None };
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
         let source = std::io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
         return Err(Error::Io { action: "remove", path, source });
     }
     failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
     site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
-    forget(&ready_mark(site, task))?;
     Ok(kept.is_some())
 }
 

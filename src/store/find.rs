@@ -60,6 +60,11 @@ impl Board {
         self.dir.join("worktrees").join(task.as_str())
     }
 
+    /// Where the task's work is looked at, at one commit: by its reviewer, or by its planner. No ID has an `@`.
+    pub fn view(&self, task: &crate::board::task::TaskId) -> PathBuf {
+        self.path("worktrees").join(format!("{task}@view"))
+    }
+
     pub fn run_dir(&self, run: &str) -> PathBuf {
         self.dir.join("runs").join(run)
     }

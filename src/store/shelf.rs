@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use super::archive::Archived;
 use super::find::Board;
 use super::queue::Queue;
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, Item, parse};
+use crate::board::eligible::Child;
 use crate::board::task::{Status, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
@@ -30,12 +31,23 @@ impl<'b> Shelf<'b> {
 
     /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.
     pub(super) fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
-        let queues = self.queues.get_or_init(|| {
+        let mut others = self.queues().iter().filter(|shelved| shelved.queue.path != but.path);
+        others.find_map(|shelved| shelved.status_of(self.board, id))
+    }
+
+    /// The items in other queues than `but` that `parent` is the parent of. Those in an archive have ended well.
+    pub(super) fn children_of(&self, parent: &TaskId, but: &Queue) -> Vec<Child> {
+        let others = self.queues().iter().filter(|shelved| shelved.queue.path != but.path);
+        let contents = others.map(|shelved| shelved.content(self.board));
+        let named = contents.filter(|content| content.contains(parent.as_str()));
+        named.flat_map(|content| children(&parse(content).0, parent)).collect()
+    }
+
+    fn queues(&self) -> &[Shelved] {
+        self.queues.get_or_init(|| {
             let shelved = |queue| Shelved { queue, content: OnceCell::new(), statuses: OnceCell::new() };
             self.board.queues().unwrap_or_default().into_iter().map(shelved).collect()
-        });
-        let mut others = queues.iter().filter(|shelved| shelved.queue.path != but.path);
-        others.find_map(|shelved| shelved.status_of(self.board, id))
+        })
     }
 
     /// How the item ended that goes by `id` in an archive.
@@ -50,16 +62,30 @@ impl<'b> Shelf<'b> {
 }
 
 impl Shelved {
-    fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
+    fn content(&self, board: &Board) -> &str {
         // A queue that can't be read keeps nobody from working on the others.
-        let read = || board.read(&self.queue).map(|text| text.content).unwrap_or_default();
-        let content = self.content.get_or_init(read);
+        self.content.get_or_init(|| board.read(&self.queue).map(|text| text.content).unwrap_or_default())
+    }
+
+    fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
+        let content = self.content(board);
         if !content.contains(&format!("{id}:")) {
             return None;
         }
         let statuses = self.statuses.get_or_init(|| statuses(&parse(content).0));
         statuses.get(id).copied()
     }
+}
+
+/// The items of a document that `parent` is the parent of.
+pub(super) fn children(document: &Document<'_>, parent: &TaskId) -> Vec<Child> {
+    let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
+    let child = |item: &Item<'_>| {
+        let id = item.id.clone()?;
+        let on_failure = document.task(item, id.clone()).on_failure;
+        Some(Child { id, status: item.status, on_failure })
+    };
+    document.items().iter().filter(is_child).filter_map(child).collect()
 }
 
 /// Of an ID that is there twice the first item counts.

@@ -4,13 +4,9 @@
 //! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock")]
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::slice;
 use std::thread;
 use std::time::Duration;
-
-use serde::Serialize;
 
 use super::archive::{self, with_archived};
 use super::error::Error;
@@ -20,14 +16,15 @@ use super::log::{Entry, LeaseEntry, Log, tail_log};
 use super::queue::{Queue, Text};
 use super::redo::{read_applied, redo, set_lease};
 use super::replace::Staged;
+use super::seek::{Nothing, Seek, Stuck};
 use super::seen::{Seen, Sight, old_path};
-use super::shelf::{Shelf, mint, statuses};
+use super::shelf::{Shelf, mint};
 use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse, parse_for};
 use crate::board::edit::{NewItem, Patch, render};
-use crate::board::eligible::{Why, in_order, may_take};
-use crate::board::event::{Claim, Event, Kind};
-use crate::board::lease::{Holder, Lease};
+use crate::board::eligible::Why;
+use crate::board::event::{Claim, Event, Kind, Purpose};
+use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 use crate::failpoint;
@@ -39,28 +36,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// So often it is looked at before it is taken as it is.
 const MOST_LOOKS: usize = 50;
-
-/// Who looks for work, and where.
-#[derive(Clone, Debug)]
-pub struct Seek {
-    pub agent: String,
-    pub role: String,
-    /// Looked at in this order; work in the first that has some is taken.
-    pub queues: Vec<Queue>,
-    /// Only this task, if it may be taken.
-    pub task: Option<TaskId>,
-    /// Length of the lease in seconds.
-    pub seconds: u32,
-    pub holder: Holder,
-    /// The runner of items and queues that name none.
-    pub runner: String,
-    /// The runner of all items, whatever they name.
-    pub only_runner: Option<String>,
-    /// Runners that a provider's limit has closed, with its end: their items are in back-off until then.
-    pub closed: Vec<(String, Timestamp)>,
-    /// Runners that run an item's own `sh` block and can do nothing with an item that has none.
-    pub scripted: Vec<String>,
-}
 
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
@@ -87,31 +62,6 @@ pub struct Found {
     pub line: usize,
     pub quarantined: bool,
     pub lease: Option<Lease>,
-}
-
-/// Why there is nothing to take.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Nothing {
-    /// The earliest end of a back-off.
-    pub wake_at: Option<Timestamp>,
-    /// Pending items of the role that time or others' work may still free: in back-off, or behind items not ended.
-    pub later: usize,
-    /// Pending items of other roles, by role.
-    pub elsewhere: BTreeMap<String, usize>,
-    /// Pending items that only a person can free.
-    pub stuck: Vec<Stuck>,
-    /// Items in somebody's hands.
-    pub under_way: usize,
-}
-
-/// A pending item that no amount of agents' work makes eligible.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Stuck {
-    pub queue: String,
-    /// Counted from 1; 0 for the queue as a whole.
-    pub line: usize,
-    pub task: Option<TaskId>,
-    pub why: String,
 }
 
 /// A change that was made.
@@ -175,9 +125,16 @@ impl Board {
         Ok(decide(&read, lease.as_ref(), event, now)?)
     }
 
-    /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark.
+    /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
+    /// the named one, whatever its status is.
     pub fn claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Claimed, Nothing>, Error> {
         let mut locked = Locked::new(self, now)?;
+        if let (Some(task), true) = (&seek.task, seek.is_chat) {
+            let taken = with_item(self, task, Board::read_settled, whole, |text, document, item| {
+                locked.take(text, document, item, seek, Purpose::Chat, now)
+            });
+            return taken?.map(Ok);
+        }
         let shelf = Shelf::of(self);
         let mut nothing = Nothing::default();
         for queue in &seek.queues {
@@ -191,27 +148,28 @@ impl Board {
                 }
             };
             let (document, _) = parse(&text.content);
-            // Made when a dependency is first asked for: to search the items for each would take a long queue's square.
-            let own = OnceCell::new();
-            let mut status_of = |id: &TaskId| {
-                let own = own.get_or_init(|| statuses(&document));
-                own.get(id).copied().or_else(|| shelf.status_of(id, queue)).or_else(|| shelf.archived(id))
-            };
             nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
-            for item in in_order(&document) {
-                if seek.task.is_some() && item.id != seek.task {
-                    continue;
-                }
-                let open = may_take(&document, item, &seek.role, now, &mut status_of);
-                match open.and_then(|()| seek.is_fit(&document, item)) {
+            let taken = seek.look(&shelf, queue, &document, now, &mut |item, open| {
+                let taken = match open {
                     // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
-                    Ok(()) if locked.is_leased(item)? => nothing.under_way += 1,
-                    Ok(()) if is_double(&document, item, &|id| shelf.status_of(id, queue).is_some()) => {
-                        nothing.count(queue, item, &Why::Quarantined);
+                    Ok(_) if locked.is_leased(item)? => {
+                        nothing.under_way += 1;
+                        None
                     }
-                    Ok(()) => return locked.take(&text, &document, item, seek, now).map(Ok),
-                    Err(why) => nothing.count(queue, item, &why),
-                }
+                    Ok(_) if is_double(&document, item, &|id| shelf.status_of(id, queue).is_some()) => {
+                        nothing.count(queue, item, &Why::Quarantined);
+                        None
+                    }
+                    Ok(purpose) => Some(locked.take(&text, &document, item, seek, purpose, now)?),
+                    Err(why) => {
+                        nothing.count(queue, item, &why);
+                        None
+                    }
+                };
+                Ok(taken)
+            })?;
+            if let Some(taken) = taken {
+                return Ok(Ok(taken));
             }
         }
         Ok(Err(nothing))
@@ -295,48 +253,6 @@ fn is_double(document: &Document<'_>, item: &Item<'_>, is_elsewhere: &dyn Fn(&Ta
     document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_elsewhere(id)
 }
 
-impl Seek {
-    fn is_fit(&self, document: &Document<'_>, item: &Item) -> Result<(), Why> {
-        let placeholder = "T-0".parse().expect("it is an ID");
-        let named = || document.task(item, placeholder).runner.unwrap_or_else(|| self.runner.clone());
-        let runner = self.only_runner.clone().unwrap_or_else(named);
-        if let Some((_, until)) = self.closed.iter().find(|(closed, _)| *closed == runner) {
-            return Err(Why::BackOff(*until));
-        }
-        if self.scripted.contains(&runner) && document.shell(item).is_none() {
-            let why = format!("it has no ```sh block for runner `{runner}`; add one, or use --runner claude");
-            return Err(Why::Unfit(why));
-        }
-        Ok(())
-    }
-}
-
-impl Nothing {
-    fn count(&mut self, queue: &Queue, item: &Item<'_>, why: &Why) {
-        if why.is_stuck() {
-            let why = match why {
-                Why::Dependencies(open) => {
-                    let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
-                    let names: Vec<String> = open.iter().map(|(id, at)| format!("{id} ({})", status(at))).collect();
-                    format!("it depends on {}", names.join(", "))
-                }
-                Why::Unfit(why) => why.clone(),
-                _ => "its text has a problem: tavern-check".to_owned(),
-            };
-            self.stuck.push(Stuck { queue: queue.id.clone(), line: item.line, task: item.id.clone(), why });
-            return;
-        }
-        if let Why::Role(role) = why {
-            *self.elsewhere.entry(role.clone()).or_default() += 1;
-            return;
-        }
-        self.later += 1;
-        if let Why::BackOff(until) = why {
-            self.wake_at = Some(self.wake_at.map_or(*until, |earlier| earlier.min(*until)));
-        }
-    }
-}
-
 /// The board while this process holds its lock, with everything redone that a crash left behind.
 pub(super) struct Locked<'b> {
     pub(super) board: &'b Board,
@@ -410,6 +326,7 @@ impl<'b> Locked<'b> {
         document: &Document<'_>,
         item: &Item<'_>,
         seek: &Seek,
+        purpose: Purpose,
         now: Timestamp,
     ) -> Result<Claimed, Error> {
         let shelf = Shelf::of(self.board);
@@ -418,13 +335,16 @@ impl<'b> Locked<'b> {
         let event = Event::Claim(Claim {
             agent: seek.agent.clone(),
             role: seek.role.clone(),
+            purpose,
             token: self.seq + 1,
             seconds: seek.seconds,
             holder: seek.holder.clone(),
         });
         let script = document.shell(item);
         let before = document.task(item, id.clone());
-        let has_history = before.reason.is_some() || before.attempt + before.returns > 0;
+        let has_history = before.reason.is_some()
+            || before.attempt + before.returns + before.rounds > 0
+            || before.status != Status::Pending;
         let note = Note { agent: Some(seek.agent.clone()), run: None };
         let done = self.transition(text, document, item, id, &event, &note, now)?;
         let lease = done.lease.expect("a claim makes a lease");
@@ -465,7 +385,11 @@ impl<'b> Locked<'b> {
         let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
         entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
         entry.cause = event.reason().map(str::to_owned);
-        if let Event::Submit { commit, .. } | Event::Integrate { commit } = event {
+        if matches!(event, Event::Claim(_)) {
+            // A person typed it into the queue.
+            entry.cause = task.answered();
+        }
+        if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
             entry.commit.clone_from(commit);
         }
         if change.to != task.status {

@@ -23,6 +23,7 @@ mod model;
 mod past;
 mod readme;
 mod recovery;
+mod review;
 mod saves;
 mod state;
 mod support;

@@ -359,6 +359,9 @@ impl Real {
             }
             Step::Claim(item) => {
                 let seek = Seek {
+                    reviews: false,
+                    reviewers: Vec::new(),
+                    is_chat: false,
                     agent: "Frodo".into(),
                     role: "coder".into(),
                     queues: board.queues()?,
@@ -381,7 +384,7 @@ impl Real {
                             Work { run: "r".into(), worktree: "w".into(), branch: None, base: None, session: None };
                         Event::Start { token, work }
                     }
-                    Held::Submit => Event::Submit { token, commit: Some("1a2b3c4".into()) },
+                    Held::Submit => Event::Submit { token, commit: Some("1a2b3c4".into()), reviewers: Vec::new() },
                     Held::Fail => Event::Fail { token, retry: retry(Blame::Agent), reason: reason() },
                     Held::Return => Event::Return { token, retry: retry(Blame::Nobody), reason: reason() },
                     Held::Ask => Event::Ask { token, question: "which?".into() },
@@ -427,6 +430,7 @@ fn answer(result: &Result<Option<Kind>, Error>, step: &Step) -> Answer {
             Refusal::StaleToken { .. } => Answer::StaleToken,
             Refusal::NoLease { .. } => Answer::NoLease,
             Refusal::StillLive { .. } => Answer::StillLive,
+            other => panic!("nobody reviews here: {other}"),
         },
         Err(error) => panic!("nothing is wrong with the world: {error}"),
     }

@@ -91,6 +91,9 @@ impl World {
         match step {
             Step::Claim => {
                 let seek = Seek {
+                    reviews: false,
+                    reviewers: Vec::new(),
+                    is_chat: false,
                     agent: "Frodo".into(),
                     role: "coder".into(),
                     queues: self.board.queues().expect("they can be listed"),

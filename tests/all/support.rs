@@ -292,6 +292,27 @@ impl Ran {
         assert_eq!(self.code, Some(0), "{self}");
         self.stdout
     }
+
+    /// It ended with this exit code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Ran {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// One of its outputs has this text.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Ran {
+        assert!(self.stdout.contains(text) || self.stderr.contains(text), "`{text}` is not in\n{self}");
+        self
+    }
+
+    /// None of its outputs has this text.
+    #[track_caller]
+    pub fn says_not(self, text: &str) -> Ran {
+        assert!(!self.stdout.contains(text) && !self.stderr.contains(text), "`{text}` is in\n{self}");
+        self
+    }
 }
 
 impl From<Output> for Ran {

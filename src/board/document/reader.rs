@@ -571,7 +571,7 @@ fn unknown_lane(text: &str, other: &Other) -> Problem {
     Problem::error("unknown-lane", span, format!("`{name}` is no lane, so {things} not worked"), hint)
 }
 
-fn bit_of(entry: &Entry<'_>) -> u32 {
+fn bit_of(entry: &Entry<'_>) -> u64 {
     match entry.meaning {
         Meaning::Known(key, _) | Meaning::Absent(key) | Meaning::Wrong(key) => 1 << key as u32,
         Meaning::Unknown => 0,
@@ -579,7 +579,7 @@ fn bit_of(entry: &Entry<'_>) -> u32 {
 }
 
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
-fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u32, entry: Entry<'t>) {
+fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: Entry<'t>) {
     let name_span = entry.at..entry.at + entry.name.len();
     if *seen & bit_of(&entry) != 0 {
         item.quarantined = true;

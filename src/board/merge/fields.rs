@@ -21,7 +21,6 @@ struct Held<'t> {
 impl Held<'_> {
     fn is_as(&self, other: &Held<'_>) -> bool {
         match (&self.meaning, &other.meaning) {
-            (Meaning::Known(_, Field::Any), _) | (_, Meaning::Known(_, Field::Any)) => self.raw == other.raw,
             (Meaning::Known(_, one), Meaning::Known(_, two)) => one == two,
             _ => self.raw == other.raw,
         }
@@ -54,8 +53,21 @@ enum Wanted {
 }
 
 /// Keys that Tavern writes with each transition: they go with the status, and two versions of them contradict nothing.
-const OF_TRANSITIONS: [Key; 8] =
-    [Key::Status, Key::Agent, Key::Attempt, Key::Returns, Key::Started, Key::Completed, Key::NotBefore, Key::Reason];
+const OF_TRANSITIONS: [Key; 13] = [
+    Key::Status,
+    Key::Agent,
+    Key::Attempt,
+    Key::Returns,
+    Key::Started,
+    Key::Completed,
+    Key::NotBefore,
+    Key::Reason,
+    Key::Author,
+    Key::Rounds,
+    Key::Mode,
+    Key::Question,
+    Key::Answers,
+];
 
 impl<'t> Merge<'_, 't> {
     /// The item's text. `winner` is the side whose status it gets, if they differ.

@@ -116,7 +116,6 @@ impl<'t> Iterator for Elements<'t> {
 /// The value as the key wants it.
 pub(super) fn meaning(key: Key, value: Option<Plain<'_>>) -> Meaning<'_> {
     match value {
-        None if key.shape() == Shape::Any => Meaning::Known(key, Field::Any),
         None => Meaning::Wrong(key),
         Some(Plain::Null) => Meaning::Absent(key),
         Some(value) => typed(key.shape(), value).map_or(Meaning::Wrong(key), |field| Meaning::Known(key, field)),
@@ -126,7 +125,6 @@ pub(super) fn meaning(key: Key, value: Option<Plain<'_>>) -> Meaning<'_> {
 fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
     use Plain::{Many, Map, One};
     match (shape, value) {
-        (Shape::Any, _) => Some(Field::Any),
         (Shape::Text, One(text)) => Some(Field::Text(text)),
         (Shape::Word, One(text)) => is_word(&text).then_some(Field::Text(text)),
         (Shape::Words, One(text)) => {
@@ -156,6 +154,14 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         },
         (Shape::Time, One(text)) => time(&text).map(Field::Time),
         (Shape::Status, One(text)) => text.parse().ok().map(Field::Status),
+        (Shape::Mode, One(text)) => text.parse().ok().map(Field::Mode),
+        (Shape::OnFailure, One(text)) => text.parse().ok().map(Field::OnFailure),
+        (Shape::Moments, value) => match typed(Shape::Words, value)? {
+            Field::Texts(words) if words.iter().all(|word| matches!(&**word, "start" | "merge")) => {
+                Some(Field::Texts(words))
+            }
+            _ => None,
+        },
         (Shape::Budget, Map(pairs)) => budget(&pairs).map(Field::Budget),
         _ => None,
     }

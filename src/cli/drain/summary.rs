@@ -117,8 +117,10 @@ impl Page<'_> {
         let open: Vec<String> = task.after.iter().filter_map(|id| self.open(id)).collect();
         let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
         match item.status {
+            Status::Waiting if task.question.is_some() => task.question.map(|question| format!("it asks: {question}")),
             _ if task.reason.is_some() => task.reason,
             _ if is_faulted => Some(format!("its text has a problem: tavern-check {}", self.queue.id)),
+            Status::InReview => Some("verified, and in review: tavern-status says who has to approve it".to_owned()),
             Status::Approved => Some("verified, but not merged: tavern-merge says why".to_owned()),
             Status::Pending if !open.is_empty() => Some(format!("it waits for {}", open.join(", "))),
             Status::Pending if role != self.role => Some(format!("it is for role {role}")),

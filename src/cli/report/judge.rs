@@ -1,0 +1,91 @@
+//! `tavern-report --approve` and `--reject`: what a reviewer, most often a person, says of work in review.
+
+use std::io::Read;
+
+use serde::Serialize;
+
+use crate::board::event::{Event, Review};
+use crate::board::task::{PERSON, Status, Task, TaskId};
+use crate::cli::{CliError, Context, Exit};
+use crate::clock;
+use crate::run::{Site, review};
+use crate::store::{Board, Note};
+
+use super::Args;
+
+#[derive(Serialize)]
+struct Judged {
+    task: TaskId,
+    status: Status,
+    /// Whose approval is still missing.
+    open: Vec<String>,
+}
+
+pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, CliError> {
+    let site = context.light_site(board)?;
+    let task = site.board.task(&args.task)?.task;
+    let by = person();
+    let may_start = matches!(task.status, Status::Pending | Status::Draft);
+    if args.approve && may_start {
+        let event = Event::Allow { by: by.clone() };
+        return submit(context, &site, &task.id, &event, &by);
+    }
+    let review = reviewer(args, &site, &task, by)?;
+    let by = review.by.clone();
+    if let Some(findings) = &args.reject {
+        let event = Event::Reject { review, findings: words(findings)?, most: site.config.rounds };
+        return submit(context, &site, &task.id, &event, &by);
+    }
+    if let Some(moved) = review::moved(&site, &task)? {
+        let hint = format!("have it verified there: tavern-report {} --reject \"look at what is new\"", task.id);
+        return Err(CliError::new(Exit::Refused, moved.trim_end_matches('.')).with_hint(hint));
+    }
+    let event = Event::Approve { review, commit: task.commit.clone() };
+    submit(context, &site, &task.id, &event, &by)
+}
+
+/// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
+fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
+    let reviewers = task.reviewers(&site.config.review);
+    let lease = site.board.lease(&task.id)?;
+    Ok(match (args.token, lease) {
+        (Some(token), Some(lease)) => Review { token: Some(token), by: lease.agent, role: lease.role, reviewers },
+        (Some(token), None) => Review { token: Some(token), by: person, role: PERSON.to_owned(), reviewers },
+        (None, _) => Review { token: None, by: person, role: PERSON.to_owned(), reviewers },
+    })
+}
+
+fn submit(context: &Context, site: &Site, task: &TaskId, event: &Event, by: &str) -> Result<Exit, CliError> {
+    let note = Note { agent: Some(by.to_owned()), run: None };
+    let done = site.board.submit(task, event, &note, clock::now())?;
+    let open = match done.task.status {
+        Status::InReview => done.task.open_reviews(&done.task.reviewers(&site.config.review)),
+        _ => Vec::new(),
+    };
+    let mut text = format!("{task} is {}", done.task.status);
+    if !open.is_empty() {
+        text.push_str(&format!(", and waits for {}", open.join(", ")));
+    }
+    context.out.record(&Judged { task: task.clone(), status: done.task.status, open }, text)?;
+    Ok(Exit::Done)
+}
+
+/// What the person at this terminal is called.
+fn person() -> String {
+    let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));
+    named("TAVERN_AGENT").or_else(|| named("USER")).unwrap_or_else(|| "somebody".to_owned())
+}
+
+fn words(findings: &str) -> Result<String, CliError> {
+    let mut text = findings.to_owned();
+    if findings == "-" {
+        text.clear();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+    }
+    if text.trim().is_empty() {
+        let hint = "say what is to be different: tavern-report ID --reject \"…\"".to_owned();
+        return Err(CliError::new(Exit::Usage, "a rejection without a word helps nobody").with_hint(hint));
+    }
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,124 @@
+//! A review: a reviewer looks at exactly one commit, and its verdict is on disk before it counts.
+
+use std::path::Path;
+
+use super::artifacts::Artifacts;
+use super::attempt::Finished;
+use super::error::Error;
+use super::report::Judged;
+use super::site::Site;
+use super::verdict::{Ruling, Verdict};
+use crate::board::event::{Event, Review};
+use crate::board::task::Task;
+use crate::git::CommitId;
+use crate::runner::{Ended, Outcome, Signal};
+use crate::store::Claimed;
+
+/// The file in the run's folder that an agent may write its verdict to.
+pub const WRITTEN: &str = "verdict.yaml";
+
+/// The verdict as Tavern took it.
+const TAKEN: &str = "verdict.json";
+
+/// The commit that is to be looked at; `None` for a task that needs no repository.
+///
+/// # Errors
+/// In words, why there is none.
+pub fn commit(site: &Site, task: &Task) -> Result<Result<Option<CommitId>, String>, Error> {
+    if !task.worktree {
+        return Ok(Ok(None));
+    }
+    let Some(named) = &task.commit else {
+        return Ok(Err(format!(
+            "it names no commit to look at; give it back to its agent: tavern-report {} --reject",
+            task.id
+        )));
+    };
+    let found = site.repository()?.commit_of(named)?;
+    Ok(found.map(Some).ok_or_else(|| format!("its commit {named} is not in the repository")))
+}
+
+/// What a reviewer's run came to: its verdict, if it gave one on the commit that it was to look at.
+///
+/// # Errors
+/// The verdict can't be written down.
+pub fn judge(
+    site: &Site,
+    folder: &Path,
+    commit: Option<&CommitId>,
+    artifacts: &Artifacts,
+    ended: &Ended,
+) -> Result<Judged, Error> {
+    if let (Outcome::Success, Signal::Waiting(question)) = (&ended.outcome, &ended.signal) {
+        return Ok(Judged::said(Outcome::Waiting, question));
+    }
+    if ended.outcome != Outcome::Success {
+        return Ok(Judged { resets_at: ended.resets_at, ..Judged::said(ended.outcome, &ended.reason) });
+    }
+    if let Some(commit) = commit
+        && site.tip_of(folder)? != *commit
+    {
+        return Ok(Judged::said(Outcome::Failed, "it left the commit that it was to look at, so its verdict is void"));
+    }
+    let verdict = match Verdict::read(&artifacts.read(WRITTEN), &ended.result) {
+        Ok(verdict) => Verdict { commit: commit.map(|commit| commit.as_str().to_owned()), ..verdict },
+        Err(why) => return Ok(Judged::said(Outcome::Failed, &format!("it gave no verdict: {why}"))),
+    };
+    let mut text = serde_json::to_string_pretty(&verdict).expect("a verdict is plain data");
+    text.push('\n');
+    artifacts.write(TAKEN, &text)?;
+    Ok(judged(verdict))
+}
+
+/// The verdict that a run has left.
+pub fn taken(artifacts: &Artifacts) -> Option<Verdict> {
+    serde_json::from_str(&artifacts.read(TAKEN)).ok()
+}
+
+fn judged(verdict: Verdict) -> Judged {
+    let words = verdict.words();
+    let first = words.lines().next().unwrap_or_default();
+    let ruling = if verdict.verdict == Ruling::Approve { "approved" } else { "rejected" };
+    let reason = if first.is_empty() { ruling.to_owned() } else { format!("{ruling}: {first}") };
+    Judged { verdict: Some(verdict), ..Judged::said(Outcome::Success, &reason) }
+}
+
+/// What is left of a verdict if the work has moved on meanwhile: then it is looked at anew, once it is verified.
+///
+/// # Errors
+/// The repository can't be read.
+pub fn confirmed(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
+    let Some(verdict) = &mut finished.judged.verdict else { return Ok(finished) };
+    if let Some(moved) = moved(site, &held.task)? {
+        verdict.verdict = Ruling::Reject;
+        verdict.summary = format!("{moved} {}", verdict.summary).trim().to_owned();
+        finished.judged.reason = moved;
+    }
+    Ok(finished)
+}
+
+/// In words, where the task's branch is by now, if not where it is in review.
+///
+/// # Errors
+/// The repository can't be read.
+pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
+    let (true, Some(named)) = (task.worktree, &task.commit) else { return Ok(None) };
+    let branch = site.branch_of(task);
+    let Some(tip) = site.repository()?.branch_tip(&branch)? else { return Ok(None) };
+    let is_there = site.repository()?.commit_of(named)?.is_some_and(|commit| commit == tip);
+    Ok((!is_there).then(|| format!("`{branch}` has moved on to {}, which nobody has verified.", tip.short())))
+}
+
+/// The event that reports a verdict.
+pub fn event(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
+    let review = Review {
+        token: Some(held.lease.token),
+        by: held.lease.agent.clone(),
+        role: held.lease.role.clone(),
+        reviewers: held.task.reviewers(&site.config.review),
+    };
+    match verdict.verdict {
+        Ruling::Approve => Event::Approve { review, commit: verdict.commit.clone() },
+        Ruling::Reject => Event::Reject { review, findings: verdict.words(), most: site.config.rounds },
+    }
+}

@@ -1,0 +1,179 @@
+//! A reviewer between the coder and the merge: one commit, one verdict, bounded rounds, never one's own work.
+
+use crate::support::{Ran, Scratch};
+
+/// An agent program for both roles: the coder writes a line for each round, the reviewer does what its folder's
+/// `verdicts/N` says, N being the number of its runs.
+const AGENT: &str = r#"#!/bin/sh -eu
+cat >prompt.seen
+notes=$NOTES/$TAVERN_TASK
+mkdir -p "$notes"
+case $TAVERN_ROLE in
+coder)
+    echo "round by $TAVERN_AGENT" >>work.txt
+    rm prompt.seen
+    git add --all && git commit -qm 'Go on'
+    echo DONE ;;
+reviewer)
+    number=$(($(ls "$notes" | wc -l) + 1))
+    { cat prompt.seen; git rev-parse HEAD; } >"$notes/$number"
+    cat "$VERDICTS/$number" ;;
+esac
+"#;
+
+fn board(queue: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    let agent = scratch.executable("../home/agent.sh", AGENT);
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    let (notes, verdicts) = (scratch.folder().join("home/notes"), scratch.folder().join("home/verdicts"));
+    let config = format!(
+        "base: main\nreview: [reviewer]\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    \
+         env: {{NOTES: {}, VERDICTS: {}}}\noutcomes: {{failed: {{backoff: 0s}}}}\n",
+        agent.display(),
+        notes.display(),
+        verdicts.display()
+    );
+    scratch.write(".tavern/config.yaml", config);
+    scratch.write(".tavern/queues/main.md", queue);
+    scratch
+}
+
+fn verdict(scratch: &Scratch, number: u32, text: &str) {
+    scratch.write(format!("../home/verdicts/{number}"), text);
+}
+
+fn agent(scratch: &Scratch, role: &str, name: &str) -> Ran {
+    scratch.run("tavern-agent", &["--role", role, "--name", name, "--until-empty"]).ends(0)
+}
+
+fn prompt(scratch: &Scratch, task: &str, number: u32) -> String {
+    scratch.read(format!("../home/notes/{task}/{number}"))
+}
+
+const ONE: &str =
+    "## Pending\n\n- [ ] T-1: Count (done_when: test -s work.txt)\n  Up to three.\n\n## In Review\n\n## Completed\n";
+const APPROVE: &str = "Fine.\n\n```yaml\nverdict: approve\nsummary: well done\n```\n\nDONE\n";
+const REJECT: &str = "No.\n\n```yaml\nverdict: reject\nsummary: it stops at one\nfindings:\n  - {severity: blocker, file: work.txt, \
+                      line: 1, text: two is missing}\n```\nDONE\n";
+
+#[test]
+fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved() {
+    let scratch = board(ONE);
+    verdict(&scratch, 1, REJECT);
+    verdict(&scratch, 2, APPROVE);
+    agent(&scratch, "coder", "Frodo").says("T-1 done and verified, now in review");
+    let commit = scratch.git(&["rev-parse", "tavern/T-1"]);
+    assert!(scratch.read(".tavern/queues/main.md").contains("## In Review\n\n- [ ] T-1: Count"));
+    agent(&scratch, "reviewer", "Sam").says("T-1 rejected: it stops at one, now pending");
+    let first = prompt(&scratch, "T-1", 1);
+    assert!(first.ends_with(&format!("{commit}\n")), "the reviewer looks at that commit: {first}");
+    assert!(first.contains("Up to three.") && first.contains("Round: 1") && first.contains("Author: Frodo"), "{first}");
+    agent(&scratch, "coder", "Frodo").says("now in review");
+    let findings = "it stops at one\n- blocker work.txt:1: two is missing";
+    let prompts = scratch.run("tavern-runs", &["grep", "two is missing"]).succeeds();
+    assert!(prompts.contains("prompt.md"), "the coder is told: {prompts}");
+    agent(&scratch, "reviewer", "Sam").says("T-1 approved: well done").says("T-1 merged as");
+    let second = prompt(&scratch, "T-1", 2);
+    assert!(second.contains(findings) && second.contains("Round: 2"), "{second}");
+    assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]).lines().count(), 2, "both rounds are there");
+    let log = scratch.run("tavern-log", &["T-1"]).ends(0);
+    log.says("Sam rejected T-1, now pending").says("Sam approved T-1, now approved");
+    assert!(scratch.read(".tavern/queues/main.md").contains("- [x] T-1: Count"));
+    assert!(!scratch.work().join(".tavern/worktrees/T-1@view").exists(), "the view is gone");
+}
+
+#[test]
+fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
+    let scratch = board(ONE);
+    let odd = ["DONE\n", "```yaml\nverdict: perhaps\n```\nDONE\n", "```yaml\nverdict: reject\n```\nDONE\n"];
+    for (number, text) in (1..).zip(odd) {
+        verdict(&scratch, number, text);
+    }
+    agent(&scratch, "coder", "Frodo");
+    let ran = agent(&scratch, "reviewer", "Sam");
+    ran.says("now in_review: it gave no verdict").says("now waiting: it gave no verdict");
+    let queue = scratch.read(".tavern/queues/main.md");
+    assert!(!queue.contains("rounds:") && queue.contains("status: waiting"), "{queue}");
+    // A person lets it be looked at again: it is still in review at its commit.
+    verdict(&scratch, 4, APPROVE);
+    scratch.run("tavern-release", &["T-1"]).ends(0).says("T-1 is in_review");
+    agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("T-1 merged as");
+}
+
+#[test]
+fn rounds_are_bounded_and_a_revived_item_begins_anew() {
+    let scratch = board(ONE);
+    let config = scratch.read(".tavern/config.yaml");
+    scratch.write(".tavern/config.yaml", format!("rounds: 2\n{config}"));
+    for number in 1..=3 {
+        verdict(&scratch, number, REJECT);
+    }
+    for _ in 0..2 {
+        agent(&scratch, "coder", "Frodo");
+        agent(&scratch, "reviewer", "Sam");
+    }
+    let queue = scratch.read(".tavern/queues/main.md");
+    assert!(queue.contains("rounds: 2") && queue.contains("rejected by Sam"), "{queue}");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("status      dead").says("rejected    2 times");
+    scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
+    agent(&scratch, "coder", "Frodo").says("now in review");
+}
+
+#[test]
+fn nobody_reviews_their_own_work_and_two_approvals_are_of_two_agents() {
+    let scratch = board(&ONE.replace("done_when:", "review: 2, done_when:"));
+    for number in 1..=2 {
+        verdict(&scratch, number, APPROVE);
+    }
+    agent(&scratch, "coder", "Frodo");
+    let own = scratch.run("tavern-agent", &["--role", "reviewer", "--name", "Frodo", "--until-empty"]).ends(0);
+    own.says_not("T-1");
+    agent(&scratch, "reviewer", "Sam").says("T-1 approved: well done, now in_review").says_not("merged");
+    agent(&scratch, "reviewer", "Sam").says_not("T-1");
+    agent(&scratch, "reviewer", "Merry").says("T-1 approved: well done").says("T-1 merged as");
+}
+
+#[test]
+fn a_person_approves_or_rejects_by_hand() {
+    let scratch = board(&ONE.replace("done_when:", "approve: merge, review: none, done_when:"));
+    agent(&scratch, "coder", "Frodo");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern-report T-1 --approve");
+    agent(&scratch, "reviewer", "Sam").says_not("T-1");
+    scratch.run("tavern-report", &["T-1", "--reject", " "]).ends(2).says("helps nobody");
+    let rejected = scratch.program("tavern-report").args(&["T-1", "--reject", "-"]).input("Count on.\nTo three.\n");
+    rejected.variable("USER", "rosie").run().ends(0).says("T-1 is pending");
+    agent(&scratch, "coder", "Frodo");
+    // A commit that nobody has verified is not approved with the rest.
+    let worktree = scratch.work().join(".tavern/worktrees/T-1").display().to_string();
+    scratch.git(&["-C", &worktree, "commit", "--quiet", "--allow-empty", "--message=Mine"]);
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("nobody has verified");
+    scratch.git(&["-C", &worktree, "reset", "--quiet", "--hard", "HEAD~1"]);
+    let approved = scratch.program("tavern-report").args(&["T-1", "--approve"]).variable("USER", "rosie").run();
+    approved.ends(0).says("T-1 is approved");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("only what is in review");
+    scratch.run("tavern-merge", &[]).ends(0).says("T-1");
+    scratch.run("tavern-log", &["T-1"]).ends(0).says("rosie rejected T-1, now pending: Count on.");
+}
+
+#[test]
+fn a_start_that_asks_for_a_person_waits_for_one() {
+    let scratch = board(&ONE.replace("done_when:", "approve: start, review: none, done_when:"));
+    agent(&scratch, "coder", "Frodo").says_not("claimed");
+    scratch.run("tavern-claim", &["--task", "T-1"]).ends(3).says("tavern-report T-1 --approve");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is pending");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("anybody's permission");
+    agent(&scratch, "coder", "Frodo").says("T-1 merged as");
+}
+
+#[test]
+fn a_reviewer_that_dies_leaves_the_work_in_review() {
+    let scratch = board(ONE);
+    agent(&scratch, "coder", "Frodo");
+    let mut child = scratch.program("tavern-claim").args(&["--role", "reviewer", "--agent", "Sam", "--format", "json"]);
+    child = child.variable("TAVERN_ROLE", "reviewer");
+    child.run().ends(0).says("\"status\":\"reviewing\"");
+    scratch.run("tavern-claim", &["--role", "reviewer", "--agent", "Merry"]).ends(3);
+    scratch.run("tavern-release", &["T-1", "--force"]).ends(0).says("T-1 is in_review");
+    verdict(&scratch, 1, APPROVE);
+    agent(&scratch, "reviewer", "Merry").says("T-1 merged as");
+}
