@@ -25,7 +25,7 @@ use crate::run::worktree::clear_ended;
 use crate::run::{Error, Finished, Site, attempt, run_name};
 use crate::runner::{Outcome, StartError};
 use crate::store::{
-    self, AgentFile, AgentState, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,
+    self, AgentFile, AgentState, Claimed, Done, Foreseen, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,
 };
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
@@ -150,6 +150,17 @@ impl Agent<'_> {
         result
     }
 
+    /// What [`Agent::work`] would take, as the board is now; else why it would wait, or end (`None`). Takes nothing.
+    pub fn foresee(&self) -> Result<Result<Foreseen, Option<String>>, Error> {
+        match self.site.board.switch() {
+            Switch::Stopped(_) => return Ok(Err(None)),
+            Switch::Paused(reason) => return Ok(Err(Some(paused(&reason)))),
+            Switch::On => {}
+        }
+        let foreseen = self.site.board.foresee_claim(&self.seek()?, clock::now())?;
+        Ok(foreseen.map_err(|nothing| (!self.is_finished(&nothing)).then(|| describe(&nothing))))
+    }
+
     fn run_loop(&self) -> Result<End, Error> {
         let mut blocked = Vec::new();
         let mut looks = Looks::default();
@@ -168,7 +179,7 @@ impl Agent<'_> {
                 }
                 match self.site.board.switch() {
                     Switch::Stopped(reason) => return Ok(End::Stopped(reason)),
-                    Switch::Paused(reason) => break Wait::new(format!("paused: {reason}"), None),
+                    Switch::Paused(reason) => break Wait::new(paused(&reason), None),
                     Switch::On => {}
                 }
                 self.clear(&mut looks)?;
@@ -473,6 +484,10 @@ impl Wait {
     fn new(why: String, until: Option<Timestamp>) -> Wait {
         Wait { why, until, is_asleep: false }
     }
+}
+
+fn paused(reason: &str) -> String {
+    format!("paused: {reason}")
 }
 
 fn opening_hint(runner: &str) -> String {

@@ -4,15 +4,19 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::EmptyBehavior;
 use crate::process;
+use crate::run::integrate::approved;
+use crate::run::reap::{self, Looks, Scope};
 use crate::run::{Site, runners};
-use crate::store::{Board, Queue, Slot, Switch};
+use crate::store::{Board, Claimed, Queue, Slot, Switch};
 
+use super::claim::place;
 use super::{CliError, Context, Exit, Verb, human};
 
 /// Work items one after the other: claim, run the agent program, verify, merge
@@ -48,6 +52,10 @@ pub struct Args {
     /// End after one item
     #[arg(long)]
     pub once: bool,
+
+    /// Print what it would do first, as the board is now, and do nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
 }
 
 impl Verb for Args {
@@ -66,8 +74,8 @@ impl Verb for Args {
                 format!("role {} takes from it; make it with tavern-init, or name another: --queue FILE", self.role);
             if is_of_role { error.with_hint(hint) } else { error }
         })?;
-        for queue in &queues {
-            site.board.remember(queue)?;
+        if !self.dry_run {
+            queues.iter().try_for_each(|queue| site.board.remember(queue))?;
         }
         let runner = site.runner.clone().unwrap_or_else(|| role.runner.clone());
         let ready = runners::runner(&site, &runner, &role)?.check();
@@ -101,6 +109,9 @@ impl Verb for Args {
             tell: &tell,
             slot,
         };
+        if self.dry_run {
+            return preview(context, &agent);
+        }
         context.out.note(format!("{name} is a {} with runner {runner}; Ctrl-C ends it", self.role));
         let stopper = obey_stop(&site)?;
         let end = agent.work();
@@ -109,9 +120,7 @@ impl Verb for Args {
         match end? {
             End::Enough => Ok(Exit::Done),
             End::Empty => {
-                context
-                    .out
-                    .note(format!("{name} ends: nothing is left that a {} could do; see tavern-status", self.role));
+                ended(context, &agent);
                 Ok(Exit::Done)
             }
             // The watcher of `STOP` may have been faster than the loop's own look.
@@ -127,6 +136,48 @@ impl Verb for Args {
             }
         }
     }
+}
+
+/// What it would clear up and merge before it looks for work, then what it would take.
+fn preview(context: &Context, agent: &Agent<'_>) -> Result<Exit, CliError> {
+    let (site, name) = (agent.site, &agent.name);
+    let taken = agent.foresee()?;
+    if site.board.switch() == Switch::On {
+        for action in reap::plan(site, Scope::Leases, &mut Looks::default())? {
+            print(context, name, &Told::Cleared { what: action.to_string() });
+        }
+        for (_, task) in approved(site, &agent.queues) {
+            let record = json!({ "agent": name, "event": "would_merge", "task": task });
+            context.out.record(&record, format!("{name}: {task} would be merged"))?;
+        }
+    }
+    match taken {
+        Ok(foreseen) => {
+            let Claimed { task, lease, .. } = &foreseen.held;
+            let runner = site.runner_of(task, site.role(&agent.role)?);
+            let (title, attempt) = (task.title.clone(), lease.attempt);
+            context.out.note(format!("{} would be worked on with runner {runner}", place(&foreseen)));
+            let told = Told::Claimed { task: task.id.clone(), title, attempt, runner };
+            if foreseen.has_id {
+                print(context, name, &told);
+            } else {
+                // It is given one when it is taken.
+                let record = json!({ "agent": name, "event": "claimed", "task": null, "title": task.title });
+                context.out.record(&record, sentence(name, &told).replacen(task.id.as_str(), &place(&foreseen), 1))?;
+            }
+        }
+        Err(Some(why)) => print(context, name, &Told::Waiting { why }),
+        Err(None) => match site.board.switch() {
+            Switch::Stopped(reason) => stopped(context, name, &reason),
+            _ => ended(context, agent),
+        },
+    }
+    Ok(Exit::Done)
+}
+
+fn ended(context: &Context, agent: &Agent<'_>) {
+    let Agent { name, role, .. } = agent;
+    context.out.note(format!("{name} ends: nothing is left that a {role} could do; see tavern-status"));
 }
 
 /// What the queues say, if they all say the same, else config.yaml.

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::config::{Config, Does, Period, RunnerKind, is_agent_name};
-use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch, Watch};
+use crate::store::{self, Board, Claimed, Foreseen, Nothing, Queue, Seek, Switch, Watch};
 
 use super::{CliError, Context, Exit, Verb, human, task_id};
 
@@ -50,6 +51,10 @@ pub struct Args {
     /// Wait until there is something to take, at most so long
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
     pub wait: Option<Option<Period>>,
+
+    /// Print what would be taken now, and take nothing
+    #[arg(long, short = 'n', conflicts_with = "wait")]
+    pub dry_run: bool,
 }
 
 #[derive(Serialize)]
@@ -103,12 +108,18 @@ impl Verb for Args {
             } else {
                 let now = clock::now();
                 seek.closed = self.closed(&board, now);
-                match board.claim(&seek, now)? {
-                    Ok(held) => {
+                let runner = self.runner.as_deref();
+                let taken = if self.dry_run {
+                    board.foresee_claim(&seek, now)?.map(|foreseen| preview(context, &board, &foreseen, runner))
+                } else {
+                    board.claim(&seek, now)?.map(|held| {
                         // Else nobody would find the item once it is given back.
                         board.remember(&held.queue)?;
-                        return print(context, &board, &held, self.runner.as_deref());
-                    }
+                        print(context, &board, &held, runner)
+                    })
+                };
+                match taken {
+                    Ok(printed) => return printed,
                     Err(nothing) => {
                         let why = explain(&self, &board, &seek.role, &nothing)?;
                         (nothing, why)
@@ -172,22 +183,59 @@ pub(super) fn seconds(period: Period) -> u32 {
 }
 
 fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>) -> Result<Exit, CliError> {
-    let worktree = board.worktree(&held.task.id).to_string_lossy().into_owned();
-    let record =
-        Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path: worktree.clone() };
-    let token = held.lease.token.to_string();
+    let worktree = worktree(board, held);
+    let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path: worktree };
+    let text = format!("{} {}", held.task.id, human::title(&held.task.title));
+    context.out.record_with_variables(&record, text, &variables(&record, runner))?;
+    Ok(Exit::Done)
+}
+
+/// As [`print`], without what only the claim itself can tell.
+fn preview(context: &Context, board: &Board, foreseen: &Foreseen, runner: Option<&str>) -> Result<Exit, CliError> {
+    let held = &foreseen.held;
+    if foreseen.has_id && foreseen.has_token {
+        return print(context, board, held, runner);
+    }
+    let worktree = worktree(board, held);
+    let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path: worktree };
+    let mut json = serde_json::to_value(&record).map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+    let mut variables = variables(&record, runner);
+    if !foreseen.has_id {
+        json["id"] = Value::Null;
+        json["worktree_path"] = Value::Null;
+        json["lease"]["task"] = Value::Null;
+        variables.retain(|(name, _)| !["TAVERN_TASK", "TAVERN_WORKTREE"].contains(name));
+    }
+    if !foreseen.has_token {
+        json["lease"]["token"] = Value::Null;
+        variables.retain(|(name, _)| *name != "TAVERN_TOKEN");
+    }
+    let text = format!("{} {}", place(foreseen), human::title(&held.task.title));
+    context.out.record_with_variables(&json, text, &variables)?;
+    Ok(Exit::Done)
+}
+
+/// The item's ID, or where it stands: it is given an ID when it is taken.
+pub(super) fn place(foreseen: &Foreseen) -> String {
+    let held = &foreseen.held;
+    if foreseen.has_id { held.task.id.to_string() } else { format!("{}:{}", held.queue.id, foreseen.line) }
+}
+
+fn worktree(board: &Board, held: &Claimed) -> String {
+    board.worktree(&held.task.id).to_string_lossy().into_owned()
+}
+
+fn variables(record: &Record<'_>, runner: Option<&str>) -> Vec<(&'static str, String)> {
     let mut variables = vec![
-        ("TAVERN_TASK", held.task.id.as_str()),
-        ("TAVERN_TOKEN", &token),
-        ("TAVERN_AGENT", &held.lease.agent),
-        ("TAVERN_QUEUE", &held.queue.id),
-        ("TAVERN_WORKTREE", &worktree),
+        ("TAVERN_TASK", record.task.id.to_string()),
+        ("TAVERN_TOKEN", record.lease.token.to_string()),
+        ("TAVERN_AGENT", record.lease.agent.clone()),
+        ("TAVERN_QUEUE", record.queue.to_owned()),
+        ("TAVERN_WORKTREE", record.worktree_path.clone()),
     ];
     // What was said to the claim holds for the run.
-    variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner)));
-    let text = format!("{} {}", held.task.id, human::title(&held.task.title));
-    context.out.record_with_variables(&record, text, &variables)?;
-    Ok(Exit::Done)
+    variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner.to_owned())));
+    variables
 }
 
 fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<CliError, CliError> {

@@ -66,12 +66,13 @@ impl Output {
         &self,
         record: &impl Serialize,
         text: impl Display,
-        variables: &[(&str, &str)],
+        variables: &[(&str, impl AsRef<str>)],
     ) -> Result<(), CliError> {
         if self.format != Format::Env {
             return self.record(record, text);
         }
-        let pairs: Vec<String> = variables.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        let pairs: Vec<String> =
+            variables.iter().map(|(name, value)| format!("{name}={}", quoted(value.as_ref()))).collect();
         self.line(pairs.join(" "))
     }
 

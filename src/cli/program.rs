@@ -101,10 +101,11 @@ impl Program {
 }
 
 fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliError> {
+    let is_tried = matches.try_get_one("dry_run").is_ok_and(|dry_run| dry_run == Some(&true));
     match V::from_arg_matches(matches) {
         Ok(verb) => {
             let ended = verb.run(context);
-            if V::CHANGES_QUEUES {
+            if V::CHANGES_QUEUES && !is_tried {
                 context.commit_queues();
             }
             ended

@@ -20,6 +20,10 @@ pub struct Args {
     /// The token that the claim gave
     #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
     pub token: Token,
+
+    /// Print until when it would be held, and extend nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
 }
 
 #[derive(Serialize)]
@@ -33,7 +37,12 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-renew";
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let lease = context.board()?.renew(&self.task, self.token, clock::now())?;
+        let (board, now) = (context.board()?, clock::now());
+        let lease = if self.dry_run {
+            board.foresee_renewal(&self.task, self.token, now)?
+        } else {
+            board.renew(&self.task, self.token, now)?
+        };
         let record = Record { task: self.task, token: self.token, expires_at: lease.expires_at() };
         let text = format!("{} until {}", record.task, record.expires_at);
         context.out.record(&record, text)?;

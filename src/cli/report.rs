@@ -55,6 +55,20 @@ pub struct Args {
     /// What you do with the item from now on: execute, delegate, plan, break_up or unify
     #[arg(long, value_name = "MODE", group = "what", value_parser = mode_named)]
     pub mode: Option<Mode>,
+
+    /// Print what would become of it, with the commands that would have to pass; run and record nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Planned<'a> {
+    #[serde(flatten)]
+    record: Record<'a>,
+    status: Status,
+    /// What is run at the commit before it is so.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    commands: &'a [String],
 }
 
 impl Verb for Args {
@@ -69,26 +83,33 @@ impl Verb for Args {
         let token = self.token.ok_or_else(no_token)?;
         if let Some(mode) = self.mode {
             let event = Event::Shift { token, mode };
-            board.submit(&self.task, &event, &Note::default(), clock::now())?;
+            if self.dry_run {
+                board.preview(&self.task, &event, clock::now())?;
+            } else {
+                board.submit(&self.task, &event, &Note::default(), clock::now())?;
+            }
             context.out.record(&Shifted { task: &self.task, mode }, format!("{} {mode}", self.task))?;
             return Ok(Exit::Done);
         }
-        let held = held(&board, &self.task, token)?;
+        let held = held(&board, &self.task, token, self.dry_run)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
         let is_verified = self.failed.is_none() && self.waiting.is_none() && attempt::takes_time(&held);
-        let site = if is_verified { context.site(board)? } else { context.light_site(board)? };
+        let is_slow = is_verified && !self.dry_run;
+        let site = if is_slow { context.site(board)? } else { context.light_site(board)? };
+        let verified = if self.dry_run { attempt::foreseen } else { attempt::verified };
         let finished = match (&self.failed, &self.waiting) {
             (Some(reason), _) => attempt::said(&held, Judged::said(Outcome::Failed, reason)),
             (_, Some(question)) => attempt::said(&held, Judged::said(Outcome::Waiting, question)),
-            _ if self.done => {
-                attempt::verified(&site, &held, attempt::said(&held, Judged::said(Outcome::Success, "")))?
-            }
+            _ if self.done => verified(&site, &held, attempt::said(&held, Judged::said(Outcome::Success, "")))?,
             _ => {
                 let last = attempt::last(&site, &held)?;
                 let finished = last.ok_or_else(|| no_run(&self.task))?;
-                attempt::verified(&site, &held, finished)?
+                verified(&site, &held, finished)?
             }
         };
+        if self.dry_run {
+            return self.preview(context, &site, &held, &finished);
+        }
         // Interrupted while its work was verified, the item is given back.
         let exit = self.submit(context, &site, &held, &finished)?;
         Ok(context.interrupted().unwrap_or(exit))
@@ -108,22 +129,51 @@ impl Args {
         let event = report::event(site, held, finished);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(finished.run.clone()) };
         let done = site.board.submit(&self.task, &event, &note, clock::now())?;
-        let record = Record {
+        context.out.record(&self.record(finished), self.text(finished, done.task.status))?;
+        let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
+        Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
+    }
+}
+
+impl Args {
+    fn preview(
+        &self,
+        context: &Context,
+        site: &Site,
+        held: &store::Claimed,
+        finished: &Finished,
+    ) -> Result<Exit, CliError> {
+        let event = report::event(site, held, finished);
+        let status = site.board.preview(&self.task, &event, clock::now())?.to;
+        let commands =
+            if matches!(status, Status::Approved | Status::InReview) { held.task.done_when.as_slice() } else { &[] };
+        let mut text = self.text(finished, status);
+        if !commands.is_empty() {
+            let commands: Vec<String> = commands.iter().map(|command| format!("\n  {}", command.trim_end())).collect();
+            text.push_str(&format!(", if all of this passes at its commit:{}", commands.concat()));
+        }
+        context.out.record(&Planned { record: self.record(finished), status, commands }, text)?;
+        Ok(exit(&finished.judged))
+    }
+
+    fn record<'a>(&'a self, finished: &'a Finished) -> Record<'a> {
+        let judged = &finished.judged;
+        Record {
             task: &self.task,
             run: &finished.run,
             outcome: judged.outcome,
             reason: &judged.reason,
             commit: judged.commit.as_deref(),
             resets_at: judged.resets_at,
-        };
-        let text = match done.task.status {
+        }
+    }
+
+    fn text(&self, finished: &Finished, status: Status) -> String {
+        match status {
             Status::Approved => format!("{} approved", self.task),
-            Status::InReview if judged.outcome == Outcome::Success => format!("{} in_review", self.task),
-            status => format!("{} {status}: {}", self.task, judged.reason),
-        };
-        context.out.record(&record, text)?;
-        let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
-        Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
+            Status::InReview if finished.judged.outcome == Outcome::Success => format!("{} in_review", self.task),
+            status => format!("{} {status}: {}", self.task, finished.judged.reason),
+        }
     }
 }
 

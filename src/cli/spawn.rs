@@ -5,12 +5,14 @@ use serde::Serialize;
 use crate::agent::obey_stop;
 use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
+use crate::clock;
 use crate::process;
 use crate::run::report::Judged;
 use crate::run::{Site, attempt, runners};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
+use super::output::quoted;
 use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Run the agent program for an item that you hold
@@ -34,6 +36,14 @@ pub struct Args {
     /// The model, as the agent program names it
     #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
     pub model: Option<String>,
+
+    /// Print the command line that would be run and where, and start nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+
+    /// With --dry-run: print the prompt that it would be given, too
+    #[arg(long, requires = "dry_run")]
+    pub prompt: bool,
 }
 
 #[derive(Serialize)]
@@ -54,11 +64,14 @@ impl Verb for Args {
         let mut site = context.site(context.board()?)?;
         site.runner.clone_from(&self.runner);
         site.model.clone_from(&self.model);
-        let held = held(&site.board, &self.task, self.token)?;
+        let held = held(&site.board, &self.task, self.token, self.dry_run)?;
         let role = site.role(&held.lease.role)?;
         let runner = site.runner_of(&held.task, role);
         if let Err(not_ready) = runners::runner(&site, &runner, role)?.check() {
             return Err(not_ready.into());
+        }
+        if self.dry_run {
+            return self.preview(context, &site, &held);
         }
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let _slot = run_slot(&site, context)?;
@@ -79,6 +92,20 @@ impl Verb for Args {
     }
 }
 
+impl Args {
+    /// A line that a shell would take, then the prompt.
+    fn preview(&self, context: &Context, site: &Site, held: &Claimed) -> Result<Exit, CliError> {
+        let foreseen = attempt::foresee(site, held)?;
+        let command: Vec<String> = foreseen.command.iter().map(|word| quoted(word)).collect();
+        let folder = foreseen.worktree.to_string_lossy();
+        context.out.record(&foreseen, format!("cd {} && {}", quoted(&folder), command.join(" ")))?;
+        if self.prompt {
+            context.out.text(foreseen.prompt.trim_end())?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
 /// The exit code of an outcome.
 pub(super) fn exit(judged: &Judged) -> Exit {
     match judged.outcome {
@@ -96,9 +123,11 @@ pub(super) fn exit(judged: &Judged) -> Exit {
     }
 }
 
-/// The item as its holder has it; refused if `token` does not hold it any more.
-pub(super) fn held(board: &Board, task: &TaskId, token: Token) -> Result<Claimed, CliError> {
-    let lease = board.renew(task, token, crate::clock::now())?;
+/// The item as its holder has it; refused if `token` does not hold it any more. The lease is renewed, unless that is only
+/// tried.
+pub(super) fn held(board: &Board, task: &TaskId, token: Token, dry_run: bool) -> Result<Claimed, CliError> {
+    let now = clock::now();
+    let lease = if dry_run { board.foresee_renewal(task, token, now)? } else { board.renew(task, token, now)? };
     let found = board.task(task)?;
     // What was before the claim stands in the log alone.
     Ok(Claimed { task: found.task, script: found.script, queue: found.queue, lease, has_history: true })

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
 use super::brief::Brief;
 use super::error::Error;
@@ -108,6 +110,38 @@ fn place(site: &Site, held: &Claimed, role: &Role) -> Result<Result<Worktree, St
     })
 }
 
+/// What [`agent`] would start.
+#[derive(Clone, Debug, Serialize)]
+pub struct Foreseen {
+    pub run: String,
+    pub runner: String,
+    pub worktree: PathBuf,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    pub prompt: String,
+}
+
+/// Where the name of a new session stands in a command line that is not run: it is drawn when the session begins.
+const NEW_SESSION: &str = "NEW-SESSION";
+
+/// What [`agent`] would start for `held`, without making or starting anything.
+pub fn foresee(site: &Site, held: &Claimed) -> Result<Foreseen, Error> {
+    let role = site.role(&held.lease.role)?;
+    let worktree = match role.does {
+        Does::Work => worktree::foresee(site, &held.task)?,
+        // Its template names the commit.
+        Does::Review | Does::Plan => Worktree { path: site.board.view(&held.task.id), branch: None, view: None },
+    };
+    let (metadata, mut job, _) = plan(site, held, role, &worktree)?;
+    if job.opening == Opening::New {
+        NEW_SESSION.clone_into(&mut job.session);
+    }
+    let spec = runners::runner(site, &metadata.runner, role)?.spec(&job)?;
+    let words = std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));
+    let command = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(Foreseen { run: metadata.run, runner: metadata.runner, worktree: worktree.path, command, prompt: job.prompt })
+}
+
 /// The program does not know the session that it was to go on with, and has done nothing.
 fn is_unknown(job: &Job, ended: &Ended) -> bool {
     let did_nothing = ended.tool_calls == 0 && ended.usage.total() == 0;
@@ -159,6 +193,43 @@ pub fn takes_time(held: &Claimed) -> bool {
     held.task.worktree || !held.task.done_when.is_empty()
 }
 
+/// What [`verified`] would make of `finished` if all of `done_when` passes; nothing is committed or run.
+pub fn foreseen(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
+    if finished.judged.outcome != Outcome::Success || !held.task.worktree {
+        return Ok(finished);
+    }
+    if held.task.status == Status::Reviewing {
+        return review::confirmed(site, held, finished);
+    }
+    let folder = site.board.worktree(&held.task.id);
+    if !site.repository()?.changes(&folder)?.is_clean() {
+        if site.config.dirty == Dirty::Refuse {
+            finished.judged = left_dirty();
+        }
+        return Ok(finished);
+    }
+    let tip = site.tip_of(&folder)?;
+    let integration = site.repository()?.branch_tip(site.integration())?;
+    let is_empty = match integration {
+        Some(integration) => site.repository()?.is_ancestor(&tip, &integration)?,
+        None => false,
+    };
+    if is_empty && !held.task.allow_empty {
+        finished.judged = left_nothing();
+    } else {
+        finished.judged.commit = Some(tip.as_str().to_owned());
+    }
+    Ok(finished)
+}
+
+fn left_dirty() -> Judged {
+    Judged::said(Outcome::Failed, "it left changes uncommitted (`dirty: refuse` in config.yaml)")
+}
+
+fn left_nothing() -> Judged {
+    Judged::said(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`")
+}
+
 /// Puts a success to the proof: what was left uncommitted is committed, and `done_when` is run at the commit.
 pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
     if finished.judged.outcome != Outcome::Success {
@@ -201,12 +272,35 @@ fn ready<'a>(
     role: &Role,
     worktree: &Worktree,
 ) -> Result<(Artifacts, Metadata, Job, Brief<'a>), Error> {
+    let (metadata, job, brief) = plan(site, held, role, worktree)?;
+    let artifacts = Artifacts::create(&site.board, &metadata.run)?;
+    artifacts.write("prompt.md", &job.prompt)?;
+    artifacts.write_metadata(&metadata)?;
+    let work = Work {
+        run: metadata.run.clone(),
+        worktree: worktree.path.clone(),
+        branch: metadata.branch.clone(),
+        base: metadata.base.clone(),
+        session: metadata.session.clone(),
+    };
+    let start = Event::Start { token: held.lease.token, work };
+    site.board.submit(&held.task.id, &start, &Note::default(), clock::now())?;
+    Ok((artifacts, metadata, job, brief))
+}
+
+/// What is run, and what is known of it before. Writes nothing.
+fn plan<'a>(
+    site: &'a Site,
+    held: &Claimed,
+    role: &Role,
+    worktree: &Worktree,
+) -> Result<(Metadata, Job, Brief<'a>), Error> {
     let (task, lease) = (&held.task, &held.lease);
     let run = run_name(&task.id, lease.token);
     let mut earlier = runs_of(&site.board, &task.id)?;
     // What others did in another role is not this one's past.
     earlier.retain(|run| run.role == lease.role && (role.does == Does::Work || run.agent == lease.agent));
-    let artifacts = Artifacts::create(&site.board, &run)?;
+    let artifacts = Artifacts::open(&site.board, &run);
     let runner = site.runner_of(task, role);
     let branch = worktree.branch.as_ref();
     let mut metadata = Metadata {
@@ -268,17 +362,7 @@ fn ready<'a>(
     }
     job.prompt = if job.opening == Opening::Resumed { brief.resumed(role)? } else { brief.first(role)? };
     metadata.session = Some(job.session.clone());
-    artifacts.write("prompt.md", &job.prompt)?;
-    artifacts.write_metadata(&metadata)?;
-    let work = Work {
-        run,
-        worktree: worktree.path.clone(),
-        branch: metadata.branch.clone(),
-        base: metadata.base.clone(),
-        session: metadata.session.clone(),
-    };
-    site.board.submit(&task.id, &Event::Start { token: lease.token, work }, &Note::default(), clock::now())?;
-    Ok((artifacts, metadata, job, brief))
+    Ok((metadata, job, brief))
 }
 
 /// The session of the last run, if its program is the one that runs now. A task whose attempts were all given back to
@@ -459,7 +543,7 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
     }
     if !site.repository()?.changes(&folder)?.is_clean() {
         if site.config.dirty == Dirty::Refuse {
-            *judged = Judged::said(Outcome::Failed, "it left changes uncommitted (`dirty: refuse` in config.yaml)");
+            *judged = left_dirty();
             return Ok(None);
         }
         let protected = site.protected(&held.queue);
@@ -468,7 +552,7 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
     }
     let tip = site.tip_of(&folder)?;
     if !task.allow_empty && is_empty(site, held, &tip)? {
-        *judged = Judged::said(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`");
+        *judged = left_nothing();
         return Ok(None);
     }
     let evidence = verify(site, task, bench(Some(&tip)), artifacts, "verify.txt")?;

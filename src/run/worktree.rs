@@ -110,6 +110,22 @@ pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitI
     keep_and_remove_at(site, task, &path, &salvage_ref(task, token), &known).map(drop)
 }
 
+/// Where [`prepare`] would have the task worked on, without making anything. Where the base branch and the integration
+/// branch have both moved, `prepare` begins from a merge of the two that is not made yet.
+pub fn foresee(site: &Site, task: &Task) -> Result<Worktree, Error> {
+    let path = site.board.worktree(&task.id);
+    if !task.worktree {
+        return Ok(Worktree { path, branch: None, view: None });
+    }
+    let (_, base) = site.base()?;
+    let repository = site.repository()?;
+    let tip = match repository.branch_tip(site.integration())? {
+        Some(tip) if !repository.is_ancestor(&tip, &base)? => tip,
+        _ => base,
+    };
+    Ok(Worktree { path, branch: Some(Branch { name: site.branch_of(task), base: tip }), view: None })
+}
+
 /// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
 /// was told to give the task up may not have heard of it yet.
 fn end_earlier(site: &Site, task: &Task, lease: &Lease) -> Result<(), Error> {

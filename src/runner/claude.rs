@@ -95,7 +95,7 @@ impl Runner for Claude {
         Transcript::of_unfollowed(session, env, since).usage()
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+    fn spec(&self, job: &Job) -> Result<Spec, StartError> {
         let mut spec: Spec = job.spec(&self.program);
         spec.args = self.args(job);
         spec.env_remove = OUTER_SESSION.iter().map(OsString::from).collect();
@@ -105,8 +105,11 @@ impl Runner for Claude {
             }
         }
         spec.stdin = Input::Piped;
-        let transcript = Transcript::of(job);
-        Ok(Box::new(ClaudeSession::start(spec, job, transcript)?))
+        Ok(spec)
+    }
+
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+        Ok(Box::new(ClaudeSession::start(self.spec(job)?, job, Transcript::of(job))?))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-use crate::process::find_program;
 use crate::process::start::Input;
+use crate::process::{Spec, find_program};
 
 use super::job::Job;
 use super::plain::PlainSession;
@@ -101,12 +101,16 @@ impl Runner for CommandRunner {
         Ok(Ready { program: found.display().to_string(), version: String::new() })
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+    fn spec(&self, job: &Job) -> Result<Spec, StartError> {
         let mut spec = job.spec(self.program()?);
         spec.args = self.args(job).into_iter().map(Into::into).collect();
         let reads_file = self.argv.iter().any(|arg| arg.contains("{prompt_file}"));
         spec.stdin = if reads_file { Input::Null } else { Input::Bytes(job.prompt.clone().into_bytes()) };
-        Ok(Box::new(PlainSession::start(spec, job)?))
+        Ok(spec)
+    }
+
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+        Ok(Box::new(PlainSession::start(self.spec(job)?, job)?))
     }
 }
 

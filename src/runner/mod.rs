@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::process::{Bell, Identity};
+use crate::process::{Bell, Identity, Spec};
 
 pub mod claude;
 pub mod command;
@@ -68,6 +68,12 @@ pub trait Runner: Send + Sync {
         let _ = (session, env, since);
         Usage::default()
     }
+
+    /// What [`Runner::start`] starts for `job`. Writes nothing.
+    ///
+    /// # Errors
+    /// What the job lacks for it.
+    fn spec(&self, job: &Job) -> Result<Spec, StartError>;
 
     /// Start the program for `job`. Writes only into the run's folder.
     ///

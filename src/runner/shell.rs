@@ -29,22 +29,29 @@ impl Runner for Shell {
         Ok(Ready { program: program.display().to_string(), version: String::new() })
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
-        let Some(script) = &job.script else {
-            return Err(NotReady::new(
-                "the item has no script for the shell runner",
-                "add a ```sh block to the item, or choose an agent: --runner claude",
-            )
-            .into());
-        };
-        // A file and no argument: the system bounds one argument to 128 KiB.
-        let path = job.run_dir.join(SCRIPT);
-        fs::write(&path, script)
-            .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))?;
+    fn spec(&self, job: &Job) -> Result<Spec, StartError> {
+        script(job)?;
         let mut spec = job.spec("sh");
-        spec.args = vec!["-eu".into(), path.into()];
-        Ok(Box::new(PlainSession::start(spec, job)?))
+        // A file and no argument: the system bounds one argument to 128 KiB.
+        spec.args = vec!["-eu".into(), job.run_dir.join(SCRIPT).into()];
+        Ok(spec)
     }
+
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+        let path = job.run_dir.join(SCRIPT);
+        fs::write(&path, script(job)?)
+            .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))?;
+        Ok(Box::new(PlainSession::start(self.spec(job)?, job)?))
+    }
+}
+
+fn script(job: &Job) -> Result<&str, NotReady> {
+    job.script.as_deref().ok_or_else(|| {
+        NotReady::new(
+            "the item has no script for the shell runner",
+            "add a ```sh block to the item, or choose an agent: --runner claude",
+        )
+    })
 }
 
 impl Job {

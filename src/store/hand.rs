@@ -13,6 +13,7 @@ use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
 
 use super::error::Error;
+use super::find::Board;
 use super::loaded::loaded;
 use super::log::{Entry, walk_back};
 use super::queue::Queue;
@@ -107,30 +108,32 @@ impl Locked<'_> {
         Ok(merged.text)
     }
 
-    /// The queues that were written to by other hands, and how they stand; also one whose file has gone while somebody
-    /// holds an item of it.
-    pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
-        let mut queues = self.board.queues()?;
-        let mut gone = Seen::queues(self.board);
-        gone.retain(|id| queues.iter().all(|queue| queue.id != *id));
-        if !gone.is_empty() {
-            let leases = self.board.leases()?;
-            let is_needed = |id: &String| leases.iter().any(|lease| lease.queue == *id);
-            queues.extend(gone.iter().filter(|id| is_needed(id)).map(|id| self.board.queue_of(id)));
-        }
-        let looks = queues.into_iter().map(|queue| {
-            let sight = Sight::of(self.board, &queue);
-            (queue, sight)
-        });
-        Ok(looks.filter(|(queue, sight)| !sight.is_seen(self.board, queue)).collect())
-    }
-
     /// Puts a queue back whose file has gone.
     fn put_back(&mut self, queue: &Queue, now: Timestamp) -> Result<(), Error> {
         let Some(seen) = Seen::read(self.board, queue) else { return Ok(()) };
         let why = "the file was removed while an item of it is held; it was put back";
         self.append(&mut [note(queue, why.to_owned(), now)])?;
         replace(&queue.path, seen.content.as_bytes())
+    }
+}
+
+impl Board {
+    /// The queues that were written to by other hands, and how they stand; also one whose file has gone while somebody
+    /// holds an item of it.
+    pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
+        let mut queues = self.queues()?;
+        let mut gone = Seen::queues(self);
+        gone.retain(|id| queues.iter().all(|queue| queue.id != *id));
+        if !gone.is_empty() {
+            let leases = self.leases()?;
+            let is_needed = |id: &String| leases.iter().any(|lease| lease.queue == *id);
+            queues.extend(gone.iter().filter(|id| is_needed(id)).map(|id| self.queue_of(id)));
+        }
+        let looks = queues.into_iter().map(|queue| {
+            let sight = Sight::of(self, &queue);
+            (queue, sight)
+        });
+        Ok(looks.filter(|(queue, sight)| !sight.is_seen(self, queue)).collect())
     }
 }
 

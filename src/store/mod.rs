@@ -6,6 +6,7 @@
 
 mod agents;
 mod archive;
+mod claim;
 mod committed;
 mod edit;
 mod error;
@@ -23,7 +24,6 @@ mod quota;
 mod redo;
 mod replace;
 mod restore;
-mod seek;
 mod seen;
 mod shelf;
 mod slots;
@@ -34,6 +34,7 @@ mod wait;
 
 pub use agents::{AgentFile, AgentState};
 pub use archive::Archived;
+pub use claim::{Claimed, Foreseen, Nothing, Seek, Stuck};
 pub use committed::{Committed, Snapshot};
 pub use edit::Edited;
 pub use error::Error;
@@ -47,9 +48,8 @@ pub use mend::{CHECK, Lost};
 pub use queue::{Queue, Text};
 pub use quota::Quota;
 pub use replace::{TEMP_PREFIX, replace};
-pub use seek::{Nothing, Seek, Stuck};
 pub use slots::Slot;
-pub use submit::{Claimed, Done, Found, Note};
+pub use submit::{Done, Found, Note};
 pub use switch::Switch;
 pub use undo::{Obstacle, Undone, Which};
 pub use wait::{Wake, Waker, Watch};

@@ -16,14 +16,12 @@ use super::log::{Entry, LeaseEntry, Log, tail_log};
 use super::queue::{Queue, Text};
 use super::redo::{read_applied, redo, set_lease};
 use super::replace::Staged;
-use super::seek::{Nothing, Seek, Stuck};
 use super::seen::{Seen, Sight, old_path};
 use super::shelf::{Shelf, mint};
 use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse, parse_for};
 use crate::board::edit::{NewItem, Patch, render};
-use crate::board::eligible::Why;
-use crate::board::event::{Claim, Event, Kind, Purpose};
+use crate::board::event::{Event, Kind};
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
@@ -36,18 +34,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// So often it is looked at before it is taken as it is.
 const MOST_LOOKS: usize = 50;
-
-/// A task in the caller's hands.
-#[derive(Clone, Debug)]
-pub struct Claimed {
-    pub queue: Queue,
-    pub task: Task,
-    pub lease: Lease,
-    /// The item's `sh` block, for the shell runner.
-    pub script: Option<String>,
-    /// It was worked on or spoken of before: the log may have more of it.
-    pub has_history: bool,
-}
 
 /// An item as it stands.
 #[derive(Clone, Debug)]
@@ -85,7 +71,7 @@ impl Board {
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
         let mut locked = Locked::new(self, now)?;
         let done = with_item(self, task, Board::read_settled, whole, |text, document, item| {
-            locked.transition(text, document, item, task.clone(), event, note, now)
+            locked.transition(Step { text, document, item, id: task.clone(), event, note, now })
         });
         match done {
             Err(Error::NoTask(_)) => locked.bring_back(task, event, note, now),
@@ -123,56 +109,6 @@ impl Board {
             live => live?,
         }?;
         Ok(decide(&read, lease.as_ref(), event, now)?)
-    }
-
-    /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
-    /// the named one, whatever its status is.
-    pub fn claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Claimed, Nothing>, Error> {
-        let mut locked = Locked::new(self, now)?;
-        if let (Some(task), true) = (&seek.task, seek.is_chat) {
-            let taken = with_item(self, task, Board::read_settled, whole, |text, document, item| {
-                locked.take(text, document, item, seek, Purpose::Chat, now)
-            });
-            return taken?.map(Ok);
-        }
-        let shelf = Shelf::of(self);
-        let mut nothing = Nothing::default();
-        for queue in &seek.queues {
-            let text = match self.read_settled(queue) {
-                Ok(text) => text,
-                Err(error) if seek.queues.len() == 1 => return Err(error),
-                // One queue that can't be read keeps nobody from working on the others.
-                Err(error) => {
-                    nothing.stuck.push(Stuck { queue: queue.id.clone(), line: 0, task: None, why: error.to_string() });
-                    continue;
-                }
-            };
-            let (document, _) = parse(&text.content);
-            nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
-            let taken = seek.look(&shelf, queue, &document, now, &mut |item, open| {
-                let taken = match open {
-                    // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
-                    Ok(_) if locked.is_leased(item)? => {
-                        nothing.under_way += 1;
-                        None
-                    }
-                    Ok(_) if is_double(&document, item, &|id| shelf.status_of(id, queue).is_some()) => {
-                        nothing.count(queue, item, &Why::Quarantined);
-                        None
-                    }
-                    Ok(purpose) => Some(locked.take(&text, &document, item, seek, purpose, now)?),
-                    Err(why) => {
-                        nothing.count(queue, item, &why);
-                        None
-                    }
-                };
-                Ok(taken)
-            })?;
-            if let Some(taken) = taken {
-                return Ok(Ok(taken));
-            }
-        }
-        Ok(Err(nothing))
     }
 
     /// Puts a new item into `queue`, by the given ID or a fresh one, and returns it as it stands there.
@@ -246,13 +182,6 @@ impl Board {
     }
 }
 
-/// Another item goes by the same ID, here or in another queue: it is not known which of them is meant. (Circles and
-/// unknown dependencies need no look here: their items are never eligible.)
-fn is_double(document: &Document<'_>, item: &Item<'_>, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> bool {
-    let Some(id) = &item.id else { return false };
-    document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_elsewhere(id)
-}
-
 /// The board while this process holds its lock, with everything redone that a crash left behind.
 pub(super) struct Locked<'b> {
     pub(super) board: &'b Board,
@@ -267,7 +196,7 @@ impl<'b> Locked<'b> {
         let mut before = Vec::new();
         for look in 0.. {
             let mut locked = Locked::open(board, now)?;
-            let by_hand = locked.by_hand()?;
+            let by_hand = board.by_hand()?;
             let is_settled =
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
             if is_settled || look == MOST_LOOKS {
@@ -277,7 +206,7 @@ impl<'b> Locked<'b> {
                 }
             }
             // Somebody may have saved meanwhile.
-            if by_hand.is_empty() || look == MOST_LOOKS || locked.by_hand()?.is_empty() {
+            if by_hand.is_empty() || look == MOST_LOOKS || board.by_hand()?.is_empty() {
                 return Ok(locked);
             }
             before = by_hand;
@@ -309,108 +238,11 @@ impl<'b> Locked<'b> {
         Ok(Locked { board, log, seq, _lock: lock })
     }
 
-    fn is_leased(&self, item: &Item<'_>) -> Result<bool, Error> {
-        match &item.id {
-            // One that can't be read is somebody's until `tavern-reap` has looked after it.
-            Some(id) => match self.board.lease(id) {
-                Err(Error::Damaged { .. }) => Ok(true),
-                lease => Ok(lease?.is_some()),
-            },
-            None => Ok(false),
-        }
-    }
-
-    fn take(
-        &mut self,
-        text: &Text,
-        document: &Document<'_>,
-        item: &Item<'_>,
-        seek: &Seek,
-        purpose: Purpose,
-        now: Timestamp,
-    ) -> Result<Claimed, Error> {
-        let shelf = Shelf::of(self.board);
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.knows(id, &text.queue);
-        let id = item.id.clone().unwrap_or_else(|| mint(&mut is_taken));
-        let event = Event::Claim(Claim {
-            agent: seek.agent.clone(),
-            role: seek.role.clone(),
-            purpose,
-            token: self.seq + 1,
-            seconds: seek.seconds,
-            holder: seek.holder.clone(),
-        });
-        let script = document.shell(item);
-        let before = document.task(item, id.clone());
-        let has_history = before.reason.is_some()
-            || before.attempt + before.returns + before.rounds > 0
-            || before.status != Status::Pending;
-        let note = Note { agent: Some(seek.agent.clone()), run: None };
-        let done = self.transition(text, document, item, id, &event, &note, now)?;
-        let lease = done.lease.expect("a claim makes a lease");
-        Ok(Claimed { queue: done.queue, task: done.task, lease, script, has_history })
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]
-    fn transition(
-        &mut self,
-        text: &Text,
-        document: &Document<'_>,
-        item: &Item<'_>,
-        id: TaskId,
-        event: &Event,
-        note: &Note,
-        now: Timestamp,
-    ) -> Result<Done, Error> {
-        if item.quarantined {
-            return Err(Error::Quarantined { task: id });
-        }
-        let task = document.task(item, id.clone());
-        let lease = self.board.lease(&id)?;
-        let mut change = decide(&task, lease.as_ref(), event, now)?;
-        if let LeaseChange::Put(lease) = &mut change.lease {
-            lease.queue.clone_from(&text.queue.id);
-        }
-        if item.id.is_none() {
-            change.patch.id = Some(id.clone());
-        }
-        let mut entry = Entry::new(event.kind(), now);
-        entry.task = Some(id.clone());
-        entry.queue = Some(text.queue.id.clone());
-        entry.agent = note.agent.clone().or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
-        entry.token = match &change.lease {
-            LeaseChange::Put(lease) => Some(lease.token),
-            _ => lease.as_ref().map(|lease| lease.token),
-        };
-        let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
-        entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
-        entry.cause = event.reason().map(str::to_owned);
-        if matches!(event, Event::Claim(_)) {
-            // A person typed it into the queue.
-            entry.cause = task.answered();
-        }
-        if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
-            entry.commit.clone_from(commit);
-        }
-        if change.to != task.status {
-            entry.from = Some(task.status);
-            entry.to = Some(change.to);
-        }
-        let edits = if change.patch == Patch::default() { Vec::new() } else { document.change(item, &change.patch) };
-        let content = apply(&text.content, &edits);
-        let written = written(document, Some(item), &edits, &content, &id, change.to);
-        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
-        if !edits.is_empty() {
-            entry.before = Some(document.block(item).to_owned());
-            entry.after = Some(after);
-        }
-        let changed = (!edits.is_empty()).then_some((text, content.as_str()));
-        let entry = self.commit(entry, changed, &change.lease)?;
-        let lease = match change.lease {
-            LeaseChange::Put(lease) => Some(*lease),
-            LeaseChange::Keep => lease,
-            LeaseChange::Drop => None,
-        };
+    pub(super) fn transition(&mut self, step: Step<'_>) -> Result<Done, Error> {
+        let text = step.text;
+        let Planned { entry, content, task, lease, change } = step.plan(self.board)?;
+        let changed = entry.after.is_some().then_some((text, content.as_str()));
+        let entry = self.commit(entry, changed, &change)?;
         Ok(Done { entry, queue: text.queue.clone(), task, lease })
     }
 
@@ -476,6 +308,83 @@ impl<'b> Locked<'b> {
             None => set_lease(self.board, entry)?,
         }
         failpoint::hit("submit.leased").map_err(Error::io("go on after", self.board.dir()))
+    }
+}
+
+/// An item in its document, and what happens to it.
+pub(super) struct Step<'s> {
+    pub text: &'s Text,
+    pub document: &'s Document<'s>,
+    pub item: &'s Item<'s>,
+    pub id: TaskId,
+    pub event: &'s Event,
+    pub note: &'s Note,
+    pub now: Timestamp,
+}
+
+/// What a step makes of the board: nothing of it is there yet.
+pub(super) struct Planned {
+    pub entry: Entry,
+    /// The whole document.
+    pub content: String,
+    pub task: Task,
+    /// As it is afterwards.
+    pub lease: Option<Lease>,
+    pub change: LeaseChange,
+}
+
+impl Step<'_> {
+    /// Decides, and writes nothing.
+    pub(super) fn plan(self, board: &Board) -> Result<Planned, Error> {
+        let Step { text, document, item, id, event, note, now } = self;
+        if item.quarantined {
+            return Err(Error::Quarantined { task: id });
+        }
+        let task = document.task(item, id.clone());
+        let lease = board.lease(&id)?;
+        let mut change = decide(&task, lease.as_ref(), event, now)?;
+        if let LeaseChange::Put(lease) = &mut change.lease {
+            lease.queue.clone_from(&text.queue.id);
+        }
+        if item.id.is_none() {
+            change.patch.id = Some(id.clone());
+        }
+        let mut entry = Entry::new(event.kind(), now);
+        entry.task = Some(id.clone());
+        entry.queue = Some(text.queue.id.clone());
+        entry.agent = note.agent.clone().or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
+        entry.token = match &change.lease {
+            LeaseChange::Put(lease) => Some(lease.token),
+            _ => lease.as_ref().map(|lease| lease.token),
+        };
+        let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
+        entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
+        entry.cause = match event {
+            // A person typed it into the queue.
+            Event::Claim(_) => task.answered(),
+            _ => event.reason().map(str::to_owned),
+        };
+        if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
+            entry.commit.clone_from(commit);
+        }
+        if change.to != task.status {
+            entry.from = Some(task.status);
+            entry.to = Some(change.to);
+        }
+        let edits = if change.patch == Patch::default() { Vec::new() } else { document.change(item, &change.patch) };
+        let content = apply(&text.content, &edits);
+        let written = written(document, Some(item), &edits, &content, &id, change.to);
+        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        if !edits.is_empty() {
+            entry.before = Some(document.block(item).to_owned());
+            entry.after = Some(after);
+        }
+        let lease = match &change.lease {
+            LeaseChange::Put(lease) => Some((**lease).clone()),
+            LeaseChange::Keep => lease,
+            LeaseChange::Drop => None,
+        };
+        Ok(Planned { entry, content, task, lease, change: change.lease })
     }
 }
 

@@ -1,9 +1,13 @@
 //! What `--dry-run` prints is what the run prints, and it changes no byte of the board: every verb that has it.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
 use tavern::cli::PROGRAMS;
 
-use crate::fix::files;
-use crate::support::Scratch;
+use crate::support::{Ran, Scratch};
 
 const QUEUE: &str = ".tavern/queues/main.md";
 
@@ -40,6 +44,15 @@ const ITEMS: &str = "\
 - [ ] T-8: Eight
 ";
 
+/// Programs without a dry run, and why.
+const WITHOUT: [(&str, &str); 5] = [
+    ("tavern-status", "it only reads"),
+    ("tavern-log", "it only reads"),
+    ("tavern-runs", "it only reads"),
+    ("tavern-edit", "nobody knows what will be saved before the editor is closed; to leave changes nothing"),
+    ("tavern-merge-driver", "git's: it writes the file that git gives it, and no board"),
+];
+
 /// How the run's output has to do with that of the dry run.
 #[derive(PartialEq)]
 enum Same {
@@ -55,11 +68,45 @@ enum Same {
 fn board() -> Scratch {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(".tavern/config.yaml", "base: main\narchive: {keep: 1}\n");
+    scratch.write(".tavern/config.yaml", "base: main\narchive: {keep: 1}\ncommit: transition\n");
     scratch.write(QUEUE, ITEMS);
     scratch.run("tavern-add", &["--id", "T-0", "Begin"]).succeeds();
     scratch
 }
+
+/// What is written anywhere in the work tree, and when: a lease is renewed by its time alone. Locks are made where they
+/// are first taken, and hold nothing.
+fn photograph(scratch: &Scratch) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+    let walk = walkdir::WalkDir::new(scratch.work()).into_iter().map(|entry| entry.expect("it can be read"));
+    let is_seen = |entry: &walkdir::DirEntry| {
+        entry.file_type().is_file() && entry.path().extension().is_none_or(|extension| extension != "lock")
+    };
+    let shot = |entry: walkdir::DirEntry| {
+        let time = entry.metadata().expect("it is there").modified().expect("files have a time");
+        (entry.path().to_owned(), (time, fs::read(entry.path()).expect("it can be read")))
+    };
+    walk.filter(is_seen).map(shot).collect()
+}
+
+/// Runs `program` with `--dry-run`, which changes nothing, then without.
+#[track_caller]
+fn planned_and_done(scratch: &Scratch, program: &str, arguments: &[&str]) -> (Ran, Ran) {
+    let run = |more: &[&str]| {
+        // Else a second may pass in between. Who waits for one that never comes gets the real time.
+        let now = if LASTING.contains(&program) { "+0" } else { "2027-01-01T12:00:00Z" };
+        scratch.program(program).args(arguments).args(more).variable("TAVERN_TEST_NOW", now).run()
+    };
+    let before = photograph(scratch);
+    let plan = run(&["--dry-run"]);
+    let after = photograph(scratch);
+    let changed: Vec<_> =
+        before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path)).collect();
+    assert!(changed.is_empty(), "{program} {arguments:?}: {changed:?}\n{plan}");
+    (plan, run(&[]))
+}
+
+/// Their runs start agents.
+const LASTING: [&str; 2] = ["tavern-agent", "tavern-drain"];
 
 #[test]
 fn a_dry_run_says_what_the_run_does_and_does_nothing() {
@@ -78,19 +125,18 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-undo", &["T-0"], Same::Items),
         ("tavern-merge", &[], Same::Items),
         ("tavern-drain", &["--agents", "1"], Same::Items),
+        ("tavern-claim", &["--agent", "Rosie"], Same::Lines),
+        ("tavern-claim", &["--agent", "Rosie", "--format", "json", "--lease", "1h"], Same::Lines),
+        ("tavern-claim", &["--agent", "Rosie", "--format", "env", "--runner", "shell"], Same::Lines),
+        ("tavern-claim", &["--task", "T-6"], Same::Lines),
+        ("tavern-claim", &["--role", "tester"], Same::Lines),
+        ("tavern-agent", &["--name", "Frodo", "--until-empty"], Same::Items),
+        ("tavern-agent", &["--name", "Frodo", "--until-empty", "--queue", "none"], Same::Lines),
     ];
     for (program, arguments, same) in rows {
         let name = format!("{program} {arguments:?}");
         let scratch = board();
-        let before = files(&scratch);
-        let plan = scratch.run(program, &[*arguments, &["--dry-run"]].concat());
-        let after = files(&scratch);
-        let changed: Vec<&String> =
-            before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path)).collect();
-        // Locks are made where they are first taken, and hold nothing.
-        let changed: Vec<&&String> = changed.iter().filter(|path| !path.ends_with(".lock")).collect();
-        assert!(changed.is_empty(), "{name}: {changed:?}");
-        let done = scratch.run(program, arguments);
+        let (plan, done) = planned_and_done(&scratch, program, arguments);
         match same {
             Same::Lines => {
                 assert_eq!((plan.code, &plan.stdout), (done.code, &done.stdout), "{name}\n{plan}{done}");
@@ -106,13 +152,127 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
             }
         }
     }
-    let mut forgotten = Vec::new();
     for program in PROGRAMS {
         let help = Scratch::empty().run(program.name, &["--help"]).succeeds();
-        let is_tried = rows.iter().any(|(name, _, _)| *name == program.name);
-        if help.contains("--dry-run\n") && !is_tried {
-            forgotten.push(program.name);
-        }
+        let tried = rows.iter().map(|(name, _, _)| *name).chain(HELD.iter().map(|(name, _)| *name));
+        let is_tried = tried.into_iter().any(|name| name == program.name);
+        let is_without = WITHOUT.iter().any(|(name, _)| *name == program.name);
+        assert_eq!(help.contains("--dry-run\n"), is_tried, "{}: tried here if it has a --dry-run", program.name);
+        assert_ne!(is_tried, is_without, "{}: each program has a dry run, or a reason to have none", program.name);
     }
-    assert_eq!(forgotten, [""; 0], "programs whose --dry-run is not tried here");
+}
+
+/// What the holder of T-1 does with token 2.
+const HELD: [(&str, &[&str]); 12] = [
+    ("tavern-renew", &[]),
+    ("tavern-renew", &["--format", "json"]),
+    ("tavern-renew", &["--token", "7"]),
+    ("tavern-report", &["--failed", "no"]),
+    ("tavern-report", &["--failed", "no", "--token", "7"]),
+    ("tavern-report", &["--waiting", "Which?"]),
+    ("tavern-report", &[]),
+    ("tavern-report", &["--done"]),
+    ("tavern-spawn", &["--token", "7"]),
+    ("tavern-spawn", &["--runner", "none"]),
+    ("tavern-release", &[]),
+    ("tavern-release", &["--force", "--reason", "mine"]),
+];
+
+#[test]
+fn what_a_holder_does_can_be_tried_before() {
+    for (program, arguments) in HELD {
+        let scratch = board();
+        scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie", "--lease", "1d"]).succeeds();
+        let own = if arguments.contains(&"--token") { vec!["T-1"] } else { vec!["T-1", "--token", "2"] };
+        let (plan, done) = planned_and_done(&scratch, program, &[own.as_slice(), arguments].concat());
+        let name = format!("{program} {arguments:?}\n{plan}{done}");
+        assert_eq!((plan.code, &plan.stdout), (done.code, &done.stdout), "{name}");
+        assert!(plan.code == Some(0) || plan.stderr == done.stderr, "{name}");
+    }
+}
+
+#[test]
+fn what_a_claim_alone_can_tell_is_left_out() {
+    let scratch = board();
+    // Saved by hand and not looked at by anybody: it is logged first, so nobody knows the token.
+    scratch.write(QUEUE, ITEMS.replace("- [ ] Two", "- [ ] Two (priority: 0)"));
+    let (plan, done) = planned_and_done(&scratch, "tavern-claim", &["--agent", "Rosie"]);
+    assert_eq!(plan.succeeds(), "main:9 Two\n");
+    assert!(done.stdout.ends_with(" Two\n"), "{done}");
+
+    let scratch = board();
+    scratch.write(QUEUE, ITEMS.replace("- [ ] Two", "- [ ] Two (priority: 0)"));
+    let (plan, done) = planned_and_done(&scratch, "tavern-claim", &["--agent", "Rosie", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan.succeeds()).expect("it is JSON");
+    let done: serde_json::Value = serde_json::from_str(&done.succeeds()).expect("it is JSON");
+    assert_eq!(plan["title"], done["title"]);
+    assert!(plan["id"].is_null() && plan["lease"]["token"].is_null() && plan["lease"]["task"].is_null(), "{plan}");
+    scratch.write(QUEUE, ITEMS);
+    let env = scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie", "--format", "env", "--dry-run"]);
+    let env = env.succeeds();
+    assert!(env.contains("TAVERN_TASK=T-1") && !env.contains("TAVERN_TOKEN"), "{env}");
+
+    let scratch = board();
+    scratch.write(QUEUE, ITEMS.replace("- [ ] Two", "- [ ] Two (priority: 0)\n  ```sh\n  true\n  ```"));
+    let plan = scratch.run("tavern-agent", &["--name", "Frodo", "--dry-run"]);
+    assert!(plan.stdout.ends_with("Frodo: main:9 claimed: Two\n"), "{plan}");
+    assert!(plan.stderr.contains("main:9 would be worked on with runner shell"), "{plan}");
+    scratch.write(".tavern/PAUSE", "lunch");
+    assert_eq!(scratch.run("tavern-agent", &["--name", "Frodo", "--dry-run"]).succeeds(), "Frodo: paused: lunch\n");
+}
+
+#[test]
+fn a_dry_spawn_prints_what_is_run_where_and_with_which_prompt() {
+    let scratch = board();
+    let command = r#"command: [sh, -c, "pwd; tr '\\0' '\\n' </proc/$$/cmdline; true", "{task}", "a b {worktree}"]"#;
+    scratch.write(".tavern/config.yaml", format!("base: main\nrunners: {{mine: {{{command}}}}}\n"));
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
+    let own = ["T-1", "--token", "2", "--runner", "mine"];
+    let (plan, done) = planned_and_done(&scratch, "tavern-spawn", &[&own[..], &["--format", "json"]].concat());
+    let plan: serde_json::Value = serde_json::from_str(&plan.succeeds()).expect("it is JSON");
+    done.succeeds();
+    let mut lines = vec![plan["worktree"].clone()];
+    lines.extend(plan["command"].as_array().expect("it is a list").iter().cloned());
+    let lines: Vec<&str> = lines.iter().map(|line| line.as_str().expect("it is text")).collect();
+    assert_eq!(scratch.read(".tavern/runs/T-1@2/output.log").lines().collect::<Vec<_>>(), lines);
+    assert_eq!(scratch.read(".tavern/runs/T-1@2/prompt.md"), plan["prompt"].as_str().expect("it is text"));
+
+    // As a shell takes it, with what the run before has left in the prompt.
+    let plan = scratch.run("tavern-spawn", &[&own[..], &["--dry-run", "--prompt"]].concat()).succeeds();
+    let (line, prompt) = plan.split_once('\n').expect("the prompt is behind the line");
+    let ran = scratch.command(Path::new("sh")).args(&["-c", line]).run().succeeds();
+    assert_eq!(ran.lines().collect::<Vec<_>>(), lines);
+    assert!(prompt.contains("Task: T-1: One"), "{prompt}");
+}
+
+#[test]
+fn a_dry_report_names_the_commands_that_would_have_to_pass() {
+    let scratch = board();
+    let item = "- [ ] T-1: One (done_when: [\"test -s one\", \"false\"])\n";
+    scratch.write(QUEUE, item.to_owned() + "- [ ] T-2: Two (worktree: false)\n");
+    scratch.run("tavern-reap", &[]).succeeds();
+    let hold = |task: &str| {
+        let claimed = scratch.run("tavern-claim", &["--task", task, "--agent", "Rosie", "--format", "json"]).succeeds();
+        let claimed: serde_json::Value = serde_json::from_str(&claimed).expect("it is JSON");
+        claimed["lease"]["token"].to_string()
+    };
+    let token = hold("T-2");
+    let (plan, done) = planned_and_done(&scratch, "tavern-report", &["T-2", "--token", &token, "--done"]);
+    assert_eq!((plan.code, plan.stdout), (done.code, done.stdout), "there is nothing to run");
+
+    let token = hold("T-1");
+    let own = ["T-1", "--token", &token];
+    let folder = scratch.work().join(".tavern/worktrees/T-1");
+    let tip = scratch.git(&["rev-parse", "HEAD"]);
+    scratch.git(&["worktree", "add", "--quiet", "-b", "tavern/T-1", &folder.display().to_string(), &tip]);
+    scratch.git(&["branch", "tavern/integration"]);
+    let report = [&own[..], &["--done"]].concat();
+    let plan = scratch.run("tavern-report", &[&report[..], &["--dry-run"]].concat());
+    assert_eq!(plan.code, Some(1), "{plan}");
+    assert!(plan.stdout.starts_with("T-1 pending: it changed nothing"), "{plan}");
+    fs::write(folder.join("one"), "1\n").expect("the folder is ours");
+    let (plan, done) = planned_and_done(&scratch, "tavern-report", &report);
+    let expected = "T-1 approved, if all of this passes at its commit:\n  test -s one\n  false\n";
+    assert_eq!(plan.succeeds(), expected);
+    assert_eq!(done.code, Some(6), "{done}");
 }

@@ -28,20 +28,20 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let may_start = matches!(task.status, Status::Pending | Status::Draft);
     if args.approve && may_start {
         let event = Event::Allow { by: by.clone() };
-        return submit(context, &site, &task.id, &event, &by);
+        return submit(args, context, &site, &event, &by);
     }
     let review = reviewer(args, &site, &task, by)?;
     let by = review.by.clone();
     if let Some(findings) = &args.reject {
         let event = Event::Reject { review, findings: words(findings)?, most: site.config.rounds };
-        return submit(context, &site, &task.id, &event, &by);
+        return submit(args, context, &site, &event, &by);
     }
     if let Some(moved) = review::moved(&site, &task)? {
         let hint = format!("have it verified there: tavern-report {} --reject \"look at what is new\"", task.id);
         return Err(CliError::new(Exit::Refused, moved.trim_end_matches('.')).with_hint(hint));
     }
     let event = Event::Approve { review, commit: task.commit.clone() };
-    submit(context, &site, &task.id, &event, &by)
+    submit(args, context, &site, &event, &by)
 }
 
 /// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
@@ -55,18 +55,26 @@ fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Rev
     })
 }
 
-fn submit(context: &Context, site: &Site, task: &TaskId, event: &Event, by: &str) -> Result<Exit, CliError> {
+fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
+    let (task, now) = (&args.task, clock::now());
     let note = Note { agent: Some(by.to_owned()), run: None };
-    let done = site.board.submit(task, event, &note, clock::now())?;
-    let open = match done.task.status {
-        Status::InReview => done.task.open_reviews(&done.task.reviewers(&site.config.review)),
+    let after = if args.dry_run {
+        let change = site.board.preview(task, event, now)?;
+        let patched = change.patch.set.into_iter().find(|(key, _)| *key == "approvals").and_then(|(_, value)| value);
+        let approvals = patched.and_then(|value| serde_yaml::from_value(value).ok()).unwrap_or_default();
+        Task { status: change.to, approvals, ..site.board.task(task)?.task }
+    } else {
+        site.board.submit(task, event, &note, now)?.task
+    };
+    let open = match after.status {
+        Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
         _ => Vec::new(),
     };
-    let mut text = format!("{task} is {}", done.task.status);
+    let mut text = format!("{task} is {}", after.status);
     if !open.is_empty() {
         text.push_str(&format!(", and waits for {}", open.join(", ")));
     }
-    context.out.record(&Judged { task: task.clone(), status: done.task.status, open }, text)?;
+    context.out.record(&Judged { task: task.clone(), status: after.status, open }, text)?;
     Ok(Exit::Done)
 }
 
