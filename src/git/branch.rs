@@ -140,11 +140,7 @@ impl Repository {
             let (reference, expected) = (reference.to_owned(), expect.cloned());
             return Err(GitError::Moved { reference, expected, found });
         }
-        let locks = [format!("{reference}.lock"), "packed-refs.lock".to_owned()];
-        match locks.iter().map(|name| self.common_dir().join(name)).find(|path| path.exists()) {
-            Some(path) => Err(GitError::LockedByGit { path }),
-            None => Err(error),
-        }
+        Err(error)
     }
 
     pub(super) fn commit_in<'r>(

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::identity::Identity;
-use super::program::{Call, THOROUGH};
+use super::program::THOROUGH;
 use super::repository::Place;
 use super::{Changes, CommitId, GitError, Head, Repository};
 
@@ -37,7 +37,7 @@ impl Repository {
         let identity = Identity::of(&self.open_at(&place.git_dir)?, self.config())?;
         let call = self.call(place).args(["commit", "--quiet", "--no-verify", "--allow-empty-message"]);
         let call = call.args(["--cleanup=whitespace", "--file=-"]).input(message.replace('\0', " ").as_bytes())?;
-        self.writing(place, identity.give_to(call))?;
+        identity.give_to(call).limit(THOROUGH).read()?;
         match self.head_of(&place.work_tree)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Ok(commit),
             Head::Unborn { name } => Err(GitError::UnknownReference { name }),
@@ -54,28 +54,19 @@ impl Repository {
         for path in &changes.nested {
             call = call.arg(pathspec("exclude,top,literal", path));
         }
-        self.writing(place, call)?;
+        call.limit(THOROUGH).read()?;
         if exclude.is_empty() {
             return Ok(());
         }
         // What somebody staged by hand is excluded as well.
         let call = self.call(place).args(["reset", "--quiet", "--"]);
-        self.writing(place, call.args(exclude.iter().map(|path| pathspec("top,literal", Path::new(path)))))
+        let call = call.args(exclude.iter().map(|path| pathspec("top,literal", Path::new(path))));
+        call.limit(THOROUGH).read().map(drop)
     }
 
     fn has_staged(&self, place: &Place) -> Result<bool, GitError> {
         let quiet = ["diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=dirty"];
         Ok(!self.call(place).args(quiet).limit(THOROUGH).run()?.status.success())
-    }
-
-    /// Runs what writes the index of `place`, whose lock another git may hold or have left behind.
-    pub(super) fn writing(&self, place: &Place, call: Call) -> Result<(), GitError> {
-        match call.limit(THOROUGH).read() {
-            Err(GitError::Program { stderr, .. }) if stderr.contains("index.lock': File exists") => {
-                Err(GitError::LockedByGit { path: place.git_dir.join("index.lock") })
-            }
-            other => other.map(drop),
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::branch::oid;
 use super::commit::refuse_rebase;
 use super::history::path_of;
 use super::identity::Identity;
+use super::program::THOROUGH;
 use super::repository::Place;
 use super::{CommitId, GitError, Head, Repository};
 
@@ -102,7 +103,8 @@ impl Repository {
             [info.as_bytes(), leaf.path.as_os_str().as_encoded_bytes(), b"\0"].concat()
         });
         let lines: Vec<u8> = lines.collect();
-        self.writing(place, self.call(place).args(["update-index", "--add", "-z", "--index-info"]).input(&lines)?)
+        let call = self.call(place).args(["update-index", "--add", "-z", "--index-info"]).input(&lines)?;
+        call.limit(THOROUGH).read().map(drop)
     }
 
     /// Moves the branch that HEAD names, if it is still where it was, with a line in the reflogs as a commit has it.

@@ -22,6 +22,7 @@ mod registration;
 mod repository;
 mod salvage;
 mod setting;
+mod stale;
 mod worktree;
 
 #[cfg(test)]

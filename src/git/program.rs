@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::GitError;
 use super::lock::Lock;
 use super::repository::ConfigFiles;
+use super::stale;
 use crate::clock;
 
 /// For steps that touch no file contents.
@@ -28,6 +29,13 @@ pub(super) const QUICK: Duration = Duration::from_secs(60);
 
 /// For steps that read or write a whole work tree, perhaps through filters that fetch from afar.
 pub(super) const THOROUGH: Duration = Duration::from_secs(30 * 60);
+
+/// How long a lock of git's is waited for: longer than it takes to know that a killed git has left it. Unit tests make locks
+/// by hand and want to see the error.
+const LOCK_PATIENCE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(15) };
+
+/// Between two tries.
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Settings that win over the user's: what would start a hook, an editor, a daemon, a clean-up or a question; and what
 /// would make git write something that libgit2 can't read.
@@ -76,6 +84,10 @@ pub(super) struct Call {
     dir: PathBuf,
     limit: Duration,
     input: Option<Stdio>,
+    /// What is read on standard input, to be read again at another try.
+    spool: Option<File>,
+    /// The common directory and the main work tree, where locks that are in the way are waited for.
+    repository: Option<(PathBuf, PathBuf)>,
 }
 
 /// How a call ended.
@@ -117,7 +129,13 @@ impl Call {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        Call { command, dir: work_tree.to_owned(), limit: QUICK, input: None }
+        Call { command, dir: work_tree.to_owned(), limit: QUICK, input: None, spool: None, repository: None }
+    }
+
+    /// Locks of this repository that are in the way are waited for, and removed if a killed git has left them.
+    pub(super) fn of(mut self, common_dir: &Path, main_worktree: &Path) -> Call {
+        self.repository = Some((common_dir.to_owned(), main_worktree.to_owned()));
+        self
     }
 
     pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Call {
@@ -147,7 +165,9 @@ impl Call {
     }
 
     pub(super) fn input(mut self, bytes: &[u8]) -> Result<Call, GitError> {
-        self.input = Some(spooled(bytes).map_err(GitError::io("write a temporary file in", env::temp_dir()))?);
+        let spooled = spooled(bytes).and_then(|file| Ok((file.try_clone()?, file)));
+        let (spool, file) = spooled.map_err(GitError::io("write a temporary file in", env::temp_dir()))?;
+        (self.spool, self.input) = (Some(spool), Some(Stdio::from(file)));
         Ok(self)
     }
 
@@ -161,10 +181,29 @@ impl Call {
         Err(GitError::Program { command, dir, status: ended.status.to_string(), stderr: ended.complaint })
     }
 
-    /// Runs it, whatever the exit status.
+    /// Runs it, whatever the exit status. [`GitError::LockedByGit`] if a lock stays in the way.
     pub(super) fn run(mut self) -> Result<Ended, GitError> {
-        let input = self.input.take().unwrap_or_else(Stdio::null);
-        self.command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.stdin(self.input.take().unwrap_or_else(Stdio::null));
+        let deadline = clock::instant() + LOCK_PATIENCE;
+        loop {
+            let ended = self.once()?;
+            let lock = if ended.status.success() { None } else { lock_in_the_way(&ended.complaint) };
+            let (Some(lock), Some((common_dir, main_worktree))) = (lock, &self.repository) else { return Ok(ended) };
+            let is_ours = stale::is_ours(common_dir, &lock);
+            if !is_ours || clock::instant() >= deadline {
+                return Err(GitError::LockedByGit { path: lock });
+            }
+            if !stale::remove(common_dir, main_worktree, &lock)? {
+                thread::sleep(LOCK_PAUSE);
+            }
+            if let Some(spool) = &mut self.spool {
+                spool.rewind().map_err(GitError::io("read a temporary file in", env::temp_dir()))?;
+            }
+        }
+    }
+
+    fn once(&mut self) -> Result<Ended, GitError> {
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(|source| {
             // A missing folder gives the same error as a missing program.
             if source.kind() == ErrorKind::NotFound && self.dir.is_dir() {
@@ -182,7 +221,7 @@ impl Call {
         let status = if in_time { wait_until(&mut child, deadline) } else { None };
         let Some(status) = status else {
             end(&mut child);
-            return Err(GitError::TimedOut { command: self.describe(), dir: self.dir, limit: self.limit });
+            return Err(GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), limit: self.limit });
         };
         let output = output.join().expect("reading a pipe does not panic");
         let complaint = complaint.join().expect("reading a pipe does not panic");
@@ -196,11 +235,18 @@ impl Call {
     }
 }
 
-fn spooled(bytes: &[u8]) -> std::io::Result<Stdio> {
+/// The lock that git names as the reason of its failure.
+fn lock_in_the_way(complaint: &str) -> Option<PathBuf> {
+    let (_, rest) = complaint.split_once("Unable to create '")?;
+    let (path, _) = rest.split_once("': File exists")?;
+    path.ends_with(".lock").then(|| PathBuf::from(path))
+}
+
+fn spooled(bytes: &[u8]) -> std::io::Result<File> {
     let mut file: File = tempfile::tempfile()?;
     file.write_all(bytes)?;
     file.rewind()?;
-    Ok(Stdio::from(file))
+    Ok(file)
 }
 
 fn read_aside(pipe: Option<impl Read + Send + 'static>, done: mpsc::Sender<()>) -> thread::JoinHandle<Vec<u8>> {

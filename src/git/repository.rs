@@ -160,7 +160,7 @@ impl Repository {
     }
 
     pub(super) fn call(&self, place: &Place) -> Call {
-        Call::new(&place.git_dir, &place.work_tree, self.config())
+        Call::new(&place.git_dir, &place.work_tree, self.config()).of(&self.common_dir, &self.main_worktree)
     }
 }
 

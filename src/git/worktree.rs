@@ -132,8 +132,8 @@ impl Repository {
         if tip != commit {
             self.advance(&reference, &tip, &commit, "tavern: bring the work home")?;
         }
-        let worktree = git2::Repository::open(path).map_err(GitError::library(format!("open `{}`", path.display())))?;
-        worktree.set_head(&reference).map_err(GitError::library(format!("switch to `{branch}`")))?;
+        let call = self.call(&self.linked_place(path)?).args(["symbolic-ref", "-m", "tavern: bring the work home"]);
+        call.args(["HEAD", &reference]).read()?;
         Ok(true)
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Read in this order: [`mod@start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
-//! process still there?), [`log`] and [`follow`] (its output as a file), [`command`] (one shell command, run to its
+//! process still there?), [`maker`] (may who made a file still be at work with it?), [`log`] and [`follow`] (its output as a file), [`command`] (one shell command, run to its
 //! end), [`bell`] (how waits are woken), [`mod@foreground`] (one that is given the terminal).
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
-//! [`table`], [`identity`] and [`end`].
+//! [`table`], [`identity`], [`maker`] and [`end`].
 
 pub mod bell;
 pub mod child;
@@ -18,6 +18,7 @@ pub mod follow;
 pub mod foreground;
 pub mod identity;
 pub mod log;
+pub mod maker;
 pub mod mark;
 pub mod start;
 pub mod table;

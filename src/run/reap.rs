@@ -26,6 +26,7 @@ use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Life, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
+use crate::config::Commit;
 use crate::process::{self, Mark};
 use crate::runner::Outcome;
 use crate::store::{self, AgentFile, Note, Slot, life};
@@ -53,6 +54,8 @@ pub enum Action {
     Archive { queue: String, items: usize },
     /// Remove a temp file that a crash left.
     RemoveTemp { path: PathBuf },
+    /// Remove a lock that a killed git has left in the repository.
+    RemoveLock { path: PathBuf },
 }
 
 impl std::fmt::Display for Action {
@@ -70,6 +73,7 @@ impl std::fmt::Display for Action {
             Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
             Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
+            Action::RemoveLock { path } => write!(f, "remove the lock {}, which a killed git has left", path.display()),
         }
     }
 }
@@ -235,6 +239,9 @@ fn plan_rest(
     temps.sort();
     temps.dedup();
     actions.extend(temps.into_iter().map(|path| Action::RemoveTemp { path }));
+    let with_checkout = site.config.commit != Commit::Never;
+    let locks = site.repository()?.stale_locks(&folder, site.integration(), with_checkout)?;
+    actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
     Ok(())
 }
 
@@ -281,6 +288,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             site.repository()?.sweep_removed(&site.board.path("worktrees"));
             Ok(true)
         }
+        Action::RemoveLock { path } => Ok(site.repository()?.remove_stale_lock(path)?),
         Action::RemoveTemp { path } => match fs::remove_file(path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::Io { action: "remove", path: path.clone(), source })

@@ -17,6 +17,7 @@ mod fix;
 mod formats;
 mod front;
 mod hands;
+mod locks;
 mod loops;
 mod merging;
 mod model;

@@ -207,7 +207,9 @@ fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault
             | Action::DropLease { task, .. }
             | Action::DropDamaged { task } => board.path("leases").join(format!("{task}.yaml")),
             Action::GiveBack { .. } | Action::Archive { .. } => board.dir().to_owned(),
-            Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } => path.clone(),
+            Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } | Action::RemoveLock { path } => {
+                path.clone()
+            }
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
         let message = format!("something died here; to do: {action}");

@@ -1,0 +1,103 @@
+//! Lock files that a killed git has left: told from those of a living one, and removed.
+//!
+//! git makes `X.lock`, writes it, may close it, and renames it to `X`. So nobody having it open proves nothing: a git that
+//! could have made it must be gone, too, and some seconds must have passed.
+#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use fs2::FileExt;
+use walkdir::WalkDir;
+
+use super::registration;
+use super::{GitError, Repository};
+use crate::clock;
+use crate::process::maker::may_live;
+
+/// A program that can't be seen from here (in a container, say) holds a lock of Tavern's references for less than this.
+const YOUNG: TimeDelta = TimeDelta::seconds(10);
+
+/// The user's own index and HEAD may be locked for as long as somebody writes a commit message.
+const YOUNG_OF_THE_USER: TimeDelta = TimeDelta::seconds(300);
+
+/// What is at the top of the user's own git directory, and Tavern writes only where it commits the queues.
+const OF_THE_USER: [&str; 2] = ["index.lock", "HEAD.lock"];
+
+/// Is this a lock of what only Tavern writes, or of what every git holds for a moment only?
+pub(super) fn is_ours(common_dir: &Path, lock: &Path) -> bool {
+    let Ok(name) = lock.strip_prefix(common_dir) else { return false };
+    let roots = ["packed-refs.lock", "AUTO_MERGE.lock", "refs/heads/tavern", "refs/tavern", "worktrees"];
+    roots.iter().any(|root| name.starts_with(root))
+}
+
+/// Removes a lock behind which nobody is any more. False if somebody is or may be, or if it is gone.
+pub(super) fn remove(common_dir: &Path, main_worktree: &Path, lock: &Path) -> Result<bool, GitError> {
+    if !is_stale(common_dir, main_worktree, lock)? {
+        return Ok(false);
+    }
+    let removing = || GitError::io("remove", lock);
+    let file = match File::open(lock) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(removing()(error)),
+    };
+    // Of several who have seen it one removes it: another git may make a new one as soon as it is gone.
+    if FileExt::try_lock(&file).is_err() {
+        return Ok(false);
+    }
+    let seen = file.metadata().map_err(removing())?;
+    match fs::symlink_metadata(lock) {
+        Ok(there) if (there.dev(), there.ino()) == (seen.dev(), seen.ino()) => {}
+        _ => return Ok(false),
+    }
+    fs::remove_file(lock).map_err(removing())?;
+    Ok(true)
+}
+
+fn is_stale(common_dir: &Path, main_worktree: &Path, lock: &Path) -> Result<bool, GitError> {
+    let Ok(metadata) = fs::symlink_metadata(lock) else { return Ok(false) };
+    let Ok(written) = metadata.modified() else { return Ok(false) };
+    let young = if is_ours(common_dir, lock) { YOUNG } else { YOUNG_OF_THE_USER };
+    if !metadata.is_file() || clock::now() - DateTime::<Utc>::from(written) < young {
+        return Ok(false);
+    }
+    let mut folders = vec![common_dir.to_owned(), main_worktree.to_owned()];
+    folders.extend(registration::all(common_dir)?.into_iter().map(|entry| entry.path));
+    Ok(!may_live("git", &folders, lock, written))
+}
+
+impl Repository {
+    /// Locks of references and of the linked worktrees in `folder` that a killed git has left, in order. Of the user's own
+    /// references only that of `branch`; of the user's index and `HEAD` if `with_checkout`.
+    pub fn stale_locks(&self, folder: &Path, branch: &str, with_checkout: bool) -> Result<Vec<PathBuf>, GitError> {
+        let common = self.common_dir();
+        let folder = registration::resolved(folder)?;
+        let linked = registration::all(common)?.into_iter().filter(|entry| entry.path.parent() == Some(&folder));
+        let mut roots: Vec<PathBuf> = ["refs/heads/tavern", "refs/tavern"].map(|name| common.join(name)).to_vec();
+        roots.extend(linked.map(|entry| entry.admin));
+        let walk = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().flatten());
+        let mut locks: Vec<PathBuf> = walk.map(walkdir::DirEntry::into_path).collect();
+        locks.retain(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        locks.extend(["packed-refs.lock", "AUTO_MERGE.lock"].map(|name| common.join(name)));
+        locks.push(common.join(format!("refs/heads/{branch}.lock")));
+        locks.extend(OF_THE_USER.iter().filter(|_| with_checkout).map(|name| common.join(name)));
+        locks.sort();
+        locks.dedup();
+        let mut stale = Vec::new();
+        for lock in locks {
+            if is_stale(common, self.main_worktree(), &lock)? {
+                stale.push(lock);
+            }
+        }
+        Ok(stale)
+    }
+
+    /// Removes one of [`Repository::stale_locks`], unless somebody is behind it by now. True if it was removed.
+    pub fn remove_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
+        remove(self.common_dir(), self.main_worktree(), lock)
+    }
+}

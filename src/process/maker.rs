@@ -1,0 +1,68 @@
+//! Could a living process still be at work with a file that it made? Asked before a lock file is taken for one that a
+//! killed program has left.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::table::{Entry, all};
+
+/// The kernel tells the time of the boot in whole seconds.
+const ROUNDING: Duration = Duration::from_secs(2);
+
+/// True unless it is certain that no living process is at work with `file`, which was last written at `written`: none
+/// has it open, and none whose name begins with `program` began before that and works in one of `folders`, or may.
+pub fn may_live(program: &str, folders: &[PathBuf], file: &Path, written: SystemTime) -> bool {
+    let (Some(boot), Ok(file)) = (boot_time(), fs::canonicalize(file)) else { return true };
+    let ticks = rustix::param::clock_ticks_per_second();
+    let began = |entry: &Entry| boot + Duration::from_secs_f64(entry.start_time as f64 / ticks as f64);
+    let may_be_it = |entry: &Entry| {
+        has_open(entry.pid, &file)
+            || (began(entry) <= written + ROUNDING && is_called(entry.pid, program) && may_work_in(entry.pid, folders))
+    };
+    all().iter().filter(|entry| !entry.is_zombie).any(may_be_it)
+}
+
+fn boot_time() -> Option<SystemTime> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let line = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(line.trim().parse().ok()?))
+}
+
+fn has_open(pid: u32, file: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.into_iter().any(|entry| fs::read_link(entry.path()).is_ok_and(|path| path == file))
+}
+
+/// False for one that has ended meanwhile.
+fn is_called(pid: u32, program: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with(program))
+}
+
+/// Its folder, its environment and its command line are elsewhere; what can't be looked at may be anywhere.
+fn may_work_in(pid: u32, folders: &[PathBuf]) -> bool {
+    let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}"));
+    let own = fs::read_link("/proc/self/ns/mnt");
+    // In another mount namespace its paths are other ones.
+    let is_near = own.is_ok_and(|own| link("ns/mnt").is_ok_and(|theirs| theirs == own));
+    let Ok(cwd) = link("cwd") else { return true };
+    if !is_near || folders.iter().any(|folder| cwd.starts_with(folder)) {
+        return true;
+    }
+    ["environ", "cmdline"].iter().any(|name| {
+        let mut bytes = Vec::new();
+        let file = fs::File::open(format!("/proc/{pid}/{name}"));
+        let Ok(_) = file.and_then(|mut file| file.read_to_end(&mut bytes)) else { return true };
+        // A relative path may lead anywhere.
+        let is_relative = |word: &[u8]| {
+            let value = word.strip_prefix(b"GIT_DIR=").or_else(|| word.strip_prefix(b"--git-dir="));
+            word == b"--git-dir" || value.is_some_and(|value| !value.starts_with(b"/"))
+        };
+        let names = |folder: &PathBuf| {
+            let folder = folder.as_os_str().as_encoded_bytes();
+            bytes.windows(folder.len()).any(|part| part == folder)
+        };
+        bytes.split(|byte| *byte == 0).any(is_relative) || folders.iter().any(names)
+    })
+}

@@ -1,0 +1,95 @@
+//! Locks that a killed git has left in the repository: removed when nobody can be behind them, and else left alone.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::process::Signal;
+
+use crate::support::{Running, Scratch, wait_until};
+
+const LATER: &str = "+3600";
+
+fn board() -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    for number in 1..=2 {
+        let script = format!("```sh\necho {number} >{number}\n```");
+        scratch.run("tavern-add", &["--id", &format!("T-{number}"), "-m", &script, "Do"]).succeeds();
+    }
+    scratch.run("tavern-agent", &["--once"]).succeeds();
+    scratch
+}
+
+/// A git in the middle of moving `reference`: it holds the lock, and has it closed.
+fn holder(scratch: &Scratch, reference: &str) -> (Running, PathBuf) {
+    let text = format!("start\nupdate {reference} HEAD\nprepare\n");
+    fs::write(scratch.folder().join("input"), text).expect("the folder is ours");
+    // The shell keeps the pipe open until it is told to end.
+    let line = r#"(cat "$0"; exec sleep 600) | exec git update-ref --stdin"#;
+    let input = scratch.folder().join("input").display().to_string();
+    let running = scratch.command(Path::new("sh")).args(&["-c", line, &input]).in_a_group().start();
+    let lock = scratch.work().join(".git").join(format!("{reference}.lock"));
+    wait_until("git holds the lock", || lock.exists());
+    (running, lock)
+}
+
+fn reaped(scratch: &Scratch, arguments: &[&str], now: &str) -> String {
+    scratch.program("tavern-reap").args(arguments).variable("TAVERN_TEST_NOW", now).run().succeeds()
+}
+
+#[test]
+fn a_lock_is_removed_once_its_git_is_dead_and_not_before() {
+    let scratch = board();
+    for reference in ["refs/heads/tavern/integration", "refs/tavern/salvage/T-9/1"] {
+        let (running, lock) = holder(&scratch, reference);
+        assert_eq!(reaped(&scratch, &[], LATER), "", "its git lives");
+        running.signal_group(Signal::KILL);
+        running.end();
+        scratch.has_no_process();
+        assert_eq!(reaped(&scratch, &[], "+0"), "", "it is young: who made it may not be seen from here");
+        let planned = reaped(&scratch, &["--dry-run"], LATER);
+        assert_eq!(planned, format!("remove the lock {}, which a killed git has left\n", lock.display()));
+        assert!(lock.exists());
+        assert_eq!(reaped(&scratch, &[], LATER), planned);
+        assert!(!lock.exists());
+    }
+}
+
+/// Made by hand, as if a git had been killed an hour ago.
+fn left(scratch: &Scratch, name: &str) -> PathBuf {
+    let lock = scratch.work().join(".git").join(name);
+    fs::create_dir_all(lock.parent().expect("it is in a folder")).expect("the folder is ours");
+    let file = File::create(&lock).expect("the folder is ours");
+    let hour = Duration::from_secs(3600);
+    file.set_modified(SystemTime::now() - hour).expect("the file is ours");
+    lock
+}
+
+#[test]
+fn agents_go_on_over_locks_that_a_killed_git_has_left() {
+    let scratch = board();
+    let names = ["refs/heads/tavern/integration.lock", "refs/heads/tavern/T-2.lock", "packed-refs.lock"];
+    let locks = names.map(|name| left(&scratch, name));
+    // The user's own: nobody but they can tell.
+    let theirs = ["index.lock", "HEAD.lock", "config.lock", "refs/heads/main.lock"].map(|name| left(&scratch, name));
+    let worked = scratch.run("tavern-agent", &["--until-empty"]);
+    assert!(worked.stdout.contains("T-2 merged"), "{worked}");
+    assert_eq!(locks.map(|lock| lock.exists()), [false; 3], "{worked}");
+    assert_eq!(reaped(&scratch, &[], LATER), "");
+    assert!(theirs.iter().all(|lock| lock.exists()), "what Tavern never writes it does not touch");
+}
+
+#[test]
+fn where_queues_are_committed_the_locks_of_the_checkout_are_ours_too() {
+    let scratch = board();
+    let lock = left(&scratch, "index.lock");
+    scratch.write(".tavern/config.yaml", "commit: transition\n");
+    let told = scratch.run("tavern-add", &["More"]);
+    assert!(told.stderr.contains(&format!("rm {}", lock.display())), "{told}");
+    assert_eq!(told.code, Some(0), "{told}");
+    assert_eq!(reaped(&scratch, &["--dry-run"], "+0").lines().count(), 1);
+    reaped(&scratch, &[], "+0");
+    assert!(!lock.exists());
+    assert!(scratch.git(&["log", "--format=%s"]).contains("tavern: "), "and the queues are committed");
+}
