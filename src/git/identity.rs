@@ -16,12 +16,13 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// From `GIT_AUTHOR_*` and `GIT_COMMITTER_*`, then `user.name` and `user.email`. With injected configuration files the
-    /// environment is left out too.
+    /// From `GIT_AUTHOR_*` and `GIT_COMMITTER_*`, then `user.name` and `user.email`; in tests of this room, which must not
+    /// depend on who runs them, from the configuration alone.
     pub(super) fn of(repository: &Repository, config: Option<&ConfigFiles>) -> Result<Identity, GitError> {
-        let (author, committer) = match config {
-            Some(_) => (repository.signature(), repository.signature()),
-            None => (repository.author_from_env(), repository.committer_from_env()),
+        let (author, committer) = if config.is_some_and(|files| !files.with_names) {
+            (repository.signature(), repository.signature())
+        } else {
+            (repository.author_from_env(), repository.committer_from_env())
         };
         Ok(Identity { author: or_tavern(author)?, committer: or_tavern(committer)? })
     }

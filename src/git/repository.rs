@@ -44,6 +44,8 @@ pub(super) struct ConfigFiles {
     pub(super) system: Option<PathBuf>,
     /// Later ones win.
     pub(super) global: Vec<PathBuf>,
+    /// Whether `GIT_AUTHOR_*` and `GIT_COMMITTER_*` count beside them.
+    pub(super) with_names: bool,
 }
 
 /// A git directory and the work tree that belongs to it: where a call of the `git` program acts.
@@ -175,7 +177,7 @@ impl ConfigFiles {
         }
         let system = if no_system { None } else { system.or_else(|| Config::find_system().ok()) };
         let usual = || [Config::find_xdg(), Config::find_global()].into_iter().flatten().collect();
-        Some(ConfigFiles { system, global: global.map_or_else(usual, |path| vec![path]) })
+        Some(ConfigFiles { system, global: global.map_or_else(usual, |path| vec![path]), with_names: true })
     }
 
     fn with_local(&self, common_dir: &Path, git_dir: &Path) -> Result<Config, git2::Error> {

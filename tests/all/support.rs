@@ -181,6 +181,12 @@ impl Run {
         self
     }
 
+    /// Without a variable that all have.
+    pub fn without(mut self, name: &str) -> Run {
+        self.command.env_remove(name);
+        self
+    }
+
     /// In a process group of its own, as a terminal starts it: see [`Running::signal_group`].
     pub fn in_a_group(mut self) -> Run {
         self.command.process_group(0);

@@ -256,3 +256,22 @@ fn a_supervisor_sleeps_while_its_agent_works() {
     assert!(woken < 300, "woken {woken} times in thirty ticks in which nothing happened");
     assert_eq!(agent.end().code, Some(0));
 }
+
+#[test]
+fn commits_are_made_in_the_name_that_git_is_given() {
+    let names = |scratch: &Scratch| scratch.git(&["log", "-1", "--format=%an <%ae>, %cn <%ce>", "tavern/integration"]);
+    let item = "- [ ] T-1: First\n  ```sh\n  echo 1 >one\n  ```\n";
+    let scratch = board(item, "");
+    agent(&scratch);
+    assert_eq!(names(&scratch), "Rosie <rosie@example.org>, Rosie <rosie@example.org>");
+
+    let scratch = board(item, "");
+    let config = scratch.write("../home/gitconfig", "[user]\nname = Sam\nemail = sam@example.org\n");
+    let run = scratch.program("tavern-agent").args(&["--until-empty"]).variable("GIT_CONFIG_GLOBAL", &config);
+    run.variable("GIT_AUTHOR_NAME", "Frodo")
+        .without("GIT_COMMITTER_NAME")
+        .without("GIT_COMMITTER_EMAIL")
+        .run()
+        .succeeds();
+    assert_eq!(names(&scratch), "Frodo <rosie@example.org>, Sam <sam@example.org>");
+}
