@@ -143,6 +143,10 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             let lease = held(task, lease, event, *token)?;
             Ok(come_back(task, Some(lease), retry, reason))
         }
+        Event::Withdraw { token, retry, reason } => {
+            let lease = held(task, lease, event, *token)?;
+            Ok(come_back(task, Some(lease), retry, reason.as_deref().unwrap_or("given back")))
+        }
         Event::Ask { token, question } => {
             held(task, lease, event, *token)?;
             // A reviewer's question uses nothing up: the attempt is its author's.
@@ -478,6 +482,7 @@ mod tests {
             Event::Allow { by: "Rosie".into() },
             Event::Fail { token: TOKEN, retry, reason: reason.clone() },
             Event::Return { token: TOKEN, retry: Retry { blame: Blame::Nobody, ..retry }, reason: reason.clone() },
+            Event::Withdraw { token: TOKEN, retry: Retry { blame: Blame::Nobody, ..retry }, reason: None },
             Event::Ask { token: TOKEN, question: "which one?".into() },
             Event::Reap { token: Some(TOKEN), life: Life::Gone, retry, reason: reason.clone() },
             Event::Integrate { commit: Some("1a2b3c4".into()) },
@@ -501,8 +506,8 @@ mod tests {
             (Reviewing, Kind::Approved) => Some(Approved),
             (Reviewing, Kind::Rejected) => Some(Pending),
             (Draft, Kind::Allowed) => Some(Pending),
-            (InProgress, Kind::Failed | Kind::Returned | Kind::Reaped) => Some(Pending),
-            (Reviewing, Kind::Failed | Kind::Returned | Kind::Reaped) => Some(InReview),
+            (InProgress, Kind::Failed | Kind::Returned | Kind::Withdrawn | Kind::Reaped) => Some(Pending),
+            (Reviewing, Kind::Failed | Kind::Returned | Kind::Withdrawn | Kind::Reaped) => Some(InReview),
             (InProgress | Reviewing, Kind::Asked) => Some(Waiting),
             (Approved, Kind::Integrated) => Some(Completed),
             (Approved, Kind::SentBack) => Some(Pending),
@@ -569,6 +574,7 @@ mod tests {
                     | Kind::Shifted
                     | Kind::Failed
                     | Kind::Returned
+                    | Kind::Withdrawn
                     | Kind::Asked
                     | Kind::Reaped
             )

@@ -32,6 +32,8 @@ pub enum Event {
     Fail { token: Token, retry: Retry, reason: String },
     /// The holder gives the task back through nobody's fault.
     Return { token: Token, retry: Retry, reason: String },
+    /// A person takes the task from its holder.
+    Withdraw { token: Token, retry: Retry, reason: Option<String> },
     /// The holder needs a person.
     Ask { token: Token, question: String },
     /// The lease ran out, or its holder is gone; sent by `tavern-reap`, which has looked after the holder.
@@ -120,6 +122,7 @@ impl Event {
             Event::Allow { .. } => Kind::Allowed,
             Event::Fail { .. } => Kind::Failed,
             Event::Return { .. } => Kind::Returned,
+            Event::Withdraw { .. } => Kind::Withdrawn,
             Event::Ask { .. } => Kind::Asked,
             Event::Reap { .. } => Kind::Reaped,
             Event::Integrate { .. } => Kind::Integrated,
@@ -141,7 +144,8 @@ impl Event {
             Event::Ask { question, .. } => Some(question),
             Event::Reject { findings, .. } => Some(findings),
             Event::Shift { mode, .. } => Some(mode.as_str()),
-            Event::Resume { reason }
+            Event::Withdraw { reason, .. }
+            | Event::Resume { reason }
             | Event::Revive { reason }
             | Event::Reopen { reason }
             | Event::Cancel { reason } => reason.as_deref(),
@@ -168,6 +172,7 @@ pub enum Kind {
     Allowed,
     Failed,
     Returned,
+    Withdrawn,
     Asked,
     Reaped,
     Integrated,
@@ -204,6 +209,7 @@ impl Kind {
             Kind::Allowed => "allowed",
             Kind::Failed => "failed",
             Kind::Returned => "returned",
+            Kind::Withdrawn => "withdrawn",
             Kind::Asked => "asked",
             Kind::Reaped => "reaped",
             Kind::Integrated => "integrated",

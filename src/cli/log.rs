@@ -134,6 +134,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Allowed => format!("{agent} allowed {task} to be started"),
         Kind::Failed => format!("{agent} failed at {task}, now {}", to("")),
         Kind::Returned => format!("{agent} gave {task} back{}", to(", now ")),
+        Kind::Withdrawn => format!("{task} was taken from {agent} by a person{}", to(", now ")),
         Kind::Asked => format!("{agent} needs a person for {task}"),
         Kind::Reaped => format!("{task} was taken from {agent}"),
         Kind::Integrated => format!("{task} was merged"),

@@ -40,7 +40,8 @@ pub struct Args {
     #[arg(long)]
     pub force: bool,
 
-    /// Why, in a line; whoever works on it next is told what you say to one that waited, died or ended
+    /// Why, in a line; whoever works on it next is told what you say of one that you take from its holder, or that waited, died
+    /// or ended
     #[arg(long, short = 'm', value_name = "TEXT")]
     pub reason: Option<String>,
 
@@ -69,7 +70,9 @@ impl Verb for Args {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },
             _ if self.reopen => Event::Reopen { reason: self.reason.clone() },
             _ if self.cancel => Event::Cancel { reason: self.reason.clone() },
-            (Some(lease), _) if self.force => Event::Return { token: lease.token, retry, reason },
+            (Some(lease), _) if self.force => {
+                Event::Withdraw { token: lease.token, retry, reason: self.reason.clone() }
+            }
             (None, Some(token)) if board.task(&self.task)?.task.status == Status::Waiting => {
                 let message = format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.task);
                 let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern-release {}", self.task);

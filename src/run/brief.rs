@@ -142,7 +142,9 @@ fn notes(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
     let is_word = |entry: &&Entry| {
         let is_recent = since.is_none_or(|since| entry.time >= since);
         let is_answer = asked.iter().any(|(_, answer)| answer.seq == entry.seq);
-        is_recent && !is_answer && matches!(entry.kind, Kind::Resumed | Kind::Revived | Kind::Reopened)
+        is_recent
+            && !is_answer
+            && matches!(entry.kind, Kind::Withdrawn | Kind::Resumed | Kind::Revived | Kind::Reopened)
     };
     entries.iter().filter(is_word).filter_map(note).collect()
 }
@@ -177,7 +179,9 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
 }
 
 fn note(entry: &Entry) -> Option<Note> {
-    let from = entry.agent.clone().unwrap_or_else(|| "a person".to_owned());
+    // Who was withdrawn from did not say it.
+    let from = entry.agent.clone().filter(|_| entry.kind != Kind::Withdrawn);
+    let from = from.unwrap_or_else(|| "a person".to_owned());
     Some(Note { from, text: entry.cause.clone()? })
 }
 

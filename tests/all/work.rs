@@ -158,6 +158,19 @@ fn what_a_person_says_when_they_bring_an_item_back_is_told_to_the_next_agent() {
         let prompt = scratch.run("tavern-runs", &["cat", task, "prompt.md"]).succeeds();
         assert!(prompt.contains(told), "{prompt}");
     }
+    // So it is of one that is taken from its holder.
+    scratch.run("tavern-add", &["--id", "T-3", "It", "-m", "```sh\necho 3 >three\n```"]).succeeds();
+    for reason in [None, Some("Use the back door.")] {
+        scratch.run("tavern-claim", &["--task", "T-3", "--agent", "Rosie"]).succeeds();
+        let reason = reason.map_or_else(Vec::new, |reason| vec!["-m", reason]);
+        scratch.run("tavern-release", &[&["T-3", "--force"], reason.as_slice()].concat()).succeeds();
+    }
+    agent(&scratch);
+    let prompt = scratch.run("tavern-runs", &["cat", "T-3", "prompt.md"]).succeeds();
+    let told = "What people have said about this task:\n\nFrom a person:\nUse the back door.\n</notes>";
+    assert!(prompt.contains(told), "{prompt}");
+    let log = scratch.run("tavern-log", &["T-3"]).succeeds();
+    assert!(log.contains("T-3 was taken from Rosie by a person, now pending: Use the back door."), "{log}");
     // It is said once more when it is done again, and is not said of another item.
     scratch.run("tavern-release", &["T-2", "--reopen", "-m", "With milk."]).succeeds();
     agent(&scratch);
