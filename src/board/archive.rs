@@ -17,7 +17,7 @@ use crate::board::text::{Edit, apply};
 /// When items are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// So long after they were completed.
+    /// So long after they ended.
     pub after: Option<TimeDelta>,
     /// So many stay, the last of the document.
     pub keep: Option<usize>,
@@ -51,8 +51,14 @@ fn head(name: &str) -> String {
 }
 
 /// The items of the top level that are to be moved, by their place, in the order of the document. `is_held` knows who is
-/// in somebody's hands.
-pub fn due(document: &Document<'_>, policy: &Policy, now: Timestamp, is_held: &dyn Fn(&TaskId) -> bool) -> Vec<usize> {
+/// in somebody's hands, `is_long_ended` of the items that don't say when they were completed whether that is long ago.
+pub fn due(
+    document: &Document<'_>,
+    policy: &Policy,
+    now: Timestamp,
+    is_held: &dyn Fn(&TaskId) -> bool,
+    is_long_ended: &dyn Fn(&Item<'_>) -> bool,
+) -> Vec<usize> {
     let items = document.items();
     let has_ended = |item: &Item<'_>| match item.status {
         Status::Completed | Status::Cancelled => true,
@@ -78,8 +84,9 @@ pub fn due(document: &Document<'_>, policy: &Policy, now: Timestamp, is_held: &d
     let surplus = policy.keep.map_or(0, |keep| ended.len().saturating_sub(keep));
     let nobody: TaskId = "T-0".parse().expect("it is an ID");
     let is_old = |index: usize| {
-        let completed = || document.task(&items[index], nobody.clone()).completed;
-        policy.after.is_some_and(|after| completed().is_some_and(|completed| now - completed > after))
+        let Some(after) = policy.after else { return false };
+        let completed = document.task(&items[index], nobody.clone()).completed;
+        completed.map_or_else(|| is_long_ended(&items[index]), |completed| now - completed > after)
     };
     let due = ended.into_iter().enumerate().filter(|(nth, index)| *nth < surplus || is_old(*index));
     due.map(|(_, index)| index).collect()
@@ -93,9 +100,11 @@ pub fn archive(
     policy: &Policy,
     now: Timestamp,
     is_held: &dyn Fn(&TaskId) -> bool,
+    is_long_ended: &dyn Fn(&Document<'_>, &Item<'_>) -> bool,
 ) -> Option<Moved> {
     let (document, _) = parse(queue);
-    let mut due: HashSet<usize> = due(&document, policy, now, is_held).into_iter().collect();
+    let is_long_ended = |item: &Item<'_>| is_long_ended(&document, item);
+    let mut due: HashSet<usize> = due(&document, policy, now, is_held, &is_long_ended).into_iter().collect();
     due.extend(twins(&document, archive, is_held));
     let due = (0..document.items().len()).filter(|index| due.contains(index));
     let items = due.map(|index| {
@@ -144,7 +153,7 @@ fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bo
         let gone = Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() };
         has(&archived, &gone)
     };
-    due(document, &all, now, is_held).into_iter().filter(is_twin).collect()
+    due(document, &all, now, is_held, &|_| false).into_iter().filter(is_twin).collect()
 }
 
 /// Of items without an ID those stay that read the same as another one: nobody could tell them apart afterwards.
@@ -300,7 +309,7 @@ mod tests {
 
     fn moved(queue: &str, policy: &Policy) -> (String, String) {
         let now = "2026-11-22T10:00:00Z".parse().expect("it is a time");
-        let found = archive("main", queue, "", policy, now, &|id| id.as_str() == "T-9");
+        let found = archive("main", queue, "", policy, now, &|id| id.as_str() == "T-9", &|_, _| false);
         found.map_or((queue.to_owned(), String::new()), |moved| (moved.queue, moved.archive))
     }
 
@@ -406,7 +415,7 @@ mod tests {
             // A crash left them in both: the one in the queue goes.
             let now = Timestamp::UNIX_EPOCH;
             let never = Policy { after: None, keep: None, dead: true };
-            if let Some(again) = archive("main", &queue, &archived, &never, now, &|_| false) {
+            if let Some(again) = archive("main", &queue, &archived, &never, now, &|_| false, &|_, _| false) {
                 prop_assert_eq!(again.archive, archived);
             }
         }

@@ -9,7 +9,7 @@ use std::fs;
 
 use super::error::Error;
 use super::find::Board;
-use super::log::Entry;
+use super::log::{Entry, walk_back};
 use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path};
@@ -115,12 +115,14 @@ impl Board {
         let Some(own) = archive_of(self, &text.queue) else { return Ok(0) };
         let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
         let is_held = |id: &TaskId| held.contains(id);
-        // The archive is read only where there is something to do: it grows for ever.
-        if !is_thorough && archive::due(document, policy, now, &is_held).is_empty() {
+        // The archive and the log are read only where there is something to do: they grow for ever.
+        if !is_thorough && archive::due(document, policy, now, &is_held, &|_| false).is_empty() {
             return Ok(0);
         }
         let Ok(archived) = content(self, &own) else { return Ok(0) };
-        let moved = archive::archive(&text.queue.id, &text.content, &archived, policy, now, &is_held);
+        let ended = LongEnded::before(self, &text.queue, policy, now);
+        let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
+        let moved = archive::archive(&text.queue.id, &text.content, &archived, policy, now, &is_held, &is_long_ended);
         Ok(moved.map_or(0, |moved| moved.items.len()))
     }
 
@@ -132,7 +134,10 @@ impl Board {
         let old = content(self, &own)?;
         let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
         let is_held = |id: &TaskId| held.contains(id);
-        let Some(moved) = archive::archive(&queue.id, &text.content, &old, policy, now, &is_held) else { return Ok(0) };
+        let ended = LongEnded::before(self, queue, policy, now);
+        let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
+        let moved = archive::archive(&queue.id, &text.content, &old, policy, now, &is_held, &is_long_ended);
+        let Some(moved) = moved else { return Ok(0) };
         let mut entries: Vec<Entry> = moved
             .items
             .iter()
@@ -166,6 +171,64 @@ impl Board {
             locked.take_over(queue, now)?;
         }
         Ok(moved.items.len())
+    }
+}
+
+/// Which items of a queue ended before a time, as the log tells: those that no event since then has ended. What the log
+/// does not tell of ended before the first event of the queue, and counts from then on.
+struct LongEnded<'b> {
+    board: &'b Board,
+    queue: &'b str,
+    /// Nothing: never.
+    before: Option<Timestamp>,
+    later: OnceCell<Option<Later>>,
+}
+
+/// What events after the time have ended, and the texts that they left of items without an ID.
+#[derive(Default)]
+struct Later {
+    ids: HashSet<TaskId>,
+    blocks: HashSet<String>,
+}
+
+impl<'b> LongEnded<'b> {
+    fn before(board: &'b Board, queue: &'b Queue, policy: &Policy, now: Timestamp) -> LongEnded<'b> {
+        let before = policy.after.and_then(|after| now.checked_sub_signed(after));
+        LongEnded { board, queue: &queue.id, before, later: OnceCell::new() }
+    }
+
+    fn has(&self, document: &Document<'_>, item: &Item<'_>) -> bool {
+        let Some(later) = self.later.get_or_init(|| self.later()) else { return false };
+        match &item.id {
+            Some(id) => !later.ids.contains(id),
+            None => !later.blocks.contains(document.block(item).trim_end()),
+        }
+    }
+
+    /// Nothing if the log of the queue does not reach back so far.
+    fn later(&self) -> Option<Later> {
+        let before = self.before?;
+        let (mut later, mut is_reached) = (Later::default(), false);
+        let look = &mut |line: &[u8]| {
+            let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
+            if entry.queue.as_deref() != Some(self.queue) {
+                return true;
+            }
+            if entry.time < before {
+                is_reached = true;
+                return false;
+            }
+            let is_end = entry.to.is_some_and(|to| to.is_ended() || to == Status::Dead);
+            match (entry.task, entry.after) {
+                (Some(id), _) if is_end => drop(later.ids.insert(id)),
+                (None, Some(after)) => drop(later.blocks.insert(after.trim_end().to_owned())),
+                _ => {}
+            }
+            true
+        };
+        // A log that can't be read tells nothing.
+        walk_back(self.board, look).ok()?;
+        is_reached.then_some(later)
     }
 }
 

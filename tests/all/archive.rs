@@ -139,3 +139,34 @@ fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
         assert!(reached.iter().any(|reached| reached == plan), "{plan} of {reached:?}");
     }
 }
+
+#[test]
+fn what_does_not_say_when_it_was_completed_is_as_old_as_the_log_tells() {
+    // T-5 and one item without an ID had ended when the log began.
+    let first = lanes("- [x] T-5: Five\n- [x] Once\n").replace("(after: T-1)", "");
+    let open = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n- [ ] Later\n";
+    let scratch = board(&first.replace("- [ ] T-0", &format!("{open}- [ ] T-0")), "{after: 30d}");
+    let at = |day: u32, program: &str, arguments: &[&str]| {
+        let now = format!("+{}", day * 86_400);
+        scratch.program(program).args(arguments).variable("TAVERN_TEST_NOW", now).run().succeeds()
+    };
+    at(0, "tavern-claim", &["--task", "T-0"]);
+    at(0, "tavern-release", &["T-0", "--force"]);
+    let ticked = scratch.read(QUEUE).replace("[ ] T-1", "[x] T-1").replace("[ ] Later", "[x] Later");
+    scratch.write(QUEUE, ticked);
+    at(10, "tavern-reap", &[]);
+    at(20, "tavern-release", &["T-2", "--cancel"]);
+    let gone = |day: u32, ids: &[&str]| {
+        let planned = at(day, "tavern-reap", &["--dry-run"]);
+        assert_eq!(at(day, "tavern-reap", &[]), planned, "day {day}");
+        assert_eq!(archived(&scratch), ids, "day {day}: {planned}{}", scratch.read(QUEUE));
+    };
+    gone(29, &[]);
+    gone(34, &["T-5"]);
+    let has = |title: &str| scratch.read(ARCHIVE).contains(title);
+    assert!(has("Once") && !has("Later"), "{}", scratch.read(ARCHIVE));
+    gone(44, &["T-5", "T-1"]);
+    assert!(has("Later"), "{}", scratch.read(ARCHIVE));
+    gone(54, &["T-5", "T-1", "T-2"]);
+    State::of(&scratch).agrees();
+}
