@@ -7,9 +7,7 @@ use serde::Serialize;
 
 use super::error::Error;
 use super::find::Board;
-use super::log::Log;
 use super::queue::{Queue, Text};
-use super::redo::read_applied;
 use super::shelf::{Shelf, children, mint, statuses};
 use super::submit::{Locked, Note, Step};
 use crate::board::document::{Document, Item, parse};
@@ -112,9 +110,9 @@ impl Board {
 
     /// What [`Board::claim`] would take now, without taking it and without the lock.
     pub fn foresee_claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Foreseen, Nothing>, Error> {
-        let last = Log::open(self, now)?.last_seq().max(read_applied(self).unwrap_or_default());
+        let token = self.last_seq(now)? + 1;
         look(self, seek, now, Board::read, |text, document, item, purpose| {
-            let (event, note) = seek.event(purpose, last + 1);
+            let (event, note) = seek.event(purpose, token);
             let id = name(self, text, document, item);
             let planned = Step { text, document, item, id, event: &event, note: &note, now }.plan(self)?;
             let held = claimed(text, document, item, planned.task, planned.lease);

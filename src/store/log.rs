@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
+use super::redo::read_applied;
 use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -82,6 +83,14 @@ impl Entry {
             after: None,
             lease: None,
         }
+    }
+}
+
+impl Board {
+    /// The number of the last event.
+    pub fn last_seq(&self, now: Timestamp) -> Result<u64, Error> {
+        // If the log was cleaned away, the numbers still go on.
+        Ok(Log::open(self, now)?.last_seq.max(read_applied(self).unwrap_or_default()))
     }
 }
 

@@ -170,3 +170,22 @@ fn what_does_not_say_when_it_was_completed_is_as_old_as_the_log_tells() {
     gone(54, &["T-5", "T-1", "T-2"]);
     State::of(&scratch).agrees();
 }
+
+#[test]
+fn a_drain_counts_what_was_archived_meanwhile() {
+    let items = |range: std::ops::RangeInclusive<u32>| -> String {
+        range.map(|id| format!("- [ ] T-{id}: It\n  ```sh\n  echo {id} >>{id}\n  ```\n")).collect()
+    };
+    let old = "- [x] T-8: Old\n  - [x] T-8.1: Part\n- [x] T-9: Given up (status: cancelled)\n";
+    let scratch = board(&(items(1..=4) + old), "{keep: 1}");
+    let drain = || {
+        let ran = scratch.run("tavern-drain", &["--agents", "1", "--format", "json"]).succeeds();
+        let summary: serde_json::Value = serde_json::from_str(ran.lines().last().unwrap_or_default()).expect("JSON");
+        (summary["completed"].as_u64(), summary["cancelled"].as_u64(), archived(&scratch).len())
+    };
+    assert_eq!(drain(), (Some(6), Some(1), 6));
+    // What was archived before is not counted; what is done again counts once.
+    scratch.run("tavern-release", &["T-1", "--reopen"]).succeeds();
+    let (completed, cancelled, _) = drain();
+    assert_eq!((completed, cancelled), (Some(1), Some(1)));
+}

@@ -85,7 +85,7 @@ impl Verb for Args {
         // Where nothing can be written no agent could say it better.
         site.board.settle(clock::now())?;
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
-        let started = clock::instant();
+        let (started, before) = (clock::instant(), site.board.last_seq(clock::now())?);
         let is_well = self.work(context, &site, &queues, &runner)?;
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
@@ -94,6 +94,7 @@ impl Verb for Args {
             context.out.note(why);
         }
         let mut summary = summarise(&site, &queues, &self.role)?;
+        summary.add_archived(&site, &queues, before)?;
         summary.seconds = started.elapsed().as_secs();
         summary.print(context, &site)?;
         match context.interrupted() {

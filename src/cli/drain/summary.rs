@@ -7,13 +7,14 @@ use serde::Serialize;
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
 use crate::run::Site;
 use crate::run::artifacts::runs_of;
 use crate::run::kept::Kept;
-use crate::store::{Board, Queue};
+use crate::store::{Board, Queue, tail_log};
 
 /// One item that did not end completed.
 #[derive(Serialize)]
@@ -41,6 +42,34 @@ pub(super) struct Summary {
 }
 
 impl Summary {
+    /// Adds what was moved to the archives of the queues after the event `before`, and is there still.
+    pub(super) fn add_archived(&mut self, site: &Site, queues: &[Queue], before: u64) -> Result<(), CliError> {
+        let mut seen = HashSet::new();
+        // The newest first: what was brought back and has ended again is there once.
+        for entry in tail_log(&site.board, before)?.iter().rev().filter(|entry| entry.kind == Kind::Archived) {
+            let is_ours = queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id));
+            let (true, Some(block)) = (is_ours, &entry.before) else { continue };
+            let (document, _) = parse(block);
+            for (number, item) in document.items().iter().enumerate() {
+                if let Some(id) = &item.id {
+                    let found = site.board.task(id);
+                    let is_archived = found.is_ok_and(|found| found.queue.id.starts_with("archive/"));
+                    if !is_archived || !seen.insert(id.clone()) {
+                        continue;
+                    }
+                    self.usd += runs_of(&site.board, id)?.iter().map(|run| run.usage.usd).sum::<f64>();
+                }
+                // What the first one is its lane may have said.
+                match entry.from.filter(|_| number == 0).unwrap_or(item.status) {
+                    Status::Completed => self.completed += 1,
+                    Status::Cancelled => self.cancelled += 1,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
         let mut text = format!(
             "{} completed, {} left, {} in {} s",
