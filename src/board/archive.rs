@@ -70,11 +70,7 @@ pub fn due(
     // Parts come after the item that they are in.
     let mut has_open_part = HashSet::new();
     for item in items.iter().filter(|item| item.id.is_some() && !(has_ended(item) && is_free(item))) {
-        let mut within = item.within;
-        while let Some(outer) = within {
-            has_open_part.insert(outer);
-            within = items[outer].within;
-        }
+        has_open_part.extend(outwards(items, item.within));
     }
     let is_movable = |index: usize, item: &Item<'_>| {
         item.within.is_none() && !item.nested && has_ended(item) && is_free(item) && !has_open_part.contains(&index)
@@ -90,6 +86,11 @@ pub fn due(
     };
     let due = ended.into_iter().enumerate().filter(|(nth, index)| *nth < surplus || is_old(*index));
     due.map(|(_, index)| index).collect()
+}
+
+/// The item at this place, the one that it is in, and so on.
+fn outwards(items: &[Item<'_>], first: Option<usize>) -> impl Iterator<Item = usize> {
+    std::iter::successors(first, |index| items[*index].within)
 }
 
 /// Moves what is due from the queue `name` to its archive (empty where there is none yet); nothing if nothing is due.
@@ -190,16 +191,7 @@ pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
     }
     let text = apply(queue, &edits);
     let (after, _) = parse(&text);
-    let is_going = |index: usize| {
-        let mut index = Some(index);
-        while let Some(at) = index {
-            if going.contains(&at) {
-                return true;
-            }
-            index = document.items()[at].within;
-        }
-        false
-    };
+    let is_going = |index: usize| outwards(document.items(), Some(index)).any(|at| going.contains(&at));
     let stay = document.items().iter().enumerate().filter(|(index, _)| !is_going(*index)).map(|(_, item)| item);
     (reads_the_same(&document, stay, &after, after.items()) && document.front() == after.front()).then_some(text)
 }

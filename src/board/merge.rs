@@ -20,6 +20,7 @@ use weave::{Stretch, matches, weave};
 use written::{Mark, Piece, ended, pieces, written};
 
 pub use changed::{Changed, changes, prose};
+pub use pair::are_alike;
 pub use written::marks;
 
 mod changed;

@@ -10,7 +10,7 @@ use similar::TextDiff;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::lane::LaneKind;
-use crate::board::merge::{bare, merge, prose};
+use crate::board::merge::{are_alike, bare, merge, prose};
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
 
@@ -210,7 +210,7 @@ fn rests_on<'v>(
         return versions.iter().copied().find(|version| {
             let Some(title) = title(version) else { return false };
             let nameless = other.items().iter().filter(|item| item.id.is_none());
-            nameless.into_iter().any(|item| is_like(&title, other.title(item)))
+            nameless.into_iter().any(|item| are_alike(&title, other.title(item)))
         });
     };
     let block = bare(other.block(saved));
@@ -229,11 +229,6 @@ fn rests_on<'v>(
         }
     }
     best.1
-}
-
-fn is_like(title: &str, other: &str) -> bool {
-    let goes_on = !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
-    goes_on || TextDiff::from_chars(title, other).ratio() > 0.6
 }
 
 /// The edits of `mine` that make the item what it was.

@@ -30,14 +30,6 @@ Words of the owner.
 ## Completed
 ";
 
-fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(QUEUE, ITEMS);
-    scratch.run("tavern-reap", &[]).succeeds();
-    scratch
-}
-
 /// Runs it with a shell script for an editor; `$1` is the copy.
 fn edit(scratch: &Scratch, arguments: &[&str], script: &str) -> Ran {
     let editor = scratch.executable("../editor", &format!("#!/bin/sh\nset -e\n{script}\n"));
@@ -55,7 +47,7 @@ fn copies(scratch: &Scratch) -> Vec<PathBuf> {
 
 #[test]
 fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     // Meanwhile one is taken, and one is added.
     let script = "tavern-claim --task T-2 --agent Frodo >/dev/null; tavern-add more --id T-9 >/dev/null
         sed -i 's/T-1: one/T-1: first/; /T-3/d; s/the owner/the owner, again/' \"$1\"";
@@ -81,7 +73,7 @@ fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
 
 #[test]
 fn one_item_is_edited_in_its_place() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let script = "test \"$(basename \"$1\")\" = T-1.md; test \"$(cat \"$1\")\" = \"$(printf -- '- [ ] T-1: one\\n  Words under it.')\"
         printf -- '- [ ] T-1: one (priority: 0)\\n  Other words.' >\"$1\"";
     edit(&scratch, &["T-1"], script).succeeds();
@@ -94,7 +86,7 @@ fn one_item_is_edited_in_its_place() {
 
 #[test]
 fn nothing_saved_changes_nothing() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     assert_eq!(edit(&scratch, &[], "true").succeeds(), "nothing was changed\n");
     assert_eq!(edit(&scratch, &[], ": >\"$1\"").succeeds(), "nothing was changed\n");
     let ran = edit(&scratch, &[], "sed -i s/one/uno/ \"$1\"; exit 3");
@@ -109,7 +101,7 @@ fn nothing_saved_changes_nothing() {
 
 #[test]
 fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let script = "if grep -q '^<!-- tavern-edit: ' \"$1\"; then
           grep -A1 '^<!-- tavern-edit: ' \"$1\" >seen
           sed -i 's/T-2: deux/T-4: deux/' \"$1\"
@@ -130,7 +122,7 @@ fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
 
 #[test]
 fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let script =
         "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern-claim --task T-2 --agent Frodo >/dev/null
         sed -i 's/T-1: one/T-1: yours/; /T-2/d' \"$1\"";
@@ -143,7 +135,7 @@ fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
 
 #[test]
 fn a_board_that_can_not_be_written_keeps_what_was_typed() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     for (number, point) in ["log.torn=error", "replace.written=error@2"].into_iter().enumerate() {
         let editor =
             scratch.executable("../editor", &format!("#!/bin/sh\nsed -i 's/T-2: .*/T-2: word {number}/' \"$1\"\n"));
@@ -158,7 +150,7 @@ fn a_board_that_can_not_be_written_keeps_what_was_typed() {
 #[test]
 fn killed_anywhere_it_is_merged_or_not() {
     for point in ["replace.synced=kill@2", "replace.renamed=kill@2", "log.torn=kill"] {
-        let scratch = board();
+        let scratch = Scratch::board(ITEMS);
         let editor =
             scratch.executable("../editor", "#!/bin/sh\nsed -i 's/T-1: one/T-1: uno/; s/the owner/all/' \"$1\"\n");
         let ran = scratch.program("tavern-edit").variable("EDITOR", editor).variable("TAVERN_FAILPOINT", point).run();
@@ -178,7 +170,7 @@ fn killed_anywhere_it_is_merged_or_not() {
 
 #[test]
 fn the_editor_is_found_and_without_a_terminal_none_is_opened() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let ran = scratch.run("tavern-edit", &[]);
     assert_eq!(ran.code, Some(2), "{ran}");
     assert!(ran.stderr.contains("hint: name an editor"), "{ran}");

@@ -8,14 +8,6 @@ use crate::support::{Ran, Scratch};
 
 const QUEUE: &str = ".tavern/queues/main.md";
 
-fn board(queue: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(QUEUE, queue);
-    scratch.run("tavern-reap", &[]).succeeds();
-    scratch
-}
-
 fn fix(scratch: &Scratch, more: &[&str]) -> Ran {
     scratch.run("tavern-check", &[&["--fix"], more].concat())
 }
@@ -80,7 +72,7 @@ fn each_fault_that_needs_no_person_is_mended() {
         ),
     ];
     for (what, queue, gone, come, code) in rows {
-        let scratch = board(&queue);
+        let scratch = Scratch::board(&queue);
         let done = fixed(&scratch);
         assert_eq!(done.code, Some(code), "{what}: {done}");
         for line in [gone, come] {
@@ -100,7 +92,7 @@ fn each_fault_that_needs_no_person_is_mended() {
 fn who_holds_an_id_keeps_it_and_what_waits_for_it_waits_for_the_first() {
     let item = |line: &str| format!("- [ ] {line}\n  ```sh\n  true\n  ```\n");
     let text: String = ["T-1: One", "T-1: Two", "T-3: Three (after: T-1)"].map(item).concat();
-    let scratch = board(&text.replace("T-1: One", "One"));
+    let scratch = Scratch::board(&text.replace("T-1: One", "One"));
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
     scratch.write(QUEUE, scratch.read(QUEUE).replace("] One", "] T-1: One"));
     scratch.run("tavern-reap", &[]).succeeds();
@@ -109,7 +101,7 @@ fn who_holds_an_id_keeps_it_and_what_waits_for_it_waits_for_the_first() {
     assert!(queue.contains("] T-1: Two (agent: Rosie") && queue.contains("(after: T-1)"), "{queue}");
     assert!(!queue.contains("T-1: One"), "{queue}");
     // Nobody holds either: the first.
-    let scratch = board(&text);
+    let scratch = Scratch::board(&text);
     fixed(&scratch);
     let queue = scratch.read(QUEUE);
     assert!(queue.contains("] T-1: One") && !queue.contains("T-1: Two"), "{queue}");
@@ -119,7 +111,7 @@ fn who_holds_an_id_keeps_it_and_what_waits_for_it_waits_for_the_first() {
 fn a_queue_that_was_lost_is_put_back() {
     let text = "## Pending\n\n- [ ] T-1: One\n  ```sh\n  true\n  ```\n";
     for is_gone in [true, false] {
-        let scratch = board(text);
+        let scratch = Scratch::board(text);
         let path = scratch.work().join(QUEUE);
         if is_gone { fs::remove_file(&path) } else { fs::write(&path, "") }.expect("it is ours");
         let told = scratch.run("tavern-check", &[]);
@@ -129,17 +121,17 @@ fn a_queue_that_was_lost_is_put_back() {
         assert_eq!(scratch.read(QUEUE), text);
     }
     // Renamed, or nothing was left to do in it.
-    let scratch = board(text);
+    let scratch = Scratch::board(text);
     fs::rename(scratch.work().join(QUEUE), scratch.work().join(".tavern/queues/other.md")).expect("it is ours");
     assert_eq!(fix(&scratch, &[]).stdout, "");
-    let scratch = board(&text.replace("[ ]", "[x]"));
+    let scratch = Scratch::board(&text.replace("[ ]", "[x]"));
     fs::remove_file(scratch.work().join(QUEUE)).expect("it is ours");
     assert_eq!(fix(&scratch, &[]).stdout, "");
 }
 
 #[test]
 fn what_died_is_cleared_up() {
-    let scratch = board("- [ ] T-1: One\n  ```sh\n  true\n  ```\n");
+    let scratch = Scratch::board("- [ ] T-1: One\n  ```sh\n  true\n  ```\n");
     scratch.write(".tavern/leases/T-1.yaml", "");
     let temp = scratch.write(".tavern/queues/.tavern-x7Yz", "half");
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
@@ -154,7 +146,7 @@ fn what_died_is_cleared_up() {
 #[test]
 fn a_plain_task_file_is_left_alone_unless_it_is_named() {
     let text = "- [ ] One\r\n\r\n- [ ] Two";
-    let scratch = board("");
+    let scratch = Scratch::board("");
     scratch.write("TODO.md", text);
     scratch.write(".tavern/files", "TODO.md\n");
     let left = fix(&scratch, &[]);

@@ -38,19 +38,6 @@ Words of the owner.
 ## Completed
 ";
 
-fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(QUEUE, ITEMS);
-    settle(&scratch);
-    scratch
-}
-
-/// Any program that takes the lock takes over what was saved.
-fn settle(scratch: &Scratch) {
-    scratch.run("tavern-reap", &[]).succeeds();
-}
-
 /// What was done by hand, as the log has it.
 fn by_hand(scratch: &Scratch) -> Vec<String> {
     let log = State::of(scratch).log;
@@ -65,7 +52,7 @@ fn by_hand(scratch: &Scratch) -> Vec<String> {
 
 #[test]
 fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let edited = ITEMS
         .replace("- [ ] T-1: one\n", "- [x] T-1: one\n")
         .replace("- [ ] T-2: two\n", "")
@@ -73,7 +60,7 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
         .replace("T-3: three", "T-3: three (priority: 0)")
         .replace("- [ ] four\n", "- [ ] T-5: five\n");
     scratch.write(QUEUE, &edited);
-    settle(&scratch);
+    scratch.settle();
     assert_eq!(scratch.read(QUEUE), edited, "not a byte is changed");
     let expected = ["edited T-1 completed", "edited T-3", "added T-5 pending", "edited T-2 waiting", "removed -"];
     let mut told = by_hand(&scratch);
@@ -84,13 +71,13 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
     let said = scratch.run("tavern-log", &["T-2"]).succeeds();
     assert!(said.contains("T-2 was moved from pending to waiting by hand"), "{said}");
     // And again: nothing is taken over twice.
-    settle(&scratch);
+    scratch.settle();
     assert_eq!(by_hand(&scratch).len(), expected.len());
 }
 
 #[test]
 fn a_save_from_an_old_buffer_undoes_no_transition_and_loses_no_word() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let loaded = scratch.read(QUEUE);
     // Two are taken meanwhile, one of them gets its ID, one is added and one is finished by a person.
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
@@ -105,7 +92,7 @@ fn a_save_from_an_old_buffer_undoes_no_transition_and_loses_no_word() {
         .replace("- [ ] T-1: one\n", "- [ ] T-1: one\n  Mind the gap.\n")
         .replace("- [ ] four\n", "- [ ] four, at last\n- [ ] seven\n");
     scratch.write(QUEUE, &saved);
-    settle(&scratch);
+    scratch.settle();
 
     let after = State::of(&scratch);
     let text = &after.texts["main"];
@@ -129,38 +116,38 @@ fn a_save_from_an_old_buffer_undoes_no_transition_and_loses_no_word() {
 
 #[test]
 fn who_takes_back_their_own_edit_means_it() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let edited = ITEMS.replace("T-1: one", "T-1: one (priority: 0)");
     for text in [&edited, ITEMS, &edited] {
         scratch.write(QUEUE, text);
-        settle(&scratch);
+        scratch.settle();
         assert_eq!(scratch.read(QUEUE), *text);
     }
 }
 
 #[test]
 fn a_held_item_cannot_be_edited_away() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let held = scratch.read(QUEUE);
     let block = "- [ ] T-1: one (agent: Frodo, attempt: 1, started: ";
     let line = held.lines().find(|line| line.starts_with(block)).expect("it is held").to_owned();
     for edited in [held.replace(&format!("{line}\n"), ""), held.replace(&line, &line.replace("[ ]", "[x]"))] {
         scratch.write(QUEUE, edited);
-        settle(&scratch);
+        scratch.settle();
         assert_eq!(State::of(&scratch).status("T-1"), Some(Status::InProgress));
         let said = scratch.run("tavern-log", &["-n", "1"]).succeeds();
         assert!(said.contains("T-1") && said.contains("tavern-release"), "{said}");
     }
     scratch.write(QUEUE, held.replace("T-1: one", "T-1: one, retitled"));
-    settle(&scratch);
+    scratch.settle();
     let text = scratch.read(QUEUE);
     assert!(text.contains("T-1: one, retitled (agent: Frodo"), "{text}");
 }
 
 #[test]
 fn an_item_pasted_twice_is_nobodys_but_its_holders() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let held = scratch.read(QUEUE);
     let line = held.lines().find(|line| line.contains("T-1:")).expect("it is there").to_owned();
@@ -180,29 +167,29 @@ fn an_item_pasted_twice_is_nobodys_but_its_holders() {
 
 #[test]
 fn a_queue_that_is_emptied_or_removed_is_put_back() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     scratch.write(QUEUE, "");
-    settle(&scratch);
+    scratch.settle();
     assert_eq!(scratch.read(QUEUE), ITEMS);
     let said = scratch.run("tavern-log", &[]).succeeds();
     assert!(said.contains("main: the file was emptied; its items were put back"), "{said}");
     // Nobody holds anything: a person may remove a queue.
     let path = scratch.work().join(QUEUE);
     fs::remove_file(&path).expect("it is there");
-    settle(&scratch);
+    scratch.settle();
     assert!(!path.exists());
     scratch.write(QUEUE, ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let held = scratch.read(QUEUE);
     fs::remove_file(&path).expect("it is there");
-    settle(&scratch);
+    scratch.settle();
     assert_eq!(scratch.read(QUEUE), held);
     fs::remove_file(&path).expect("it is there");
     fs::create_dir(&path).expect("its place is free");
     let ran = scratch.run("tavern-claim", &["--agent", "Sam"]);
     assert_ne!(ran.code, Some(0), "{ran}");
     fs::remove_dir(&path).expect("it is empty");
-    settle(&scratch);
+    scratch.settle();
     assert_eq!(scratch.read(QUEUE), held);
 }
 
@@ -243,7 +230,7 @@ fn an_editor_and_eight_claimers_lose_nothing_of_each_other() {
     let items: String = (0..ITEMS).map(|number| format!("- [ ] T-{number}: item {number}\n")).collect();
     let head = "---\nid: main\n---\n\n## Pending\n\n";
     scratch.write(QUEUE, format!("{head}{items}\n## In Progress\n\n## Waiting\n\n## Completed\n"));
-    settle(&scratch);
+    scratch.settle();
     let path = scratch.work().join(QUEUE);
     let mut dice = Dice(number("TAVERN_TEST_SEED", 0x6861_6e64));
     let mut typed = Vec::new();
@@ -270,7 +257,7 @@ fn an_editor_and_eight_claimers_lose_nothing_of_each_other() {
             typed.push(word);
         }
     });
-    settle(&scratch);
+    scratch.settle();
     let state = State::of(&scratch);
     let text = &state.texts["main"];
     for word in &typed {
@@ -354,7 +341,7 @@ fn a_branch_switched_under_the_board_undoes_no_transition() {
     commit(&queue.replace("\n## In Progress", "- [ ] T-100: of main\n\n## In Progress"));
     scratch.git(&["switch", "--quiet", "--create", "other"]);
     commit(&queue.replace("\n## In Progress", "- [ ] T-101: of other\n\n## In Progress"));
-    settle(&scratch);
+    scratch.settle();
     while_claiming(&scratch, 4, || {
         for round in 0..SWITCHES {
             let branch = ["main", "other"][round % 2];
@@ -363,7 +350,7 @@ fn a_branch_switched_under_the_board_undoes_no_transition() {
             scratch.git(&["switch", "--quiet", "--discard-changes", branch]);
         }
     });
-    settle(&scratch);
+    scratch.settle();
     let state = State::of(&scratch);
     for number in 0..ITEMS {
         let id = format!("T-{number}");

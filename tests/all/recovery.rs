@@ -85,12 +85,7 @@ fn once(name: &str) -> String {
 #[test]
 fn what_verifies_for_a_dead_supervisor_is_ended_before_the_worktree_is_handed_on() {
     let done_when = once("verifying");
-    let queue = format!(
-        "- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n\n  ```yaml task\n  done_when:\n    - '{done_when}'\n  ```\n"
-    );
-    let scratch = prepared(&queue, "");
-    let frodo = agent(&scratch, "Frodo");
-    wait_for(&scratch, "verifying");
+    let (scratch, frodo) = verifying(&done_when);
     kill(frodo);
     assert!(!scratch.processes().is_empty(), "it lives without its supervisor");
     the_next_one_completes(&scratch);
@@ -106,16 +101,22 @@ fn a_set_up_that_was_killed_is_ended_and_begun_again() {
     the_next_one_completes(&scratch);
 }
 
-#[test]
-fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_and_its_traces_are_gone() {
-    // Only in the worktree of merges.
-    let done_when = format!("case $PWD in *integration) test ! -e dirt && {{ {}; }} ;; esac", once("verifying"));
+/// An agent that verifies the merge of T-1 with this command.
+fn verifying(done_when: &str) -> (Scratch, Running) {
     let queue = format!(
         "- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n\n  ```yaml task\n  done_when:\n    - '{done_when}'\n  ```\n"
     );
     let scratch = prepared(&queue, "");
     let frodo = agent(&scratch, "Frodo");
     wait_for(&scratch, "verifying");
+    (scratch, frodo)
+}
+
+#[test]
+fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_and_its_traces_are_gone() {
+    // Only in the worktree of merges.
+    let done_when = format!("case $PWD in *integration) test ! -e dirt && {{ {}; }} ;; esac", once("verifying"));
+    let (scratch, frodo) = verifying(&done_when);
     kill(frodo);
     assert!(scratch.work().join(".tavern/worktrees/integration/dirt").exists());
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Approved));
@@ -133,12 +134,7 @@ fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_and_its_traces_are_gone(
 #[test]
 fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_by_the_reaper() {
     let done_when = format!("case $PWD in *integration) {} ;; esac", once("verifying"));
-    let queue = format!(
-        "- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n\n  ```yaml task\n  done_when:\n    - '{done_when}'\n  ```\n"
-    );
-    let scratch = prepared(&queue, "");
-    let frodo = agent(&scratch, "Frodo");
-    wait_for(&scratch, "verifying");
+    let (scratch, frodo) = verifying(&done_when);
     let while_it_works = scratch.run("tavern-reap", &[]).succeeds();
     assert_eq!(while_it_works, "", "a merge at work is left alone");
     kill(frodo);

@@ -40,6 +40,20 @@ impl Scratch {
         scratch
     }
 
+    /// A repository with a board whose queue `main` reads so, known to Tavern.
+    pub fn board(queue: &str) -> Scratch {
+        let scratch = Scratch::repository();
+        scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+        scratch.write(".tavern/queues/main.md", queue);
+        scratch.settle();
+        scratch
+    }
+
+    /// What was saved by hand is taken over, as by any program that takes the lock.
+    pub fn settle(&self) {
+        self.run("tavern-reap", &[]).succeeds();
+    }
+
     /// Where programs run.
     pub fn work(&self) -> PathBuf {
         self.folder().join("work")

@@ -29,18 +29,6 @@ Words of the owner.
 ## Completed
 ";
 
-fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(QUEUE, ITEMS);
-    settle(&scratch);
-    scratch
-}
-
-fn settle(scratch: &Scratch) {
-    scratch.run("tavern-reap", &[]).succeeds();
-}
-
 fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
     scratch.run("tavern-undo", arguments)
 }
@@ -53,7 +41,7 @@ fn refused(ran: &Ran, words: &str) {
 
 #[test]
 fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-release", &["T-2", "--cancel", "-m", "no"]).succeeds();
     scratch.run("tavern-release", &["T-1", "--cancel", "-m", "never"]).succeeds();
     let cancelled = scratch.read(QUEUE);
@@ -83,7 +71,7 @@ fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
 
 #[test]
 fn a_named_event_is_taken_back_once() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
     scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
     let event = State::of(&scratch)
@@ -109,7 +97,7 @@ fn a_named_event_is_taken_back_once() {
 
 #[test]
 fn a_deletion_by_hand_comes_back_where_its_lane_is() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let without = ITEMS.replace("- [ ] T-1: one (priority: 1)\n  Words under it.\n", "").replace("- [ ] three\n", "");
     scratch.write(QUEUE, &without);
     undo(&scratch, &["T-1"]).succeeds();
@@ -136,12 +124,12 @@ fn nameless(scratch: &Scratch) -> String {
 
 #[test]
 fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     scratch.write(QUEUE, ITEMS.replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"));
-    settle(&scratch);
+    scratch.settle();
     let text = scratch.read(QUEUE);
     scratch.write(QUEUE, text.replace("Words under it.", "Words under it.\n  More words."));
-    settle(&scratch);
+    scratch.settle();
     let first =
         State::of(&scratch).log.iter().rev().filter(|entry| entry.before.is_some()).nth(1).map(|entry| entry.seq);
     undo(&scratch, &["--event", &first.expect("two edits").to_string()]).succeeds();
@@ -151,7 +139,7 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
     // What contradicts is refused, and it is said what happened.
     let text = scratch.read(QUEUE);
     scratch.write(QUEUE, text.replace("T-2: two", "T-2: second"));
-    settle(&scratch);
+    scratch.settle();
     let event = State::of(&scratch).log.last().expect("an edit").seq.to_string();
     let text = scratch.read(QUEUE);
     scratch.write(QUEUE, text.replace("T-2: second", "T-2: seventh"));
@@ -163,7 +151,7 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
 
 #[test]
 fn what_somebody_holds_or_held_is_left_alone() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let ran = undo(&scratch, &["T-1"]);
     refused(&ran, "hint: take it from its holder: tavern-release T-1 --force");
@@ -193,12 +181,12 @@ fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
 
 #[test]
 fn the_log_tells_an_items_whole_life_in_words() {
-    let scratch = board();
+    let scratch = Scratch::board(ITEMS);
     let edit = |from: &str, to: &str| {
         let text = scratch.read(QUEUE);
         assert!(text.contains(from), "{from}\n{text}");
         scratch.write(QUEUE, text.replacen(from, to, 1));
-        settle(&scratch);
+        scratch.settle();
     };
     edit("## In Progress\n", "- [ ] T-7: Write\n\n## In Progress\n");
     edit("T-7: Write", "T-7: Write it (priority: 1)\n  Soon.");
@@ -235,15 +223,15 @@ fn killed_anywhere_it_is_done_or_not() {
         |scratch| drop(scratch.write(QUEUE, ITEMS.replace("- [ ] three\n", ""))),
     ];
     for make in makers {
-        let scratch = board();
+        let scratch = Scratch::board(ITEMS);
         let before = State::of(&scratch).items;
         make(&scratch);
-        settle(&scratch);
+        scratch.settle();
         let made = State::of(&scratch).items;
         for point in ["log.torn", "log.appended", "replace.renamed", "submit.replaced"] {
             let ran = scratch.program("tavern-undo").variable("TAVERN_FAILPOINT", format!("{point}=kill")).run();
             assert_eq!(ran.code, None, "{point}\n{ran}");
-            settle(&scratch);
+            scratch.settle();
             let state = State::of(&scratch);
             state.agrees();
             if point == "log.torn" {

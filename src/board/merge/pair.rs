@@ -57,10 +57,7 @@ pub(super) fn pair(a: &Version<'_>, old: &[usize], b: &Version<'_>, new: &[usize
             if taken[*other] || are_named_apart(a, old[place], b, new[*other]) {
                 return 0.0;
             }
-            let (title, other) = (a.title(old[place]), b.title(new[*other]));
-            let goes_on =
-                !title.is_empty() && !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
-            if goes_on { 1.0 } else { TextDiff::from_chars(title, other).ratio() }
+            likeness_of_titles(a.title(old[place]), b.title(new[*other]))
         };
         let best =
             left.iter().map(|other| (likeness(other), *other)).max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)));
@@ -71,6 +68,17 @@ pub(super) fn pair(a: &Version<'_>, old: &[usize], b: &Version<'_>, new: &[usize
         }
     }
     found
+}
+
+/// From 0 to 1; one that goes on where the other ends is the same.
+fn likeness_of_titles(title: &str, other: &str) -> f32 {
+    let goes_on = !title.is_empty() && !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
+    if goes_on { 1.0 } else { TextDiff::from_chars(title, other).ratio() }
+}
+
+/// One title may be the other, retyped.
+pub fn are_alike(title: &str, other: &str) -> bool {
+    likeness_of_titles(title, other) >= ALIKE
 }
 
 /// Both have IDs, and not the same.
