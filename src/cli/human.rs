@@ -60,6 +60,11 @@ pub fn words(words: &str) -> Cow<'_, str> {
     cut(words, WORDS)
 }
 
+/// As [`title`], as long as it is.
+pub fn printable(line: &str) -> Cow<'_, str> {
+    cut(line, usize::MAX)
+}
+
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     let end = text.char_indices().nth(most).map(|(end, _)| end);
     let start = &text[..end.unwrap_or(text.len())];

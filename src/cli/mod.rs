@@ -28,6 +28,7 @@ mod output;
 mod place;
 mod program;
 mod shared;
+mod unified;
 
 pub mod add;
 pub mod agent;

@@ -249,12 +249,13 @@ pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
         metadata.outcome = Some(finished.judged.outcome);
         metadata.reason = Some(finished.judged.reason.clone());
         metadata.verified = proof;
-        if let Some(commit) = &finished.judged.commit {
-            metadata.commit = Some(commit.clone());
-            // What was committed for the agent belongs to its patch.
-            if let (Some(Ok(base)), Ok(tip)) = (metadata.base.as_ref().map(|base| base.parse()), commit.parse()) {
+        // What was committed for the agent belongs to its patch, whatever the proof said.
+        let tip = held.task.worktree.then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok()).flatten();
+        if let Some(tip) = tip.filter(|tip| metadata.commit.as_deref() != Some(tip.as_str())) {
+            if let Some(Ok(base)) = metadata.base.as_ref().map(|base| base.parse()) {
                 keep_patch(site, &artifacts, &base, &tip);
             }
+            metadata.commit = Some(tip.as_str().to_owned());
         }
         artifacts.write_metadata(&metadata)?;
     }

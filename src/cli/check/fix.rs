@@ -3,17 +3,15 @@
 //! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stdin};
 use std::path::PathBuf;
 
-use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use similar::TextDiff;
 
 use crate::board::document::{Document, Item};
 use crate::board::mend::{self, Extent, Mended, Right, mend};
 use crate::board::task::TaskId;
+use crate::cli::unified::{Names, painted, unified};
 use crate::clock;
 use crate::interrupt::Interrupt;
 use crate::run::Site;
@@ -100,8 +98,8 @@ pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<P
         return Ok(planned);
     }
     for change in &planned.texts {
-        let record = Record { file: &change.name, fixed: &change.mended.done, diff: diff(change, false) };
-        context.out.record(&record, diff(change, true).trim_end())?;
+        let record = Record { file: &change.name, fixed: &change.mended.done, diff: diff(change) };
+        context.out.record(&record, painted(&record.diff).trim_end())?;
     }
     planned.actions.iter().try_for_each(|action| context.out.record(action, action))?;
     if args.dry_run {
@@ -249,27 +247,7 @@ fn is_agreed(context: &Context) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-const OLD: Style = AnsiColor::Red.on_default();
-const NEW: Style = AnsiColor::Green.on_default();
-const PLACE: Style = AnsiColor::Cyan.on_default();
-
 /// As `diff -u` has it.
-fn diff(change: &Change, is_coloured: bool) -> String {
-    let compared = TextDiff::from_lines(change.before.as_str(), change.mended.text.as_str());
-    let plain = compared.unified_diff().context_radius(3).header(&change.name, &change.name).to_string();
-    if !is_coloured {
-        return plain;
-    }
-    let mut text = String::with_capacity(plain.len());
-    for line in plain.lines() {
-        let style = match line.as_bytes().first() {
-            Some(b'-') => OLD,
-            Some(b'+') => NEW,
-            Some(b'@') => PLACE,
-            _ => Style::new(),
-        };
-        // Writing to a text can't fail.
-        let _ = writeln!(text, "{style}{}{style:#}", line.trim_end_matches('\r'));
-    }
-    text
+fn diff(change: &Change) -> String {
+    unified(Names { old: &change.name, new: &change.name }, &change.before, &change.mended.text)
 }

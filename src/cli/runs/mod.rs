@@ -1,4 +1,4 @@
-//! `tavern-runs`: list, show and read what runs left.
+//! `tavern-runs`: list, show, read and compare what runs left.
 
 use std::fs;
 
@@ -13,7 +13,9 @@ use crate::store::Board;
 
 use super::{CliError, Context, Exit, Verb, human, task_id};
 
-/// List, show and read what the agents' runs left
+mod diff;
+
+/// List, show, read and compare what the agents' runs left
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -59,6 +61,8 @@ pub enum What {
         #[arg(long, value_name = "ID", value_parser = task_id)]
         task: Option<TaskId>,
     },
+    /// How two runs differ: what they came to, what they were told, what they changed
+    Diff(diff::Diff),
 }
 
 #[derive(Serialize)]
@@ -102,6 +106,7 @@ impl Verb for Args {
             What::Show { run } => show(context, &board, find(&all, &run)?),
             What::Cat { run, file } => cat(context, &board, find(&all, &run)?, &file),
             What::Grep { text, task } => grep(context, &board, &all, &text, task.as_ref()),
+            What::Diff(diff) => diff.run(context, &board, &all),
         }
     }
 }

@@ -1,0 +1,192 @@
+//! `tavern-runs diff`: how two attempts differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::cli::unified::{Names, painted, unified};
+use crate::cli::{CliError, Context, Exit, human};
+use crate::clock;
+use crate::run::artifacts::{Artifacts, Metadata};
+use crate::runner::Outcome;
+use crate::store::Board;
+
+use super::find;
+
+/// Which runs are compared, and what of them.
+#[derive(clap::Args)]
+pub struct Diff {
+    /// Two runs (or items, for their last ones); an item alone, for its last two runs; or an item and the numbers of two
+    /// attempts
+    #[arg(value_name = "RUN", required = true, num_args = 1..=3)]
+    pub runs: Vec<String>,
+
+    /// Only what they were told
+    #[arg(long)]
+    pub prompt: bool,
+
+    /// Only what they changed, file by file
+    #[arg(long)]
+    pub patch: bool,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    Outcome,
+    Prompt,
+    Patch,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    part: Part,
+    /// Which file's patch.
+    file: Option<&'a str>,
+    old: &'a str,
+    new: &'a str,
+    same: bool,
+    /// Unified.
+    diff: String,
+}
+
+impl Diff {
+    pub(super) fn run(&self, context: &Context, board: &Board, all: &[Metadata]) -> Result<Exit, CliError> {
+        let (old, new) = self.pair(all)?;
+        let read = |run: &Metadata, name: &str| Artifacts::open(board, &run.run).read(name);
+        let compare = |part: Part, file: Option<&str>, was: &str, is: &str| {
+            let suffix = file.map_or_else(String::new, |file| format!(":{file}"));
+            let name = |run: &Metadata| format!("{}/{}{suffix}", run.run, part.artifact());
+            let diff = unified(Names { old: &name(old), new: &name(new) }, was, is);
+            let text = match file.unwrap_or(part.artifact()) {
+                what if diff.is_empty() => format!("{what}: the same"),
+                _ => painted(&diff).trim_end().to_owned(),
+            };
+            context.out.record(&Record { part, file, old: &old.run, new: &new.run, same: diff.is_empty(), diff }, text)
+        };
+        let is_all = self.prompt == self.patch;
+        if is_all {
+            compare(Part::Outcome, None, &outcome(old), &outcome(new))?;
+        }
+        if is_all || self.prompt {
+            compare(Part::Prompt, None, &read(old, "prompt.md"), &read(new, "prompt.md"))?;
+        }
+        if is_all || self.patch {
+            let (was, is) = (read(old, "diff.patch"), read(new, "diff.patch"));
+            let (was, is) = (by_file(&was), by_file(&is));
+            let names: BTreeSet<&str> = was.keys().chain(is.keys()).copied().collect();
+            for name in &names {
+                let part = |files: &BTreeMap<&str, String>| files.get(name).cloned().unwrap_or_default();
+                compare(Part::Patch, Some(name), &part(&was), &part(&is))?;
+            }
+            if names.is_empty() {
+                context.out.text("diff.patch: neither changed anything")?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn pair<'a>(&self, all: &'a [Metadata]) -> Result<(&'a Metadata, &'a Metadata), CliError> {
+        let of = |task: &str| all.iter().filter(|run| run.task.as_str() == task).collect::<Vec<_>>();
+        match self.runs.as_slice() {
+            [task] => match of(task).as_slice() {
+                [.., old, new] => Ok((old, new)),
+                few => {
+                    // Says what is wrong with a name that is none.
+                    let known = find(all, task)?;
+                    let message = format!("`{}` has {} to compare", known.task, human::count(few.len().max(1), "run"));
+                    let hint = "name two runs: tavern-runs list shows them".to_owned();
+                    Err(CliError::new(Exit::Usage, message).with_hint(hint))
+                }
+            },
+            [task, old, new] => {
+                let runs = of(task);
+                // Of an attempt that came back through nobody's fault the last run counts.
+                let attempt = |number: &str| {
+                    let wanted = number.parse::<u32>().ok();
+                    runs.iter().rfind(|run| wanted == Some(run.attempt)).copied().ok_or_else(|| {
+                        let hint = format!("list its runs: tavern-runs list {task}");
+                        CliError::new(Exit::Usage, format!("`{task}` has no attempt `{number}`")).with_hint(hint)
+                    })
+                };
+                Ok((attempt(old)?, attempt(new)?))
+            }
+            named => Ok((find(all, &named[0])?, find(all, &named[1])?)),
+        }
+    }
+}
+
+impl Part {
+    fn artifact(self) -> &'static str {
+        match self {
+            Part::Outcome => "outcome",
+            Part::Prompt => "prompt.md",
+            Part::Patch => "diff.patch",
+        }
+    }
+}
+
+/// What a run was and what it came to, a line each.
+fn outcome(run: &Metadata) -> String {
+    let took = human::took(std::time::Duration::from_secs(run.seconds(clock::now()).unsigned_abs()));
+    let verified = run.verified.map_or("no", |passed| if passed { "passed" } else { "failed" });
+    let rows = [
+        ("attempt", run.attempt.to_string()),
+        ("agent", format!("{} ({})", run.agent, run.role)),
+        ("runner", run.runner.clone()),
+        ("model", run.model.clone().unwrap_or_default()),
+        ("base", run.base.clone().unwrap_or_default()),
+        ("outcome", run.outcome.map_or("running", Outcome::as_str).to_owned()),
+        ("reason", run.reason.clone().unwrap_or_default()),
+        ("verified", verified.to_owned()),
+        ("commit", run.commit.clone().unwrap_or_default()),
+        ("took", took),
+        ("spent", format!("{}, {} turns, {} tool calls", human::money(run.usage.usd), run.turns, run.tool_calls)),
+    ];
+    let shown = rows.iter().filter(|(_, value)| !value.is_empty());
+    shown.map(|(name, value)| format!("{name:<8} {}\n", human::words(value))).collect()
+}
+
+/// A patch by the files that it changes. What differs between two patches that change the same is left out: the files'
+/// digests, and where in the file a change stands.
+fn by_file(patch: &str) -> BTreeMap<&str, String> {
+    let mut files: BTreeMap<&str, String> = BTreeMap::new();
+    let mut name = "";
+    for line in patch.lines() {
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            // `a/NAME b/NAME`; of a rename the new name.
+            name = names.rsplit_once(" b/").map_or(names, |(_, name)| name);
+            files.insert(name, String::new());
+            continue;
+        }
+        let is_heading = ["index ", "--- ", "+++ "].iter().any(|start| line.starts_with(start));
+        let text = files.entry(name).or_default();
+        // Headings stand before the first place only; a removed line may look like one.
+        if is_heading && !text.contains("@@\n") {
+            continue;
+        }
+        text.push_str(if line.starts_with("@@ ") { "@@" } else { line });
+        text.push('\n');
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_that_change_the_same_read_the_same() {
+        let patch = |digest: &str, place: &str| {
+            format!(
+                "diff --git a/x.txt b/x.txt\nindex {digest}\n--- a/x.txt\n+++ b/x.txt\n@@ {place} @@ fn\n a\n--- b\n+c\n"
+            )
+        };
+        let (one, other) = (patch("1..2", "-1,2 +1,2"), patch("3..4", "-9,2 +9,2"));
+        assert_eq!(by_file(&one), by_file(&other));
+        assert_eq!(by_file(&one), BTreeMap::from([("x.txt", "@@\n a\n--- b\n+c\n".to_owned())]));
+        let renamed = "diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n";
+        assert_eq!(by_file(renamed).keys().copied().collect::<Vec<_>>(), ["new"]);
+    }
+}

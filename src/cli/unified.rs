@@ -1,0 +1,40 @@
+//! How two texts differ, as `diff -u` has it.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use similar::TextDiff;
+
+use super::human;
+
+const OLD: Style = AnsiColor::Red.on_default();
+const NEW: Style = AnsiColor::Green.on_default();
+const PLACE: Style = AnsiColor::Cyan.on_default();
+
+/// Names of the two texts, for the heading.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) old: &'a str,
+    pub(super) new: &'a str,
+}
+
+/// Nothing if they are the same.
+pub(super) fn unified(names: Names<'_>, old: &str, new: &str) -> String {
+    TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(names.old, names.new).to_string()
+}
+
+/// The same with colours, which are left out where no terminal looks on; control characters as `·`.
+pub(super) fn painted(unified: &str) -> String {
+    let mut text = String::with_capacity(unified.len());
+    for line in unified.lines() {
+        let style = match line.as_bytes().first() {
+            Some(b'-') => OLD,
+            Some(b'+') => NEW,
+            Some(b'@') => PLACE,
+            _ => Style::new(),
+        };
+        // Writing to a text can't fail.
+        let _ = writeln!(text, "{style}{}{style:#}", human::printable(line.trim_end_matches('\r')));
+    }
+    text
+}
