@@ -3,12 +3,14 @@
 //! The agent program gets its work handed over and knows nothing of claiming. All waiting is for a change of the
 //! board, a back-off's or limit's end, or an interrupt: an idle agent wakes only for its heartbeat.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+use crate::board::document::{Document, Item};
 use crate::board::event::Event;
 use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
@@ -18,6 +20,7 @@ use crate::config::Does;
 use crate::interrupt::Cause;
 use crate::run::commit::{Moment, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
+use crate::run::preflight::{Preflight, Templates};
 use crate::run::reap::{self, Looks, Scope};
 use crate::run::report::{self, Judged};
 use crate::run::verdict::Ruling;
@@ -30,6 +33,9 @@ use crate::store::{
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
 const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// After so many seconds it is looked again for what was missing.
+const LOOK_AGAIN: i64 = 30;
 
 /// Longer than any wait; a channel needs some number.
 const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
@@ -99,6 +105,16 @@ pub enum Told {
     Uncommitted {
         why: String,
     },
+    /// An item could not be started here, and stays where it is.
+    Skipped {
+        task: Option<TaskId>,
+        title: String,
+        why: String,
+    },
+    /// No item could be started here.
+    Hindered {
+        why: String,
+    },
     Waiting {
         why: String,
     },
@@ -125,6 +141,9 @@ impl fmt::Display for Told {
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
             }
             Told::Cleared { what } => f.write_str(what),
+            Told::Skipped { task: Some(task), why, .. } => write!(f, "{task} skipped: {why}"),
+            Told::Skipped { task: None, title, why } => write!(f, "`{title}` skipped: {why}"),
+            Told::Hindered { why } => write!(f, "nothing can be started: {why}"),
             Told::Uncommitted { why } | Told::Waiting { why } => f.write_str(why),
         }
     }
@@ -157,13 +176,17 @@ impl Agent<'_> {
             Switch::Paused(reason) => return Ok(Err(Some(paused(&reason)))),
             Switch::On => {}
         }
-        let foreseen = self.site.board.foresee_claim(&self.seek()?, clock::now())?;
+        let templates = Templates::default();
+        let look = Look::new(self, &templates);
+        let foreseen =
+            self.site.board.foresee_claim(&self.seek()?, clock::now(), &|document, item| look.at(document, item))?;
         Ok(foreseen.map_err(|nothing| (!self.is_finished(&nothing)).then(|| describe(&nothing))))
     }
 
     fn run_loop(&self) -> Result<End, Error> {
         let mut blocked = Vec::new();
         let mut looks = Looks::default();
+        let templates = Templates::default();
         let mut runs = 0;
         let mut last_wait = String::new();
         loop {
@@ -194,7 +217,12 @@ impl Agent<'_> {
                 let Some(slot) = self.site.board.run_slot(self.site.config.limit)? else {
                     break Wait::new(format!("{} agents run already", self.site.config.limit), Some(soon(1)));
                 };
-                match self.site.board.claim(&self.seek()?, clock::now())? {
+                let look = Look::new(self, &templates);
+                let claimed =
+                    self.site.board.claim_if(&self.seek()?, clock::now(), &|document, item| look.at(document, item))?;
+                let skipped = look.skipped.take();
+                skipped.iter().for_each(|skipped| (self.tell)(skipped));
+                match claimed {
                     Ok(held) => {
                         last_wait.clear();
                         self.handle(&held)?;
@@ -207,17 +235,24 @@ impl Agent<'_> {
                         if approved(self.site, &self.queues).iter().any(|(_, task)| !blocked.contains(task)) {
                             continue;
                         }
+                        if let Some(why) = look.hindrance.take() {
+                            break Wait { is_hindrance: true, ..Wait::new(why, Some(soon(LOOK_AGAIN))) };
+                        }
                         if self.is_finished(&nothing) {
                             self.clear_all();
                             return Ok(End::Empty);
                         }
                         let is_asleep = self.on_empty == EmptyBehavior::Hibernate && nothing == Nothing::default();
-                        break Wait { is_asleep, ..Wait::new(describe(&nothing), nothing.wake_at) };
+                        // What is missing may be installed without any change of the board.
+                        let again = (!skipped.is_empty()).then(|| soon(LOOK_AGAIN));
+                        let until = nothing.wake_at.into_iter().chain(again).min();
+                        break Wait { is_asleep, ..Wait::new(describe(&nothing), until) };
                     }
                 }
             };
             if wait.why != last_wait {
-                (self.tell)(&Told::Waiting { why: wait.why.clone() });
+                let why = wait.why.clone();
+                (self.tell)(&if wait.is_hindrance { Told::Hindered { why } } else { Told::Waiting { why } });
                 last_wait.clone_from(&wait.why);
             }
             self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
@@ -478,11 +513,51 @@ struct Wait {
     until: Option<Timestamp>,
     /// Hibernates: only a change wakes it.
     is_asleep: bool,
+    /// Something is missing here that a person has to mend.
+    is_hindrance: bool,
 }
 
 impl Wait {
     fn new(why: String, until: Option<Timestamp>) -> Wait {
-        Wait { why, until, is_asleep: false }
+        Wait { why, until, is_asleep: false, is_hindrance: false }
+    }
+}
+
+/// A look at what an item, and all items, would need here.
+struct Look<'a> {
+    agent: &'a Agent<'a>,
+    preflight: Preflight<'a>,
+    templates: &'a Templates,
+    /// Told when the board's lock is free again.
+    skipped: RefCell<Vec<Told>>,
+    hindrance: RefCell<Option<String>>,
+}
+
+impl<'a> Look<'a> {
+    fn new(agent: &'a Agent<'a>, templates: &'a Templates) -> Look<'a> {
+        let (skipped, hindrance) = (RefCell::default(), RefCell::default());
+        Look { agent, preflight: Preflight::of(agent.site), templates, skipped, hindrance }
+    }
+
+    /// Why it can't be started now, with what to type.
+    fn at(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), String> {
+        let (site, name) = (self.agent.site, &self.agent.role);
+        let with_hint = |error: Error| match error.hint() {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        };
+        let place = self.preflight.surroundings(name).map_err(|error| Error::Start(error.into()));
+        if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
+            let why = with_hint(error);
+            *self.hindrance.borrow_mut() = Some(why.clone());
+            return Err(why);
+        }
+        self.preflight.of_item(document, item).map_err(|error| {
+            let why = with_hint(Error::Start(error.into()));
+            let (task, title) = (item.id.clone(), document.title(item).to_owned());
+            self.skipped.borrow_mut().push(Told::Skipped { task, title, why: why.clone() });
+            why
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::board::front::EmptyBehavior;
 use crate::process;
 use crate::run::integrate::approved;
 use crate::run::reap::{self, Looks, Scope};
-use crate::run::{Site, runners};
+use crate::run::{Site, preflight};
 use crate::store::{Board, Claimed, Queue, Slot, Switch};
 
 use super::claim::place;
@@ -77,21 +77,21 @@ impl Verb for Args {
         if !self.dry_run {
             queues.iter().try_for_each(|queue| site.board.remember(queue))?;
         }
-        let runner = site.runner.clone().unwrap_or_else(|| role.runner.clone());
-        let ready = runners::runner(&site, &runner, &role)?.check();
-        if let Err(not_ready) = ready {
-            return Err(not_ready.into());
-        }
+        let begun = preflight::begin(&site, &self.role)?;
         // Shells that an agent's program leaves behind become our children, and can be ended.
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let on_empty = if self.until_empty { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
         let (name, slot) = take_name(&site, self.name.as_deref())?;
         let blocked = RefCell::new(HashMap::new());
         let tell = |told: &Told| {
-            // What stands in the way of a merge is met again at every look.
+            // What stands in the way of a merge, or of a start, is met again at every look.
             let is_new = match told {
                 Told::Blocked { task, why } => {
-                    blocked.borrow_mut().insert(task.clone(), why.clone()).as_ref() != Some(why)
+                    blocked.borrow_mut().insert(task.to_string(), why.clone()).as_ref() != Some(why)
+                }
+                Told::Skipped { task, title, why } => {
+                    let name = task.as_ref().map_or_else(|| title.clone(), ToString::to_string);
+                    blocked.borrow_mut().insert(name, why.clone()).as_ref() != Some(why)
                 }
                 _ => true,
             };
@@ -112,7 +112,8 @@ impl Verb for Args {
         if self.dry_run {
             return preview(context, &agent);
         }
-        context.out.note(format!("{name} is a {} with runner {runner}; Ctrl-C ends it", self.role));
+        context.out.note(format!("{name} is a {} with runner {}; Ctrl-C ends it", self.role, begun.runner));
+        begun.doubt_line().iter().for_each(|doubt| context.out.note(format!("{name}: {doubt}")));
         let stopper = obey_stop(&site)?;
         let end = agent.work();
         // The watcher of `STOP` ends with the interrupt, or with the process.

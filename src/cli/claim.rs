@@ -5,11 +5,13 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::board::document::{Document, Item};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::config::{Config, Does, Period, RunnerKind, is_agent_name};
+use crate::run::Preflight;
 use crate::store::{self, Board, Claimed, Foreseen, Nothing, Queue, Seek, Switch, Watch};
 
 use super::{CliError, Context, Exit, Verb, human, task_id};
@@ -73,14 +75,16 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let config = Config::load(board.dir())?;
+        let mut site = context.light_site(board.clone())?;
+        site.runner.clone_from(&self.runner);
+        let config = &site.config;
         let queues = context.queues(&board, &self.queues)?;
         let deadline = match &self.wait {
             Some(Some(period)) => Deadline::after(period.duration()),
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let mut seek = self.seek(&config, &queues)?;
+        let mut seek = self.seek(config, &queues)?;
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         loop {
@@ -109,10 +113,20 @@ impl Verb for Args {
                 let now = clock::now();
                 seek.closed = self.closed(&board, now);
                 let runner = self.runner.as_deref();
+                let look = Preflight::of(&site);
+                if self.is_for_a_program() {
+                    look.disk()?;
+                }
+                let is_ready = |document: &Document<'_>, item: &Item<'_>| match look.of_item(document, item) {
+                    Err(error) if self.is_for_a_program() => Err(format!("{error}; {}", error.hint())),
+                    _ => Ok(()),
+                };
                 let taken = if self.dry_run {
-                    board.foresee_claim(&seek, now)?.map(|foreseen| preview(context, &board, &foreseen, runner))
+                    board
+                        .foresee_claim(&seek, now, &is_ready)?
+                        .map(|foreseen| preview(context, &board, &foreseen, runner))
                 } else {
-                    board.claim(&seek, now)?.map(|held| {
+                    board.claim_if(&seek, now, &is_ready)?.map(|held| {
                         // Else nobody would find the item once it is given back.
                         board.remember(&held.queue)?;
                         print(context, &board, &held, runner)

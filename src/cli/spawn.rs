@@ -8,7 +8,7 @@ use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::process;
 use crate::run::report::Judged;
-use crate::run::{Site, attempt, runners};
+use crate::run::{Preflight, Site, attempt};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
@@ -67,9 +67,9 @@ impl Verb for Args {
         let held = held(&site.board, &self.task, self.token, self.dry_run)?;
         let role = site.role(&held.lease.role)?;
         let runner = site.runner_of(&held.task, role);
-        if let Err(not_ready) = runners::runner(&site, &runner, role)?.check() {
-            return Err(not_ready.into());
-        }
+        let look = Preflight::of(&site);
+        look.disk().and_then(|()| look.set_up()).and_then(|()| look.item(&held.task))?;
+        look.runner(&runner, role)?;
         if self.dry_run {
             return self.preview(context, &site, &held);
         }

@@ -13,6 +13,7 @@ use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
+use crate::run::Preflight;
 use crate::run::artifacts::{Metadata, runs, runs_of};
 use crate::run::kept::Kept;
 use crate::store::{
@@ -68,6 +69,9 @@ struct Line<'a> {
     priority: u8,
     title: &'a str,
     quarantined: bool,
+    /// What it would need here and now, and is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_ready: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -147,7 +151,7 @@ impl Verb for Args {
             let queues = context.queues(&board, names)?;
             match &task {
                 Some(task) => one(context, &board, task, Some(&then))?,
-                None => self.list(context, &board, then.texts, &queues)?,
+                None => self.list(context, &board, then.texts, &queues, None)?,
             }
             return Ok(Exit::Done);
         }
@@ -178,12 +182,22 @@ impl Args {
             }
         }
         texts.extend(others(board, queues));
-        self.list(context, board, texts, queues)?;
+        // Of settings that can't be read `tavern-check` tells.
+        let site = context.light_site(board.clone()).ok();
+        self.list(context, board, texts, queues, site.as_ref().map(Preflight::of).as_ref())?;
         agents(context, board)
     }
 
-    /// The items of `queues`; the other texts are looked at for what items say of each other.
-    fn list(&self, context: &Context, board: &Board, mut texts: Vec<Text>, queues: &[Queue]) -> Result<(), CliError> {
+    /// The items of `queues`; the other texts are looked at for what items say of each other. What items need here is
+    /// looked at only of the present.
+    fn list(
+        &self,
+        context: &Context,
+        board: &Board,
+        mut texts: Vec<Text>,
+        queues: &[Queue],
+        preflight: Option<&Preflight<'_>>,
+    ) -> Result<(), CliError> {
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
@@ -216,10 +230,18 @@ impl Args {
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
             for (index, item) in items() {
+                let not_ready = match item.status {
+                    Status::Pending => preflight.and_then(|look| look.of_item(document, item).err()),
+                    _ => None,
+                };
                 let is_shown = match (self.status.as_slice(), self.items) {
                     ([], true) => true,
                     ([], false) => {
-                        !matches!(item.status, Status::Pending | Status::Draft | Status::Completed | Status::Cancelled)
+                        not_ready.is_some()
+                            || !matches!(
+                                item.status,
+                                Status::Pending | Status::Draft | Status::Completed | Status::Cancelled
+                            )
                     }
                     (statuses, _) => statuses.contains(&item.status),
                 };
@@ -236,9 +258,14 @@ impl Args {
                     priority: item.priority,
                     title,
                     quarantined: is_quarantined(index, item),
+                    not_ready: not_ready.map(|error| format!("{error}; {}", error.hint())),
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
-                let mark = if record.quarantined { " (has a problem)" } else { "" };
+                let mark = match &record.not_ready {
+                    _ if record.quarantined => " (has a problem)".to_owned(),
+                    Some(why) => format!(" ({})", human::words(why)),
+                    None => String::new(),
+                };
                 context
                     .out
                     .record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
@@ -365,6 +392,11 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     }
     if task.rounds > 0 {
         row("rejected", human::count(task.rounds as usize, "time"));
+    }
+    if let (Status::Pending, None, Ok(site)) = (task.status, then, context.light_site(board.clone()))
+        && let Err(error) = Preflight::of(&site).item(task)
+    {
+        row("not ready", format!("{error}; {}", error.hint()));
     }
     if let Some(lease) = lease {
         row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));

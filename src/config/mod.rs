@@ -65,6 +65,8 @@ pub struct Config {
     pub lease: Period,
     /// Agents at once on the board.
     pub limit: u32,
+    /// With less room on the board's disk nothing is claimed; 0: it is not looked at.
+    pub free_disk: Size,
     /// What happens to changes that an agent left uncommitted when it says it is done.
     pub dirty: Dirty,
     /// Whether Tavern commits the queues by itself, on the branch that is checked out.
@@ -194,6 +196,7 @@ impl Default for Config {
             integration: Integration::default(),
             lease: Period::minutes(2),
             limit: 10,
+            free_disk: Size::mib(512),
             dirty: Dirty::Commit,
             commit: Commit::Never,
             grace: Period::seconds(10),

@@ -31,6 +31,11 @@ impl Size {
         Size(kib << 10)
     }
 
+    /// Of so many MiB.
+    pub const fn mib(mib: u64) -> Size {
+        Size(mib << 20)
+    }
+
     /// In bytes.
     pub const fn bytes(self) -> u64 {
         self.0

@@ -32,6 +32,19 @@ pub struct Patch {
 }
 
 impl Repository {
+    /// Is there something at `path` (from the root) in the commit that `branch` is at? No without such a branch.
+    pub fn has_file(&self, branch: &str, path: &Path) -> Result<bool, GitError> {
+        let Some(tip) = self.branch_tip(branch)? else { return Ok(false) };
+        let repository = self.open()?;
+        let read = || GitError::library(format!("read the last commit of `{branch}`"));
+        let tree = repository.find_commit(oid(&tip)?).and_then(|commit| commit.tree()).map_err(read())?;
+        match tree.get_path(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
+            Err(error) => Err(read()(error)),
+        }
+    }
+
     /// The commit that `revision` names, in any way that git-rev-parse(1) knows; `None` if it names nothing, or something
     /// that has no commit. [`GitError::BadRevision`] if it has no meaning or several.
     pub fn commit_of(&self, revision: &str) -> Result<Option<CommitId>, GitError> {

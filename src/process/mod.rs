@@ -2,8 +2,9 @@
 //!
 //! Read in this order: [`mod@start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
-//! process still there?), [`maker`] (may who made a file still be at work with it?), [`log`] and [`follow`] (its output as a file), [`command`] (one shell command, run to its
-//! end), [`bell`] (how waits are woken), [`mod@foreground`] (one that is given the terminal).
+//! process still there?), [`maker`] (may who made a file still be at work with it?), [`log`] and [`follow`] (its output
+//! as a file), [`command`] (one shell command, run to its end), [`bell`] (how waits are woken), [`mod@foreground`] (one
+//! that is given the terminal), [`first`] (which program a shell command begins with).
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
 //! [`table`], [`identity`], [`maker`] and [`end`].
@@ -14,6 +15,7 @@ pub mod command;
 pub mod end;
 pub mod excerpt;
 pub mod family;
+pub mod first;
 pub mod follow;
 pub mod foreground;
 pub mod identity;
@@ -28,9 +30,10 @@ pub use child::{Child, Exit};
 pub use command::{CommandResult, CommandSpec, run_command};
 pub use end::{Swept, end_marked};
 pub use family::adopt_orphans;
+pub use first::first_program;
 pub use follow::{Follower, Line};
 pub use foreground::foreground;
 pub use identity::{Identity, Liveness};
 pub use log::{create_log, is_running};
 pub use mark::Mark;
-pub use start::{Spec, find_program, start};
+pub use start::{Spec, find_program, find_program_on, start};

@@ -163,11 +163,16 @@ impl From<Output> for Stdio {
 
 /// The file that `program` names: itself if it has a slash in it, else the first executable of that name on PATH.
 pub fn find_program(program: &OsStr) -> Option<PathBuf> {
-    let path = Path::new(program);
+    find_program_on(&env::var_os("PATH").unwrap_or_default(), program)
+}
+
+/// As [`find_program`], on another `PATH` than this process's own.
+pub fn find_program_on(path: &OsStr, program: &OsStr) -> Option<PathBuf> {
+    let name = Path::new(program);
     if program.as_encoded_bytes().contains(&b'/') {
-        return is_executable(path).then(|| path.to_owned());
+        return is_executable(name).then(|| name.to_owned());
     }
-    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(path)).find(|path| is_executable(path))
+    env::split_paths(path).map(|folder| folder.join(name)).find(|path| is_executable(path))
 }
 
 fn is_executable(path: &Path) -> bool {

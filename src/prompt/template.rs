@@ -1,5 +1,7 @@
 //! A template: the built-in ones, or text that the caller found elsewhere.
 
+use std::ops::Range;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, UndefinedBehavior, Value};
@@ -29,16 +31,33 @@ pub struct Template {
 
 /// Why a template gives no prompt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("template `{name}`, line {line}: {message}")]
+#[error("{}: {message}", self.place())]
 pub struct TemplateError {
     pub name: String,
+    /// Where in the template; nothing if it is about the whole.
+    pub span: Option<Range<usize>>,
     /// Counted from 1; 0 if it is about the whole.
     pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
     /// Lower case, without a final period.
     pub message: String,
 }
 
 impl TemplateError {
+    /// About the whole of the template `name`.
+    pub fn whole(name: impl Into<String>, message: impl Into<String>) -> TemplateError {
+        TemplateError { name: name.into(), span: None, line: 0, column: 0, message: message.into() }
+    }
+
+    /// `NAME:LINE:COLUMN`, as far as it is known.
+    fn place(&self) -> String {
+        match self.line {
+            0 => self.name.clone(),
+            line => format!("{}:{line}:{}", self.name, self.column),
+        }
+    }
+
     /// What to type next.
     pub fn hint(&self) -> String {
         format!("edit `{}`; or delete it, and the built-in one is used", self.name)
@@ -46,7 +65,7 @@ impl TemplateError {
 
     pub(super) fn too_long(template: &Template, shortest: usize, most: usize) -> TemplateError {
         let message = format!("the prompt has {shortest} bytes at least, and may have {most}");
-        TemplateError { name: template.name.clone(), line: 0, message }
+        TemplateError::whole(template.name.clone(), message)
     }
 }
 
@@ -68,6 +87,8 @@ impl Template {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_syntax(syntax());
+        // Else an error has no place within its line.
+        environment.set_debug(true);
         environment.set_formatter(move |output, _, value| {
             match value.kind() {
                 ValueKind::None => {}
@@ -86,7 +107,24 @@ impl Template {
             Some(detail) => format!("{kind}: {detail}"),
             None => kind,
         };
-        TemplateError { name: self.name.clone(), line: error.line().unwrap_or(0), message }
+        let Some(span) = self.span(error) else { return TemplateError::whole(self.name.clone(), message) };
+        let before = &self.text[..span.start];
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let (line, column) = (before.matches('\n').count() + 1, self.text[start..span.start].chars().count() + 1);
+        TemplateError { name: self.name.clone(), span: Some(span), line, column, message }
+    }
+
+    /// Where it is: the expression, else the whole line.
+    fn span(&self, error: &minijinja::Error) -> Option<Range<usize>> {
+        if let Some(span) = error.range().filter(|span| self.text.get(span.clone()).is_some()) {
+            return Some(span);
+        }
+        let before = error.line()?.checked_sub(1)?;
+        let mut starts = std::iter::once(0).chain(self.text.match_indices('\n').map(|(index, _)| index + 1));
+        let start = starts.nth(before)?;
+        let line = self.text[start..].lines().next().unwrap_or_default();
+        let from = start + line.len() - line.trim_start().len();
+        Some(from..(start + line.trim_end().len()).max(from))
     }
 }
 

@@ -131,16 +131,19 @@ fn an_own_template_has_marks_of_its_own() {
 }
 
 #[test]
-fn faults_in_a_template_are_told_with_their_line() {
-    for (text, line, message) in [
-        ("a\n{{ taks.title }}", 2, "undefined value"),
-        ("a\n\n{{ task.titel }}", 3, "undefined value"),
-        ("{% if branch %}", 1, "syntax error: unexpected end of input"),
-        ("{{ task.title | shout }}", 1, "unknown filter: filter shout is unknown"),
+fn faults_in_a_template_are_told_with_their_place() {
+    for (text, line, column, message) in [
+        ("a\n{{ taks.title }}", 2, 4, "undefined value"),
+        ("ä: {{ task.titel }}", 1, 7, "undefined value"),
+        ("{% for note in notes %}\n{{ note.who }}\n{% endfor %}", 2, 4, "undefined value"),
+        ("{% if branch %}", 1, 14, "syntax error: unexpected end of input"),
+        ("{{ task.title | shout }}", 1, 17, "unknown filter: filter shout is unknown"),
     ] {
         let error = check(&own(text)).expect_err(text);
-        assert_eq!((error.name.as_str(), error.line), ("own.md", line), "{text}: {error}");
+        let place = (error.name.as_str(), error.line, error.column);
+        assert_eq!(place, ("own.md", line, column), "{text}: {error}");
         assert!(error.message.starts_with(message), "{text}: {error}");
+        assert!(error.to_string().starts_with(&format!("own.md:{line}:{column}: ")), "{error}");
     }
 }
 

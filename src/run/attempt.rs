@@ -67,7 +67,7 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
     };
     let (artifacts, mut metadata, mut job, brief) = ready(site, held, role, &worktree)?;
     failpoint::hit("run.ready").map_err(|source| io_error(&artifacts, source))?;
-    let runner = runners::runner(site, &metadata.runner, role)?;
+    let runner = runners::runner(&site.config, &metadata.runner, role)?;
     let mut ended = follow(site, held, runner.start(&job)?, &artifacts, &heart);
     if is_unknown(&job, &ended) {
         begin_anew(site, held, role, &brief, &artifacts, &mut metadata, &mut job)?;
@@ -136,7 +136,7 @@ pub fn foresee(site: &Site, held: &Claimed) -> Result<Foreseen, Error> {
     if job.opening == Opening::New {
         NEW_SESSION.clone_into(&mut job.session);
     }
-    let spec = runners::runner(site, &metadata.runner, role)?.spec(&job)?;
+    let spec = runners::runner(&site.config, &metadata.runner, role)?.spec(&job)?;
     let words = std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));
     let command = words.map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(Foreseen { run: metadata.run, runner: metadata.runner, worktree: worktree.path, command, prompt: job.prompt })
@@ -352,7 +352,7 @@ fn plan<'a>(
         prods: Prods { most: role.prods, undecided: brief.undecided(role)?, silent: brief.silent()? },
         script: held.script.clone(),
     };
-    let runner = runners::runner(site, &metadata.runner, role)?;
+    let runner = runners::runner(&site.config, &metadata.runner, role)?;
     if let Some(session) = resumable(held, &earlier, &metadata.runner) {
         let fresh = std::mem::replace(&mut job.session, session);
         if runner.knows_session(&job) {
@@ -395,7 +395,7 @@ fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -
             env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
         }
     }
-    env.extend(runners::environment(site, runner));
+    env.extend(runners::environment(&site.config, runner));
     env
 }
 

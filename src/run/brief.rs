@@ -11,7 +11,8 @@ use crate::board::lease::Token;
 use crate::board::task::{Status, Timestamp};
 use crate::config::{Does, Role};
 use crate::prompt::{
-    Answer, Assigned, AssignedTask, EarlierAttempt, Note, PromptLimits, ReviewTask, Template, TemplateError, assigned,
+    self, Answer, Assigned, AssignedTask, EarlierAttempt, Note, PromptLimits, ReviewTask, Template, TemplateError,
+    assigned,
 };
 use crate::runner::Outcome;
 use crate::store::{Claimed, Entry, read_log};
@@ -116,16 +117,30 @@ impl<'a> Brief<'a> {
     }
 }
 
+/// Are the templates of `role` right, its own and those that its sessions go on with?
+pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
+    for name in templates(role) {
+        prompt::check(&template(site, name)?)?;
+    }
+    Ok(())
+}
+
+/// The templates that runs of `role` may need.
+pub fn templates(role: &Role) -> [&str; 4] {
+    [&role.template, RESUME, UNDECIDED, SILENT]
+}
+
 /// The board's own template of that name, else the built-in one.
 fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     let path = site.board.path("templates").join(name);
-    if let Ok(text) = fs::read_to_string(&path) {
-        return Ok(Template { name: path.to_string_lossy().into_owned(), text });
+    let file = path.to_string_lossy().into_owned();
+    match fs::read_to_string(&path) {
+        Ok(text) => return Ok(Template { name: file, text }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(TemplateError::whole(file, format!("it can't be read: {error}"))),
     }
-    Template::built_in(name).ok_or_else(|| TemplateError {
-        name: name.to_owned(),
-        line: 0,
-        message: "there is no such template in .tavern/templates, and none is built in".to_owned(),
+    Template::built_in(name).ok_or_else(|| {
+        TemplateError::whole(name, "there is no such template in .tavern/templates, and none is built in")
     })
 }
 

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use super::artifacts::Metadata;
 use super::error::Error;
 use super::site::Site;
-use crate::config::{Role, RunnerKind};
+use crate::config::{Config, Role, RunnerKind};
 use crate::runner::{Claude, CommandRunner, Runner, Shell, Usage};
 
 /// The runner called `name`, as agents of `role` use it.
-pub fn runner(site: &Site, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
-    let Some(entry) = site.config.runners.get(name) else {
+pub fn runner(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
+    let Some(entry) = config.runners.get(name) else {
         let preset = CommandRunner::preset(name).ok_or_else(|| Error::NoRunner(name.to_owned()))?;
         return Ok(Box::new(preset));
     };
@@ -30,12 +30,12 @@ pub fn runner(site: &Site, name: &str, role: &Role) -> Result<Box<dyn Runner>, E
 /// What a run has used up that nobody follows any more, as its program has recorded it.
 pub fn recorded(site: &Site, run: &Metadata) -> Usage {
     let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
-    let Ok(program) = runner(site, &run.runner, role) else { return Usage::default() };
-    program.recorded(session, &environment(site, &run.runner), run.started)
+    let Ok(program) = runner(&site.config, &run.runner, role) else { return Usage::default() };
+    program.recorded(session, &environment(&site.config, &run.runner), run.started)
 }
 
 /// What config.yaml sets in the environment of a runner's agents.
-pub fn environment(site: &Site, name: &str) -> Vec<(String, String)> {
-    let entry = site.config.runners.get(name);
+pub fn environment(config: &Config, name: &str) -> Vec<(String, String)> {
+    let entry = config.runners.get(name);
     entry.map(|entry| entry.env.clone().into_iter().collect()).unwrap_or_default()
 }

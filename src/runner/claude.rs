@@ -2,19 +2,20 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::process::Spec;
-use crate::process::find_program;
+use crate::interrupt::Interrupt;
 use crate::process::start::{Environment, Input};
+use crate::process::{CommandSpec, Spec, run_command};
 
 use super::job::{Job, Opening};
 use super::live::ClaudeSession;
-use super::transcript::Transcript;
-use super::{NotReady, Ready, Runner, Session, StartError, Usage};
+use super::transcript::{Transcript, config_folder};
+use super::{Access, NotReady, Ready, Runner, Session, StartError, Usage, found, variable_of};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,18 @@ pub struct Claude {
 const OUTER_SESSION: [&str; 4] =
     ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT"];
 
+/// Any of them lets the CLI in: a key, a token, or an account of a cloud.
+const KEYS: [&str; 6] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+];
+
+const SIGN_IN: &str = "sign in once (claude, then /login), or set ANTHROPIC_API_KEY";
+
 impl Default for Claude {
     /// Works as root, too: it bypasses nothing. Edits in the worktree and any command, as a person would allow for a
     /// task like this; the worktree, and no sandbox, is the boundary.
@@ -70,14 +83,20 @@ impl Runner for Claude {
         "claude"
     }
 
-    fn check(&self) -> Result<Ready, NotReady> {
-        let found = find_program(self.program.as_os_str()).ok_or_else(|| {
+    fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
+        let found = found(self.program.as_os_str(), env).ok_or_else(|| {
             NotReady::new(
                 format!("`{}` is not on PATH", self.program.display()),
                 "install it (npm install -g @anthropic-ai/claude-code), or choose another runner: --runner shell",
             )
         })?;
-        let is_guarded = env::var_os("IS_SANDBOX").is_none() && env::var_os("CLAUDE_CODE_BUBBLEWRAP").is_none();
+        if self.permission_mode == "plan" {
+            return Err(NotReady::new(
+                "with `permission_mode: plan` the Claude CLI changes nothing until a person has agreed",
+                "set `permission_mode: acceptEdits` for the role in .tavern/config.yaml",
+            ));
+        }
+        let is_guarded = ["IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP"].iter().all(|name| variable_of(env, name).is_none());
         if self.permission_mode == "bypassPermissions" && rustix::process::geteuid().is_root() && is_guarded {
             return Err(NotReady::new(
                 "the Claude CLI refuses `permission_mode: bypassPermissions` for root",
@@ -85,6 +104,61 @@ impl Runner for Claude {
             ));
         }
         Ok(Ready { program: found.display().to_string(), version: String::new() })
+    }
+
+    fn try_out(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
+        /// A sick file system, or a program that is none.
+        const PATIENCE: Duration = Duration::from_secs(20);
+        let ready = self.check(env)?;
+        let not_ready = |how: &str| {
+            let message = format!("`{} --version` {how}", ready.program);
+            NotReady::new(message, "run it by hand; then mend or install it again (claude doctor)")
+        };
+        let command = CommandSpec {
+            timeout: PATIENCE,
+            keep: 400,
+            env: env.iter().cloned().chain([("PROGRAM".to_owned(), ready.program.clone())]).collect(),
+            ..CommandSpec::new("exec \"$PROGRAM\" --version", "/")
+        };
+        let result =
+            run_command(&command, &Interrupt::new()).map_err(|error| not_ready(&format!("failed: {error}")))?;
+        let said = result.output.lines().next().unwrap_or_default();
+        match result.is_success() {
+            true => Ok(Ready { version: said.split_whitespace().next().unwrap_or_default().to_owned(), ..ready }),
+            false if result.has_timed_out => Err(not_ready("does not end")),
+            false => Err(not_ready(&format!("ends with {}: {said}", result.exit))),
+        }
+    }
+
+    /// Only names are looked at, never what a key or a file holds, but for the two names that lead to one in the CLI's
+    /// own settings.
+    fn access(&self, env: &[(String, String)]) -> Access {
+        let is_set = |name: &&str| variable_of(env, name).is_some_and(|value| !value.is_empty());
+        if let Some(name) = KEYS.into_iter().find(|name| is_set(name)) {
+            return Access::Found(name.to_owned());
+        }
+        let Some(folder) = config_folder(|name| variable_of(env, name)) else {
+            let looked = "no key is set, and there is no HOME".to_owned();
+            return Access::Unknown { looked, hint: SIGN_IN };
+        };
+        let credentials = folder.join(".credentials.json");
+        if credentials.exists() {
+            return Access::Found(credentials.display().to_string());
+        }
+        // Beside the folder where that is in HOME, in it where it was named.
+        let mut settings = vec![folder.join("settings.json"), folder.join(".claude.json")];
+        settings.extend(folder.parent().map(|home| home.join(".claude.json")));
+        let leads_to_key = |path: &PathBuf| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            KEYS.iter().chain(&["apiKeyHelper", "primaryApiKey"]).any(|name| text.contains(&format!("\"{name}\"")))
+        };
+        match settings.into_iter().find(leads_to_key) {
+            Some(path) => Access::Found(path.display().to_string()),
+            None => {
+                let looked = format!("no key is set, and there are no credentials in {}", folder.display());
+                Access::Unknown { looked, hint: SIGN_IN }
+            }
+        }
     }
 
     fn knows_session(&self, job: &Job) -> bool {
@@ -214,7 +288,32 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_a_way_out() {
         let claude = Claude { program: PathBuf::from("no-such-program-here"), ..Claude::default() };
-        let error = claude.check().expect_err("it is not there");
+        let error = claude.check(&[]).expect_err("it is not there");
         assert!(error.message.contains("no-such-program-here") && error.hint().contains("--runner shell"), "{error:?}");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+    fn an_account_is_found_by_where_it_is_kept_and_its_absence_is_no_proof() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let home = folder.path().display().to_string();
+        let claude = Claude::default();
+        // What whoever runs the tests has set says nothing of the others.
+        let mut env: Vec<(String, String)> = KEYS.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        env.extend([("HOME".to_owned(), home), ("CLAUDE_CONFIG_DIR".to_owned(), String::new())]);
+        assert!(matches!(claude.access(&env), Access::Unknown { .. }), "{:?}", claude.access(&env));
+        fs::create_dir(folder.path().join(".claude")).expect("the folder is ours");
+        for (name, text) in [
+            (".claude.json", r#"{"primaryApiKey": "k"}"#),
+            (".claude/settings.json", r#"{"apiKeyHelper": "pass claude"}"#),
+            (".claude/.credentials.json", "{}"),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, text).expect("the folder is ours");
+            assert_eq!(claude.access(&env), Access::Found(path.display().to_string()));
+            fs::remove_file(&path).expect("it is there");
+        }
+        env.push(("ANTHROPIC_API_KEY".to_owned(), "sk-secret".to_owned()));
+        assert_eq!(claude.access(&env), Access::Found("ANTHROPIC_API_KEY".to_owned()));
     }
 }

@@ -2,12 +2,12 @@
 
 use std::ffi::OsStr;
 
+use crate::process::Spec;
 use crate::process::start::Input;
-use crate::process::{Spec, find_program};
 
 use super::job::Job;
 use super::plain::PlainSession;
-use super::{NotReady, Ready, Runner, Session, StartError};
+use super::{NotReady, Ready, Runner, Session, StartError, found};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +90,9 @@ impl Runner for CommandRunner {
         &self.name
     }
 
-    fn check(&self) -> Result<Ready, NotReady> {
+    fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         let program = self.program()?;
-        let found = find_program(OsStr::new(program)).ok_or_else(|| {
+        let found = found(OsStr::new(program), env).ok_or_else(|| {
             NotReady::new(
                 format!("`{program}` is not on PATH"),
                 format!("install it, or choose another runner than `{}`", self.name),

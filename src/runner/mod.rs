@@ -8,12 +8,13 @@
 //! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
 //! above.
 
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::process::{Bell, Identity, Spec};
+use crate::process::{Bell, Identity, Spec, find_program_on};
 
 pub mod claude;
 pub mod command;
@@ -50,11 +51,26 @@ pub trait Runner: Send + Sync {
     /// The name by which the configuration and the records know it.
     fn name(&self) -> &str;
 
-    /// Is the program there, and can it be started? Costs at most a start of it.
+    /// Is the program there, and can it work unattended? `env` is what is set for it over this process's own environment.
+    /// Looks at files only: nothing is started.
     ///
     /// # Errors
     /// What is missing, with the way to mend it.
-    fn check(&self) -> Result<Ready, NotReady>;
+    fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady>;
+
+    /// As [`Runner::check`], and starts the program for its version where it is known how. No session is begun.
+    ///
+    /// # Errors
+    /// As [`Runner::check`]; or it can't be started.
+    fn try_out(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
+        self.check(env)
+    }
+
+    /// Will the program find its account? By where things stand, never by their content.
+    fn access(&self, env: &[(String, String)]) -> Access {
+        let _ = env;
+        Access::NotAsked
+    }
 
     /// Is there a session of this name that an agent of `job` could go on with? No for programs that keep none.
     fn knows_session(&self, job: &Job) -> bool {
@@ -132,7 +148,18 @@ pub struct Ready {
     pub version: String,
 }
 
-/// Why a runner can't be used.
+/// What is known of a program's account before it is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It needs none, or nobody knows where it keeps it.
+    NotAsked,
+    /// By what it will get in: a variable's name, or a file.
+    Found(String),
+    /// Nothing was found where it is kept. That is no proof: the first run will tell.
+    Unknown { looked: String, hint: &'static str },
+}
+
+/// Why a runner can't be used, or nothing can be started here at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotReady {
@@ -179,6 +206,17 @@ impl StartError {
             StartError::Io(_) => None,
         }
     }
+}
+
+/// The variable `name` as an agent sees it for which `env` is set over this process's own environment.
+pub(crate) fn variable_of(env: &[(String, String)], name: &str) -> Option<OsString> {
+    let own = env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value));
+    own.or_else(|| std::env::var_os(name))
+}
+
+/// The file of `program`, as it is found when it is started with `env`.
+fn found(program: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
+    find_program_on(&variable_of(env, "PATH").unwrap_or_default(), program)
 }
 
 /// Does a program that was started for this run, or an orphan of it, still hold the run's log? False for a folder that

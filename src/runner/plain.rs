@@ -361,9 +361,9 @@ mod tests {
             assert_eq!(CommandRunner::preset(name).map(|preset| preset.argv[0].clone()).as_deref(), Some(name));
         }
         assert_eq!(CommandRunner::preset("nobody"), None);
-        let error = CommandRunner::new("mine", ["no-such-program-here"]).check().expect_err("it is not there");
+        let error = CommandRunner::new("mine", ["no-such-program-here"]).check(&[]).expect_err("it is not there");
         assert!(error.message.contains("no-such-program-here"), "{error:?}");
-        let error = CommandRunner::new("mine", [""; 0]).check().expect_err("it has no command line");
+        let error = CommandRunner::new("mine", [""; 0]).check(&[]).expect_err("it has no command line");
         assert!(error.hint().contains("mine"), "{error:?}");
     }
 }

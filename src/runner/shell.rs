@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 
-use crate::process::{Spec, find_program};
+use crate::process::Spec;
 
 use super::job::Job;
 use super::plain::PlainSession;
-use super::{NotReady, Ready, Runner, Session, StartError};
+use super::{NotReady, Ready, Runner, Session, StartError, found};
 
 /// Runs [`Job::script`] with `sh -eu`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,9 +23,9 @@ impl Runner for Shell {
         "shell"
     }
 
-    fn check(&self) -> Result<Ready, NotReady> {
-        let found = find_program(OsStr::new("sh"));
-        let program = found.ok_or_else(|| NotReady::new("`sh` is not on PATH", "put a POSIX shell on PATH"))?;
+    fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
+        let program = found(OsStr::new("sh"), env)
+            .ok_or_else(|| NotReady::new("`sh` is not on PATH", "put a POSIX shell on PATH"))?;
         Ok(Ready { program: program.display().to_string(), version: String::new() })
     }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::claude::variable;
 use super::job::Job;
 use super::outcome::Usage;
+use super::variable_of;
 
 /// Where the record of a session is, and how much of it was there before this run.
 #[derive(Debug)]
@@ -44,8 +45,7 @@ impl Transcript {
     /// Of a run of `session` that began at `since` and that nobody here has followed. `env` is what was set for it over
     /// this process's own environment.
     pub fn of_unfollowed(session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Transcript {
-        let own = |name: &str| env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value));
-        let projects = projects(|name| own(name).or_else(|| std::env::var_os(name)));
+        let projects = projects(|name| variable_of(env, name));
         Transcript { projects, session: session.to_owned(), before: BTreeMap::new(), since: Some(since) }
     }
 
@@ -90,9 +90,13 @@ impl Transcript {
 
 /// The folder of the CLI's records, as `variable` has its environment.
 fn projects(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let home = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".claude")))?;
-    Some(home.join("projects"))
+    Some(config_folder(variable)?.join("projects"))
+}
+
+/// Where the CLI keeps its settings, its account and its sessions.
+pub(super) fn config_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let named = variable("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".claude")))
 }
 
 /// Collect `message id → (model, usage)` of the lines of `path` after `before`, and after `since`. One reply is several lines with the

@@ -44,6 +44,10 @@ pub struct Seek {
     pub scripted: Vec<String>,
 }
 
+/// Whether an item may be taken as far as the world around it is concerned; why not makes it a stuck one. It is asked while
+/// the lock is held, so it must be quick and wait for nobody.
+pub type IsReady<'r> = dyn Fn(&Document<'_>, &Item<'_>) -> Result<(), String> + 'r;
+
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
 pub struct Claimed {
@@ -97,9 +101,19 @@ impl Board {
     /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
     /// the named one, whatever its status is.
     pub fn claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Claimed, Nothing>, Error> {
+        self.claim_if(seek, now, &|_, _| Ok(()))
+    }
+
+    /// As [`Board::claim`], of those that `is_ready` agrees to.
+    pub fn claim_if(
+        &self,
+        seek: &Seek,
+        now: Timestamp,
+        is_ready: &IsReady<'_>,
+    ) -> Result<Result<Claimed, Nothing>, Error> {
         let mut locked = Locked::new(self, now)?;
         let token = locked.seq + 1;
-        look(self, seek, now, Board::read_settled, |text, document, item, purpose| {
+        look(self, seek, now, is_ready, Board::read_settled, |text, document, item, purpose| {
             let (event, note) = seek.event(purpose, token);
             let id = name(self, text, document, item);
             let step = Step { text, document, item, id, event: &event, note: &note, now };
@@ -108,10 +122,15 @@ impl Board {
         })
     }
 
-    /// What [`Board::claim`] would take now, without taking it and without the lock.
-    pub fn foresee_claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Foreseen, Nothing>, Error> {
+    /// What [`Board::claim_if`] would take now, without taking it and without the lock.
+    pub fn foresee_claim(
+        &self,
+        seek: &Seek,
+        now: Timestamp,
+        is_ready: &IsReady<'_>,
+    ) -> Result<Result<Foreseen, Nothing>, Error> {
         let token = self.last_seq(now)? + 1;
-        look(self, seek, now, Board::read, |text, document, item, purpose| {
+        look(self, seek, now, is_ready, Board::read, |text, document, item, purpose| {
             let (event, note) = seek.event(purpose, token);
             let id = name(self, text, document, item);
             let planned = Step { text, document, item, id, event: &event, note: &note, now }.plan(self)?;
@@ -123,7 +142,7 @@ impl Board {
 
     /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
     pub fn has_work_for(&self, seek: &Seek, now: Timestamp) -> bool {
-        let found = look(self, seek, now, Board::read, |_, _, _, _| Ok(()));
+        let found = look(self, seek, now, &|_, _| Ok(()), Board::read, |_, _, _, _| Ok(()));
         found.is_ok_and(|found| found.map_or_else(|nothing| nothing.wake_at.is_some(), |()| true))
     }
 }
@@ -133,6 +152,7 @@ fn look<R>(
     board: &Board,
     seek: &Seek,
     now: Timestamp,
+    is_ready: &IsReady<'_>,
     read: fn(&Board, &Queue) -> Result<Text, Error>,
     take: impl FnOnce(&Text, &Document<'_>, &Item<'_>, Purpose) -> Result<R, Error>,
 ) -> Result<Result<R, Nothing>, Error> {
@@ -170,7 +190,8 @@ fn look<R>(
                 continue;
             }
             let open = may_take(&document, item, &seek.seeker(), now, &mut others);
-            match open.and_then(|purpose| seek.is_fit(&document, item, purpose).map(|()| purpose)) {
+            let fit = open.and_then(|purpose| seek.is_fit(&document, item, purpose).map(|()| purpose));
+            match fit.and_then(|purpose| is_ready(&document, item).map(|()| purpose).map_err(Why::Unfit)) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(board, item)? => nothing.under_way += 1,
                 Ok(_) if is_double(&document, item, &|id| shelf.status_of(id, queue).is_some()) => {

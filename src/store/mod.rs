@@ -34,7 +34,7 @@ mod wait;
 
 pub use agents::{AgentFile, AgentState};
 pub use archive::Archived;
-pub use claim::{Claimed, Foreseen, Nothing, Seek, Stuck};
+pub use claim::{Claimed, Foreseen, IsReady, Nothing, Seek, Stuck};
 pub use committed::{Committed, Snapshot};
 pub use edit::Edited;
 pub use error::Error;

@@ -213,7 +213,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/queues/main.md:7:7: error: `T-6` is also the ID of the item at .tavern/queues/other.md, line 1",
             ".tavern/queues/main.md:8:26: error: there is no item `T-99` to wait for",
             ".tavern/queues/other.md:1:7: error: `T-6` is also the ID of the item at .tavern/queues/main.md, line 7",
-            ".tavern/templates/coder.md:2:1: error: undefined value: `this` is undefined",
+            ".tavern/templates/coder.md:2:4: error: undefined value: `this` is undefined",
             ".tavern/leases/T-1.yaml: error: this is no lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
             ".tavern/config.yaml: error: role `coder` can't work with runner `own`: `no-such-program` is not on PATH",

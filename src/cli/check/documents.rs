@@ -1,5 +1,6 @@
 //! What is wrong with queues and task files: in each of them, and between them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -12,10 +13,13 @@ use crate::board::problem::{Problem, Severity};
 use crate::board::task::{Status, TaskId};
 use crate::cli::CliError;
 use crate::config::{Config, RunnerKind};
+use crate::interrupt::Interrupt;
 use crate::near::nearest;
+use crate::run::{Preflight, Site};
 use crate::runner::CommandRunner;
 use crate::store::{Archived, Board, Error};
 
+use super::mentions::mentioned;
 use super::{Fault, shown};
 
 /// A text that could be read, with the name by which messages call it.
@@ -114,7 +118,11 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
         if !page.is_wanted {
             continue;
         }
-        problems.extend(config.map_or_else(Vec::new, |config| unmet(document, config)));
+        if let Some(config) = config {
+            problems.extend(unmet(document, config));
+            problems.extend(not_ready(document, config, board));
+        }
+        problems.extend(board.map_or_else(Vec::new, |board| missing_specs(document, board)));
         problems.sort_by_key(|problem| problem.span.start);
         faults.extend(problems.iter().map(|problem| Fault::at(&page.name, &page.text, problem)));
     }
@@ -164,6 +172,53 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
         let message = format!("the runner `{runner}` can do nothing with this{}: no ```sh block", and_more(places));
         let hint = "indent one under the item, or use another runner: --runner claude";
         problems.push(Problem::warning("no-script", places[0].clone(), message, hint));
+    }
+    problems
+}
+
+/// What items need on this machine and is not there. Each thing is told once a document.
+fn not_ready(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec<Problem> {
+    let look = Preflight::of_parts(config, board);
+    // Of runners that nobody knows more is told elsewhere.
+    let is_known = |name: &str| config.runners.contains_key(name) || CommandRunner::preset(name).is_some();
+    let nobody: TaskId = "T-0".parse().expect("it is an ID");
+    let mut missing: BTreeMap<(String, String), Vec<Range<usize>>> = BTreeMap::new();
+    for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
+        if let Err(error) = look.of_item(document, item)
+            && document.task(item, nobody.clone()).runner.is_none_or(|name| is_known(&name))
+        {
+            missing.entry((error.to_string(), error.hint().to_owned())).or_default().push(item.head.clone());
+        }
+    }
+    let problem = |((message, hint), places): ((String, String), Vec<Range<usize>>)| {
+        let message = format!("this{} is passed over: {message}", and_more(&places));
+        Problem::warning("not-ready", places[0].clone(), message, hint)
+    };
+    missing.into_iter().map(problem).collect()
+}
+
+/// Files that items tell an agent to follow, and that are neither in the work tree nor merged.
+fn missing_specs(document: &Document<'_>, board: &Board) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let site = OnceCell::new();
+    let is_merged = |path: &str| {
+        let site = site.get_or_init(|| Site::open(board.clone(), Interrupt::new()).ok());
+        let object = |site: &Site| site.repository().ok()?.has_file(site.integration(), Path::new(path)).ok();
+        site.as_ref().and_then(object).unwrap_or(true)
+    };
+    for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
+        for span in mentioned(document.block(item)) {
+            let path = &document.block(item)[span.clone()];
+            // A file of the repository is meant only where its folder is one.
+            let folder = path.split('/').next().unwrap_or_default();
+            let is_ours = board.root().join(folder).is_dir();
+            if is_ours && !board.root().join(path).exists() && !is_merged(path) {
+                let message = format!("`{path}`, which this tells an agent to look at, is not there");
+                let hint = "mend its name, or write it and commit it";
+                let place = item.span.start + span.start..item.span.start + span.end;
+                problems.push(Problem::warning("no-such-file", place, message, hint));
+            }
+        }
     }
     problems
 }

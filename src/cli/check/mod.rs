@@ -12,6 +12,7 @@ use super::{CliError, Context, Exit, Verb, human};
 
 mod documents;
 mod fix;
+mod mentions;
 mod preflight;
 
 /// Say what is wrong with a board and its configuration, where, and what to type

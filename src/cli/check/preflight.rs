@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::interrupt::Interrupt;
 use crate::prompt::{self, Template, TemplateError};
 use crate::run::reap::{Action, Looks, Scope, plan};
-use crate::run::{Error, Site, runners};
+use crate::run::{Error, Preflight, Site, preflight};
 use crate::store::{self, Board, Switch};
 
 use super::fix::Planned;
@@ -78,14 +78,10 @@ fn templates(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
 
 fn in_template(template: &Template, error: &TemplateError) -> Fault {
     let (code, hint) = ("broken-template", error.hint());
-    let mut starts = std::iter::once(0).chain(template.text.match_indices('\n').map(|(index, _)| index + 1));
-    let Some(start) = error.line.checked_sub(1).and_then(|line| starts.nth(line)) else {
+    let Some(span) = error.span.clone() else {
         return Fault::whole(Severity::Error, code, &template.name, error.message.clone(), Some(hint));
     };
-    let line = template.text[start..].lines().next().unwrap_or_default();
-    let from = start + line.len() - line.trim_start().len();
-    let to = (start + line.trim_end().len()).max(from);
-    Fault::at(&template.name, &template.text, &Problem::error(code, from..to, error.message.clone(), hint))
+    Fault::at(&template.name, &template.text, &Problem::error(code, span, error.message.clone(), hint))
 }
 
 /// Lease files that nobody can read: their items can't be given back.
@@ -149,16 +145,25 @@ fn switches(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
     faults.push(Fault::whole(Severity::Warning, "switched-off", &shown(&path, here), message, Some(hint)));
 }
 
-/// The agent programs that the roles name.
+/// The agent programs that the roles name, and what every run needs besides.
 fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) {
     for (name, role) in &site.config.roles {
-        let ready = match runners::runner(site, &role.runner, role) {
-            Ok(runner) => runner.check().map_err(|not_ready| (not_ready.to_string(), not_ready.hint().to_owned())),
-            Err(error) => Err((error.to_string(), error.hint().unwrap_or_default())),
-        };
-        if let Err((message, hint)) = ready {
-            let message = format!("role `{name}` can't work with runner `{}`: {message}", role.runner);
-            faults.push(Fault::whole(Severity::Error, "runner-not-ready", config_file, message, Some(hint)));
+        match preflight::try_out(site, &role.runner, role) {
+            Ok(tried) => faults.extend(tried.doubt.map(|(doubt, hint)| {
+                Fault::whole(Severity::Warning, "sign-in-unknown", config_file, doubt, Some(hint.to_owned()))
+            })),
+            Err(error) => {
+                let message = format!("role `{name}` can't work with runner `{}`: {error}", role.runner);
+                let hint = Some(error.hint().to_owned());
+                faults.push(Fault::whole(Severity::Error, "runner-not-ready", config_file, message, hint));
+            }
+        }
+    }
+    let look = Preflight::of(site);
+    for (code, missing) in [("no-room", look.disk()), ("no-set-up", look.set_up())] {
+        if let Err(error) = missing {
+            let hint = Some(error.hint().to_owned());
+            faults.push(Fault::whole(Severity::Error, code, config_file, error.to_string(), hint));
         }
     }
 }

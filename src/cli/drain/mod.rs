@@ -1,5 +1,6 @@
 //! `tavern-drain`: a pool of agents that works a queue or a task file until it is empty.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 
 use crate::agent::Told;
@@ -9,7 +10,7 @@ use crate::clock;
 use crate::pool::{News, Plan, run};
 use crate::process;
 use crate::run::commit::{Moment, commit_queues};
-use crate::run::{Site, runners};
+use crate::run::{Site, preflight};
 use crate::store::{Queue, Switch};
 
 use super::agent::sentence;
@@ -67,11 +68,7 @@ impl Verb for Args {
             let hint = "name a file: tavern-drain TODO.md".to_owned();
             return Err(CliError::new(Exit::Usage, "there is no queue to drain").with_hint(hint));
         }
-        let role = site.role(&self.role)?.clone();
-        let runner = self.runner.clone().unwrap_or_else(|| role.runner.clone());
-        if let Err(not_ready) = runners::runner(&site, &runner, &role)?.check() {
-            return Err(not_ready.into());
-        }
+        let begun = preflight::begin(&site, &self.role)?;
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
         }
@@ -86,7 +83,8 @@ impl Verb for Args {
         site.board.settle(clock::now())?;
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let (started, before) = (clock::instant(), site.board.last_seq(clock::now())?);
-        let is_well = self.work(context, &site, &queues, &runner)?;
+        begun.doubt_line().iter().for_each(|doubt| context.out.note(doubt));
+        let is_well = self.work(context, &site, &queues, &begun.runner)?;
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
         }
@@ -123,13 +121,20 @@ impl Args {
         let what = format!("{} with {}", human::count(open, "item"), human::count(agents, "agent"));
         context.out.note(format!("draining {what}, runner {runner}"));
         let progress = Progress::steps(context, open, what);
+        // Each agent meets the same obstacles.
+        let mut met = HashSet::new();
         let well = run(&plan, &site.interrupt, &mut |news| match news {
             News::Line(line) => {
                 let Ok(heard) = serde_json::from_str::<Heard>(&line) else { return };
                 if matches!(heard.told, Told::Integrated { .. }) {
                     progress.step();
                 }
-                if !matches!(heard.told, Told::Waiting { .. }) {
+                let is_new = match &heard.told {
+                    Told::Waiting { .. } => false,
+                    told @ (Told::Skipped { .. } | Told::Hindered { .. }) => met.insert(told.to_string()),
+                    _ => true,
+                };
+                if is_new {
                     progress.aside(|| context.out.note(sentence(&heard.agent, &heard.told)));
                 }
             }

@@ -11,9 +11,9 @@ use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
-use crate::run::Site;
 use crate::run::artifacts::runs_of;
 use crate::run::kept::Kept;
+use crate::run::{Preflight, Site};
 use crate::store::{Board, Queue, tail_log};
 
 /// One item that did not end completed.
@@ -99,11 +99,12 @@ impl Summary {
 pub(super) fn summarise(site: &Site, queues: &[Queue], role: &str) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let faulted = faulted(&site.board, queues);
+    let preflight = &Preflight::of(site);
     let kept = Kept::of(site.repository()?, site.integration());
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
-        let page = Page { board: &site.board, queue, document: &document, faulted: &faulted, role };
+        let page = Page { board: &site.board, queue, document: &document, faulted: &faulted, role, preflight };
         for item in document.items() {
             let runs = item.id.as_ref().map(|id| runs_of(&site.board, id)).transpose()?.unwrap_or_default();
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
@@ -135,6 +136,7 @@ struct Page<'p> {
     faulted: &'p HashSet<(String, usize)>,
     /// Whom the drain was for.
     role: &'p str,
+    preflight: &'p Preflight<'p>,
 }
 
 impl Page<'_> {
@@ -153,6 +155,7 @@ impl Page<'_> {
             Status::Approved => Some("verified, but not merged: tavern-merge says why".to_owned()),
             Status::Pending if !open.is_empty() => Some(format!("it waits for {}", open.join(", "))),
             Status::Pending if role != self.role => Some(format!("it is for role {role}")),
+            Status::Pending => self.preflight.item(&task).err().map(|error| format!("{error}; {}", error.hint())),
             _ => None,
         }
     }

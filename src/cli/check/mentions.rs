@@ -1,0 +1,89 @@
+//! Files that an item's words send an agent to. Only where it is clear that a file of the repository is meant.
+
+use std::ops::Range;
+
+/// Endings of files that are written to be followed.
+const ENDINGS: [&str; 6] = [".md", ".adoc", ".rst", ".txt", ".yaml", ".json"];
+
+/// Words after which a path is one to look at.
+const VERBS: [&str; 6] = ["follow", "follows", "obey", "per", "read", "see"];
+
+/// And pairs of words.
+const PHRASES: [(&str, &str); 6] = [
+    ("according", "to"),
+    ("as", "in"),
+    ("defined", "in"),
+    ("described", "in"),
+    ("documented", "in"),
+    ("specified", "in"),
+];
+
+/// Where in `block` the paths stand, without anchors and line numbers: of links, and after words such as `follow`. What
+/// stands in fences and code is a program's.
+pub(super) fn mentioned(block: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let (mut start, mut is_code) = (0, false);
+    let (mut last, mut before_last) = (String::new(), String::new());
+    for line in block.split_inclusive('\n') {
+        let is_fence = line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+        is_code ^= is_fence;
+        for word in line.split_whitespace().filter(|_| !is_code && !is_fence) {
+            let at = start + word.as_ptr() as usize - line.as_ptr() as usize;
+            let link = word.find("](").map(|open| open + 2);
+            let is_told = VERBS.contains(&last.as_str()) || PHRASES.contains(&(before_last.as_str(), last.as_str()));
+            if let Some(from) = link.or(is_told.then_some(0))
+                && let Some(path) = path_in(&word[from..])
+            {
+                found.push(at + from + path.start..at + from + path.end);
+            }
+            before_last =
+                std::mem::replace(&mut last, word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// The path at the beginning of `word`, if it is plainly one of a file below the root.
+fn path_in(word: &str) -> Option<Range<usize>> {
+    let from = word.len() - word.trim_start_matches(['`', '"', '\'', '(', '<', '*']).len();
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let length = word[from..].find(|c| !is_path(c)).unwrap_or(word.len() - from);
+    let path = word[from..from + length].trim_end_matches('.');
+    // `https://…`, `~/…`, `*.md` go on with something else.
+    let next = word[from + path.len()..].trim_start_matches('.').chars().next();
+    let ends = next.is_none_or(|c| "#:,;)>`\"'*!?".contains(c));
+    let is_file = ENDINGS.iter().any(|ending| path.len() > ending.len() && path.ends_with(ending));
+    let is_below =
+        path.contains('/') && !path.starts_with(['/', '.', '-']) && !path.contains("//") && !path.contains("..");
+    (ends && is_file && is_below).then(|| from..from + path.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_clearly_meant_counts() {
+        for (block, paths) in [
+            ("- [ ] Log in\n  Follow specs/auth.md#login.\n", vec!["specs/auth.md"]),
+            ("- [ ] Log in, see `docs/a-b/c.md`: twice", vec!["docs/a-b/c.md"]),
+            ("- [ ] As [described](specs/auth.md).", vec!["specs/auth.md"]),
+            ("- [ ] according to\n  specs/auth.md:12", vec!["specs/auth.md"]),
+            // To be written, perhaps.
+            ("- [ ] Write docs/new.md", vec![]),
+            ("- [ ] The docs in docs/new.md are old", vec![]),
+            // Not plainly a file of the repository.
+            ("- [ ] see https://example.org/a/b.md", vec![]),
+            ("- [ ] [x](https://example.org/a/b.md)", vec![]),
+            ("- [ ] see README.md", vec![]),
+            ("- [ ] see ~/notes/a.md and /etc/a/b.md", vec![]),
+            ("- [ ] see specs/*.md, read ../a/b.md", vec![]),
+            ("- [ ] read src/lib.rs", vec![]),
+            ("- [ ] x\n  ```sh\n  read specs/auth.md\n  ```\n", vec![]),
+        ] {
+            let found: Vec<&str> = mentioned(block).into_iter().map(|span| &block[span]).collect();
+            assert_eq!(found, paths, "{block}");
+        }
+    }
+}

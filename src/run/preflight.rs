@@ -1,0 +1,231 @@
+//! Could work begin here and now? Asked before anything is claimed, so that no attempt is spent on what a look would have
+//! told.
+//!
+//! Looks at files and at the disk; nothing is started, but for [`begin`], which asks the agent program for its version.
+//! It doubts: what can't be told is no hindrance, since a false alarm would keep work from being done at all.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::brief;
+use super::error::Error;
+use super::runners;
+use super::site::Site;
+use crate::board::document::{Document, Item};
+use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::task::Task;
+use crate::config::{Config, Role};
+use crate::process::{find_program, first_program};
+use crate::runner::{Access, NotReady, Ready, StartError};
+use crate::store::Board;
+
+/// One look: what was found once is not looked for again, so it is not kept for long.
+pub struct Preflight<'a> {
+    config: &'a Config,
+    /// Where the board is: its disk, and the paths that work itself may make.
+    root: Option<&'a Path>,
+    /// `--runner`: overrides what items and queues say.
+    runner: Option<&'a str>,
+    programs: RefCell<HashMap<String, bool>>,
+    places: RefCell<HashMap<String, Result<(), NotReady>>>,
+}
+
+impl<'a> Preflight<'a> {
+    pub fn of(site: &'a Site) -> Preflight<'a> {
+        Preflight { runner: site.runner.as_deref(), ..Preflight::of_parts(&site.config, Some(&site.board)) }
+    }
+
+    /// For task files that may belong to no board.
+    pub fn of_parts(config: &'a Config, board: Option<&'a Board>) -> Preflight<'a> {
+        let (programs, places) = (RefCell::default(), RefCell::default());
+        Preflight { config, root: board.map(Board::root), runner: None, programs, places }
+    }
+
+    /// What every run of `role` needs, whatever the item.
+    ///
+    /// # Errors
+    /// The first thing that is missing, with what to type.
+    pub fn surroundings(&self, role: &str) -> Result<(), NotReady> {
+        let look = || {
+            self.disk()?;
+            self.set_up()?;
+            let Some(settings) = self.config.roles.get(role) else { return Ok(()) };
+            self.runner(self.runner.unwrap_or(&settings.runner), settings).map(drop)
+        };
+        self.places.borrow_mut().entry(role.to_owned()).or_insert_with(look).clone()
+    }
+
+    /// Room for worktrees and logs.
+    ///
+    /// # Errors
+    /// There is less than config.yaml asks for.
+    pub fn disk(&self) -> Result<(), NotReady> {
+        let least = self.config.free_disk;
+        let Some(root) = self.root.filter(|_| least.bytes() > 0) else { return Ok(()) };
+        match fs2::available_space(root) {
+            Ok(free) if free < least.bytes() => Err(NotReady::new(
+                format!("less than {least} are free on the disk of {}", root.display()),
+                "make room (tavern-reap clears what died), or set `free_disk` in .tavern/config.yaml",
+            )),
+            // A file system that doesn't tell is none that is full.
+            _ => Ok(()),
+        }
+    }
+
+    /// The program that `worktree.setup` begins with.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn set_up(&self) -> Result<(), NotReady> {
+        let command = &self.config.worktree.setup;
+        self.missing(command).map_or(Ok(()), |program| {
+            let message = format!("`{program}`, which `worktree.setup` begins with, is not {}", place_of(&program));
+            Err(NotReady::new(message, format!("install {program}, or mend `worktree.setup` in .tavern/config.yaml")))
+        })
+    }
+
+    /// The agent program of the runner `name`.
+    ///
+    /// # Errors
+    /// It is not there, or can't work unattended.
+    pub fn runner(&self, name: &str, role: &Role) -> Result<Ready, NotReady> {
+        let runner = runners::runner(self.config, name, role).map_err(not_ready)?;
+        runner.check(&runners::environment(self.config, name))
+    }
+
+    /// What `task` needs besides: the runner that it names, and the programs that its `done_when` begins with.
+    ///
+    /// # Errors
+    /// The first thing that is missing, with what to type.
+    pub fn item(&self, task: &Task) -> Result<(), NotReady> {
+        let role = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
+        if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
+            && *name != role.runner
+        {
+            self.runner(name, role)?;
+        }
+        for command in &task.done_when {
+            if let Some(program) = self.missing(command) {
+                return Err(NotReady::new(
+                    format!("its done_when needs `{program}`, which is not {}", place_of(&program)),
+                    format!("install {program}; if the item is to bring it: `command -v {program} && {command}`"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of an item in its queue.
+    ///
+    /// # Errors
+    /// As [`Preflight::item`].
+    pub fn of_item(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), NotReady> {
+        // Most items say nothing that could be missing, and a queue may have ten thousand.
+        let front = document.front();
+        let block = document.block(item);
+        if front.runner.is_none() && !["done_when", "runner"].iter().any(|key| block.contains(key)) {
+            return Ok(());
+        }
+        let nobody = "T-0".parse().expect("it is an ID");
+        self.item(&document.task(item, item.id.clone().unwrap_or(nobody)))
+    }
+
+    /// The program that `command` begins with, if that is told for sure and it is not there.
+    fn missing(&self, command: &str) -> Option<String> {
+        let program = first_program(command)?;
+        // Work may make it.
+        if self.root.is_some_and(|root| Path::new(&program).starts_with(root)) {
+            return None;
+        }
+        let is_there =
+            *self.programs.borrow_mut().entry(program.clone()).or_insert_with_key(|program| is_there(program));
+        (!is_there).then_some(program)
+    }
+}
+
+/// A PATH with folders that depend on where one is might lead to it there.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let depends = || std::env::split_paths(&path).any(|folder| folder.is_relative());
+    find_program(OsStr::new(program)).is_some() || (!program.contains('/') && depends())
+}
+
+fn place_of(program: &str) -> &'static str {
+    if program.contains('/') { "there" } else { "on PATH" }
+}
+
+fn not_ready(error: Error) -> NotReady {
+    match error {
+        Error::Start(StartError::NotReady(not_ready)) => not_ready,
+        error => NotReady::new(error.to_string(), error.hint().unwrap_or_default()),
+    }
+}
+
+/// What was found of an agent program by starting it for its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// Name and version of the runner.
+    pub runner: String,
+    /// What is not known, and may end the first run, with what to type.
+    pub doubt: Option<(String, &'static str)>,
+}
+
+impl Tried {
+    /// The doubt in a line for people.
+    pub fn doubt_line(&self) -> Option<String> {
+        self.doubt.as_ref().map(|(doubt, hint)| format!("{doubt}; {hint}"))
+    }
+}
+
+/// The agent program of the runner `name`, started for its version, and its account.
+///
+/// # Errors
+/// It is not there, can't be started, or can't work unattended.
+pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
+    let runner = runners::runner(&site.config, name, role).map_err(not_ready)?;
+    let env = runners::environment(&site.config, name);
+    let ready = runner.try_out(&env)?;
+    let doubt = match runner.access(&env) {
+        Access::Unknown { looked, hint } => Some((format!("nobody knows whether {name} is signed in: {looked}"), hint)),
+        Access::NotAsked | Access::Found(_) => None,
+    };
+    let version = if ready.version.is_empty() { String::new() } else { format!(" {}", ready.version) };
+    Ok(Tried { runner: format!("{name}{version}"), doubt })
+}
+
+/// The whole of it, once, before the first claim of an agent of `role`: templates are read, and the agent program is
+/// started for its version.
+///
+/// # Errors
+/// The first thing that is missing.
+pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
+    let settings = site.role(role)?;
+    let name = site.runner.as_deref().unwrap_or(&settings.runner);
+    // A name that nobody knows is a mistake of whoever typed it.
+    runners::runner(&site.config, name, settings)?;
+    Preflight::of(site).surroundings(role).map_err(StartError::from)?;
+    brief::check(site, settings)?;
+    Ok(try_out(site, name, settings).map_err(StartError::from)?)
+}
+
+/// The templates of a role as they were when they were right; they are read again only when one has been saved since.
+#[derive(Debug, Default)]
+pub struct Templates(RefCell<Option<Vec<Option<SystemTime>>>>);
+
+impl Templates {
+    /// # Errors
+    /// One of them is wrong, or not there.
+    pub fn check(&self, site: &Site, role: &Role) -> Result<(), Error> {
+        let path = |name: &str| -> PathBuf { site.board.path("templates").join(name) };
+        let stamp = |name: &str| path(name).metadata().and_then(|file| file.modified()).ok();
+        let stamps: Vec<Option<SystemTime>> = brief::templates(role).iter().map(|name| stamp(name)).collect();
+        if self.0.borrow().as_ref() != Some(&stamps) {
+            brief::check(site, role)?;
+            *self.0.borrow_mut() = Some(stamps);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! Before anything is claimed: what is missing is told, costs no attempt, and keeps nobody from the rest.
+
+use serde_json::Value;
+
+use super::support::{Ran, Scratch, wait_until};
+
+/// One that no machine has.
+const NO_PROGRAM: &str = "no-such-program-here";
+
+const NEEDS: &str = "its done_when needs `no-such-program-here`, which is not on PATH; install no-such-program-here; if the \
+                     item is to bring it: `command -v no-such-program-here && no-such-program-here --check`";
+
+fn item(id: &str, done_when: &str) -> String {
+    let task = if done_when.is_empty() {
+        String::new()
+    } else {
+        format!("  ```yaml task\n  done_when: ['{done_when}']\n  ```\n")
+    };
+    format!("- [ ] {id}: Do {id}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n{task}")
+}
+
+fn board(queue: &str, config: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(".tavern/queues/main.md", queue);
+    scratch.write(".tavern/config.yaml", format!("base: main\n{config}"));
+    scratch
+}
+
+fn agent(scratch: &Scratch) -> Ran {
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+}
+
+fn task(scratch: &Scratch, id: &str) -> Value {
+    let text = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// What Frodo shows of himself.
+fn doing(scratch: &Scratch) -> String {
+    std::fs::read_to_string(scratch.work().join(".tavern/agents/Frodo.yaml")).unwrap_or_default()
+}
+
+#[test]
+fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
+    let check = format!("{NO_PROGRAM} --check");
+    let scratch = board(&[item("T-1", &check), item("T-2", ""), item("T-3", "grep -q T-3 T-3.txt")].concat(), "");
+    let told = agent(&scratch).succeeds();
+    assert_eq!(told.matches(&format!("Frodo: T-1 skipped: {NEEDS}\n")).count(), 1, "told once\n{told}");
+    assert!(told.contains("T-2 merged") && told.contains("T-3 merged"), "{told}");
+    let left = task(&scratch, "T-1");
+    assert_eq!((&left["status"], &left["attempt"], &left["returns"]), (&"pending".into(), &0.into(), &0.into()));
+    assert!(!scratch.work().join(".tavern/worktrees/T-1").exists(), "nothing was begun");
+    // Everybody says why.
+    let shown = scratch.run("tavern-status", &[]).succeeds();
+    assert!(shown.contains(&format!("T-1      pending     Do T-1 ({NEEDS})")), "{shown}");
+    let shown = scratch.run("tavern-status", &["T-1"]).succeeds();
+    assert!(shown.contains(&format!("not ready   {NEEDS}")), "{shown}");
+    let checked = scratch.run("tavern-check", &[]).succeeds();
+    assert!(
+        checked.contains(".tavern/queues/main.md:1:7: warning: this is passed over: its done_when needs"),
+        "{checked}"
+    );
+    let claimed = scratch.run("tavern-claim", &["--role", "coder"]);
+    assert_eq!(claimed.code, Some(3), "{claimed}");
+    assert!(claimed.stderr.contains(NEEDS), "{claimed}");
+    let drained = scratch.run("tavern-drain", &["main", "--agents", "2"]);
+    assert_eq!(drained.code, Some(1), "{drained}");
+    assert!(drained.stdout.contains(&format!("main: T-1 pending — Do T-1\n  {NEEDS}\n")), "{drained}");
+    assert_eq!(drained.stderr.matches("T-1 skipped: ").count(), 1, "{drained}");
+    // A person may take anything.
+    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+}
+
+#[test]
+fn what_was_missing_is_found_when_it_is_there() {
+    let scratch = board(&item("T-1", &format!("{NO_PROGRAM} --check")), "");
+    let bin = scratch.folder().join("bin");
+    std::fs::create_dir(&bin).expect("the folder is ours");
+    let path = std::env::var("PATH").expect("PATH is set");
+    let path = format!("{}:{path}", bin.display());
+    let arguments = ["--name", "Frodo", "--once"];
+    let mut agent = scratch.program("tavern-agent").args(&arguments).variable("PATH", &path).start();
+    wait_until("it waits", || doing(&scratch).contains("need a person"));
+    scratch.executable("../bin/no-such-program-here", "#!/bin/sh\nexit 0\n");
+    // Any change of the board makes it look again; without one it does by itself, later.
+    scratch.run("tavern-add", &["Another", "--role", "nobody"]).succeeds();
+    wait_until("it has ended", || agent.has_ended());
+    assert!(agent.end().succeeds().contains("T-1 done and verified"));
+}
+
+#[test]
+fn nothing_is_claimed_where_the_surroundings_lack_something() {
+    let rows = [
+        (
+            "free_disk: 1000000GiB\n",
+            "less than 1000000GiB are free on the disk of ",
+            "set `free_disk` in .tavern/config.yaml",
+        ),
+        (
+            "worktree: {setup: 'no-such-program-here install'}\n",
+            "`no-such-program-here`, which `worktree.setup` begins with, is not on PATH",
+            "mend `worktree.setup`",
+        ),
+        (
+            "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program-here]}}\n",
+            "`no-such-program-here` is not on PATH",
+            "choose another runner",
+        ),
+        (
+            "roles: {coder: {runner: claude, permission_mode: plan}}\nrunners: {claude: {program: sh}}\n",
+            "with `permission_mode: plan` the Claude CLI changes nothing",
+            "set `permission_mode: acceptEdits`",
+        ),
+        (
+            "roles: {coder: {runner: claude}}\nrunners: {claude: {program: 'false'}}\n",
+            "--version` ends with exit 1",
+            "install it again",
+        ),
+    ];
+    for (config, message, hint) in rows {
+        let scratch = board(&item("T-1", ""), config);
+        for (program, arguments) in [("tavern-agent", vec!["--until-empty"]), ("tavern-drain", vec!["main"])] {
+            let ran = scratch.run(program, &arguments);
+            assert_eq!(ran.code, Some(1), "{config}{ran}");
+            assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(message), "{config}{ran}");
+            assert!(ran.stderr.contains("\nhint: ") && ran.stderr.contains(hint), "{config}{ran}");
+            assert_eq!(ran.stderr.lines().count(), 2, "one clear message\n{ran}");
+        }
+        let checked = scratch.run("tavern-check", &[]);
+        assert_eq!(checked.code, Some(5), "{checked}");
+        assert!(checked.stdout.contains(message) && checked.stdout.contains(hint), "{checked}");
+        assert_eq!(task(&scratch, "T-1")["attempt"], 0);
+        assert!(!scratch.run("tavern-log", &[]).succeeds().contains("claimed"));
+    }
+}
+
+#[test]
+fn in_the_middle_of_work_it_waits_and_says_so_once() {
+    let scratch = board(&item("T-1", ""), "");
+    let template = scratch.folder().join("work/.tavern/templates/coder.md");
+    let mut agent =
+        scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]).variable("TAVERN_TEST_NOW", "+0");
+    agent = agent.told_to(&scratch.folder().join("told"));
+    // The first item breaks what the second would need.
+    let breaks = format!(
+        "mkdir -p {0}; echo '{{{{ taks }}}}' > {1}",
+        template.parent().expect("a folder").display(),
+        template.display()
+    );
+    let queue = format!("{}{}", item("T-1", "").replace("echo T-1", &format!("{breaks}; echo T-1")), item("T-2", ""));
+    scratch.write(".tavern/queues/main.md", queue);
+    let mut agent = agent.start();
+    let told = || std::fs::read_to_string(scratch.folder().join("told")).unwrap_or_default();
+    wait_until("it waits", || told().contains("nothing can be started"));
+    let place = format!(
+        "Frodo: nothing can be started: {}:1:4: undefined value: `taks` is undefined; edit",
+        template.display()
+    );
+    assert!(told().contains(&place), "{}", told());
+    // Looked at again and again, and told of once.
+    scratch.run("tavern-add", &["Another", "--role", "nobody"]).succeeds();
+    let waits = || doing(&scratch).contains("undefined value");
+    wait_until("the board shows it", waits);
+    assert_eq!(task(&scratch, "T-2")["status"], "pending");
+    std::fs::remove_file(&template).expect("it was written");
+    scratch.run("tavern-add", &["One more", "--role", "nobody"]).succeeds();
+    wait_until("it has ended", || agent.has_ended());
+    agent.end().succeeds();
+    assert_eq!(told().matches("nothing can be started").count(), 1, "{}", told());
+    assert!(told().contains("T-2 merged"), "{}", told());
+    assert_eq!(
+        (task(&scratch, "T-2")["attempt"].clone(), task(&scratch, "T-2")["returns"].clone()),
+        (1.into(), 0.into())
+    );
+}
+
+#[test]
+fn a_template_with_a_mistake_is_told_with_its_place_before_the_first_claim() {
+    let scratch = board(&item("T-1", ""), "");
+    scratch.write(".tavern/templates/coder.md", "Do this:\n- {{ task.titel }}\n");
+    let ran = agent(&scratch);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(ran.stderr.contains(".tavern/templates/coder.md:2:6: undefined value: `task.titel` is undefined"), "{ran}");
+    let checked = scratch.run("tavern-check", &[]);
+    assert_eq!(checked.code, Some(5), "{checked}");
+    assert!(checked.stdout.contains(".tavern/templates/coder.md:2:6: error: undefined value"), "{checked}");
+    assert_eq!(task(&scratch, "T-1")["attempt"], 0);
+    // The board's own one takes the place of the built-in one, and what came of it is kept with the run.
+    scratch.write(".tavern/templates/coder.md", "Do this:\n- {{ task.title }}\n");
+    agent(&scratch).succeeds();
+    assert_eq!(scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds(), "Do this:\n- Do T-1\n");
+    assert!(scratch.run("tavern-runs", &["show", "T-1"]).succeeds().contains(" prompt.md "));
+}
+
+#[test]
+fn nothing_is_said_of_an_account_but_where_it_is() {
+    let board = |env: &str| {
+        board(
+            "",
+            &format!(
+                "roles: {{coder: {{runner: claude}}}}\nrunners: {{claude: {{program: 'true', env: {{{env}}}}}}}\n"
+            ),
+        )
+    };
+    let none = board("").run("tavern-check", &[]);
+    assert!(none.stdout.contains("warning: nobody knows whether claude is signed in: no key is set"), "{none}");
+    assert_eq!(none.code, Some(0), "{none}");
+    let begun = agent(&board(""));
+    assert!(begun.stderr.contains("Frodo: nobody knows whether claude is signed in"), "{begun}");
+    let keyed = board("ANTHROPIC_API_KEY: sk-very-secret").run("tavern-check", &[]);
+    assert!(!keyed.stdout.contains("signed in") && !format!("{keyed}").contains("sk-very-secret"), "{keyed}");
+}
+
+#[test]
+fn files_that_an_item_sends_to_are_there_or_are_told_of() {
+    let scratch = board(
+        "- [ ] T-1: Log in\n  Follow specs/auth.md#login and see [here](specs/here.md).\n- [ ] T-2: Write specs/new.md\n- [ ] T-3: see specs/merged.md\n",
+        "",
+    );
+    scratch.write("specs/here.md", "x\n");
+    scratch.git(&["switch", "--quiet", "--create", "tavern/integration"]);
+    scratch.write("specs/merged.md", "x\n");
+    scratch.git(&["add", "specs/merged.md"]);
+    scratch.git(&["commit", "--quiet", "--message=merged"]);
+    scratch.git(&["switch", "--quiet", "main"]);
+    let told = scratch.run("tavern-check", &["--format", "json"]).succeeds();
+    let faults = told.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let missing: Vec<Value> = faults.filter(|fault| fault["code"] == "no-such-file").collect();
+    assert_eq!(missing.len(), 1, "{told}");
+    assert_eq!(
+        (&missing[0]["line"], &missing[0]["column"], &missing[0]["severity"]),
+        (&2.into(), &10.into(), &"warning".into())
+    );
+    assert!(missing[0]["message"].as_str().is_some_and(|message| message.starts_with("`specs/auth.md`")), "{told}");
+}
