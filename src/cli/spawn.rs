@@ -8,7 +8,7 @@ use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::process;
 use crate::run::report::Judged;
-use crate::run::{Preflight, Site, attempt};
+use crate::run::{Preflight, Site, attempt, sandbox};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
@@ -70,6 +70,7 @@ impl Verb for Args {
         let look = Preflight::of(&site);
         look.disk().and_then(|()| look.set_up()).and_then(|()| look.item(&held.task))?;
         look.runner(&runner, role)?;
+        sandbox::check(role)?;
         if self.dry_run {
             return self.preview(context, &site, &held);
         }

@@ -48,6 +48,10 @@ pub struct Role {
     pub permission_mode: String,
     /// Claude's tools that need no permission.
     pub allowed_tools: Vec<String>,
+    /// Whether its agent programs may write only where their work is.
+    pub sandbox: bool,
+    /// Where they may write besides, in a sandbox; `~` is the user's home.
+    pub writable: Vec<String>,
 }
 
 impl Default for Role {
@@ -65,6 +69,8 @@ impl Default for Role {
             once: false,
             permission_mode: "acceptEdits".to_owned(),
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
+            sandbox: false,
+            writable: Vec::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde::{Deserialize, Serialize};
 
 use super::bell::{Bell, Hammer};
-use super::end::{Swept, end_found, request_end};
+use super::end::{Swept, end_found, request_end, send};
 use super::family;
 use super::identity::Identity;
 use super::mark::Mark;
@@ -29,10 +29,19 @@ pub enum Exit {
     Lost,
 }
 
+/// What the process is that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Root {
+    Program,
+    /// The parent of the program: it ends when the program does, with its status, and obeys no signal for it.
+    Wrapper,
+}
+
 /// A program that was started here. Dropping it ends the whole tree at once.
 #[derive(Debug)]
 pub struct Child {
     inner: std::process::Child,
+    root: Root,
     identity: Identity,
     marks: Vec<Mark>,
     exit: Arc<ExitCell>,
@@ -55,14 +64,15 @@ struct Seen {
 }
 
 impl Child {
-    pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>) -> io::Result<Child> {
+    pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>, root: Root) -> io::Result<Child> {
         let pid = inner.id();
         let entry = table::Entry::of(pid);
         let exit = Arc::new(ExitCell::default());
         let mut identity = Identity::own()?;
         identity.pid = pid;
         identity.start_time = entry.map_or(0, |entry| entry.start_time);
-        let child = Child { inner, identity, marks, exit: Arc::clone(&exit), remembered: Vec::new(), is_reaped: false };
+        let child =
+            Child { inner, root, identity, marks, exit: Arc::clone(&exit), remembered: Vec::new(), is_reaped: false };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
         std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
@@ -115,7 +125,10 @@ impl Child {
 
     /// Send `signal` to the program alone, not to what it started.
     pub fn signal(&self, signal: Signal) {
-        if !self.is_reaped {
+        if self.root == Root::Wrapper && !self.is_reaped {
+            let own = table::all().into_iter().filter(|entry| entry.parent == self.pid()).collect::<Vec<_>>();
+            send(&own, signal);
+        } else if !self.is_reaped {
             // It may have ended just now: then there is nothing to tell it.
             let _ = kill_process(pid_of(self.pid()), signal);
         }
@@ -142,7 +155,9 @@ impl Child {
     /// Ask the whole tree to end (TERM), without waiting.
     pub fn request_end(&mut self) {
         self.look();
-        request_end(&self.remembered);
+        // A wrapper that was ended would leave its program behind, in the middle of its polite end.
+        let is_asked = |entry: &&table::Entry| self.root == Root::Program || entry.pid != self.pid();
+        request_end(&self.remembered.iter().filter(is_asked).copied().collect::<Vec<_>>());
     }
 
     /// End the whole tree: TERM, `grace`, KILL, until nothing is left; returns when that is so.
@@ -354,5 +369,26 @@ mod tests {
         assert_eq!(end_marked(&mine, LONG), Swept::default());
         end_marked(&other, LONG);
         assert!(is_gone(&pids[1]));
+    }
+
+    #[test]
+    fn what_is_said_to_a_wrapped_program_reaches_it_and_not_its_wrapper() {
+        for (signal, is_request) in [("INT", false), ("TERM", true)] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let script =
+                format!("trap 'echo said > heard; exit 7' {signal}; echo go > ready; while :; do sleep 0.05; done");
+            let mut spec = shell(&script, folder.path());
+            spec.wrapper = ["sh", "-c", "\"$@\"; exit $?", "sh"].map(Into::into).to_vec();
+            let mut child = start(spec).expect("sh starts");
+            read_line(&folder.path().join("ready"));
+            if is_request {
+                child.request_end();
+            } else {
+                child.signal(Signal::INT);
+            }
+            assert_eq!(child.wait(LONG), Some(Exit::Code(7)), "{signal}");
+            assert_eq!(read_line(&folder.path().join("heard")), "said");
+            child.sweep();
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! One shell command, run to its end within a time limit, leaving nothing behind. It doesn't judge the result.
 
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -28,6 +29,8 @@ pub struct CommandSpec {
     pub keep: usize,
     /// The run that it belongs to, if any.
     pub run: Option<Mark>,
+    /// As [`Spec::wrapper`].
+    pub wrapper: Vec<OsString>,
 }
 
 /// What a command did.
@@ -61,6 +64,7 @@ impl CommandSpec {
             grace: Duration::from_secs(2),
             keep: 64 * 1024,
             run: None,
+            wrapper: Vec::new(),
         }
     }
 }
@@ -81,6 +85,7 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let started_at = clock::instant();
     let (reader, writer) = io::pipe()?;
     let mut program = Spec::new("sh", &spec.cwd).args(["-c", &spec.command]).mark(Mark::command());
+    program.wrapper.clone_from(&spec.wrapper);
     program.env = spec.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
     program.env_remove = spec.env_remove.iter().map(Into::into).collect();
     program.marks.extend(spec.run.clone());

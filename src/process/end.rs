@@ -71,6 +71,11 @@ pub(super) fn request_end(members: &[Entry]) {
     }
 }
 
+/// Send `signal` to `members`.
+pub(super) fn send(members: &[Entry], signal: Signal) {
+    members.iter().filter_map(Handle::open).for_each(|handle| handle.send(signal));
+}
+
 /// A process that can be signalled without hitting a later one of the same pid (pidfd_open(2)).
 struct Handle {
     entry: Entry,

@@ -10,13 +10,15 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::child::Child;
+use super::child::{Child, Root};
 use super::family;
 use super::mark::Mark;
 
 /// A program to start. Its environment is `environment`, less `env_remove`, plus `env` and the marks.
 #[derive(Debug)]
 pub struct Spec {
+    /// A program and its arguments that start the program and stay its parent: a sandbox. Mostly nothing.
+    pub wrapper: Vec<OsString>,
     pub program: PathBuf,
     pub args: Vec<OsString>,
     pub environment: Environment,
@@ -76,6 +78,7 @@ impl Spec {
     /// `program` in `cwd`, with no arguments, no input and no output.
     pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Spec {
         Spec {
+            wrapper: Vec::new(),
             program: program.into(),
             args: Vec::new(),
             environment: Environment::Own,
@@ -115,13 +118,16 @@ impl Spec {
 /// # Errors
 /// What the system says, with the program's or the folder's name in it.
 pub fn start(spec: Spec) -> io::Result<Child> {
-    let Spec { program, args, environment, env, env_remove, cwd, stdin, stdout, stderr, marks } = spec;
+    let Spec { wrapper, program, args, environment, env, env_remove, cwd, stdin, stdout, stderr, marks } = spec;
     if !cwd.is_dir() {
         // The system reports a missing folder as a missing program.
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("the folder `{}` is not there", cwd.display())));
     }
-    let mut command = Command::new(&program);
-    command.args(args).current_dir(cwd).process_group(0);
+    let is_wrapped = !wrapper.is_empty();
+    let mut words = wrapper.into_iter().chain([program.clone().into_os_string()]);
+    let first = words.next().expect("the program is one of them");
+    let mut command = Command::new(&first);
+    command.args(words).args(args).current_dir(cwd).process_group(0);
     if environment == Environment::Empty {
         command.env_clear();
     }
@@ -136,8 +142,8 @@ pub fn start(spec: Spec) -> io::Result<Child> {
     // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
     // pipe would never end.
     drop(command);
-    let mut child = started
-        .map_err(|error| io::Error::new(error.kind(), format!("can't start `{}`: {error}", program.display())))?;
+    let mut child =
+        started.map_err(|error| io::Error::new(error.kind(), format!("can't start `{}`: {error}", first.display())))?;
     live.add(child.id());
     drop(live);
     if let Input::Bytes(bytes) = stdin
@@ -148,7 +154,7 @@ pub fn start(spec: Spec) -> io::Result<Child> {
             let _ = pipe.write_all(&bytes);
         });
     }
-    Child::new(child, marks)
+    Child::new(child, marks, if is_wrapped { Root::Wrapper } else { Root::Program })
 }
 
 impl From<Output> for Stdio {

@@ -16,6 +16,7 @@ use super::reap::mark_of;
 use super::report::Judged;
 use super::review;
 use super::runners;
+use super::sandbox;
 use super::site::Site;
 use super::worktree::{self, Strayed, Worktree};
 use crate::board::event::{Event, Kind};
@@ -346,6 +347,7 @@ fn plan<'a>(
         opening: Opening::New,
         model: metadata.model.clone(),
         environment: Environment::Own,
+        wrapper: Vec::new(),
         env: environment(site, held, worktree, &metadata.runner),
         limits: limits(task, role),
         grace: site.config.grace.duration(),
@@ -353,6 +355,7 @@ fn plan<'a>(
         script: held.script.clone(),
     };
     let runner = runners::runner(&site.config, &metadata.runner, role)?;
+    job.wrapper = sandbox::of_agent(site, role, &worktree.path, artifacts.dir(), runner.as_ref(), &job.env)?;
     if let Some(session) = resumable(held, &earlier, &metadata.runner) {
         let fresh = std::mem::replace(&mut job.session, session);
         if runner.knows_session(&job) {

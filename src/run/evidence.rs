@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::artifacts::Artifacts;
 use super::error::Error;
+use super::sandbox;
 use super::site::Site;
+use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::Task;
 use crate::git::CommitId;
 use crate::process::{CommandResult, CommandSpec, Mark, run_command};
@@ -85,6 +87,8 @@ pub fn verify(
 ) -> Result<Evidence, Error> {
     let Bench { folder, commit, mark } = bench;
     let mut evidence = Evidence::default();
+    let role = site.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
+    let wrapper = sandbox::of_command(site, role, folder)?;
     for command in &task.done_when {
         let spec = CommandSpec {
             timeout: site.config.verify.timeout.duration(),
@@ -92,6 +96,7 @@ pub fn verify(
             keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
             env: vec![("TAVERN_TASK".into(), task.id.to_string())],
             run: Some(mark.clone()),
+            wrapper: wrapper.clone(),
             ..CommandSpec::new(command, folder)
         };
         let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {

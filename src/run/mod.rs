@@ -18,6 +18,7 @@ pub mod reap;
 pub mod report;
 pub mod review;
 pub mod runners;
+pub mod sandbox;
 pub mod verdict;
 pub mod worktree;
 

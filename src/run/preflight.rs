@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use super::brief;
 use super::error::Error;
 use super::runners;
+use super::sandbox;
 use super::site::Site;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::DEFAULT_ROLE;
@@ -53,6 +54,7 @@ impl<'a> Preflight<'a> {
             self.disk()?;
             self.set_up()?;
             let Some(settings) = self.config.roles.get(role) else { return Ok(()) };
+            sandbox::check(settings)?;
             self.runner(self.runner.unwrap_or(&settings.runner), settings).map(drop)
         };
         self.places.borrow_mut().entry(role.to_owned()).or_insert_with(look).clone()
@@ -208,6 +210,7 @@ pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
     runners::runner(&site.config, name, settings)?;
     Preflight::of(site).surroundings(role).map_err(StartError::from)?;
     brief::check(site, settings)?;
+    sandbox::try_out(settings).map_err(StartError::from)?;
     Ok(try_out(site, name, settings).map_err(StartError::from)?)
 }
 

@@ -1,13 +1,14 @@
 //! The command runner: any agent program that takes a prompt and works until it ends. Its exit status decides.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use crate::process::Spec;
 use crate::process::start::Input;
 
 use super::job::Job;
 use super::plain::PlainSession;
-use super::{NotReady, Ready, Runner, Session, StartError, found};
+use super::{NotReady, Ready, Runner, Session, StartError, State, found, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,14 @@ const PRESETS: [(&str, &[&str]); 4] = [
     ),
     // Approves all that its own configuration does not deny.
     ("opencode", &["opencode", "run", "--auto", "--model", "{model}"]),
+];
+
+/// Where the presets keep their own state, below HOME.
+const STATE: [(&str, &[&str]); 4] = [
+    ("codex", &[".codex"]),
+    ("gemini", &[".gemini"]),
+    ("aider", &[".aider"]),
+    ("opencode", &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"]),
 ];
 
 impl CommandRunner {
@@ -99,6 +108,14 @@ impl Runner for CommandRunner {
             )
         })?;
         Ok(Ready { program: found.display().to_string(), version: String::new() })
+    }
+
+    fn state(&self, env: &[(String, String)]) -> State {
+        // By the program: a command line of the user's own may run one of them, too.
+        let program = self.argv.first().and_then(|program| program.rsplit('/').next());
+        let known = STATE.iter().find(|(name, _)| program == Some(name)).map_or(&[][..], |(_, folders)| folders);
+        let home = variable_of(env, "HOME").map(PathBuf::from).unwrap_or_default();
+        State { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, StartError> {

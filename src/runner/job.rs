@@ -1,5 +1,6 @@
 //! What a runner is asked to run. It doesn't know for whom.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct Job {
     pub model: Option<String>,
     /// Where the environment begins: this process's own, or (in tests) nothing.
     pub environment: Environment,
+    /// Goes before the program's own command line: a sandbox.
+    pub wrapper: Vec<OsString>,
     /// Set in the agent's environment.
     pub env: Vec<(String, String)>,
     pub limits: Limits,
@@ -100,6 +103,7 @@ impl Job {
             opening: Opening::New,
             model: None,
             environment: Environment::Own,
+            wrapper: Vec::new(),
             env: Vec::new(),
             limits: Limits::default(),
             grace: Duration::from_millis(500),

@@ -72,6 +72,13 @@ pub trait Runner: Send + Sync {
         Access::NotAsked
     }
 
+    /// What the program writes of its own accord, wherever it works: its account, sessions and caches. `env` is as in
+    /// [`Runner::check`].
+    fn state(&self, env: &[(String, String)]) -> State {
+        let _ = env;
+        State::default()
+    }
+
     /// Is there a session of this name that an agent of `job` could go on with? No for programs that keep none.
     fn knows_session(&self, job: &Job) -> bool {
         let _ = job;
@@ -157,6 +164,13 @@ pub enum Access {
     Found(String),
     /// Nothing was found where it is kept. That is no proof: the first run will tell.
     Unknown { looked: String, hint: &'static str },
+}
+
+/// Where a program keeps its own state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub folders: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
 }
 
 /// Why a runner can't be used, or nothing can be started here at all.

@@ -26,6 +26,7 @@ mod preflight;
 mod readme;
 mod recovery;
 mod review;
+mod sandbox;
 mod saves;
 mod state;
 mod support;

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::interrupt::Interrupt;
 use crate::prompt::{self, Template, TemplateError};
 use crate::run::reap::{Action, Looks, Scope, plan};
-use crate::run::{Error, Preflight, Site, preflight};
+use crate::run::{Error, Preflight, Site, preflight, sandbox};
 use crate::store::{self, Board, Switch};
 
 use super::fix::Planned;
@@ -148,6 +148,10 @@ fn switches(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
 /// The agent programs that the roles name, and what every run needs besides.
 fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) {
     for (name, role) in &site.config.roles {
+        if let Err(error) = sandbox::try_out(role) {
+            let (message, hint) = (format!("role `{name}`: {error}"), Some(error.hint().to_owned()));
+            faults.push(Fault::whole(Severity::Error, "no-sandbox", config_file, message, hint));
+        }
         match preflight::try_out(site, &role.runner, role) {
             Ok(tried) => faults.extend(tried.doubt.map(|(doubt, hint)| {
                 Fault::whole(Severity::Warning, "sign-in-unknown", config_file, doubt, Some(hint.to_owned()))

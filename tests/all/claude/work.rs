@@ -248,3 +248,26 @@ fn a_conflict_goes_back_into_the_session() {
     assert!(prompt.contains(told) && prompt.contains("refs/tavern/salvage/T-1/"), "{prompt}");
     assert_eq!(calls[calls.len() - 2].session, calls[0].session);
 }
+
+#[test]
+fn in_a_sandbox_the_cli_keeps_its_session_and_goes_on_in_it() {
+    let boxed = json!({"roles": {"coder": {"sandbox": true}}});
+    let outside = "(echo x > \"$HOME/outside\") 2>/dev/null || echo kept-out > hello-box; ";
+    let commit = format!("{outside}{COMMIT} && git add hello-box && git commit -qm box");
+    let steps = json!([say("Which one?\n\nWAITING: which one?"), bash(&commit), say("DONE")]);
+    let project = Project::with(boxed, HELLO, steps);
+    let probe = ["-c", "bwrap --ro-bind / / --dev /dev --tmpfs /tmp true"];
+    if project.scratch.command("sh".as_ref()).args(&probe).run().code != Some(0) {
+        assert_eq!(project.agent().run().code, Some(1), "nothing is begun without one");
+        return;
+    }
+    project.work();
+    assert_eq!(project.item("T-1")["status"], "waiting", "{}", project.log());
+    project.scratch.run("tavern-release", &["T-1", "-m", "the first"]).succeeds();
+    project.work();
+    assert_eq!(project.item("T-1")["status"], "completed", "{}", project.log());
+    assert_eq!(project.merged("hello-box").as_deref(), Some("kept-out\n"));
+    let sessions: Vec<Value> = project.runs().iter().map(|run| run["session"].clone()).collect();
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(sessions[0], sessions[1], "its record was kept");
+}

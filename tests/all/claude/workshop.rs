@@ -68,6 +68,7 @@ impl Workshop {
             opening: Opening::New,
             model: None,
             environment: Environment::Empty,
+            wrapper: Vec::new(),
             env,
             // A safety net: no test waits for it.
             limits: Limits { wall: Some(Duration::from_secs(120)), ..Limits::default() },

@@ -1,0 +1,160 @@
+//! `sandbox: true`: an agent program writes where its work is and nowhere else, and ends as any other.
+//!
+//! Where bubblewrap is missing or may not make namespaces, the same tests hold that nothing is begun without it.
+
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::support::{Scratch, wait_until};
+
+const BOXED: &str = "base: main\ngrace: 20s\nroles: {coder: {sandbox: true, writable: [~/cache]}}\n";
+
+fn board(script: &str, done_when: &[&str]) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
+    let task = serde_json::json!({ "done_when": done_when });
+    let item = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
+    scratch.write(".tavern/queues/main.md", item);
+    scratch.write(".tavern/config.yaml", BOXED);
+    std::fs::create_dir(scratch.folder().join("home/cache")).expect("the folder is ours");
+    scratch
+}
+
+/// Whether a sandbox can be had on this machine. If not, an agent that is to work in one says so and begins nothing.
+fn is_boxed(scratch: &Scratch) -> bool {
+    let arguments = ["-c", "bwrap --ro-bind / / --dev /dev --tmpfs /tmp true"];
+    if scratch.command(Path::new("sh")).args(&arguments).run().code == Some(0) {
+        return true;
+    }
+    refuses(scratch, None);
+    false
+}
+
+#[track_caller]
+fn refuses(scratch: &Scratch, path: Option<&str>) -> String {
+    let mut agent = scratch.program("tavern-agent").args(&["--until-empty"]);
+    if let Some(path) = path {
+        agent = agent.variable("PATH", path);
+    }
+    let ran = agent.run();
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(ran.stderr.contains("set `sandbox: false` for the role in .tavern/config.yaml"), "{ran}");
+    assert!(!scratch.run("tavern-log", &[]).succeeds().contains("claimed"), "nothing was begun");
+    ran.stderr
+}
+
+fn status(scratch: &Scratch, id: &str) -> Value {
+    let text = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// The script is to say where it could write.
+const TRIES: &str = r#"echo work > work.txt
+git add work.txt
+git commit -qm Work
+tavern-add 'From inside' --id T-9 --role nobody --quiet
+try() { if (echo no >> "$1") 2> /dev/null; then echo "$2" >> wrote.txt; fi; }
+try "$HOME/no" home
+try "$TAVERN_DIR/../no" checkout
+try "$TAVERN_DIR/../.git/hooks/pre-commit" hooks
+try "$TAVERN_DIR/../.git/config" config
+try "$TAVERN_DIR/config.yaml" settings
+try "$TAVERN_DIR/templates/no" templates
+try "$TAVERN_DIR/runs/no" runs
+try "$TAVERN_DIR/worktrees/no" worktrees
+try "$HOME/cache/yes" cache
+try "$TMPDIR/yes" throwaway
+try /dev/null null
+echo mine > "/tmp/mine"
+"#;
+
+#[test]
+fn it_writes_where_its_work_is_and_nowhere_else() {
+    // Commands are checked as the agent could have checked: neither its home nor what it threw away is there.
+    let scratch = board(
+        TRIES,
+        &[
+            "grep -qx work work.txt",
+            "! (echo no > \"$HOME/no\") 2> /dev/null",
+            "test ! -e /tmp/mine",
+            "echo x > made.txt",
+        ],
+    );
+    if !is_boxed(&scratch) {
+        return;
+    }
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    assert_eq!(status(&scratch, "T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    let wrote = scratch.git(&["show", "tavern/integration:wrote.txt"]);
+    assert_eq!(wrote, "cache\nthrowaway\nnull");
+    assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]), "work");
+    assert_eq!(status(&scratch, "T-9")["status"], "pending", "tavern-add works in it");
+    assert_eq!(std::fs::read_to_string(scratch.folder().join("home/cache/yes")).ok().as_deref(), Some("no\n"));
+    assert!(!scratch.folder().join("home/no").exists() && !scratch.folder().join("tmp/yes").exists());
+    assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+    scratch.has_no_process();
+}
+
+/// Ends only after a while when it is asked to, and has started what is in no group or session of its own.
+const SLOW: &str = r"trap 'sleep 1; echo bye > bye.txt; exit 3' TERM
+setsid sleep 1000 &
+(env -i sleep 1000 &)
+echo $$ > pid
+while :; do sleep 0.1; done
+";
+
+#[test]
+fn its_end_is_as_polite_and_as_whole_as_without() {
+    let scratch = board(SLOW, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let agent = scratch.program("tavern-agent").args(&["--until-empty"]).start();
+    let worktree = scratch.work().join(".tavern/worktrees/T-1");
+    wait_until("the script runs", || worktree.join("pid").exists());
+    agent.signal(Signal::TERM);
+    assert_eq!(agent.end().code, Some(143));
+    assert_eq!(std::fs::read_to_string(worktree.join("bye.txt")).ok().as_deref(), Some("bye\n"), "it had its time");
+    scratch.has_no_process();
+    let item = status(&scratch, "T-1");
+    assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{item:#}");
+}
+
+#[test]
+fn what_a_killed_supervisor_leaves_in_it_is_ended() {
+    let scratch = board(SLOW, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let agent = scratch.program("tavern-agent").args(&["--until-empty"]).start();
+    wait_until("the script runs", || scratch.work().join(".tavern/worktrees/T-1/pid").exists());
+    agent.kill();
+    assert!(!scratch.processes().is_empty(), "it goes on alone");
+    scratch.run("tavern-reap", &[]).succeeds();
+    scratch.has_no_process();
+    assert_eq!(status(&scratch, "T-1")["status"], "pending");
+}
+
+#[test]
+fn without_bubblewrap_nothing_is_begun() {
+    let scratch = board("true", &[]);
+    // All programs but that one.
+    let bin = scratch.folder().join("bin");
+    let line = format!("mkdir {0} && ln -s /usr/bin/* {0} && ln -sf /bin/* {0}; rm -f {0}/bwrap", bin.display());
+    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    let told = refuses(&scratch, Some(&bin.to_string_lossy()));
+    assert!(
+        told.starts_with("error: `bwrap`, which `sandbox: true` needs, is not on PATH\nhint: install it"),
+        "{told}"
+    );
+    scratch.executable("../bin/bwrap", "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n");
+    let told = refuses(&scratch, Some(&bin.to_string_lossy()));
+    let why = "error: `sandbox: true` can't be had here: bwrap: No permissions to create new namespace\n";
+    assert!(told.starts_with(why), "{told}");
+    let checked = scratch.program("tavern-check").variable("PATH", &bin).run();
+    assert_eq!(checked.code, Some(5), "{checked}");
+    assert!(checked.stdout.contains("error: role `coder`: `sandbox: true` can't be had here"), "{checked}");
+}
