@@ -171,6 +171,8 @@ fn not_ready(error: Error) -> NotReady {
 pub struct Tried {
     /// Name and version of the runner.
     pub runner: String,
+    /// By what it will be let in, never the key itself.
+    pub account: Option<String>,
     /// What is not known, and may end the first run, with what to type.
     pub doubt: Option<(String, &'static str)>,
 }
@@ -190,12 +192,15 @@ pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> 
     let runner = runners::runner(&site.config, name, role).map_err(not_ready)?;
     let env = runners::environment(&site.config, name);
     let ready = runner.try_out(&env)?;
-    let doubt = match runner.access(&env) {
-        Access::Unknown { looked, hint } => Some((format!("nobody knows whether {name} is signed in: {looked}"), hint)),
-        Access::NotAsked | Access::Found(_) => None,
+    let (account, doubt) = match runner.access(&env) {
+        Access::Unknown { looked, hint } => {
+            (None, Some((format!("nobody knows whether {name} is signed in: {looked}"), hint)))
+        }
+        Access::Found(by) => (Some(by), None),
+        Access::NotAsked => (None, None),
     };
     let version = if ready.version.is_empty() { String::new() } else { format!(" {}", ready.version) };
-    Ok(Tried { runner: format!("{name}{version}"), doubt })
+    Ok(Tried { runner: format!("{name}{version}"), account, doubt })
 }
 
 /// The whole of it, once, before the first claim of an agent of `role`: templates are read, and the agent program is

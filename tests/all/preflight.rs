@@ -209,6 +209,7 @@ fn nothing_is_said_of_an_account_but_where_it_is() {
     let begun = agent(&board(""));
     assert!(begun.stderr.contains("Frodo: nobody knows whether claude is signed in"), "{begun}");
     let keyed = board("ANTHROPIC_API_KEY: sk-very-secret").run("tavern-check", &[]);
+    assert!(keyed.stderr.contains(", let in by ANTHROPIC_API_KEY\n"), "{keyed}");
     assert!(!keyed.stdout.contains("signed in") && !format!("{keyed}").contains("sk-very-secret"), "{keyed}");
 }
 

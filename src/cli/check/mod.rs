@@ -123,15 +123,17 @@ impl Verb for Args {
         let mut pages = documents::gather(scene.board, scene.files, &here, &mut faults)?;
         planned.apply(&mut pages);
         documents::look(&pages, scene.board, scene.config, &mut faults);
+        let mut found = Vec::new();
         let looked_at = match scene.whole() {
             Some(board) => {
-                preflight::check(board, scene.config, &here, &planned, &mut faults);
+                found = preflight::check(board, scene.config, &here, &planned, &mut faults);
                 format!("{} and {}", named(board), shown(board.dir(), &here))
             }
             None => self.files.join(", "),
         };
         faults.iter().try_for_each(|fault| context.out.record(fault, &fault.text))?;
         context.out.flush()?;
+        found.iter().for_each(|found| context.out.note(found));
         let count = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
         let (errors, warnings) = (count("error"), count("warning"));
         context.out.note(match (human::count(errors, "error"), human::count(warnings, "warning")) {

@@ -17,13 +17,21 @@ use super::{Fault, shown};
 
 /// Everything but the text of queues. Without a configuration that can be read, only what needs none. What is `planned`
 /// to be mended is as if it were.
-pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
+/// Gives what was found to be right and is worth a line.
+pub(super) fn check(
+    board: &Board,
+    config: Option<&Config>,
+    here: &Path,
+    planned: &Planned,
+    faults: &mut Vec<Fault>,
+) -> Vec<String> {
+    let mut found = Vec::new();
     templates(board, here, faults);
     leases(board, here, planned, faults);
     lost(board, here, planned, faults);
     archives(board, here, faults);
     switches(board, here, faults);
-    let Some(config) = config else { return };
+    let Some(config) = config else { return found };
     let config_file = shown(&board.path(crate::config::FILE), here);
     for (name, role) in &config.roles {
         let path = board.path("templates").join(&role.template);
@@ -36,12 +44,13 @@ pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, planned
     }
     match Site::open(board.clone(), Interrupt::new()) {
         Ok(site) => {
-            programs(&site, &config_file, faults);
+            found = programs(&site, &config_file, faults);
             repository(&site, here, faults);
             leftovers(&site, here, planned, faults);
         }
         Err(error) => faults.push(from_error("no-repository", board.root(), here, &error)),
     }
+    found
 }
 
 fn from_error(code: &'static str, path: &Path, here: &Path, error: &Error) -> Fault {
@@ -146,16 +155,22 @@ fn switches(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
 }
 
 /// The agent programs that the roles name, and what every run needs besides.
-fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) {
+fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) -> Vec<String> {
+    let mut found = Vec::new();
     for (name, role) in &site.config.roles {
         if let Err(error) = sandbox::try_out(role) {
             let (message, hint) = (format!("role `{name}`: {error}"), Some(error.hint().to_owned()));
             faults.push(Fault::whole(Severity::Error, "no-sandbox", config_file, message, hint));
         }
         match preflight::try_out(site, &role.runner, role) {
-            Ok(tried) => faults.extend(tried.doubt.map(|(doubt, hint)| {
-                Fault::whole(Severity::Warning, "sign-in-unknown", config_file, doubt, Some(hint.to_owned()))
-            })),
+            Ok(tried) => {
+                if let Some(by) = &tried.account {
+                    found.push(format!("role {name}: runner {}, let in by {by}", tried.runner));
+                }
+                faults.extend(tried.doubt.map(|(doubt, hint)| {
+                    Fault::whole(Severity::Warning, "sign-in-unknown", config_file, doubt, Some(hint.to_owned()))
+                }));
+            }
             Err(error) => {
                 let message = format!("role `{name}` can't work with runner `{}`: {error}", role.runner);
                 let hint = Some(error.hint().to_owned());
@@ -170,6 +185,7 @@ fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) {
             faults.push(Fault::whole(Severity::Error, code, config_file, error.to_string(), hint));
         }
     }
+    found
 }
 
 /// git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
