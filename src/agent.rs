@@ -16,7 +16,6 @@ use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
-use crate::config::Does;
 use crate::interrupt::Cause;
 use crate::run::commit::{Moment, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
@@ -444,24 +443,8 @@ impl Agent<'_> {
         self.seek_as(&self.name, &self.role)
     }
 
-    fn seek_as(&self, agent: &str, role_name: &str) -> Result<Seek, Error> {
-        let now = clock::now();
-        let role = self.site.role(role_name)?;
-        Ok(Seek {
-            agent: agent.to_owned(),
-            role: role_name.to_owned(),
-            reviews: role.does == Does::Review,
-            reviewers: self.site.config.review.clone(),
-            is_chat: false,
-            queues: self.queues.clone(),
-            task: None,
-            seconds: u32::try_from(self.site.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
-            holder: store::this_process(),
-            runner: role.runner.clone(),
-            only_runner: self.site.runner.clone(),
-            scripted: self.site.scripted(),
-            closed: self.site.board.closed_runners(now),
-        })
+    fn seek_as(&self, agent: &str, role: &str) -> Result<Seek, Error> {
+        self.site.seek(agent, role, &self.queues, clock::now())
     }
 
     /// Nobody's work and no time that passes would give this agent anything to do. What is approved and could not be
@@ -578,6 +561,11 @@ fn describe(nothing: &Nothing) -> String {
         return format!("waiting until {} for the next item", until.format("%H:%M:%S"));
     }
     match (nothing.later + nothing.under_way, nothing.stuck.len()) {
+        (0, 0) if !nothing.elsewhere.is_empty() => {
+            let items = |(role, items): (&String, &usize)| format!("{items} for a {role}");
+            let roles: Vec<String> = nothing.elsewhere.iter().map(items).collect();
+            format!("waiting for items; there is {}", roles.join(", "))
+        }
         (0, 0) => "waiting for items".to_owned(),
         (0, stuck) => format!("waiting: {stuck} items need a person, see tavern-status"),
         (others, _) => format!("waiting: {others} items are under way or behind others"),

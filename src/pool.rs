@@ -1,10 +1,14 @@
 //! Many agents at once, each a process of its own, working queues until nothing is left that they could do.
 //!
-//! What dies is started again after a back-off; what dies at once five times in a row is given up.
+//! Each role has a seat with so many places. How many agents run follows what there is to do, between a least and a most.
+//! What dies is started again after a back-off; what dies at once five times in a row is given up. Knows nothing of boards:
+//! what there is to do, and who is idle, is told to it.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -19,10 +23,33 @@ use crate::process::{Bell, Child, Exit, Spec, start};
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub program: PathBuf,
-    pub args: Vec<OsString>,
     pub folder: PathBuf,
+    pub seats: Vec<Seat>,
+    /// So many run from the beginning, in the order of the seats.
+    pub least: usize,
+    /// Never more at once.
+    pub most: usize,
+    /// Does this line of an agent's output say that it has something to do?
+    pub is_work: fn(&str) -> bool,
+}
+
+/// The places for agents of one kind.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    pub args: Vec<OsString>,
     /// How many at once.
-    pub agents: usize,
+    pub most: usize,
+}
+
+/// What there is for the agents of one seat.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    /// Items in their hands, and items that they could take.
+    pub items: usize,
+    /// Those of the items that nobody has taken.
+    pub free: usize,
+    /// The processes of those that have nothing to do.
+    pub idle: Vec<u32>,
 }
 
 /// What comes out of a pool while it works.
@@ -34,7 +61,7 @@ pub enum News {
     Complaint(String),
     /// An agent died and is started again after the pause.
     Died { exit: Exit, pause: Duration },
-    /// Agents die at once again and again; none is started any more.
+    /// Agents of a seat end at once again and again; none is started there any more.
     GivenUp { exit: Exit },
 }
 
@@ -45,61 +72,41 @@ const MOST_DEATHS: u32 = 5;
 /// How long agents may take to end politely before they are asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs the pool until each of its agents has ended by itself with exit 0, or was given up. False if any was.
-pub fn run(plan: &Plan, interrupt: &Interrupt, tell: &mut dyn FnMut(News)) -> io::Result<bool> {
+/// Runs the pool until each of its agents has ended by itself and there is nothing more for any of them. False if a seat
+/// was given up. `bell` is rung when `demand` (of each seat) may be another.
+pub fn run(
+    plan: &Plan,
+    interrupt: &Interrupt,
+    bell: &Bell,
+    demand: &mut dyn FnMut() -> Vec<Demand>,
+    tell: &mut dyn FnMut(News),
+) -> io::Result<bool> {
     let (sender, news) = channel();
-    let bell = Bell::new();
     interrupt.subscribe({
         let bell = bell.clone();
         move |_| bell.ring()
     });
-    let mut agents: Vec<Agent> = Vec::new();
-    for _ in 0..plan.agents {
-        agents.push(Agent::start(plan, &sender, &bell)?);
+    let mut pool = Pool { plan, sender, bell, agents: Vec::new(), places: Vec::new(), asked: None };
+    pool.places.resize_with(plan.seats.len(), Place::default);
+    for seat in 0..plan.seats.len() {
+        while pool.count(seat) < plan.seats[seat].most && pool.agents.len() < plan.least.max(1) {
+            pool.start(seat)?;
+        }
     }
-    let mut deaths = 0;
-    let mut is_well = true;
-    let mut pauses: Vec<Instant> = Vec::new();
-    let mut asked: Option<(Urgency, Instant)> = None;
-    while !agents.is_empty() || !pauses.is_empty() {
-        bell.wait(next_look(&pauses, asked));
+    loop {
+        if !interrupt.is_raised() {
+            pool.follow(demand)?;
+        }
+        if pool.agents.is_empty() && pool.next_start().is_none() {
+            break;
+        }
+        bell.wait(pool.next_look());
         drain(&news, tell);
-        if let Some(urgency) = interrupt.urgency() {
-            pauses.clear();
-            let is_new = asked.is_none_or(|(earlier, at)| earlier < urgency || at.elapsed() > PATIENCE);
-            if is_new {
-                asked = Some((urgency, clock::instant()));
-                for agent in &agents {
-                    agent.child.signal(Signal::TERM);
-                }
-            }
-        }
-        for place in (0..agents.len()).rev() {
-            let Some(exit) = agents[place].child.exit() else { continue };
-            let mut agent = agents.swap_remove(place);
-            agent.child.sweep();
-            if exit == Exit::Code(0) || asked.is_some() {
-                continue;
-            }
-            deaths = if agent.started.elapsed() < AT_ONCE { deaths + 1 } else { 1 };
-            if deaths >= MOST_DEATHS {
-                is_well = false;
-                pauses.clear();
-                tell(News::GivenUp { exit });
-                continue;
-            }
-            let pause = Duration::from_millis(100 << deaths);
-            tell(News::Died { exit, pause });
-            pauses.push(clock::instant() + pause);
-        }
-        let due = clock::instant();
-        let ready = pauses.iter().filter(|at| **at <= due).count();
-        pauses.retain(|at| *at > due);
-        for _ in 0..ready {
-            agents.push(Agent::start(plan, &sender, &bell)?);
-        }
+        pool.pass_on(interrupt);
+        pool.bury(tell);
     }
-    drop(sender);
+    let is_well = pool.places.iter().all(|place| !place.is_given_up);
+    drop(pool);
     // The readers end with the agents' pipes; what they still have to say is heard.
     while let Ok(line) = news.recv_timeout(Duration::from_secs(2)) {
         tell(line);
@@ -107,27 +114,174 @@ pub fn run(plan: &Plan, interrupt: &Interrupt, tell: &mut dyn FnMut(News)) -> io
     Ok(is_well)
 }
 
-struct Agent {
-    child: Child,
-    started: Instant,
+struct Pool<'p> {
+    plan: &'p Plan,
+    sender: Sender<News>,
+    bell: &'p Bell,
+    agents: Vec<Agent>,
+    /// Of each seat, how it goes there.
+    places: Vec<Place>,
+    /// How urgently the agents were asked to end, and when.
+    asked: Option<(Urgency, Instant)>,
 }
 
-impl Agent {
-    fn start(plan: &Plan, sender: &Sender<News>, bell: &Bell) -> io::Result<Agent> {
+#[derive(Default)]
+struct Place {
+    /// In a row: those that died at once, or ended at once without having had anything to do.
+    deaths: u32,
+    is_given_up: bool,
+    /// One that died is started again at this time.
+    again: Vec<Instant>,
+    /// None is started before, since the last one found nothing to do.
+    rests_until: Option<Instant>,
+}
+
+struct Agent {
+    seat: usize,
+    child: Child,
+    started: Instant,
+    has_worked: Arc<AtomicBool>,
+    /// It was asked to make room for another.
+    is_leaving: bool,
+}
+
+impl Pool<'_> {
+    fn count(&self, seat: usize) -> usize {
+        self.agents.iter().filter(|agent| agent.seat == seat).count() + self.places[seat].again.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.agents.len() + self.places.iter().map(|place| place.again.len()).sum::<usize>() >= self.plan.most
+    }
+
+    /// Starts what died and has waited, and whom there is something to do for; where there is no room, an idle agent of
+    /// another seat makes some.
+    fn follow(&mut self, demand: &mut dyn FnMut() -> Vec<Demand>) -> io::Result<()> {
+        let now = clock::instant();
+        for seat in 0..self.places.len() {
+            let due = self.places[seat].again.iter().filter(|at| **at <= now).count();
+            self.places[seat].again.retain(|at| *at > now);
+            for _ in 0..due {
+                self.start(seat)?;
+            }
+        }
+        let has_room = |pool: &Pool<'_>, seat: usize| {
+            let place = &pool.places[seat];
+            let is_resting = place.rests_until.is_some_and(|until| until > now);
+            !place.is_given_up && !is_resting && pool.count(seat) < pool.plan.seats[seat].most
+        };
+        if !(0..self.places.len()).any(|seat| has_room(self, seat)) {
+            return Ok(());
+        }
+        let demand = demand();
+        for (seat, wanted) in demand.iter().enumerate() {
+            while has_room(self, seat) && wanted.free > 0 && self.count(seat) < wanted.items {
+                if self.is_full() {
+                    self.make_room(&demand);
+                    break;
+                }
+                self.start(seat)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks an idle agent to end for which there is nothing to do.
+    fn make_room(&mut self, demand: &[Demand]) {
+        if self.agents.iter().any(|agent| agent.is_leaving) {
+            return;
+        }
+        let is_idle = |agent: &&mut Agent| {
+            demand.get(agent.seat).is_some_and(|demand| demand.free == 0 && demand.idle.contains(&agent.child.pid()))
+        };
+        if let Some(agent) = self.agents.iter_mut().find(is_idle) {
+            agent.is_leaving = true;
+            agent.child.signal(Signal::TERM);
+        }
+    }
+
+    fn start(&mut self, seat: usize) -> io::Result<()> {
         let (out, out_writer) = io::pipe()?;
         let (err, err_writer) = io::pipe()?;
-        let mut spec = Spec::new(&plan.program, &plan.folder).args(&plan.args);
+        let mut spec = Spec::new(&self.plan.program, &self.plan.folder).args(&self.plan.seats[seat].args);
         spec.stdout = Output::Pipe(out_writer);
         spec.stderr = Output::Pipe(err_writer);
         let child = start(spec)?;
-        child.wake(bell);
-        relay(out, News::Line, sender, bell);
-        relay(err, News::Complaint, sender, bell);
-        Ok(Agent { child, started: clock::instant() })
+        child.wake(self.bell);
+        let has_worked = Arc::new(AtomicBool::new(false));
+        let (is_work, worked) = (self.plan.is_work, Arc::clone(&has_worked));
+        let heard = move |line: String| {
+            worked.fetch_or(is_work(&line), Ordering::Relaxed);
+            News::Line(line)
+        };
+        relay(out, heard, &self.sender, self.bell);
+        relay(err, News::Complaint, &self.sender, self.bell);
+        self.agents.push(Agent { seat, child, started: clock::instant(), has_worked, is_leaving: false });
+        Ok(())
+    }
+
+    /// Asks the agents to end as the pool was asked.
+    fn pass_on(&mut self, interrupt: &Interrupt) {
+        let Some(urgency) = interrupt.urgency() else { return };
+        self.places.iter_mut().for_each(|place| place.again.clear());
+        let is_new = self.asked.is_none_or(|(earlier, at)| earlier < urgency || at.elapsed() > PATIENCE);
+        if is_new {
+            self.asked = Some((urgency, clock::instant()));
+            self.agents.iter().for_each(|agent| agent.child.signal(Signal::TERM));
+        }
+    }
+
+    /// Looks after those that have ended.
+    fn bury(&mut self, tell: &mut dyn FnMut(News)) {
+        for place in (0..self.agents.len()).rev() {
+            let Some(exit) = self.agents[place].child.exit() else { continue };
+            let mut agent = self.agents.swap_remove(place);
+            agent.child.sweep();
+            let is_asked = self.asked.is_some() || agent.is_leaving;
+            let is_short = agent.started.elapsed() < AT_ONCE;
+            let place = &mut self.places[agent.seat];
+            if exit == Exit::Code(0) || is_asked {
+                let is_vain = is_short && !is_asked && !agent.has_worked.load(Ordering::Relaxed);
+                place.deaths = if is_vain { place.deaths + 1 } else { 0 };
+                place.rests_until = is_vain.then(|| clock::instant() + pause(place.deaths));
+                // What only it could have done stays undone, and is listed at the end.
+                if place.deaths > MOST_DEATHS {
+                    place.rests_until = Some(clock::instant() + PATIENCE);
+                }
+                continue;
+            }
+            place.deaths = if is_short { place.deaths + 1 } else { 1 };
+            if place.deaths >= MOST_DEATHS {
+                place.is_given_up = true;
+                place.again.clear();
+                tell(News::GivenUp { exit });
+                continue;
+            }
+            let pause = pause(place.deaths);
+            tell(News::Died { exit, pause });
+            place.again.push(clock::instant() + pause);
+        }
+    }
+
+    /// When the next one is to be started.
+    fn next_start(&self) -> Option<Instant> {
+        self.places.iter().flat_map(|place| place.again.iter().copied()).min()
+    }
+
+    fn next_look(&self) -> Duration {
+        let now = clock::instant();
+        let rests = self.places.iter().filter_map(|place| place.rests_until).filter(|until| *until > now);
+        let start = self.next_start().into_iter().chain(rests).map(|at| at.saturating_duration_since(now)).min();
+        let again = self.asked.map(|(_, at)| PATIENCE.saturating_sub(at.elapsed()));
+        start.into_iter().chain(again).min().unwrap_or(Duration::from_secs(3600))
     }
 }
 
-fn relay(pipe: io::PipeReader, kind: fn(String) -> News, sender: &Sender<News>, bell: &Bell) {
+fn pause(deaths: u32) -> Duration {
+    Duration::from_millis(100 << deaths.min(10))
+}
+
+fn relay(pipe: io::PipeReader, kind: impl Fn(String) -> News + Send + 'static, sender: &Sender<News>, bell: &Bell) {
     let (sender, bell) = (sender.clone(), bell.clone());
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
@@ -146,11 +300,4 @@ fn drain(news: &Receiver<News>, tell: &mut dyn FnMut(News)) {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
         }
     }
-}
-
-fn next_look(pauses: &[Instant], asked: Option<(Urgency, Instant)>) -> Duration {
-    let now = clock::instant();
-    let pause = pauses.iter().map(|at| at.saturating_duration_since(now)).min();
-    let again = asked.map(|(_, at)| PATIENCE.saturating_sub(at.elapsed()));
-    pause.into_iter().chain(again).min().unwrap_or(Duration::from_secs(3600))
 }

@@ -10,6 +10,8 @@ use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::EmptyBehavior;
+use crate::clock;
+use crate::config::Does;
 use crate::process;
 use crate::run::integrate::approved;
 use crate::run::reap::{self, Looks, Scope};
@@ -81,7 +83,7 @@ impl Verb for Args {
         // Shells that an agent's program leaves behind become our children, and can be ended.
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let on_empty = if self.until_empty { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
-        let (name, slot) = take_name(&site, self.name.as_deref())?;
+        let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
         let blocked = RefCell::new(HashMap::new());
         let tell = |told: &Told| {
             // What stands in the way of a merge, or of a start, is met again at every look.
@@ -198,8 +200,14 @@ fn stopped(context: &Context, name: &str, reason: &str) {
 }
 
 /// The name asked for, or the first free one; no second agent goes by it while the slot is held.
-pub(super) fn take_name(site: &Site, wanted: Option<&str>) -> Result<(String, Slot), CliError> {
+pub(super) fn take_name(
+    site: &Site,
+    wanted: Option<&str>,
+    role: &str,
+    queues: &[Queue],
+) -> Result<(String, Slot), CliError> {
     let board: &Board = &site.board;
+    let reviews = site.role(role)?.does == Does::Review;
     if let Some(name) = wanted {
         if !crate::config::is_agent_name(name) {
             let hint = "use letters, digits, `-` and `_`".to_owned();
@@ -209,10 +217,17 @@ pub(super) fn take_name(site: &Site, wanted: Option<&str>) -> Result<(String, Sl
         let slot = slot.ok_or_else(|| CliError::from(crate::store::Error::SecondAgent(name.to_owned())))?;
         return Ok((name.to_owned(), slot));
     }
+    let mut first = None;
     for name in &site.config.names {
-        if let Some(slot) = board.agent_slot(name)? {
+        let Some(slot) = board.agent_slot(name)? else { continue };
+        // Whoever reviews goes by a name that has no part in the work.
+        if !reviews || site.board.open_for(&site.seek(name, role, queues, clock::now())?, clock::now()).0 > 0 {
             return Ok((name.clone(), slot));
         }
+        first = first.or_else(|| Some((name.clone(), slot)));
+    }
+    if let Some(first) = first {
+        return Ok(first);
     }
     let hint = "give it one with --name, or add names to config.yaml".to_owned();
     Err(CliError::new(Exit::Refused, "all names of config.yaml are taken").with_hint(hint))

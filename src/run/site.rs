@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::error::Error;
-use crate::board::task::Task;
+use crate::board::task::{Task, Timestamp};
 use crate::config::{Config, Does, Role, Runner, RunnerKind};
 use crate::git::{CommitId, Head, Repository};
 use crate::interrupt::Interrupt;
-use crate::store::{Board, Queue};
+use crate::store::{self, Board, Queue, Seek};
 
 /// Everything that a run needs to know of where it is.
 pub struct Site {
@@ -64,6 +64,26 @@ impl Site {
     pub fn scripted(&self) -> Vec<String> {
         let is_shell = |runner: &Runner| runner.kind == RunnerKind::Shell;
         self.config.runners.iter().filter(|(_, runner)| is_shell(runner)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What an agent of that role and name takes from `queues`.
+    pub fn seek(&self, agent: &str, role_name: &str, queues: &[Queue], now: Timestamp) -> Result<Seek, Error> {
+        let role = self.role(role_name)?;
+        Ok(Seek {
+            agent: agent.to_owned(),
+            role: role_name.to_owned(),
+            reviews: role.does == Does::Review,
+            reviewers: self.config.review.clone(),
+            is_chat: false,
+            queues: queues.to_vec(),
+            task: None,
+            seconds: u32::try_from(self.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
+            holder: store::this_process(),
+            runner: role.runner.clone(),
+            only_runner: self.runner.clone(),
+            scripted: self.scripted(),
+            closed: self.board.closed_runners(now),
+        })
     }
 
     pub fn branch_of(&self, task: &Task) -> String {

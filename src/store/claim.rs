@@ -118,7 +118,7 @@ impl Board {
             let id = name(self, text, document, item);
             let step = Step { text, document, item, id, event: &event, note: &note, now };
             let done = locked.transition(step)?;
-            Ok(claimed(text, document, item, done.task, done.lease))
+            Ok(Some(claimed(text, document, item, done.task, done.lease)))
         })
     }
 
@@ -136,25 +136,36 @@ impl Board {
             let planned = Step { text, document, item, id, event: &event, note: &note, now }.plan(self)?;
             let held = claimed(text, document, item, planned.task, planned.lease);
             let has_token = self.by_hand()?.is_empty();
-            Ok(Foreseen { held, line: item.line, has_id: item.id.is_some(), has_token })
+            Ok(Some(Foreseen { held, line: item.line, has_id: item.id.is_some(), has_token }))
         })
     }
 
     /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
     pub fn has_work_for(&self, seek: &Seek, now: Timestamp) -> bool {
-        let found = look(self, seek, now, &|_, _| Ok(()), Board::read, |_, _, _, _| Ok(()));
-        found.is_ok_and(|found| found.map_or_else(|nothing| nothing.wake_at.is_some(), |()| true))
+        let (open, nothing) = self.open_for(seek, now);
+        open > 0 || nothing.wake_at.is_some()
+    }
+
+    /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
+    pub fn open_for(&self, seek: &Seek, now: Timestamp) -> (usize, Nothing) {
+        let mut open = 0;
+        let counted = look(self, seek, now, &|_, _| Ok(()), Board::read, |_, _, _, _| {
+            open += 1;
+            Ok(None::<()>)
+        });
+        // What can't be read is nobody's work.
+        (open, counted.unwrap_or_else(|_| Err(Nothing::default())).expect_err("none is taken"))
     }
 }
 
-/// Gives `take` the next item that may be taken; each queue is read by `read`.
+/// Gives `take` each item that may be taken until it takes one; each queue is read by `read`.
 fn look<R>(
     board: &Board,
     seek: &Seek,
     now: Timestamp,
     is_ready: &IsReady<'_>,
     read: fn(&Board, &Queue) -> Result<Text, Error>,
-    take: impl FnOnce(&Text, &Document<'_>, &Item<'_>, Purpose) -> Result<R, Error>,
+    mut take: impl FnMut(&Text, &Document<'_>, &Item<'_>, Purpose) -> Result<Option<R>, Error>,
 ) -> Result<Result<R, Nothing>, Error> {
     let shelf = Shelf::of(board);
     let mut nothing = Nothing::default();
@@ -180,7 +191,7 @@ fn look<R>(
         let mut others = Others { status_of: &mut status_of, children_of: &mut children_of };
         if let (Some(task), true) = (&seek.task, seek.is_chat) {
             match document.find(task) {
-                Some(item) => return take(&text, &document, item, Purpose::Chat).map(Ok),
+                Some(item) => return Ok(take(&text, &document, item, Purpose::Chat)?.ok_or(nothing)),
                 None => continue,
             }
         }
@@ -197,7 +208,11 @@ fn look<R>(
                 Ok(_) if is_double(&document, item, &|id| shelf.status_of(id, queue).is_some()) => {
                     nothing.count(queue, item, &Why::Quarantined);
                 }
-                Ok(purpose) => return take(&text, &document, item, purpose).map(Ok),
+                Ok(purpose) => {
+                    if let Some(taken) = take(&text, &document, item, purpose)? {
+                        return Ok(Ok(taken));
+                    }
+                }
                 Err(why) => nothing.count(queue, item, &why),
             }
         }

@@ -10,7 +10,7 @@ notes=$NOTES/$TAVERN_TASK
 mkdir -p "$notes"
 case $TAVERN_ROLE in
 coder)
-    echo "round by $TAVERN_AGENT" >>work.txt
+    echo "round by $TAVERN_AGENT" >>"$TAVERN_TASK.txt"
     rm prompt.seen
     git add --all && git commit -qm 'Go on'
     echo DONE ;;
@@ -21,7 +21,7 @@ reviewer)
 esac
 "#;
 
-fn board(queue: &str) -> Scratch {
+pub fn board(queue: &str) -> Scratch {
     let scratch = Scratch::repository();
     let agent = scratch.executable("../home/agent.sh", AGENT);
     scratch.run("tavern-init", &["--quiet"]).succeeds();
@@ -38,7 +38,7 @@ fn board(queue: &str) -> Scratch {
     scratch
 }
 
-fn verdict(scratch: &Scratch, number: u32, text: &str) {
+pub fn verdict(scratch: &Scratch, number: u32, text: &str) {
     scratch.write(format!("../home/verdicts/{number}"), text);
 }
 
@@ -50,10 +50,10 @@ fn prompt(scratch: &Scratch, task: &str, number: u32) -> String {
     scratch.read(format!("../home/notes/{task}/{number}"))
 }
 
-const ONE: &str =
-    "## Pending\n\n- [ ] T-1: Count (done_when: test -s work.txt)\n  Up to three.\n\n## In Review\n\n## Completed\n";
-const APPROVE: &str = "Fine.\n\n```yaml\nverdict: approve\nsummary: well done\n```\n\nDONE\n";
-const REJECT: &str = "No.\n\n```yaml\nverdict: reject\nsummary: it stops at one\nfindings:\n  - {severity: blocker, file: work.txt, \
+pub const ONE: &str =
+    "## Pending\n\n- [ ] T-1: Count (done_when: test -s T-1.txt)\n  Up to three.\n\n## In Review\n\n## Completed\n";
+pub const APPROVE: &str = "Fine.\n\n```yaml\nverdict: approve\nsummary: well done\n```\n\nDONE\n";
+pub const REJECT: &str = "No.\n\n```yaml\nverdict: reject\nsummary: it stops at one\nfindings:\n  - {severity: blocker, file: T-1.txt, \
                       line: 1, text: two is missing}\n```\nDONE\n";
 
 #[test]
@@ -69,13 +69,13 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     assert!(first.ends_with(&format!("{commit}\n")), "the reviewer looks at that commit: {first}");
     assert!(first.contains("Up to three.") && first.contains("Round: 1") && first.contains("Author: Frodo"), "{first}");
     agent(&scratch, "coder", "Frodo").says("now in review");
-    let findings = "it stops at one\n- blocker work.txt:1: two is missing";
+    let findings = "it stops at one\n- blocker T-1.txt:1: two is missing";
     let prompts = scratch.run("tavern-runs", &["grep", "two is missing"]).succeeds();
     assert!(prompts.contains("prompt.md"), "the coder is told: {prompts}");
     agent(&scratch, "reviewer", "Sam").says("T-1 approved: well done").says("T-1 merged as");
     let second = prompt(&scratch, "T-1", 2);
     assert!(second.contains(findings) && second.contains("Round: 2"), "{second}");
-    assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]).lines().count(), 2, "both rounds are there");
+    assert_eq!(scratch.git(&["show", "tavern/integration:T-1.txt"]).lines().count(), 2, "both rounds are there");
     let log = scratch.run("tavern-log", &["T-1"]).ends(0);
     log.says("Sam rejected T-1, now pending").says("Sam approved T-1, now approved");
     assert!(scratch.read(".tavern/queues/main.md").contains("- [x] T-1: Count"));

@@ -7,8 +7,8 @@ use crate::agent::Told;
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::clock;
-use crate::pool::{News, Plan, run};
-use crate::process;
+use crate::pool::{News, Plan, Seat, run};
+use crate::process::{self, Bell};
 use crate::run::commit::{Moment, commit_queues};
 use crate::run::{Site, preflight};
 use crate::store::{Queue, Switch};
@@ -18,8 +18,12 @@ use super::program::sibling;
 use super::progress::Progress;
 use super::{CliError, Context, Exit, Verb, human};
 
+use crew::{Crew, Post, words};
+use demand::{Demands, Unstaffed};
 use summary::summarise;
 
+mod crew;
+mod demand;
 mod summary;
 mod unfit;
 
@@ -34,9 +38,17 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// How many agents at once
-    #[arg(long, short = 'a', default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub agents: u16,
+    /// How many agents at once; or how many of each role: `coder=3,reviewer=1,planner=1`
+    #[arg(long, short = 'a', default_value = "5", value_name = "N|ROLE=N,…")]
+    pub agents: Crew,
+
+    /// So many run from the beginning, the first roles first [default: all of one role, 1 of several]
+    #[arg(long, value_name = "N")]
+    pub least: Option<usize>,
+
+    /// Never more at once, over all roles [default: all]
+    #[arg(long, value_name = "N")]
+    pub most: Option<usize>,
 
     /// What the agents are: items name the role that they are for
     #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
@@ -68,13 +80,16 @@ impl Verb for Args {
             let hint = "name a file: tavern-drain TODO.md".to_owned();
             return Err(CliError::new(Exit::Usage, "there is no queue to drain").with_hint(hint));
         }
-        let begun = preflight::begin(&site, &self.role)?;
+        let crew = self.agents.of(&self.role);
+        let begun = crew.iter().map(|post| preflight::begin(&site, &post.role)).collect::<Result<Vec<_>, _>>()?;
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
         }
-        unfit::refuse(&site, &queues, &self.role)?;
+        for post in &crew {
+            unfit::refuse(&site, &queues, &post.role)?;
+        }
         if self.dry_run {
-            return preview(context, &site, &queues, &self.role);
+            return preview(context, &site, &queues, &crew);
         }
         for queue in &queues {
             site.board.remember(queue)?;
@@ -83,15 +98,17 @@ impl Verb for Args {
         site.board.settle(clock::now())?;
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let (started, before) = (clock::instant(), site.board.last_seq(clock::now())?);
-        begun.doubt_line().iter().for_each(|doubt| context.out.note(doubt));
-        let is_well = self.work(context, &site, &queues, &begun.runner)?;
+        let mut doubts: Vec<String> = begun.iter().filter_map(|tried| tried.doubt_line()).collect();
+        doubts.dedup();
+        doubts.iter().for_each(|doubt| context.out.note(doubt));
+        let is_well = self.work(context, &site, &queues, &crew)?;
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
         }
         if let Some(why) = commit_queues(&site, Moment::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &queues, &self.role)?;
+        let mut summary = summarise(&site, &queues, &crew)?;
         summary.add_archived(&site, &queues, before)?;
         summary.seconds = started.elapsed().as_secs();
         summary.print(context, &site)?;
@@ -104,26 +121,38 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn work(&self, context: &Context, site: &Site, queues: &[Queue], runner: &str) -> Result<bool, CliError> {
+    fn work(&self, context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<bool, CliError> {
         let open = count_open(site, queues)?;
         if open == 0 {
             context.out.note("there is nothing to do: no item is open");
             return Ok(true);
         }
-        let agents = usize::from(self.agents).min(open);
         let (program, verb) = sibling("agent").map_err(|error| CliError::from_error(Exit::Failed, &error))?;
-        let plan = Plan {
-            program,
-            args: verb.into_iter().chain(self.agent_args(site, queues)).collect(),
-            folder: context.here(),
-            agents,
+        let seat = |post: &Post| Seat {
+            args: verb.iter().cloned().chain(self.agent_args(site, queues, &post.role)).collect(),
+            most: usize::from(post.agents).min(open),
         };
-        let what = format!("{} with {}", human::count(open, "item"), human::count(agents, "agent"));
-        context.out.note(format!("draining {what}, runner {runner}"));
+        let seats: Vec<Seat> = crew.iter().map(seat).collect();
+        let all: usize = seats.iter().map(|seat| seat.most).sum();
+        let most = self.most.unwrap_or(all).clamp(1, all);
+        let least = self.least.unwrap_or(if seats.len() == 1 { all } else { 1 }).min(most);
+        let plan = Plan { program, folder: context.here(), seats, least, most, is_work };
+        let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
+        context.out.note(format!("draining {what}, {}", self.runners(site, crew)?));
+        let bell = Bell::new();
+        let demands = Demands::new(site, queues, crew)?;
+        demands.ring_at_changes(&bell)?;
         let progress = Progress::steps(context, open, what);
         // Each agent meets the same obstacles.
         let mut met = HashSet::new();
-        let well = run(&plan, &site.interrupt, &mut |news| match news {
+        let tell_of = |roles: Vec<Unstaffed>| {
+            roles.iter().for_each(|unstaffed| progress.aside(|| context.out.note(unstaffed.to_string())));
+        };
+        let mut demand = || {
+            tell_of(demands.unstaffed());
+            demands.of_each()
+        };
+        let well = run(&plan, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
                 let Ok(heard) = serde_json::from_str::<Heard>(&line) else { return };
                 if matches!(heard.told, Told::Integrated { .. }) {
@@ -149,9 +178,20 @@ impl Args {
         well.map_err(|error| CliError::from_error(Exit::Failed, &error))
     }
 
-    fn agent_args(&self, site: &Site, queues: &[Queue]) -> Vec<OsString> {
+    /// What runs them, as people are told it.
+    fn runners(&self, site: &Site, crew: &[Post]) -> Result<String, CliError> {
+        let mut names = Vec::new();
+        for post in crew {
+            let own = &site.role(&post.role)?.runner;
+            names.push(self.runner.clone().unwrap_or_else(|| own.clone()));
+        }
+        names.dedup();
+        Ok(format!("{} {}", if names.len() == 1 { "runner" } else { "runners" }, names.join(", ")))
+    }
+
+    fn agent_args(&self, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
         let mut args: Vec<OsString> = Vec::new();
-        args.extend(["--until-empty", "--quiet", "--format", "json", "--role", &self.role].map(OsString::from));
+        args.extend(["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from));
         // Not the role's: an item may name another one.
         if let Some(runner) = &self.runner {
             args.extend(["--runner", runner].map(OsString::from));
@@ -186,8 +226,13 @@ fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
     Ok(open)
 }
 
-fn preview(context: &Context, site: &Site, queues: &[Queue], role: &str) -> Result<Exit, CliError> {
-    for left in summarise(site, queues, role)?.left {
+/// An agent's line says that it found something to do.
+fn is_work(line: &str) -> bool {
+    serde_json::from_str::<Heard>(line).is_ok_and(|heard| !matches!(heard.told, Told::Waiting { .. }))
+}
+
+fn preview(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Exit, CliError> {
+    for left in summarise(site, queues, crew)?.left {
         let text = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
         context.out.record(&left, text)?;
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::crew::Post;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::Kind;
@@ -96,7 +97,7 @@ impl Summary {
     }
 }
 
-pub(super) fn summarise(site: &Site, queues: &[Queue], role: &str) -> Result<Summary, CliError> {
+pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let faulted = faulted(&site.board, queues);
     let preflight = &Preflight::of(site);
@@ -104,7 +105,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], role: &str) -> Result<Sum
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
-        let page = Page { board: &site.board, queue, document: &document, faulted: &faulted, role, preflight };
+        let page = Page { board: &site.board, queue, document: &document, faulted: &faulted, crew, preflight };
         for item in document.items() {
             let runs = item.id.as_ref().map(|id| runs_of(&site.board, id)).transpose()?.unwrap_or_default();
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
@@ -135,7 +136,7 @@ struct Page<'p> {
     /// Items that only a look at all queues finds fault with.
     faulted: &'p HashSet<(String, usize)>,
     /// Whom the drain was for.
-    role: &'p str,
+    crew: &'p [Post],
     preflight: &'p Preflight<'p>,
 }
 
@@ -154,7 +155,9 @@ impl Page<'_> {
             Status::InReview => Some("verified, and in review: tavern-status says who has to approve it".to_owned()),
             Status::Approved => Some("verified, but not merged: tavern-merge says why".to_owned()),
             Status::Pending if !open.is_empty() => Some(format!("it waits for {}", open.join(", "))),
-            Status::Pending if role != self.role => Some(format!("it is for role {role}")),
+            Status::Pending if !self.crew.iter().any(|post| post.role == role) => {
+                Some(format!("it is for role {role}"))
+            }
             Status::Pending => self.preflight.item(&task).err().map(|error| format!("{error}; {}", error.hint())),
             _ => None,
         }

@@ -1,0 +1,105 @@
+//! What there is for each role's agents to do, as a drain's pool asks for it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::board::lease::Life;
+use crate::cli::{CliError, human};
+use crate::clock;
+use crate::pool::Demand;
+use crate::process::Bell;
+use crate::run::Site;
+use crate::store::{AgentState, Queue, Seek, Watch, life};
+
+use super::crew::Post;
+
+/// Looks at the board for a pool.
+pub struct Demands<'a> {
+    site: &'a Site,
+    queues: &'a [Queue],
+    crew: &'a [Post],
+    /// Roles that were told of.
+    told: RefCell<BTreeSet<String>>,
+}
+
+/// Items that wait for a role that nobody works as.
+pub struct Unstaffed {
+    role: String,
+    items: usize,
+}
+
+impl fmt::Display for Unstaffed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (items, role) = (human::count(self.items, "item"), &self.role);
+        let waits = if self.items == 1 { "waits" } else { "wait" };
+        write!(
+            f,
+            "{items} {waits} for a {role}, and nobody works as one: tavern-agent --role {role}, or --agents …,{role}=1"
+        )
+    }
+}
+
+impl<'a> Demands<'a> {
+    pub fn new(site: &'a Site, queues: &'a [Queue], crew: &'a [Post]) -> Result<Demands<'a>, CliError> {
+        Ok(Demands { site, queues, crew, told: RefCell::new(BTreeSet::new()) })
+    }
+
+    /// Rings `bell` whenever the board changes, as long as this process lives.
+    pub fn ring_at_changes(&self, bell: &Bell) -> Result<(), CliError> {
+        if self.crew.len() == 1 {
+            // Agents of one role look by themselves.
+            return Ok(());
+        }
+        let watch = Watch::new(&self.site.board, self.queues)?;
+        let bell = bell.clone();
+        std::thread::spawn(move || {
+            loop {
+                watch.wait(std::time::Duration::from_secs(3600));
+                bell.ring();
+            }
+        });
+        Ok(())
+    }
+
+    /// What there is for each post.
+    pub fn of_each(&self) -> Vec<Demand> {
+        let leases = self.site.board.leases().unwrap_or_default();
+        let agents = self.site.board.agents();
+        self.crew
+            .iter()
+            .map(|post| {
+                let Ok(seek) = self.seek(&post.role) else { return Demand::default() };
+                let (open, nothing) = self.site.board.open_for(&seek, clock::now());
+                // Somebody has to wait for the end of a back-off.
+                let free = open + usize::from(nothing.wake_at.is_some());
+                let held = leases.iter().filter(|lease| lease.role == post.role).count();
+                let is_idle = |state| state == AgentState::Waiting;
+                let of_role = agents.iter().filter(|agent| agent.role == post.role && is_idle(agent.state));
+                let pids = of_role.filter_map(|agent| agent.holder.process.as_ref().map(|process| process.pid));
+                Demand { items: held + free, free, idle: pids.collect() }
+            })
+            .collect()
+    }
+
+    /// Roles that items wait for and nobody works as, each told once.
+    pub fn unstaffed(&self) -> Vec<Unstaffed> {
+        let Some(seek) = self.crew.first().and_then(|post| self.seek(&post.role).ok()) else { return Vec::new() };
+        let (_, nothing) = self.site.board.open_for(&seek, clock::now());
+        let agents = self.site.board.agents();
+        let is_staffed = |role: &String| {
+            let lives = agents.iter().any(|agent| agent.role == *role && life(&agent.holder) != Life::Gone);
+            lives || self.crew.iter().any(|post| post.role == *role)
+        };
+        let missing = nothing.elsewhere.into_iter().filter(|(role, _)| !is_staffed(role));
+        missing
+            .filter(|(role, _)| self.told.borrow_mut().insert(role.clone()))
+            .map(|(role, items)| Unstaffed { role, items })
+            .collect()
+    }
+
+    /// A new agent of that role: one that has a hand in no item yet.
+    fn seek(&self, role: &str) -> Result<Seek, CliError> {
+        Ok(self.site.seek("", role, self.queues, clock::now())?)
+    }
+}

@@ -1,0 +1,43 @@
+//! A drain with agents of several roles: as many as there is work for, room for whoever is needed, and a word about roles
+//! that nobody works as.
+
+use crate::review::{APPROVE, ONE, REJECT, board, verdict};
+
+const THREE: &str = "## Pending\n\n- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n\n## In Review\n\n## Completed\n";
+
+#[test]
+fn coders_and_reviewers_work_into_each_others_hands() {
+    let scratch = board(THREE);
+    verdict(&scratch, 1, APPROVE);
+    let ran = scratch.run("tavern-drain", &["--agents", "coder=2,reviewer=1"]).ends(0);
+    ran.says("3 items with 2 coders, 1 reviewer").says("3 completed, 0 left");
+    scratch.has_no_process();
+}
+
+#[test]
+fn one_place_is_enough_for_two_roles() {
+    let scratch = board(ONE);
+    verdict(&scratch, 1, REJECT);
+    verdict(&scratch, 2, APPROVE);
+    let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1", "--most", "1"]).ends(0);
+    ran.says("T-1 rejected").says("1 completed, 0 left");
+}
+
+#[test]
+fn a_role_that_nobody_works_as_is_told_once() {
+    let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
+    let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1);
+    let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(lines("for a tester, and nobody works as one"), 1, "{ran}");
+    assert_eq!(lines("for a reviewer, and nobody works as one"), 1, "{ran}");
+    assert!(ran.stdout.contains("T-3 pending — Three\n  it is for role tester"), "{ran}");
+    assert!(ran.stdout.contains("T-1 in_review — One\n  verified, and in review"), "{ran}");
+}
+
+#[test]
+fn a_crew_that_can_not_be_is_refused() {
+    let scratch = board(ONE);
+    scratch.run("tavern-drain", &["--agents", "coder=1,coder=2"]).ends(2).says("role `coder` is there twice");
+    scratch.run("tavern-drain", &["--agents", "coder=1,wizard=1"]).ends(2).says("role `wizard` is not in config.yaml");
+    scratch.run("tavern-drain", &["--agents", "0"]).ends(2).says("no number from 1 to 1000");
+}
