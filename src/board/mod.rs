@@ -9,6 +9,7 @@ pub mod document;
 pub mod edit;
 pub mod front;
 pub mod lane;
+pub mod likeness;
 pub mod markup;
 pub mod mend;
 pub mod merge;

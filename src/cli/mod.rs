@@ -34,6 +34,7 @@ pub mod add;
 pub mod agent;
 pub mod check;
 pub mod claim;
+pub mod commit;
 pub mod drain;
 pub mod edit;
 pub mod init;

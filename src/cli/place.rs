@@ -1,13 +1,16 @@
 //! Where a program works: the board and the site, from the shared flags and the folder around it.
 
+use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::config::{Commit, Config};
 use crate::interrupt::Interrupt;
+use crate::process::{Spec, start};
 use crate::run::Site;
-use crate::run::commit::{Moment, commit_queues};
 use crate::store::{Board, Error, Queue};
 
+use super::program::sibling;
 use super::{CliError, Context};
 
 impl Context {
@@ -53,15 +56,24 @@ impl Context {
     }
 
     /// Commits the queues after a verb that may have changed them, where config.yaml asks for it. What can't be done is
-    /// told, and fails nothing: the transition has happened, and the next commit takes it along.
+    /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern-commit` does it,
+    /// so that the other programs need no git library.
     pub(super) fn commit_queues(&self) {
         let is_due = |board: &Board| Config::load(board.dir()).is_ok_and(|config| config.commit == Commit::Transition);
         let Some(board) = self.board().ok().filter(is_due) else { return };
         // Whoever reads our output need not wait for git.
         drop(self.out.flush());
-        if let Ok(site) = self.quick_site(board)
-            && let Some(why) = commit_queues(&site, Moment::Transition)
-        {
+        let known = board.committed().obstacle;
+        let commit = || -> io::Result<()> {
+            let (program, verb) = sibling("commit")?;
+            let spec = Spec::new(program, self.here()).args(verb).arg("--dir").arg(board.dir());
+            start(spec)?.wait(Duration::MAX);
+            Ok(())
+        };
+        if let Err(error) = commit() {
+            self.out.note(format!("the queues are not committed for now: tavern-commit can't be started: {error}"));
+        }
+        if let Some(why) = board.committed().obstacle.filter(|why| known.as_ref() != Some(why)) {
             self.out.note(why);
         }
     }

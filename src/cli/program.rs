@@ -12,8 +12,8 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::shared::Shared;
 use super::{
-    Verb, add, agent, check, claim, drain, edit, init, log, merge, merge_driver, reap, release, renew, report, runs,
-    spawn, status, undo,
+    Verb, add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, reap, release, renew, report,
+    runs, spawn, status, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -43,6 +43,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<undo::Args>(),
     Program::of::<reap::Args>(),
     Program::of::<check::Args>(),
+    Program::of::<commit::Args>(),
     Program::of::<merge_driver::Args>(),
 ];
 

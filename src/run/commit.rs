@@ -28,6 +28,8 @@ pub enum Moment {
 const TRIES: usize = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
+const UNCOMMITTED: &str = "the queues are not committed for now";
+
 /// Longer first lines are cut by what shows them: then they only count, and the lines below tell.
 const SUBJECT: usize = 72;
 
@@ -41,23 +43,32 @@ pub fn commit_queues(site: &Site, moment: Moment) -> Option<String> {
         Commit::Transition => true,
         Commit::Drain => moment == Moment::DrainEnd,
     };
+    if !is_due {
+        return None;
+    }
+    let known = site.board.committed().obstacle;
     // Where one waits too long for another's git, the next one commits for both.
-    let Ok(Some(_slot)) = (if is_due { site.board.commit_slot() } else { Ok(None) }) else { return None };
+    drop(commit_now(site));
+    site.board.committed().obstacle.filter(|why| known.as_ref() != Some(why))
+}
+
+/// Commits the queues, and nothing else, whatever config.yaml says. Why it could not be is remembered for others to tell.
+pub fn commit_now(site: &Site) -> Result<(), Error> {
+    let _slot = site.board.commit_slot()?;
     let known = site.board.committed();
-    let (now, tell) = match commit(site, &known) {
-        Ok(seq) => (Committed { seq, obstacle: None }, None),
+    let done = commit(site, &known);
+    let now = match &done {
+        Ok(seq) => Committed { seq: *seq, obstacle: None },
         Err(error) => {
             let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let why = format!("the queues are not committed for now: {error}{hint}");
-            let tell = (known.obstacle.as_ref() != Some(&why)).then(|| why.clone());
-            (Committed { seq: known.seq, obstacle: Some(why) }, tell)
+            Committed { seq: known.seq, obstacle: Some(format!("{UNCOMMITTED}: {error}{hint}")) }
         }
     };
     if now != known {
         // If it can't be remembered, the next message tells of the same once more.
         drop(site.board.set_committed(&now));
     }
-    tell
+    done.map(drop)
 }
 
 /// Returns the last event that is in the commit.

@@ -5,11 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use similar::TextDiff;
-
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::lane::LaneKind;
+use crate::board::likeness;
 use crate::board::merge::{are_alike, bare, merge, prose};
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
@@ -101,7 +100,7 @@ fn with_prose_of_then<'p>(text: &str, saved: &str, past: impl Iterator<Item = &'
     // Blank lines come and go with the items between them.
     let filled = |text: &str| words(text).fold(String::new(), |lines, line| lines + line + "\n");
     let theirs = filled(&prose(saved));
-    let likeness = |prose: &str| TextDiff::from_lines(filled(prose).as_str(), theirs.as_str()).ratio();
+    let likeness = |prose: &str| likeness::of_lines(&filled(prose), &theirs);
     let mut best = (likeness(&now), None);
     for (_, before) in past {
         let ratio = likeness(before);
@@ -215,7 +214,7 @@ fn rests_on<'v>(
     };
     let block = bare(other.block(saved));
     let likeness = |text: &str, status: Option<Status>| {
-        let ratio = TextDiff::from_words(bare(text).as_str(), block.as_str()).ratio();
+        let ratio = likeness::of_words(&bare(text), &block);
         // A lane says nothing in the text.
         if status.is_none_or(|status| status == saved.status) { ratio + 0.1 } else { ratio }
     };

@@ -68,15 +68,15 @@ impl Board {
         }
     }
 
-    /// Waits for the one slot of committing queues, but not for ever; `None` if somebody's git takes too long.
-    pub fn commit_slot(&self) -> Result<Option<Slot>, Error> {
+    /// Waits for the one slot of committing queues, but not for ever: somebody's git may take too long.
+    pub fn commit_slot(&self) -> Result<Slot, Error> {
         if let Some(slot) = self.try_slot("commit")? {
-            return Ok(Some(slot));
+            return Ok(slot);
         }
         let (tell, told) = channel();
         let board = self.clone();
         std::thread::spawn(move || drop(tell.send(board.wait_slot("commit"))));
-        told.recv_timeout(COMMIT_PATIENCE).ok().transpose()
+        told.recv_timeout(COMMIT_PATIENCE).unwrap_or(Err(Error::Busy(COMMIT_PATIENCE.as_secs())))
     }
 
     pub fn try_merge_slot(&self) -> Result<Option<Slot>, Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use similar::TextDiff;
+use crate::board::likeness;
 
 use super::Version;
 
@@ -73,7 +73,7 @@ pub(super) fn pair(a: &Version<'_>, old: &[usize], b: &Version<'_>, new: &[usize
 /// From 0 to 1; one that goes on where the other ends is the same.
 fn likeness_of_titles(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty() && !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
-    if goes_on { 1.0 } else { TextDiff::from_chars(title, other).ratio() }
+    if goes_on { 1.0 } else { likeness::of_chars(title, other) }
 }
 
 /// One title may be the other, retyped.

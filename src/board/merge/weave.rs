@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::{Algorithm, DiffOp};
+
+use crate::board::likeness::{numbered, operations};
 
 /// A stretch of the three sequences, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +27,9 @@ pub(super) enum Stretch {
 pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<Stretch> {
     // Numbers compare faster than lines.
     let mut numbers = HashMap::new();
-    let [base, ours, theirs] = [base, ours, theirs].map(|things| numbered(&mut numbers, things));
-    let in_ours = matches(&base, &ours);
-    let in_theirs = matches(&base, &theirs);
+    let [base, ours, theirs] = [base, ours, theirs].map(|things| numbered(&mut numbers, things.iter()));
+    let in_ours = matched(&base, &ours);
+    let in_theirs = matched(&base, &theirs);
     let mut stretches = Vec::new();
     let (mut at_base, mut at_ours, mut at_theirs) = (0, 0, 0);
     loop {
@@ -59,19 +61,17 @@ pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<S
     }
 }
 
-/// The same number for the same thing.
-fn numbered<'n, T: Eq + Hash>(numbers: &mut HashMap<&'n T, usize>, things: &'n [T]) -> Vec<usize> {
-    let number = |thing| {
-        let next = numbers.len();
-        *numbers.entry(thing).or_insert(next)
-    };
-    things.iter().map(number).collect()
-}
-
 /// For each thing of `base` its place in `side`, if it is still there.
 pub(super) fn matches<T: Eq + Hash>(base: &[T], side: &[T]) -> Vec<Option<usize>> {
+    // Numbers compare faster.
+    let mut numbers = HashMap::new();
+    let [base, side] = [base, side].map(|things| numbered(&mut numbers, things.iter()));
+    matched(&base, &side)
+}
+
+fn matched(base: &[usize], side: &[usize]) -> Vec<Option<usize>> {
     let mut found = vec![None; base.len()];
-    for op in capture_diff_slices(Algorithm::Patience, base, side) {
+    for op in operations(Algorithm::Patience, base, side) {
         if let DiffOp::Equal { old_index, new_index, len } = op {
             for step in 0..len {
                 found[old_index + step] = Some(new_index + step);

@@ -1,0 +1,5 @@
+//! `tavern-commit`: see `src/cli/commit.rs`.
+
+fn main() -> std::process::ExitCode {
+    tavern::cli::main::<tavern::cli::commit::Args>()
+}
