@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::board::front::Front;
+use crate::board::front::{self, Front};
 use crate::board::lane::{LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
@@ -263,6 +263,12 @@ impl<'t> Document<'t> {
             None => Place::Loose,
         }
     }
+}
+
+/// Reads the text of one item, under the front matter of `queue` if it is plain.
+pub fn parse_alone<'t>(text: &'t str, queue: &str) -> Document<'t> {
+    let (front, _) = front::read(queue, &mut Vec::new());
+    reader::read_plain(text, front).unwrap_or_else(|| parse(text).0)
 }
 
 fn within(outer: &Range<usize>, inner: &Range<usize>) -> bool {

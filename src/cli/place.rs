@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::{Commit, Config};
+use crate::config::Config;
 use crate::interrupt::Interrupt;
 use crate::process::{Spec, start};
 use crate::run::Site;
@@ -59,8 +59,7 @@ impl Context {
     /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern-commit` does it,
     /// so that the other programs need no git library.
     pub(super) fn commit_queues(&self) {
-        let is_due = |board: &Board| Config::load(board.dir()).is_ok_and(|config| config.commit == Commit::Transition);
-        let Some(board) = self.board().ok().filter(is_due) else { return };
+        let Some(board) = self.board().ok().filter(|board| Config::commits_transitions(board.dir())) else { return };
         // Whoever reads our output need not wait for git.
         drop(self.out.flush());
         let known = board.committed().obstacle;

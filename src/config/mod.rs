@@ -284,6 +284,14 @@ impl Config {
         }
     }
 
+    /// Whether `commit: transition` is set. Most programs ask it when they have done their work, and hardly a board says so:
+    /// only one that has the word is read as a whole.
+    pub fn commits_transitions(dir: &Path) -> bool {
+        let text = fs::read_to_string(dir.join(FILE)).unwrap_or_default();
+        let may = text.lines().any(|line| !line.trim_start().starts_with('#') && line.contains("transition"));
+        may && Config::load(dir).is_ok_and(|config| config.commit == Commit::Transition)
+    }
+
     /// What `text` sets, over the defaults: mappings are merged key by key, anything else replaces. `path` is only for
     /// what is said about it.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {

@@ -14,9 +14,9 @@ use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path};
 use super::shelf::statuses;
-use super::submit::{Done, Locked, Note, write_applied, written};
+use super::submit::{Done, Locked, Note, Step, write_applied, written};
 use crate::board::archive::{self, Gone, Policy};
-use crate::board::decide::{LeaseChange, decide};
+use crate::board::decide::decide;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -315,7 +315,7 @@ impl Locked<'_> {
         entry.agent.clone_from(&note.agent);
         entry.cause = event.reason().map(str::to_owned);
         (entry.from, entry.to, entry.after) = (Some(from), Some(change.to), Some(after));
-        let entry = self.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
+        let entry = self.commit(&[Step { content: Some(content), edits, ..entry.into() }], Some(&text))?;
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
         if let Some(left) = archive::forget(&own.content, id) {
             replace(&own.queue.path, left.as_bytes())?;

@@ -1,23 +1,31 @@
 //! Taking the next item: what may be taken, and what a claim would take.
+//!
+//! Whoever takes one takes one for each claimer that waits for the lock too ([`super::together`]), in the same step.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
+use super::leases::no_process;
+use super::lock::Lock;
+use super::log::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
+use super::redo::read_applied;
 use super::shelf::{Shelf, children, mint, statuses};
 use super::submit::{Locked, Note, Step};
-use crate::board::document::{Document, Item, parse};
+use super::together::{Request, waiting};
+use crate::board::decide::LeaseChange;
+use crate::board::document::{Document, Item, parse, parse_alone, parse_for};
 use crate::board::eligible::{Others, Seeker, Why, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Holder, Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 /// Who looks for work, and where.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seek {
     pub agent: String,
     pub role: String,
@@ -111,14 +119,52 @@ impl Board {
         now: Timestamp,
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Claimed, Nothing>, Error> {
-        let mut locked = Locked::new(self, now)?;
-        let token = locked.seq + 1;
-        look(self, seek, now, is_ready, Board::read_settled, |text, document, item, purpose| {
-            let (event, note) = seek.event(purpose, token);
-            let id = name(self, text, document, item);
-            let step = Step { text, document, item, id, event: &event, note: &note, now };
-            let done = locked.transition(step)?;
-            Ok(Some(claimed(text, document, item, done.task, done.lease)))
+        let wanted = Lock::begin(self)?;
+        let may_ask = !wanted.is_taken && seek.may_be_served();
+        let request = if may_ask { Request::leave(self, seek) } else { None };
+        let lock = wanted.wait(&|| request.as_ref().is_none_or(Request::withdraw))?;
+        if let Some(request) = request
+            && let Some(answer) = request.answer(self)?
+        {
+            return self.answered(lock, answer, now).map(Ok);
+        }
+        let mut locked = Locked::under(lock, self, now)?;
+        let shelf = Shelf::of(self);
+        let mut nothing = Nothing::default();
+        for queue in &seek.queues {
+            let Some(text) = nothing.read(self, seek, queue, Board::read_settled)? else { continue };
+            let look = Look { board: self, shelf: &shelf, queue, is_ready, now };
+            let Some((claimed, step)) = look.take(&text.content, seek, locked.seq + 1, &mut nothing)? else { continue };
+            let mut steps = vec![step];
+            look.take_for_others(locked.seq, seek, &mut steps);
+            locked.commit(&steps, Some(&text))?;
+            return Ok(Ok(claimed));
+        }
+        Ok(Err(nothing))
+    }
+
+    /// What somebody else has claimed for us. All is in the event: what is in the file by now may be somebody's half save.
+    fn answered(&self, lock: Lock, answer: Entry, now: Timestamp) -> Result<Claimed, Error> {
+        let (Some(id), Some(queue), Some(LeaseEntry::Put(lease))) = (answer.task, answer.queue, answer.lease) else {
+            unreachable!("a claim names its task and its queue, and makes a lease")
+        };
+        let queue = self.queue_of(&queue);
+        let is_shown = read_applied(self).is_some_and(|applied| applied >= answer.seq);
+        // Else they died of it.
+        let _locked = if is_shown { None } else { Some(Locked::under(lock, self, now)?) };
+        let text = self.read_settled(&queue).map(|text| text.content).unwrap_or_default();
+        let (before, after) = (answer.before.unwrap_or_default(), answer.after.unwrap_or_default());
+        let (was, is) = (parse_alone(&before, &text), parse_alone(&after, &text));
+        let whole = parse_for(&text, &id);
+        let of = |document: &Document<'_>| document.items().first().map(|item| document.task(item, id.clone()));
+        let shown = whole.find(&id).filter(|item| item.status.is_held()).map(|item| whole.task(item, id.clone()));
+        let task = shown.or_else(|| of(&is)).unwrap_or_else(|| Task::new(id.clone(), ""));
+        Ok(Claimed {
+            queue,
+            task: Task { status: answer.to.unwrap_or(Status::InProgress), ..task },
+            lease: Lease { heartbeat_at: answer.time, ..*lease },
+            script: is.items().first().and_then(|item| is.shell(item)),
+            has_history: of(&was).is_none_or(|was| has_history(&was)),
         })
     }
 
@@ -130,14 +176,22 @@ impl Board {
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Foreseen, Nothing>, Error> {
         let token = self.last_seq(now)? + 1;
-        look(self, seek, now, is_ready, Board::read, |text, document, item, purpose| {
-            let (event, note) = seek.event(purpose, token);
-            let id = name(self, text, document, item);
-            let planned = Step { text, document, item, id, event: &event, note: &note, now }.plan(self)?;
-            let held = claimed(text, document, item, planned.task, planned.lease);
-            let has_token = self.by_hand()?.is_empty();
-            Ok(Some(Foreseen { held, line: item.line, has_id: item.id.is_some(), has_token }))
-        })
+        let shelf = Shelf::of(self);
+        let mut nothing = Nothing::default();
+        for queue in &seek.queues {
+            let Some(text) = nothing.read(self, seek, queue, Board::read)? else { continue };
+            let look = Look { board: self, shelf: &shelf, queue, is_ready, now };
+            let (document, _) = parse(&text.content);
+            let found = look.each(&document, seek, &mut nothing, &mut |item, purpose| {
+                let (held, _) = look.taken(&document, item, seek, purpose, token)?;
+                let has_token = self.by_hand()?.is_empty();
+                Ok(Some(Foreseen { held, line: item.line, has_id: item.id.is_some(), has_token }))
+            })?;
+            if let Some(foreseen) = found {
+                return Ok(Ok(foreseen));
+            }
+        }
+        Ok(Err(nothing))
     }
 
     /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
@@ -148,92 +202,143 @@ impl Board {
 
     /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
     pub fn open_for(&self, seek: &Seek, now: Timestamp) -> (usize, Nothing) {
-        let mut open = 0;
-        let counted = look(self, seek, now, &|_, _| Ok(()), Board::read, |_, _, _, _| {
-            open += 1;
-            Ok(None::<()>)
-        });
-        // What can't be read is nobody's work.
-        (open, counted.unwrap_or_else(|_| Err(Nothing::default())).expect_err("none is taken"))
+        let shelf = Shelf::of(self);
+        let (mut open, mut nothing) = (0, Nothing::default());
+        for queue in &seek.queues {
+            // What can't be read is nobody's work.
+            let Ok(text) = self.read(queue) else { continue };
+            let look = Look { board: self, shelf: &shelf, queue, is_ready: &|_, _| Ok(()), now };
+            let (document, _) = parse(&text.content);
+            drop(look.each(&document, seek, &mut nothing, &mut |_, _| {
+                open += 1;
+                Ok(None::<()>)
+            }));
+        }
+        (open, nothing)
     }
 }
 
-/// Gives `take` each item that may be taken until it takes one; each queue is read by `read`.
-fn look<R>(
-    board: &Board,
-    seek: &Seek,
+/// A look at one queue for what may be taken.
+struct Look<'l> {
+    board: &'l Board,
+    shelf: &'l Shelf<'l>,
+    queue: &'l Queue,
+    is_ready: &'l IsReady<'l>,
     now: Timestamp,
-    is_ready: &IsReady<'_>,
-    read: fn(&Board, &Queue) -> Result<Text, Error>,
-    mut take: impl FnMut(&Text, &Document<'_>, &Item<'_>, Purpose) -> Result<Option<R>, Error>,
-) -> Result<Result<R, Nothing>, Error> {
-    let shelf = Shelf::of(board);
-    let mut nothing = Nothing::default();
-    for queue in &seek.queues {
-        let text = match read(board, queue) {
-            Ok(text) => text,
-            Err(error) if seek.queues.len() == 1 => return Err(error),
-            // One queue that can't be read keeps nobody from working on the others.
-            Err(error) => {
-                nothing.stuck.push(Stuck { queue: queue.id.clone(), line: 0, task: None, why: error.to_string() });
-                continue;
-            }
-        };
-        let (document, _) = parse(&text.content);
+}
+
+impl Look<'_> {
+    /// Gives `take` each item that may be taken until it takes one.
+    fn each<R>(
+        &self,
+        document: &Document<'_>,
+        seek: &Seek,
+        nothing: &mut Nothing,
+        take: &mut dyn FnMut(&Item<'_>, Purpose) -> Result<Option<R>, Error>,
+    ) -> Result<Option<R>, Error> {
+        let (shelf, queue) = (self.shelf, self.queue);
+        if let (Some(task), true) = (&seek.task, seek.is_chat) {
+            return document.find(task).map_or(Ok(None), |item| take(item, Purpose::Chat));
+        }
         // Made when a dependency is first asked for: to search the items for each would take a long queue's square.
         let own = OnceCell::new();
         let mut status_of = |id: &TaskId| {
-            let own = own.get_or_init(|| statuses(&document));
+            let own = own.get_or_init(|| statuses(document));
             own.get(id).copied().or_else(|| shelf.status_of(id, queue)).or_else(|| shelf.archived(id))
         };
-        let mut children_of =
-            |parent: &TaskId| [children(&document, parent), shelf.children_of(parent, queue)].concat();
+        let mut children_of = |parent: &TaskId| [children(document, parent), shelf.children_of(parent, queue)].concat();
         let mut others = Others { status_of: &mut status_of, children_of: &mut children_of };
-        if let (Some(task), true) = (&seek.task, seek.is_chat) {
-            match document.find(task) {
-                Some(item) => return Ok(take(&text, &document, item, Purpose::Chat)?.ok_or(nothing)),
-                None => continue,
-            }
-        }
         nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
-        for item in in_order(&document) {
+        for item in in_order(document) {
             if seek.task.is_some() && item.id != seek.task {
                 continue;
             }
-            let open = may_take(&document, item, &seek.seeker(), now, &mut others);
-            let fit = open.and_then(|purpose| seek.is_fit(&document, item, purpose).map(|()| purpose));
-            match fit.and_then(|purpose| is_ready(&document, item).map(|()| purpose).map_err(Why::Unfit)) {
+            let open = may_take(document, item, &seek.seeker(), self.now, &mut others);
+            let fit = open.and_then(|purpose| seek.is_fit(document, item, purpose).map(|()| purpose));
+            match fit.and_then(|purpose| (self.is_ready)(document, item).map(|()| purpose).map_err(Why::Unfit)) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
-                Ok(_) if is_leased(board, item)? => nothing.under_way += 1,
-                Ok(_) if is_double(&document, item, &|id| shelf.status_of(id, queue).is_some()) => {
+                Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
+                Ok(_) if is_double(document, item, &|id| shelf.status_of(id, queue).is_some()) => {
                     nothing.count(queue, item, &Why::Quarantined);
                 }
                 Ok(purpose) => {
-                    if let Some(taken) = take(&text, &document, item, purpose)? {
-                        return Ok(Ok(taken));
+                    if let Some(taken) = take(item, purpose)? {
+                        return Ok(Some(taken));
                     }
                 }
                 Err(why) => nothing.count(queue, item, &why),
             }
         }
+        Ok(None)
     }
-    Ok(Err(nothing))
+
+    /// What `seek` takes of the queue with this content; nothing is written yet. `token` is that of its lease.
+    fn take(
+        &self,
+        content: &str,
+        seek: &Seek,
+        token: Token,
+        nothing: &mut Nothing,
+    ) -> Result<Option<(Claimed, Step)>, Error> {
+        let (document, _) = parse(content);
+        self.each(&document, seek, nothing, &mut |item, purpose| {
+            self.taken(&document, item, seek, purpose, token).map(Some)
+        })
+    }
+
+    fn taken(
+        &self,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        seek: &Seek,
+        purpose: Purpose,
+        token: Token,
+    ) -> Result<(Claimed, Step), Error> {
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || self.shelf.knows(id, self.queue);
+        let id = item.id.clone().unwrap_or_else(|| mint(&mut is_taken));
+        let event = Event::Claim(Claim {
+            agent: seek.agent.clone(),
+            role: seek.role.clone(),
+            purpose,
+            token,
+            seconds: seek.seconds,
+            holder: seek.holder.clone(),
+        });
+        let script = document.shell(item);
+        let has_history = has_history(&document.task(item, id.clone()));
+        let note = Note { agent: Some(seek.agent.clone()), run: None };
+        let (step, task) = self.board.step(self.queue, document, item, id, &event, &note, self.now)?;
+        let LeaseChange::Put(lease) = &step.lease else { unreachable!("a claim makes a lease") };
+        let lease = (**lease).clone();
+        Ok((Claimed { queue: self.queue.clone(), task, lease, script, has_history }, step))
+    }
+
+    /// Takes an item of the same queue for each claimer that waits for the lock and would take the same as `seek`. `seq` is
+    /// the last event's.
+    fn take_for_others(&self, seq: u64, seek: &Seek, steps: &mut Vec<Step>) {
+        for other in waiting(self.board) {
+            // What is ready for us is ready for its like.
+            if !other.seek.is_like(seek) || !other.take_up() {
+                continue;
+            }
+            let Some(content) = steps.last().and_then(|step| step.content.as_deref()) else { return };
+            let token = seq + 1 + steps.len() as u64;
+            // It looks by itself where we have nothing for it.
+            let taken = self.take(content, &other.seek, token, &mut Nothing::default());
+            if let Ok(Some((_, mut step))) = taken {
+                step.entry.request = Some(other.name);
+                // Only the last is written.
+                steps.iter_mut().for_each(|step| step.content = None);
+                steps.push(step);
+            }
+        }
+    }
 }
 
-/// Its ID, else a fresh one.
-fn name(board: &Board, text: &Text, document: &Document<'_>, item: &Item<'_>) -> TaskId {
-    let shelf = Shelf::of(board);
-    let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.knows(id, &text.queue);
-    item.id.clone().unwrap_or_else(|| mint(&mut is_taken))
-}
-
-fn claimed(text: &Text, document: &Document<'_>, item: &Item<'_>, task: Task, lease: Option<Lease>) -> Claimed {
-    let lease = lease.expect("a claim makes a lease");
-    let before = document.task(item, task.id.clone());
-    let has_history = before.reason.is_some()
-        || before.attempt + before.returns + before.rounds > 0
-        || before.status != Status::Pending;
-    Claimed { queue: text.queue.clone(), task, lease, script: document.shell(item), has_history }
+/// It was worked on or spoken of.
+fn has_history(task: &Task) -> bool {
+    let is_used = task.attempt + task.returns + task.rounds > 0;
+    task.reason.is_some() || is_used || task.status != Status::Pending
 }
 
 fn is_leased(board: &Board, item: &Item<'_>) -> Result<bool, Error> {
@@ -259,16 +364,18 @@ impl Seek {
         Seeker { agent: &self.agent, role: &self.role, reviews: self.reviews, reviewers: &self.reviewers }
     }
 
-    fn event(&self, purpose: Purpose, token: Token) -> (Event, Note) {
-        let event = Event::Claim(Claim {
-            agent: self.agent.clone(),
-            role: self.role.clone(),
-            purpose,
-            token,
-            seconds: self.seconds,
-            holder: self.holder.clone(),
-        });
-        (event, Note { agent: Some(self.agent.clone()), run: None })
+    /// Another may take for it: what it would take does not depend on who asks.
+    fn may_be_served(&self) -> bool {
+        !self.is_chat && !self.reviews
+    }
+
+    /// One of them may take what the other may, but for the item that one of them names.
+    fn is_like(&self, other: &Seek) -> bool {
+        let of_nobody = |seek: &Seek| {
+            let (agent, holder) = (String::new(), no_process());
+            Seek { agent, holder, seconds: 0, task: None, ..seek.clone() }
+        };
+        of_nobody(self) == of_nobody(other)
     }
 
     /// Can its program do something with the item now?
@@ -296,6 +403,24 @@ impl Seek {
 }
 
 impl Nothing {
+    /// The queue's text. One of several that can't be read keeps nobody from working on the others.
+    fn read(
+        &mut self,
+        board: &Board,
+        seek: &Seek,
+        queue: &Queue,
+        read: fn(&Board, &Queue) -> Result<Text, Error>,
+    ) -> Result<Option<Text>, Error> {
+        match read(board, queue) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if seek.queues.len() == 1 => Err(error),
+            Err(error) => {
+                self.stuck.push(Stuck { queue: queue.id.clone(), line: 0, task: None, why: error.to_string() });
+                Ok(None)
+            }
+        }
+    }
+
     fn count(&mut self, queue: &Queue, item: &Item<'_>, why: &Why) {
         if why.is_stuck() {
             let why = match why {

@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use memchr::memchr;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
@@ -16,6 +17,9 @@ use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::failpoint;
+
+/// So much of the log is read at once.
+const CHUNK: u64 = 64 * 1024;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +57,9 @@ pub struct Entry {
     pub after: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseEntry>,
+    /// The request of a waiting claimer that this answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// What became of the task's lease.
@@ -82,6 +89,7 @@ impl Entry {
             before: None,
             after: None,
             lease: None,
+            request: None,
         }
     }
 }
@@ -132,6 +140,11 @@ impl Log {
         };
         let (file, length, last) = read().map_err(Error::io("read", path))?;
         Ok(Log { path: path.to_owned(), file: Some(file), length, last_seq: last.map_or(0, |entry| entry.seq) })
+    }
+
+    /// What is in the log stays: whoever appended the last line may have died before it was synced.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        self.file.as_ref().map_or(Ok(()), File::sync_data).map_err(Error::io("sync", &self.path))
     }
 
     pub(super) fn last_seq(&self) -> u64 {
@@ -263,13 +276,37 @@ pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
 /// Calls `look` with the log's lines, newest first, until it says no.
 pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
     for path in days(&board.path("events"))?.into_iter().rev() {
-        let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
-        let mut lines = bytes.split(|byte| *byte == b'\n').rev().filter(|line| !line.is_empty());
-        if !lines.all(&mut *look) {
+        if !look_back(&path, look).map_err(Error::io("read", &path))? {
             break;
         }
     }
     Ok(())
+}
+
+/// Reads a file from its end, no further than needed. False if `look` has said no.
+fn look_back(path: &Path, look: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let mut end = file.metadata()?.len();
+    // The end of a line whose beginning is not read yet.
+    let mut rest = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        let mut bytes = vec![0; (end - start) as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut bytes)?;
+        bytes.append(&mut rest);
+        end = start;
+        let newline = if start == 0 { Some(0) } else { memchr(b'\n', &bytes).map(|newline| newline + 1) };
+        if let Some(whole) = newline {
+            let mut lines = bytes[whole..].split(|byte| *byte == b'\n').rev().filter(|line| !line.is_empty());
+            if !lines.all(&mut *look) {
+                return Ok(false);
+            }
+            bytes.truncate(whole);
+        }
+        rest = bytes;
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

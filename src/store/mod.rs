@@ -29,6 +29,7 @@ mod shelf;
 mod slots;
 mod submit;
 mod switch;
+mod together;
 mod undo;
 mod wait;
 

@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
 use super::replace::replace;
 
 /// A queue document: one of the board's own, or any task file in the repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// The name in leases and the log: `main` for `.tavern/queues/main.md`, else the path from the repository's root.
     pub id: String,

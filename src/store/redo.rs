@@ -3,6 +3,7 @@
 //! Doing it again changes nothing.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
@@ -10,11 +11,13 @@ use super::error::Error;
 use super::find::Board;
 use super::hand::HAND;
 use super::log::{Entry, LeaseEntry};
-use super::replace::replace;
+use super::replace::{replace, sync_folder};
 use super::restore::restored;
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;
+use crate::board::task::TaskId;
 use crate::board::text::apply;
+use crate::process::identity::boot_id;
 
 /// Makes the files show what a logged event says. Doing it again changes nothing: the item's text is the event's
 /// `before` (then it is redone), its `after` (then it was done), or a person's (then it stands).
@@ -79,8 +82,11 @@ pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
     };
     match &entry.lease {
         Some(LeaseEntry::Put(lease)) => {
+            // It may have been renewed since.
+            let same = current.as_ref().filter(|current| current.token == lease.token);
+            let heartbeat_at = same.map_or(entry.time, |current| current.heartbeat_at.max(entry.time));
             let is_older = current.is_none_or(|current| current.token <= lease.token);
-            let lease = Lease { heartbeat_at: entry.time, ..(**lease).clone() };
+            let lease = Lease { heartbeat_at, ..(**lease).clone() };
             if is_older { board.stage_lease(&lease)?.put() } else { Ok(()) }
         }
         Some(LeaseEntry::Drop) => {
@@ -91,20 +97,93 @@ pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// The number of the last event that the files show.
-pub(super) fn read_applied(board: &Board) -> Option<u64> {
-    fs::read_to_string(board.path("applied")).ok()?.trim().parse().ok()
+/// Of several events of one item, where the queue shows the last one all others are shown: to make them again would only
+/// lead there by a detour.
+pub(super) fn unshown(board: &Board, mut entries: Vec<Entry>) -> Vec<Entry> {
+    let mut last: HashMap<(Option<String>, Option<TaskId>), (usize, usize)> = HashMap::new();
+    for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.after.is_some() && entry.task.is_some()) {
+        let (count, newest) = last.entry((entry.queue.clone(), entry.task.clone())).or_default();
+        (*count, *newest) = (*count + 1, at);
+    }
+    last.retain(|_, (count, newest)| *count > 1 && is_shown(board, &entries[*newest]));
+    let mut at = 0..;
+    entries.retain(|entry| {
+        let at = at.next();
+        last.get(&(entry.queue.clone(), entry.task.clone())).is_none_or(|(_, newest)| at >= Some(*newest))
+    });
+    entries
 }
 
-/// Overwritten in place: ten digits are one write, and a power cut leaves an older number, which only means that
-/// some events are looked at again.
+fn is_shown(board: &Board, entry: &Entry) -> bool {
+    let queue = entry.queue.as_ref().and_then(|queue| board.queue_by_id(queue).ok());
+    let Some(text) = queue.and_then(|queue| board.read(&queue).ok()) else { return false };
+    let (document, _) = parse(&text.content);
+    let item = entry.task.as_ref().and_then(|task| document.find(task));
+    item.is_some_and(|item| {
+        let reads_so = entry.after.as_ref().is_some_and(|after| document.block(item).trim_end() == after.trim_end());
+        reads_so && entry.to.is_none_or(|to| item.status == to)
+    })
+}
+
+/// So many events may be shown by files whose names are not on disk yet: after a power cut they are shown again.
+const MOST_UNSYNCED: u64 = 64;
+
+/// What `applied` says.
+struct Applied {
+    /// The last event that the files show.
+    seq: u64,
+    /// The last one that they show whatever happens.
+    synced: u64,
+    /// The boot in which the former holds.
+    boot: String,
+}
+
+impl Applied {
+    fn read(board: &Board) -> Option<Applied> {
+        let text = fs::read_to_string(board.path("applied")).ok()?;
+        let mut words = text.split_whitespace();
+        let seq = words.next()?.parse().ok()?;
+        // Before there was more than the number all was synced.
+        let synced = words.next().map_or(Some(seq), |synced| synced.parse().ok())?;
+        Some(Applied { seq, synced, boot: words.next().map_or_else(|| boot_id().to_owned(), str::to_owned) })
+    }
+
+    /// Overwritten in place: it is one write of a length that never changes, and a power cut leaves older numbers, which
+    /// only mean that some events are looked at again.
+    fn write(&self, board: &Board) -> Result<(), Error> {
+        let path = board.path("applied");
+        let Applied { seq, synced, boot } = self;
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .and_then(|mut file| file.write_all(format!("{seq:010} {synced:010} {boot}\n").as_bytes()))
+            .map_err(Error::io("write", &path))
+    }
+}
+
+/// The number of the last event that the files are known to show.
+pub(super) fn read_applied(board: &Board) -> Option<u64> {
+    let applied = Applied::read(board)?;
+    Some(if applied.boot == boot_id() { applied.seq } else { applied.synced })
+}
+
+/// The files show all events up to this one, and a power cut changes nothing of it.
 pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
-    let path = board.path("applied");
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .and_then(|mut file| file.write_all(format!("{seq:010}\n").as_bytes()))
-        .map_err(Error::io("write", &path))
+    let queues = board.path("queues");
+    if queues.is_dir() {
+        sync_folder(&queues.join("any"))?;
+    }
+    Applied { seq, synced: seq, boot: boot_id().to_owned() }.write(board)
+}
+
+/// The files show all events up to this one, and the names of the newest files of the board's queues may not be on disk.
+pub(super) fn write_shown(board: &Board, seq: u64) -> Result<(), Error> {
+    match Applied::read(board) {
+        Some(Applied { synced, .. }) if seq < synced + MOST_UNSYNCED => {
+            Applied { seq, synced, boot: boot_id().to_owned() }.write(board)
+        }
+        _ => write_applied(board, seq),
+    }
 }

@@ -78,6 +78,24 @@ impl Staged {
     /// Takes the file's place as [`Staged::put`] does, in one step with keeping the old file as `old`: what somebody
     /// saved at the same moment is there, and whoever had it open writes there. Returns the new file's stamp.
     pub(super) fn swap(self, old: &Path) -> Result<Stamp, Error> {
+        let path = self.path.clone();
+        let stamp = self.exchange(old, true)?.expect("it is made where it has gone");
+        sync_folder(&path)?;
+        Ok(stamp)
+    }
+
+    /// As [`Staged::swap`], without waiting for the disk if it is in `folder`, which the caller syncs some time later. `None`,
+    /// and nothing has happened, if the file has gone: an editor, or git, is about to write it anew.
+    pub(super) fn swap_soon(self, old: &Path, folder: &Path) -> Result<Option<Stamp>, Error> {
+        let path = self.path.clone();
+        let stamp = self.exchange(old, false)?;
+        if path.parent() != Some(folder) {
+            sync_folder(&path)?;
+        }
+        Ok(stamp)
+    }
+
+    fn exchange(self, old: &Path, is_made: bool) -> Result<Option<Stamp>, Error> {
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
         let stamp = self.temp.as_file().metadata().map_err(Error::io("look at", &self.path))?;
         let temp = self.temp.into_temp_path();
@@ -85,6 +103,7 @@ impl Staged {
             match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE) {
                 // Not kept where it is on another disk: then nobody can be asked to look there.
                 Ok(()) => drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp))),
+                Err(Errno::NOENT) if !is_made => return Ok(None),
                 // An editor may be about to write it anew: never over what is there by now.
                 Err(Errno::NOENT) => {
                     match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::NOREPLACE) {
@@ -98,12 +117,12 @@ impl Staged {
             break;
         }
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
-        sync_folder(&self.path)?;
-        Ok(Stamp::of(&stamp))
+        Ok(Some(Stamp::of(&stamp)))
     }
 }
 
-fn sync_folder(path: &Path) -> Result<(), Error> {
+/// The names in the folder that `path` is in are on disk when it returns.
+pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(path);
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
 }

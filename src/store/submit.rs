@@ -4,7 +4,6 @@
 //! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock")]
 
-use std::slice;
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::find::Board;
 use super::lock::Lock;
 use super::log::{Entry, LeaseEntry, Log, tail_log};
 use super::queue::{Queue, Text};
-use super::redo::{read_applied, redo, set_lease};
+use super::redo::{read_applied, redo, set_lease, unshown, write_shown};
 use super::replace::Staged;
 use super::seen::{Seen, Sight, old_path};
 use super::shelf::{Shelf, mint};
@@ -71,7 +70,7 @@ impl Board {
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
         let mut locked = Locked::new(self, now)?;
         let done = with_item(self, task, Board::read_settled, whole, |text, document, item| {
-            locked.transition(Step { text, document, item, id: task.clone(), event, note, now })
+            locked.transition(text, document, item, task, event, note, now)
         });
         match done {
             Err(Error::NoTask(_)) => locked.bring_back(task, event, note, now),
@@ -132,13 +131,71 @@ impl Board {
         entry.after = Some(after);
         entry.task = Some(id);
         entry.queue = Some(queue.id.clone());
-        locked.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
+        locked.commit(&[Step { content: Some(content), edits, ..entry.into() }], Some(&text))?;
         Ok(task)
+    }
+
+    /// What `event` makes of an item; nothing is written.
+    #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]
+    pub(super) fn step(
+        &self,
+        queue: &Queue,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        id: TaskId,
+        event: &Event,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<(Step, Task), Error> {
+        if item.quarantined {
+            return Err(Error::Quarantined { task: id });
+        }
+        let task = document.task(item, id.clone());
+        let lease = self.lease(&id)?;
+        let mut change = decide(&task, lease.as_ref(), event, now)?;
+        if let LeaseChange::Put(lease) = &mut change.lease {
+            lease.queue.clone_from(&queue.id);
+        }
+        if item.id.is_none() {
+            change.patch.id = Some(id.clone());
+        }
+        let mut entry = Entry::new(event.kind(), now);
+        entry.task = Some(id.clone());
+        entry.queue = Some(queue.id.clone());
+        entry.agent = note.agent.clone().or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
+        entry.token = match &change.lease {
+            LeaseChange::Put(lease) => Some(lease.token),
+            _ => lease.as_ref().map(|lease| lease.token),
+        };
+        let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
+        entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
+        entry.cause = match event {
+            // A person typed it into the queue.
+            Event::Claim(_) => task.answered(),
+            _ => event.reason().map(str::to_owned),
+        };
+        if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
+            entry.commit.clone_from(commit);
+        }
+        if change.to != task.status {
+            entry.from = Some(task.status);
+            entry.to = Some(change.to);
+        }
+        let edits = if change.patch == Patch::default() { Vec::new() } else { document.change(item, &change.patch) };
+        let content = apply(document.text(), &edits);
+        let written = written(document, Some(item), &edits, &content, &id, change.to);
+        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        if !edits.is_empty() {
+            entry.before = Some(document.block(item).to_owned());
+            entry.after = Some(after);
+        }
+        let content = (!edits.is_empty()).then_some(content);
+        Ok((Step { entry, content, edits, lease: change.lease }, task))
     }
 
     /// Writes a line to the log that changes no item.
     pub fn note(&self, entry: Entry, now: Timestamp) -> Result<(), Error> {
-        Locked::new(self, now)?.commit(entry, None, &LeaseChange::Keep).map(|_| ())
+        Locked::new(self, now)?.commit(&[entry.into()], None).map(|_| ())
     }
 
     /// Removes a lease's file that can't be read. False if it is gone, or can be read by now.
@@ -151,7 +208,7 @@ impl Board {
         let mut entry = Entry::new(Kind::Noted, now);
         entry.task = Some(task.clone());
         entry.cause = Some("its lease could not be read and was removed".into());
-        locked.commit(entry, None, &LeaseChange::Keep)?;
+        locked.commit(&[entry.into()], None)?;
         Ok(true)
     }
 
@@ -177,7 +234,7 @@ impl Board {
         entry.agent = Some(lease.agent.clone());
         entry.token = Some(lease.token);
         entry.cause = Some("the item is no longer in progress; its lease was removed".into());
-        locked.commit(entry, None, &LeaseChange::Drop)?;
+        locked.commit(&[Step { lease: LeaseChange::Drop, ..entry.into() }], None)?;
         Ok(true)
     }
 }
@@ -193,9 +250,16 @@ pub(super) struct Locked<'b> {
 impl<'b> Locked<'b> {
     /// Also takes over what was saved by hand, once whoever is writing has finished.
     pub(super) fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+        Locked::under(Lock::take(board)?, board, now)
+    }
+
+    /// As [`Locked::new`], with a lock that was taken.
+    pub(super) fn under(lock: Lock, board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+        let mut lock = Some(lock);
         let mut before = Vec::new();
         for look in 0.. {
-            let mut locked = Locked::open(board, now)?;
+            let lock = lock.take().map_or_else(|| Lock::take(board), Ok)?;
+            let mut locked = Locked::open(lock, board, now)?;
             let by_hand = board.by_hand()?;
             let is_settled =
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
@@ -217,12 +281,12 @@ impl<'b> Locked<'b> {
         unreachable!("the last look returns")
     }
 
-    fn open(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
-        let lock = Lock::take(board)?;
+    fn open(lock: Lock, board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
         let log = Log::open(board, now)?;
         let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
         if applied < log.last_seq() {
-            let entries = tail_log(board, applied)?;
+            log.sync()?;
+            let entries = unshown(board, tail_log(board, applied)?);
             let is_one_move =
                 |one: &Entry, next: &Entry| [one.kind, next.kind] == [Kind::Archived; 2] && one.queue == next.queue;
             for entries in entries.chunk_by(is_one_move) {
@@ -238,153 +302,129 @@ impl<'b> Locked<'b> {
         Ok(Locked { board, log, seq, _lock: lock })
     }
 
-    pub(super) fn transition(&mut self, step: Step<'_>) -> Result<Done, Error> {
-        let text = step.text;
-        let Planned { entry, content, task, lease, change } = step.plan(self.board)?;
-        let changed = entry.after.is_some().then_some((text, content.as_str()));
-        let entry = self.commit(entry, changed, &change)?;
+    #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]
+    fn transition(
+        &mut self,
+        text: &Text,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        id: &TaskId,
+        event: &Event,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<Done, Error> {
+        let (step, task) = self.board.step(&text.queue, document, item, id.clone(), event, note, now)?;
+        let lease = match &step.lease {
+            LeaseChange::Put(lease) => Some((**lease).clone()),
+            LeaseChange::Keep => self.board.lease(id)?,
+            LeaseChange::Drop => None,
+        };
+        let entry = self.commit(&[step], Some(text))?;
         Ok(Done { entry, queue: text.queue.clone(), task, lease })
     }
 
-    /// Appends the event, then makes it true. All that may lack room or leave is done before the event is there, so
-    /// that an error means that nothing has happened; once it is there it stands, also if the files can't show it yet.
-    pub(super) fn commit(
-        &mut self,
-        mut entry: Entry,
-        changed: Option<(&Text, &str)>,
-        lease: &LeaseChange,
-    ) -> Result<Entry, Error> {
-        entry.seq = self.seq + 1;
-        entry.lease = match lease {
-            LeaseChange::Put(lease) => Some(LeaseEntry::Put(lease.clone())),
-            LeaseChange::Drop if entry.token.is_some() => Some(LeaseEntry::Drop),
-            LeaseChange::Drop | LeaseChange::Keep => None,
-        };
-        let document = changed
+    /// Appends the events of steps that rest on one another, the first one on `text`, then makes them true; returns the
+    /// first event. All that may lack room or leave is done before an event is there, so that an error means that nothing
+    /// has happened; once it is there it stands, also if the files can't show it yet.
+    pub(super) fn commit(&mut self, steps: &[Step], text: Option<&Text>) -> Result<Entry, Error> {
+        let content = steps.iter().rev().find_map(|step| step.content.as_ref());
+        let document = text
+            .zip(content)
             .map(|(text, content)| {
                 Ok::<_, Error>((text, content, Staged::durable(&text.queue.path, content.as_bytes())?))
             })
             .transpose()?;
-        let lease = match lease {
-            LeaseChange::Put(lease) => Some(self.board.stage_lease(lease)?),
-            LeaseChange::Drop | LeaseChange::Keep => None,
+        let stage = |step: &Step| match &step.lease {
+            LeaseChange::Put(lease) => self.board.stage_lease(lease).map(Some),
+            LeaseChange::Drop | LeaseChange::Keep => Ok(None),
         };
-        self.log.append(slice::from_ref(&entry))?;
-        self.seq = entry.seq;
+        let leases: Vec<Option<Staged>> = steps.iter().map(stage).collect::<Result<_, Error>>()?;
+        let mut entries: Vec<Entry> = steps.iter().map(Step::entry).collect();
+        for (entry, seq) in entries.iter_mut().zip(self.seq + 1..) {
+            entry.seq = seq;
+        }
+        self.log.append(&entries)?;
+        self.seq += entries.len() as u64;
+        let changed = document.as_ref().map(|(text, ..)| *text);
         // `applied` stays behind where this fails, and whoever next holds the lock tries again, and says so if it can't.
-        let shown = self.show(&entry, document, lease);
-        if shown.and_then(|()| write_applied(self.board, self.seq)).is_err() {
-            return Ok(entry);
+        let edits: Vec<&[Edit]> = steps.iter().map(|step| step.edits.as_slice()).collect();
+        let shown = self.show(entries.iter().zip(leases), document, &edits);
+        let first = entries.swap_remove(0);
+        if shown.and_then(|()| write_shown(self.board, self.seq)).is_err() {
+            return Ok(first);
         }
         // Somebody saved in the very moment of the replacement. If it fails, or if they are still about it, it is done
         // when the lock is next taken.
-        if let Some((text, _)) = changed {
+        if let Some(text) = changed {
             let sight = Sight::of(self.board, &text.queue);
             let is_under_way = sight.is_gone(&text.queue) || sight.is_blank();
             if !is_under_way && !sight.is_seen(self.board, &text.queue) {
-                drop(self.take_over(&text.queue, entry.time));
+                drop(self.take_over(&text.queue, first.time));
             }
         }
-        Ok(entry)
+        Ok(first)
     }
 
-    /// Makes queue and lease show the event.
-    fn show(&self, entry: &Entry, document: Option<(&Text, &str, Staged)>, lease: Option<Staged>) -> Result<(), Error> {
+    /// Makes queue and leases show the events.
+    fn show<'e>(
+        &self,
+        events: impl Iterator<Item = (&'e Entry, Option<Staged>)>,
+        document: Option<(&Text, &String, Staged)>,
+        edits: &[&[Edit]],
+    ) -> Result<(), Error> {
         failpoint::hit("log.appended").map_err(Error::io("go on after", self.board.dir()))?;
-        match document {
-            Some((text, content, staged)) if Sight::of(self.board, &text.queue).is_of(self.board, text) => {
-                let file = staged.swap(&old_path(self.board, &text.queue))?;
-                let sight = Sight { file: Some(file), old: Some(text.stamp) };
-                Seen::write(self.board, &text.queue, content, &sight, self.seq)?;
+        if let Some((text, content, staged)) = document {
+            let is_ours = Sight::of(self.board, &text.queue).is_of(self.board, text);
+            let old = old_path(self.board, &text.queue);
+            match if is_ours { staged.swap_soon(&old, &self.board.path("queues"))? } else { None } {
+                Some(file) => {
+                    let sight = Sight { file: Some(file), old: Some(text.stamp) };
+                    Seen::follow(self.board, text, edits, content, &sight, self.seq)?;
+                }
+                // Somebody saved the queue between our look and now: the two are merged, or what they load next would be
+                // half old and half new.
+                None => Seen::doubt(self.board, &text.queue)?,
             }
-            // Somebody saved the queue between our look and now: the two are merged, or what they load next would be
-            // half old and half new.
-            Some((text, _, _)) => Seen::doubt(self.board, &text.queue)?,
-            None => {}
         }
         failpoint::hit("submit.replaced").map_err(Error::io("go on after", self.board.dir()))?;
-        match lease {
-            Some(staged) => staged.put()?,
-            None => set_lease(self.board, entry)?,
+        for (entry, lease) in events {
+            match lease {
+                Some(staged) => staged.put()?,
+                None => set_lease(self.board, entry)?,
+            }
         }
         failpoint::hit("submit.leased").map_err(Error::io("go on after", self.board.dir()))
     }
 }
 
-/// An item in its document, and what happens to it.
-pub(super) struct Step<'s> {
-    pub text: &'s Text,
-    pub document: &'s Document<'s>,
-    pub item: &'s Item<'s>,
-    pub id: TaskId,
-    pub event: &'s Event,
-    pub note: &'s Note,
-    pub now: Timestamp,
+/// An event, and what it makes of a queue and of a lease; nothing is written yet.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) entry: Entry,
+    /// Nothing if the queue stays as it is.
+    pub(super) content: Option<String>,
+    /// What makes that of the text before, where it is known.
+    pub(super) edits: Vec<Edit>,
+    pub(super) lease: LeaseChange,
 }
 
-/// What a step makes of the board: nothing of it is there yet.
-pub(super) struct Planned {
-    pub entry: Entry,
-    /// The whole document.
-    pub content: String,
-    pub task: Task,
-    /// As it is afterwards.
-    pub lease: Option<Lease>,
-    pub change: LeaseChange,
+impl Step {
+    /// The event as it is logged.
+    fn entry(&self) -> Entry {
+        let mut entry = self.entry.clone();
+        entry.lease = match &self.lease {
+            LeaseChange::Put(lease) => Some(LeaseEntry::Put(lease.clone())),
+            LeaseChange::Drop if entry.token.is_some() => Some(LeaseEntry::Drop),
+            LeaseChange::Drop | LeaseChange::Keep => None,
+        };
+        entry
+    }
 }
 
-impl Step<'_> {
-    /// Decides, and writes nothing.
-    pub(super) fn plan(self, board: &Board) -> Result<Planned, Error> {
-        let Step { text, document, item, id, event, note, now } = self;
-        if item.quarantined {
-            return Err(Error::Quarantined { task: id });
-        }
-        let task = document.task(item, id.clone());
-        let lease = board.lease(&id)?;
-        let mut change = decide(&task, lease.as_ref(), event, now)?;
-        if let LeaseChange::Put(lease) = &mut change.lease {
-            lease.queue.clone_from(&text.queue.id);
-        }
-        if item.id.is_none() {
-            change.patch.id = Some(id.clone());
-        }
-        let mut entry = Entry::new(event.kind(), now);
-        entry.task = Some(id.clone());
-        entry.queue = Some(text.queue.id.clone());
-        entry.agent = note.agent.clone().or_else(|| lease.as_ref().map(|lease| lease.agent.clone()));
-        entry.token = match &change.lease {
-            LeaseChange::Put(lease) => Some(lease.token),
-            _ => lease.as_ref().map(|lease| lease.token),
-        };
-        let work = lease.as_ref().and_then(|lease| lease.work.as_ref());
-        entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
-        entry.cause = match event {
-            // A person typed it into the queue.
-            Event::Claim(_) => task.answered(),
-            _ => event.reason().map(str::to_owned),
-        };
-        if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
-            entry.commit.clone_from(commit);
-        }
-        if change.to != task.status {
-            entry.from = Some(task.status);
-            entry.to = Some(change.to);
-        }
-        let edits = if change.patch == Patch::default() { Vec::new() } else { document.change(item, &change.patch) };
-        let content = apply(&text.content, &edits);
-        let written = written(document, Some(item), &edits, &content, &id, change.to);
-        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
-        if !edits.is_empty() {
-            entry.before = Some(document.block(item).to_owned());
-            entry.after = Some(after);
-        }
-        let lease = match &change.lease {
-            LeaseChange::Put(lease) => Some((**lease).clone()),
-            LeaseChange::Keep => lease,
-            LeaseChange::Drop => None,
-        };
-        Ok(Planned { entry, content, task, lease, change: change.lease })
+impl From<Entry> for Step {
+    /// A line of the log that changes nothing.
+    fn from(entry: Entry) -> Step {
+        Step { entry, content: None, edits: Vec::new(), lease: LeaseChange::Keep }
     }
 }
 

@@ -10,8 +10,7 @@ use super::find::Board;
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Text};
 use super::restore::restored;
-use super::submit::{Locked, Note};
-use crate::board::decide::LeaseChange;
+use super::submit::{Locked, Note, Step};
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
@@ -104,7 +103,7 @@ impl Board {
         let mut locked = Locked::new(self, now)?;
         let plan = Plan::of(&locked, which, note, now)?;
         let Plan { event, entry, text, content } = plan;
-        let entry = locked.commit(entry, Some((&text, &content)), &LeaseChange::Keep)?;
+        let entry = locked.commit(&[Step { content: Some(content), ..entry.into() }], Some(&text))?;
         Ok(Undone { event, entry, queue: text.queue })
     }
 

@@ -45,7 +45,8 @@ const ITEMS: &str = "\
 ";
 
 /// Programs without a dry run, and why.
-const WITHOUT: [(&str, &str); 5] = [
+const WITHOUT: [(&str, &str); 6] = [
+    ("tavern-commit", "it is started by the others, where config.yaml asks for it"),
     ("tavern-status", "it only reads"),
     ("tavern-log", "it only reads"),
     ("tavern-runs", "it only reads"),

@@ -261,7 +261,10 @@ fn an_editor_and_eight_claimers_lose_nothing_of_each_other() {
     let state = State::of(&scratch);
     let text = &state.texts["main"];
     for word in &typed {
-        assert_eq!(text.matches(word.as_str()).count(), 1, "{word}\n{text}");
+        let log = log_of(&scratch);
+        let told: Vec<&str> =
+            log.lines().filter(|line| line.contains(word.as_str()) || line.contains("hand")).collect();
+        assert_eq!(text.matches(word.as_str()).count(), 1, "{word}\n{text}\n{}", told.join("\n"));
     }
     for number in 0..ITEMS {
         let id = format!("T-{number}");

@@ -32,5 +32,6 @@ mod saves;
 mod state;
 mod support;
 mod tidy;
+mod together;
 mod undo;
 mod work;

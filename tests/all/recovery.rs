@@ -215,3 +215,63 @@ fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease()
     assert!(work.exists());
     the_next_one_completes(&scratch);
 }
+
+/// The queue's newest names may not have been on disk yet, and what was never synced is as before, gone or torn.
+#[test]
+fn a_power_cut_takes_back_no_event() {
+    const QUEUE: &str = ".tavern/queues/main.md";
+    let item = |number: usize| format!("- [ ] T-{number}: item {number} (worktree: false)\n");
+    for (queue_is_old, seen) in
+        [(true, ""), (true, "torn"), (true, "gone"), (false, ""), (false, "gone"), (false, "torn")]
+    {
+        let scratch = prepared(&(1..4).map(item).collect::<String>(), "");
+        let seen_files =
+            || ["main.md", "main.since", "main.old"].map(|name| scratch.work().join(".tavern/seen").join(name));
+        scratch.run("tavern-add", &["--id", "T-4", "item 4"]).succeeds();
+        let synced = scratch.read(QUEUE);
+        let was: Vec<Option<Vec<u8>>> = seen_files().iter().map(|path| fs::read(path).ok()).collect();
+        scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+        scratch.run("tavern-claim", &["--task", "T-2"]).succeeds();
+        scratch.run("tavern-report", &["T-2", "--token", "3", "--done"]).succeeds();
+        // There and back again: the item reads as it did at first.
+        scratch.run("tavern-release", &["T-3", "--cancel"]).succeeds();
+        scratch.run("tavern-undo", &["T-3"]).succeeds();
+        let before = State::of(&scratch);
+
+        if queue_is_old {
+            scratch.write(QUEUE, &synced);
+        }
+        for (path, was) in seen_files().iter().zip(was) {
+            match (seen, was) {
+                ("torn", _) if path.exists() => {
+                    let bytes = fs::read(path).expect("it is there");
+                    fs::write(path, &bytes[..bytes.len() / 2]).expect("the folder is ours");
+                }
+                ("gone", _) | ("", None) if path.exists() => fs::remove_file(path).expect("the folder is ours"),
+                ("", Some(was)) => fs::write(path, was).expect("the folder is ours"),
+                _ => {}
+            }
+        }
+        let applied = scratch.read(".tavern/applied");
+        let boot = applied.split_whitespace().nth(2).expect("it names the boot");
+        scratch.write(".tavern/applied", applied.replace(boot, &boot.replace(|_| true, "0")));
+
+        scratch.run("tavern-renew", &["T-1", "--token", "2"]).succeeds();
+        let renewed = board(&scratch).lease(&id("T-1")).expect("it can be read");
+        scratch.run("tavern-release", &["T-9"]);
+        scratch.run("tavern-add", &["--id", "T-5", "item 5"]).succeeds();
+        let state = State::of(&scratch);
+        state.agrees();
+        let told = format!("{queue_is_old} {seen}\n{before:#?}\n{state:#?}");
+        for number in 1..5 {
+            let item = format!("T-{number}");
+            assert_eq!(state.items.get(&item), before.items.get(&item), "{item} {told}");
+        }
+        assert_eq!(state.leases, before.leases, "{told}");
+        assert_eq!(board(&scratch).lease(&id("T-1")).expect("it can be read"), renewed, "no heartbeat is taken back");
+        if !queue_is_old {
+            let added = "- [ ] T-5: item 5\n";
+            assert_eq!(state.texts["main"].replace(added, ""), before.texts["main"], "nothing has moved: {told}");
+        }
+    }
+}
