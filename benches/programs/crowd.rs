@@ -11,7 +11,7 @@ use crate::tool::Tool;
 
 /// Claims that are made together, or as many as there is time for.
 const CLAIMS: usize = 600;
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(4);
 
 /// What came of it.
 pub struct Crowd {

@@ -1,7 +1,8 @@
 //! Whole programs side by side in one run: Tavern's, a bare floor, and what a shell user would take instead. Prints the
 //! ratios of `specs/performance.md` as Markdown tables, and judges nothing.
 //!
-//! `cargo bench --bench programs`; with numbers behind `--` only boards of these sizes (`-- 100 1000`). Works in a folder
+//! `cargo bench --bench programs`; with numbers behind `--` only boards of these sizes (`-- 100 1000`), and with
+//! `--claimers=8,32` so many at once. Works in a folder
 //! of its own under `target/`, on that disk. Knows Tavern's programs from outside only.
 #![expect(
     clippy::disallowed_methods,
@@ -46,10 +47,19 @@ fn main() -> ExitCode {
     let boards: Vec<(usize, Vec<Times>)> =
         sizes.iter().map(|size| (*size, measured(&scratch.path().join(size.to_string()), *size))).collect();
     operations(&boards);
-    let size = sizes.iter().copied().find(|size| *size >= 1_000).unwrap_or(sizes[0]);
-    crowds(&scratch.path().join("crowds"), size);
-    singles(scratch.path(), sizes.last().copied().unwrap_or(size));
+    // Where there are few items they would soon be given out.
+    for size in sizes.iter().copied().filter(|size| *size >= 1_000) {
+        crowds(&scratch.path().join(format!("crowds-{size}")), size, &claimers());
+    }
+    singles(scratch.path(), sizes[sizes.len() - 1]);
     ExitCode::SUCCESS
+}
+
+/// How many claim at once, from the fewest to the most.
+fn claimers() -> Vec<usize> {
+    let given = std::env::args().find_map(|argument| argument.strip_prefix("--claimers=").map(str::to_owned));
+    let given = given.unwrap_or_else(|| "1,2,8,32".to_owned());
+    given.split(',').map(|number| number.parse().expect("--claimers takes numbers with commas between them")).collect()
 }
 
 /// The medians of one tool.
@@ -123,10 +133,10 @@ fn operations(boards: &[(usize, Vec<Times>)]) {
     }
 }
 
-fn crowds(folder: &Path, size: usize) {
+fn crowds(folder: &Path, size: usize, claimers: &[usize]) {
     let mut table =
         Table::new(&["tool", "claimers", "claims", "claims/s", "median ms", "p99 ms", "claimed twice", "lost"]);
-    for claimers in [1, 2, 8, 32] {
+    for claimers in claimers.iter().copied() {
         for tool in tools(&folder.join(claimers.to_string()), size).iter().skip(1) {
             let crowd = Crowd::of(tool.as_ref(), claimers);
             table.row(&[
