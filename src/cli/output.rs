@@ -28,6 +28,9 @@ pub struct Output {
     sink: RefCell<BufWriter<Box<dyn Write>>>,
 }
 
+/// What a pipe takes at once.
+const ROOM: usize = 64 * 1024;
+
 /// Whether standard error is told what goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notes {
@@ -42,7 +45,7 @@ impl Output {
     }
 
     fn into(format: Format, notes: Notes, sink: Box<dyn Write>) -> Output {
-        Output { format, speaks: notes == Notes::Told, sink: RefCell::new(BufWriter::new(sink)) }
+        Output { format, speaks: notes == Notes::Told, sink: RefCell::new(BufWriter::with_capacity(ROOM, sink)) }
     }
 
     pub fn format(&self) -> Format {
