@@ -258,7 +258,6 @@ fn a_power_cut_takes_back_no_event() {
 
         scratch.run("tavern-renew", &["T-1", "--token", "2"]).succeeds();
         let renewed = board(&scratch).lease(&id("T-1")).expect("it can be read");
-        scratch.run("tavern-release", &["T-9"]);
         scratch.run("tavern-add", &["--id", "T-5", "item 5"]).succeeds();
         let state = State::of(&scratch);
         state.agrees();
