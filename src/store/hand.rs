@@ -16,7 +16,7 @@ use super::error::Error;
 use super::find::Board;
 use super::loaded::loaded;
 use super::log::{Entry, walk_back};
-use super::queue::Queue;
+use super::queue::{Queue, Stamp};
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path};
 use super::submit::{Locked, redone, write_applied};
@@ -60,7 +60,11 @@ impl Locked<'_> {
         }
         self.append(&mut entries)?;
         if let Some(staged) = staged {
-            sight = Sight { file: Some(staged.swap(&old_path(self.board, queue))?), old: Some(text.stamp) };
+            sight = match staged.swap_if(text.stamp, &old_path(self.board, queue))? {
+                Some(file) => Sight { file: Some(file), old: Some(text.stamp) },
+                // Somebody saves again at this moment: that is merged with it at the next look.
+                None => Sight { file: Some(Stamp::NONE), old: sight.old },
+            };
         }
         Seen::write(self.board, queue, &ours, &sight, self.seq)?;
         write_applied(self.board, self.seq)

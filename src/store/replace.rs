@@ -79,32 +79,54 @@ impl Staged {
     /// saved at the same moment is there, and whoever had it open writes there. Returns the new file's stamp.
     pub(super) fn swap(self, old: &Path) -> Result<Stamp, Error> {
         let path = self.path.clone();
-        let stamp = self.exchange(old, true)?.expect("it is made where it has gone");
+        let stamp = self.exchange(old, None)?.expect("it is made where it has gone");
         sync_folder(&path)?;
         Ok(stamp)
     }
 
-    /// As [`Staged::swap`], without waiting for the disk if it is in `folder`, which the caller syncs some time later. `None`,
-    /// and nothing has happened, if the file has gone: an editor, or git, is about to write it anew.
-    pub(super) fn swap_soon(self, old: &Path, folder: &Path) -> Result<Option<Stamp>, Error> {
+    /// As [`Staged::swap`], of a file with this stamp. `None`, and nothing has happened, if it is another by now: what
+    /// somebody has just saved stays where it is, so that whoever loads it next has it.
+    pub(super) fn swap_if(self, expected: Stamp, old: &Path) -> Result<Option<Stamp>, Error> {
         let path = self.path.clone();
-        let stamp = self.exchange(old, false)?;
+        let stamp = self.exchange(old, Some(expected))?;
+        sync_folder(&path)?;
+        Ok(stamp)
+    }
+
+    /// As [`Staged::swap_if`], without waiting for the disk if it is in `folder`, which the caller syncs some time later.
+    pub(super) fn swap_soon(self, expected: Stamp, old: &Path, folder: &Path) -> Result<Option<Stamp>, Error> {
+        let path = self.path.clone();
+        let stamp = self.exchange(old, Some(expected))?;
         if path.parent() != Some(folder) {
             sync_folder(&path)?;
         }
         Ok(stamp)
     }
 
-    fn exchange(self, old: &Path, is_made: bool) -> Result<Option<Stamp>, Error> {
+    fn exchange(self, old: &Path, expected: Option<Stamp>) -> Result<Option<Stamp>, Error> {
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
         let stamp = self.temp.as_file().metadata().map_err(Error::io("look at", &self.path))?;
+        let stamp = Stamp::of(&stamp);
         let temp = self.temp.into_temp_path();
+        let stamp_at = |path: &Path| fs::metadata(path).ok().map(|file| Stamp::of(&file));
+        // Not kept where it is on another disk: then nobody can be asked to look there.
+        let keep = || drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp)));
+        let exchange = || rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE);
         loop {
-            match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE) {
-                // Not kept where it is on another disk: then nobody can be asked to look there.
-                Ok(()) => drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp))),
-                Err(Errno::NOENT) if !is_made => return Ok(None),
-                // An editor may be about to write it anew: never over what is there by now.
+            match exchange() {
+                Ok(()) if expected.is_none_or(|expected| stamp_at(&temp) == Some(expected)) => keep(),
+                // Somebody saved it between our look and now.
+                Ok(()) => {
+                    exchange().map_err(|error| Error::io("rename to", &self.path)(error.into()))?;
+                    // And again between the two: that is not ours to remove.
+                    if stamp_at(&temp) != Some(stamp) {
+                        keep();
+                    }
+                    return Ok(None);
+                }
+                // An editor, or git, is about to write it anew.
+                Err(Errno::NOENT) if expected.is_some() => return Ok(None),
+                // Never over what is there by now.
                 Err(Errno::NOENT) => {
                     match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::NOREPLACE) {
                         Err(Errno::EXIST) => continue,
@@ -112,12 +134,12 @@ impl Staged {
                     }
                 }
                 // A file system that can't do it.
-                Err(_) => temp.persist(&self.path).map_err(|error| Error::io("rename to", &self.path)(error.error))?,
+                Err(_) => fs::rename(&temp, &self.path).map_err(Error::io("rename to", &self.path))?,
             }
             break;
         }
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
-        Ok(Some(Stamp::of(&stamp)))
+        Ok(Some(stamp))
     }
 }
 

@@ -376,7 +376,7 @@ impl<'b> Locked<'b> {
         if let Some((text, content, staged)) = document {
             let is_ours = Sight::of(self.board, &text.queue).is_of(self.board, text);
             let old = old_path(self.board, &text.queue);
-            match if is_ours { staged.swap_soon(&old, &self.board.path("queues"))? } else { None } {
+            match if is_ours { staged.swap_soon(text.stamp, &old, &self.board.path("queues"))? } else { None } {
                 Some(file) => {
                     let sight = Sight { file: Some(file), old: Some(text.stamp) };
                     Seen::follow(self.board, text, edits, content, &sight, self.seq)?;
