@@ -125,6 +125,7 @@ impl fmt::Display for Told {
             Told::Claimed { task, title, attempt: 1, .. } => write!(f, "{task} claimed: {title}"),
             Told::Claimed { task, title, attempt, .. } => write!(f, "{task} claimed, attempt {attempt}: {title}"),
             Told::Ended { task, status: Status::Approved, .. } => write!(f, "{task} done and verified"),
+            Told::Ended { task, status: Status::Completed, reason, .. } => write!(f, "{task} planned: {reason}"),
             Told::Ended { task, status: Status::InReview, outcome: Outcome::Success, .. } => {
                 write!(f, "{task} done and verified, now in review")
             }
@@ -335,7 +336,7 @@ impl Agent<'_> {
                         task: held.task.id.clone(),
                         run,
                         outcome: judged.outcome,
-                        reason: judged.reason,
+                        reason: judged.plan.and(done.entry.cause).unwrap_or(judged.reason),
                         status: done.task.status,
                     },
                 });

@@ -214,7 +214,7 @@ runner: claude
 role: coder
 max_attempts: 5
 ---
-- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, trigger: \"T-9 died\")
+- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, trigger: \"T-9 died\", lane: draft)
   Follow the spec:
 
       indented
@@ -282,6 +282,7 @@ max_attempts: 5
         answer: Some("because".into()),
         answers: 1,
         trigger: Some("T-9 died".into()),
+        lane: Some(crate::board::task::Status::Draft),
     };
     assert_eq!(task(text), expected);
     // The same with other line ends.

@@ -114,6 +114,16 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
                 .forget(&["agent", "started", "commit", "author", "approvals", "returns", "not_before"])
                 .0)
         }
+        Event::Plan { token, plan, .. } => {
+            held(task, lease, event, *token)?;
+            require(task, event, &[Status::InProgress])?;
+            let words = Some(one_line(&plan.words)).filter(|words| !words.is_empty());
+            Ok(ended(Status::Completed)
+                .set("completed", Some(written(now)))
+                .set("reason", words)
+                .forget(&["agent", "started", "not_before", "returns", "mode", "question", "answers"])
+                .0)
+        }
         Event::Park { token, children } => {
             held(task, lease, event, *token)?;
             require(task, event, &[Status::InProgress])?;
@@ -432,6 +442,7 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::board::lease::{Holder, Work};
+    use crate::board::plan::Plan;
 
     const TOKEN: Token = 7;
 
@@ -477,6 +488,7 @@ mod tests {
             Event::Submit { token: TOKEN, commit: Some("1a2b3c4".into()), reviewers: Vec::new() },
             Event::Approve { review: review(Some(TOKEN), "Sam"), commit: None },
             Event::Reject { review: review(Some(TOKEN), "Sam"), findings: "no".into(), most: 5 },
+            Event::Plan { token: TOKEN, plan: Plan::default(), to: Status::Pending },
             Event::Park { token: TOKEN, children: vec!["T-k3f9.1".parse().expect("an ID")] },
             Event::Shift { token: TOKEN, mode: Mode::Plan },
             Event::Allow { by: "Rosie".into() },
@@ -502,6 +514,7 @@ mod tests {
             (Pending, Kind::Claimed) => Some(InProgress),
             (InProgress | Reviewing, Kind::Started | Kind::Shifted) => Some(from),
             (InProgress, Kind::Submitted) => Some(Approved),
+            (InProgress, Kind::Planned) => Some(Completed),
             (InProgress, Kind::Parked) => Some(Waiting),
             (Reviewing, Kind::Approved) => Some(Approved),
             (Reviewing, Kind::Rejected) => Some(Pending),
@@ -570,6 +583,7 @@ mod tests {
                 event.kind(),
                 Kind::Started
                     | Kind::Submitted
+                    | Kind::Planned
                     | Kind::Parked
                     | Kind::Shifted
                     | Kind::Failed

@@ -315,6 +315,7 @@ fn fill(task: &mut Task, key: Key, field: Field<'_>) {
         (Key::Answer, Field::Text(text)) => task.answer = Some(text.into_owned()),
         (Key::Answers, Field::Number(number)) => task.answers = number,
         (Key::Trigger, Field::Text(text)) => task.trigger = Some(text.into_owned()),
+        (Key::Lane, Field::Status(status)) => task.lane = Some(status),
         // The others are on the item already.
         _ => {}
     }

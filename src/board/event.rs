@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::lease::{Holder, Life, Token, Work};
-use super::task::{Mode, TaskId, Timestamp};
+use super::plan::Plan;
+use super::task::{Mode, Status, TaskId, Timestamp};
 
 /// What a program asks for. Whoever holds the task shows it by its token.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub enum Event {
     Approve { review: Review, commit: Option<String> },
     /// A reviewer gives the work back with `findings`. After `most` rounds it is given up.
     Reject { review: Review, findings: String, most: u32 },
+    /// The holder has turned its item into others, which begin with the status `to`.
+    Plan { token: Token, plan: Plan, to: Status },
     /// The holder's work goes on when its children have ended.
     Park { token: Token, children: Vec<TaskId> },
     /// The holder does something else with it from now on.
@@ -117,6 +120,7 @@ impl Event {
             Event::Submit { .. } => Kind::Submitted,
             Event::Approve { .. } => Kind::Approved,
             Event::Reject { .. } => Kind::Rejected,
+            Event::Plan { .. } => Kind::Planned,
             Event::Park { .. } => Kind::Parked,
             Event::Shift { .. } => Kind::Shifted,
             Event::Allow { .. } => Kind::Allowed,
@@ -164,6 +168,8 @@ pub enum Kind {
     Submitted,
     Approved,
     Rejected,
+    /// Turned into other items.
+    Planned,
     /// Put aside until its children have ended.
     Parked,
     /// Its holder changed the mode.
@@ -204,6 +210,7 @@ impl Kind {
             Kind::Submitted => "submitted",
             Kind::Approved => "approved",
             Kind::Rejected => "rejected",
+            Kind::Planned => "planned",
             Kind::Parked => "parked",
             Kind::Shifted => "shifted",
             Kind::Allowed => "allowed",

@@ -56,6 +56,7 @@ pub enum Key {
     OnFailure,
     Answers,
     Trigger,
+    Lane,
 }
 
 /// What a key's value must look like.
@@ -78,6 +79,8 @@ enum Shape {
     Count,
     Time,
     Status,
+    /// `draft` or `pending`.
+    Lane,
     /// `start`, `merge` or both.
     Moments,
     Mode,
@@ -85,7 +88,7 @@ enum Shape {
 }
 
 impl Key {
-    pub const ALL: [Key; 34] = [
+    pub const ALL: [Key; 35] = [
         Key::Priority,
         Key::After,
         Key::Role,
@@ -120,6 +123,7 @@ impl Key {
         Key::OnFailure,
         Key::Answers,
         Key::Trigger,
+        Key::Lane,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -158,6 +162,7 @@ impl Key {
             Key::OnFailure => "on_failure",
             Key::Answers => "answers",
             Key::Trigger => "trigger",
+            Key::Lane => "lane",
         }
     }
 
@@ -197,6 +202,7 @@ impl Key {
             "on_failure" => Key::OnFailure,
             "answers" => Key::Answers,
             "trigger" => Key::Trigger,
+            "lane" => Key::Lane,
             _ => return None,
         })
     }
@@ -228,6 +234,7 @@ impl Key {
             Key::Attempt | Key::Returns | Key::MaxAttempts | Key::Rounds | Key::Answers => Shape::Count,
             Key::NotBefore | Key::Started | Key::Completed => Shape::Time,
             Key::Status => Shape::Status,
+            Key::Lane => Shape::Lane,
             Key::Approve => Shape::Moments,
             Key::Mode => Shape::Mode,
             Key::OnFailure => Shape::OnFailure,
@@ -254,6 +261,7 @@ impl Key {
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }
+            Shape::Lane => "write draft or pending",
             Shape::Moments => "write start, merge or [start, merge]",
             Shape::Mode => "write execute, delegate, plan, break_up or unify",
             Shape::OnFailure => "write retry, escalate or go_on",
@@ -413,6 +421,8 @@ mod tests {
             ("approve: [start, merge]", Some(texts(&["start", "merge"]))),
             ("approve: later", None),
             ("review: reviewer, person", Some(texts(&["reviewer", "person"]))),
+            ("lane: draft", Some(Field::Status(Status::Draft))),
+            ("lane: completed", None),
             ("mode: break_up", Some(Field::Mode(Mode::BreakUp))),
             ("mode: idle", None),
             ("on_failure: go_on", Some(Field::OnFailure(OnFailure::GoOn))),

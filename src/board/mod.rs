@@ -23,6 +23,7 @@ pub mod decide;
 pub mod eligible;
 pub mod event;
 pub mod lease;
+pub mod plan;
 
 #[cfg(test)]
 mod corpus;

@@ -270,6 +270,8 @@ pub struct Task {
     pub answers: u32,
     /// Of a planning item: what woke the planner.
     pub trigger: Option<String>,
+    /// Of a planning item: where the planned items begin, draft or pending.
+    pub lane: Option<Status>,
 }
 
 /// The one that approves who is no role: a person.
@@ -390,6 +392,7 @@ impl Task {
             answer: None,
             answers: 0,
             trigger: None,
+            lane: None,
         }
     }
 

@@ -79,6 +79,10 @@ pub struct Args {
     /// Print the item, and add nothing
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+
+    /// Keys that no flag sets.
+    #[arg(skip)]
+    pub more: Vec<(&'static str, Value)>,
 }
 
 #[derive(Serialize)]
@@ -183,6 +187,7 @@ impl Args {
         fields.extend((!self.tags.is_empty()).then(|| ("tags", texts(&self.tags))));
         fields.extend(self.runner.as_deref().map(|runner| ("runner", Value::from(runner))));
         fields.extend(parent.map(|parent| ("parent", Value::from(parent.as_str()))));
+        fields.extend(self.more.iter().cloned());
         fields
     }
 

@@ -130,6 +130,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Approved => format!("{agent} approved {task}{}", to(", now ")),
         Kind::Rejected => format!("{agent} rejected {task}{}", to(", now ")),
         Kind::Parked => format!("{agent} put {task} aside until its children have ended"),
+        Kind::Planned => format!("{agent} planned {task}"),
         Kind::Shifted => format!("{agent} changed the mode of {task}"),
         Kind::Allowed => format!("{agent} allowed {task} to be started"),
         Kind::Failed => format!("{agent} failed at {task}, now {}", to("")),

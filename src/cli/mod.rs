@@ -41,6 +41,7 @@ pub mod init;
 pub mod log;
 pub mod merge;
 pub mod merge_driver;
+pub mod plan;
 pub mod reap;
 pub mod release;
 pub mod renew;

@@ -12,8 +12,8 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::shared::Shared;
 use super::{
-    Verb, add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, reap, release, renew, report,
-    runs, spawn, status, undo,
+    Verb, add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, plan, reap, release, renew,
+    report, runs, spawn, status, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -28,6 +28,7 @@ pub struct Program {
 pub const PROGRAMS: &[Program] = &[
     Program::of::<init::Args>(),
     Program::of::<add::Args>(),
+    Program::of::<plan::Args>(),
     Program::of::<agent::Args>(),
     Program::of::<drain::Args>(),
     Program::of::<status::Args>(),

@@ -129,7 +129,9 @@ impl Args {
         let event = report::event(site, held, finished);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(finished.run.clone()) };
         let done = site.board.submit(&self.task, &event, &note, clock::now())?;
-        context.out.record(&self.record(finished), self.text(finished, done.task.status))?;
+        context
+            .out
+            .record(&self.record(finished), self.text(finished, done.task.status, done.entry.cause.as_deref()))?;
         let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
         Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
     }
@@ -147,7 +149,7 @@ impl Args {
         let status = site.board.preview(&self.task, &event, clock::now())?.to;
         let commands =
             if matches!(status, Status::Approved | Status::InReview) { held.task.done_when.as_slice() } else { &[] };
-        let mut text = self.text(finished, status);
+        let mut text = self.text(finished, status, None);
         if !commands.is_empty() {
             let commands: Vec<String> = commands.iter().map(|command| format!("\n  {}", command.trim_end())).collect();
             text.push_str(&format!(", if all of this passes at its commit:{}", commands.concat()));
@@ -168,10 +170,11 @@ impl Args {
         }
     }
 
-    fn text(&self, finished: &Finished, status: Status) -> String {
+    fn text(&self, finished: &Finished, status: Status, cause: Option<&str>) -> String {
         match status {
             Status::Approved => format!("{} approved", self.task),
             Status::InReview if finished.judged.outcome == Outcome::Success => format!("{} in_review", self.task),
+            Status::Completed => format!("{} planned: {}", self.task, cause.unwrap_or(&finished.judged.reason)),
             status => format!("{} {status}: {}", self.task, finished.judged.reason),
         }
     }

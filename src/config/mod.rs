@@ -162,11 +162,13 @@ pub struct Children {
 }
 
 /// What becomes of what a planner writes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plan {
     /// The status of the planned items: pending, or draft, for a person to release.
     pub lane: Lane,
+    /// Items of one plan.
+    pub most: u32,
 }
 
 /// Where planned items begin.
@@ -239,6 +241,12 @@ impl Default for Worktree {
 impl Default for Archive {
     fn default() -> Archive {
         Archive { after: Period::minutes(30 * 24 * 60), keep: 200, dead: false }
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { lane: Lane::Pending, most: 30 }
     }
 }
 

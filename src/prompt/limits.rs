@@ -1,6 +1,6 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::{Answer, Assigned, ChildResult, EarlierAttempt, Note};
+use super::{Answer, Assigned, ChildResult, EarlierAttempt, Note, QueueState};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct PromptLimits {
     pub note: usize,
     /// Notes, and learnings; the latest are told.
     pub notes: usize,
+    /// Items of each queue, and files that may be specifications; the first are told.
+    pub items: usize,
 }
 
 impl Default for PromptLimits {
@@ -31,6 +33,7 @@ impl Default for PromptLimits {
             commits: 20,
             note: 4 << 10,
             notes: 20,
+            items: 100,
         }
     }
 }
@@ -44,6 +47,7 @@ impl PromptLimits {
             output: self.output.min(1 << 10),
             commits: self.commits.min(5),
             notes: self.notes.min(5),
+            items: self.items.min(30),
             note: self.note.min(1 << 10),
             ..self.clone()
         };
@@ -52,6 +56,7 @@ impl PromptLimits {
             output: self.output.min(256),
             commits: 1,
             notes: 2,
+            items: 5,
             note: 256,
             ..tight.clone()
         };
@@ -73,6 +78,13 @@ impl PromptLimits {
         if let Some(review) = &mut cut.review {
             review.said = tail(review.said.trim(), self.note);
         }
+        if let Some(planning) = &mut cut.planning {
+            planning.trigger = planning.trigger.as_ref().map(|trigger| head(trigger, 1 << 10));
+            planning.specs = self.cut_list(&planning.specs);
+            let queues = planning.queues.iter().take(self.items);
+            planning.queues =
+                queues.map(|queue| QueueState { items: self.cut_list(&queue.items), ..queue.clone() }).collect();
+        }
         cut.notes = self.cut_notes(&assigned.notes);
         cut.learnings = self.cut_notes(&assigned.learnings);
         cut
@@ -90,6 +102,15 @@ impl PromptLimits {
             commits,
             ..attempt.clone()
         }
+    }
+
+    fn cut_list(&self, lines: &[String]) -> Vec<String> {
+        let mut told: Vec<String> = lines.iter().take(self.items).map(|line| head(line, 512)).collect();
+        let left_out = lines.len() - told.len();
+        if left_out > 0 {
+            told.push(format!("[… {left_out} more left out …]"));
+        }
+        told
     }
 
     fn cut_answer(&self, one: &Answer) -> Answer {

@@ -38,6 +38,8 @@ pub struct Assigned {
     pub integration: String,
     /// For who looks at the work of somebody else.
     pub review: Option<ReviewTask>,
+    /// For who turns it into items.
+    pub planning: Option<Planning>,
     /// What reviews have found in the work. Oldest first.
     pub findings: Vec<Note>,
     /// What was asked of a person, with the answer. Oldest first.
@@ -92,6 +94,32 @@ pub struct ReviewTask {
     pub round: u32,
     /// The end of the author's last answer; may be empty.
     pub said: String,
+}
+
+/// What a planner has to know of the board.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Planning {
+    /// What woke it, if no person asked.
+    pub trigger: Option<String>,
+    /// How planned items begin: pending or draft.
+    pub lane: String,
+    /// Items of one plan.
+    pub most: u32,
+    /// Roles that take items, a line each.
+    pub roles: Vec<String>,
+    pub queues: Vec<QueueState>,
+    /// Paths of files that may be specifications.
+    pub specs: Vec<String>,
+}
+
+/// How a queue stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueState {
+    pub name: String,
+    /// How many items of each status.
+    pub summary: String,
+    /// Its items that have not ended well, a line each.
+    pub items: Vec<String>,
 }
 
 /// A question with its answer.
@@ -166,6 +194,7 @@ impl Assigned {
             mode: "execute".into(),
             integration: "tavern/integration".into(),
             review: None,
+            planning: None,
             findings: Vec::new(),
             answers: Vec::new(),
             children: Vec::new(),
@@ -198,6 +227,18 @@ impl Assigned {
             integration: "tavern/integration".into(),
             round: 2,
             said: "I chose argon2.".into(),
+        });
+        sample.planning = Some(Planning {
+            trigger: Some("T-b7q2 is dead".into()),
+            lane: "draft".into(),
+            most: 30,
+            roles: vec!["coder".into(), "drone (model haiku)".into()],
+            queues: vec![QueueState {
+                name: "main".into(),
+                summary: "1 dead".into(),
+                items: vec!["T-b7q2 (dead): Add a table".into()],
+            }],
+            specs: vec!["specs/auth.md".into()],
         });
         sample.findings = vec![Note { from: "Merry".into(), text: "- blocker src/auth.rs:12: no salt".into() }];
         sample.answers = vec![Answer { question: "red or blue?".into(), answer: "blue".into() }];

@@ -10,12 +10,13 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 8] = [
+const BUILT_IN: [(&str, &str); 9] = [
     ("coder.md", include_str!("../../templates/coder.md")),
     ("reviewer.md", include_str!("../../templates/reviewer.md")),
     ("planner.md", include_str!("../../templates/planner.md")),
     ("drone.md", include_str!("../../templates/drone.md")),
     ("prod-review.md", include_str!("../../templates/prod-review.md")),
+    ("prod-plan.md", include_str!("../../templates/prod-plan.md")),
     ("resume.md", include_str!("../../templates/resume.md")),
     ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
     ("prod-silent.md", include_str!("../../templates/prod-silent.md")),

@@ -24,9 +24,72 @@ pub fn last_block(text: &str, kinds: &[&str]) -> Option<String> {
     last
 }
 
+/// The last checklist of `text`: what is between a line ` ```markdown ` (or `md`) and the fence that closes it. Models put
+/// fences of the same kind inside, indented under their items: only one that stands no further in closes the block.
+pub fn checklist(text: &str) -> Result<String, String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut last = None;
+    let mut at = 0;
+    while at < lines.len() {
+        let open = Fence::of(lines[at]);
+        at += 1;
+        let Some(open) = open else { continue };
+        let is_close = |line: &&str| Fence::of(line).is_some_and(|fence| fence.closes(&open));
+        let end = lines[at..].iter().position(is_close).map(|length| at + length);
+        if ["markdown", "md"].iter().any(|kind| kind.eq_ignore_ascii_case(open.kind)) {
+            last = Some((at, end));
+        }
+        at = end.map_or(lines.len(), |end| end + 1);
+    }
+    match last {
+        None => Err("there is no ```markdown block with its items in its answer".to_owned()),
+        Some((_, None)) => Err("the ```markdown block of its answer is not closed".to_owned()),
+        Some((start, Some(end))) => Ok(lines[start..end].iter().map(|line| format!("{line}\n")).collect()),
+    }
+}
+
+/// A line of a fence.
+struct Fence<'t> {
+    indent: usize,
+    mark: char,
+    length: usize,
+    kind: &'t str,
+}
+
+impl Fence<'_> {
+    fn of(line: &str) -> Option<Fence<'_>> {
+        let bare = line.trim_start_matches(' ');
+        let mark = bare.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let kind = bare.trim_start_matches(mark);
+        let (indent, length) = (line.len() - bare.len(), bare.len() - kind.len());
+        let kind = kind.split_whitespace().next().unwrap_or_default();
+        (length >= 3).then_some(Fence { indent, mark, length, kind })
+    }
+
+    fn closes(&self, open: &Fence<'_>) -> bool {
+        self.mark == open.mark && self.length >= open.length && self.kind.is_empty() && self.indent <= open.indent
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checklist_may_hold_fences_of_its_own() {
+        let inner = "- [ ] P-1: a\n  ```yaml task\n  done_when: [ls]\n  ```\n- [ ] P-2: b\n";
+        for (fence, close) in
+            [("```markdown", "```"), ("````md", "````"), ("~~~ Markdown", "~~~"), ("```markdown", "```  ")]
+        {
+            let text = format!("```sh\nls\n```\nFirst:\n```markdown\nold\n```\nNo:\n{fence}\n{inner}{close}\n\nDONE\n");
+            assert_eq!(checklist(&text).as_deref(), Ok(inner), "{text}");
+        }
+        assert_eq!(
+            checklist("```sh\n```markdown\n- [ ] a\n```\n").map_err(|why| why.contains("no ```markdown")),
+            Err(true)
+        );
+        assert_eq!(checklist("```markdown\n- [ ] a\nDONE").map_err(|why| why.contains("not closed")), Err(true));
+    }
 
     #[test]
     fn the_last_block_of_its_kind_counts() {

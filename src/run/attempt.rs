@@ -6,12 +6,13 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
-use super::brief::Brief;
+use super::brief::{Brief, does};
 use super::error::Error;
 use super::evidence::{Bench, Evidence, verify};
 use super::heart::Heart;
 use super::inbox::Inbox;
 use super::integrate::follow_base;
+use super::plan;
 use super::reap::mark_of;
 use super::report::Judged;
 use super::review;
@@ -84,7 +85,8 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
     }
     close(site, &worktree, &artifacts, &mut metadata, &ended)?;
     let judged = match role.does {
-        Does::Work | Does::Plan => judge(&ended),
+        Does::Work => judge(&ended),
+        Does::Plan => plan::judge(site, held, &artifacts, &ended)?,
         Does::Review => review::judge(site, &worktree.path, worktree.view.as_ref(), &artifacts, &ended)?,
     };
     if role.does != Does::Work {
@@ -239,6 +241,9 @@ pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
     if held.task.status == Status::Reviewing {
         return review::confirmed(site, held, finished);
     }
+    if does(site, held, Does::Plan) {
+        return plan::confirmed(site, held, finished);
+    }
     let _heart = takes_time(held).then(|| Heart::beat(&site.board, &held.lease, &Bell::new()));
     let artifacts = match held.task.done_when.as_slice() {
         [] => Artifacts::open(&site.board, &finished.run),
@@ -300,8 +305,8 @@ fn plan<'a>(
     let (task, lease) = (&held.task, &held.lease);
     let run = run_name(&task.id, lease.token);
     let mut earlier = runs_of(&site.board, &task.id)?;
-    // What others did in another role is not this one's past.
-    earlier.retain(|run| run.role == lease.role && (role.does == Does::Work || run.agent == lease.agent));
+    // What others did in another role is not this one's past, nor what another reviewer saw.
+    earlier.retain(|run| run.role == lease.role && (role.does != Does::Review || run.agent == lease.agent));
     let artifacts = Artifacts::open(&site.board, &run);
     let runner = site.runner_of(task, role);
     let branch = worktree.branch.as_ref();

@@ -4,6 +4,8 @@ use std::fs;
 
 use super::artifacts::{Artifacts, Metadata, runs_of};
 use super::error::Error;
+use super::plan;
+use super::planning::planning;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
 use crate::board::event::Kind;
@@ -23,6 +25,8 @@ const RESUME: &str = "resume.md";
 const UNDECIDED: &str = "prod-undecided.md";
 /// The template for a reviewer that ended its turn without a verdict.
 const NO_VERDICT: &str = "prod-review.md";
+/// The template for a planner that ended its turn without a plan.
+const NO_PLAN: &str = "prod-plan.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
 
@@ -62,6 +66,7 @@ impl<'a> Brief<'a> {
             mode: task.mode.to_string(),
             integration: site.integration().to_owned(),
             review: review_task(site, held),
+            planning: does(site, held, Does::Plan).then(|| planning(site, held, worktree)),
             findings: findings(&entries, None),
             answers: answers(&entries, None),
             children: Vec::new(),
@@ -104,7 +109,11 @@ impl<'a> Brief<'a> {
     /// # Errors
     /// As [`Brief::first`].
     pub fn undecided(&self, role: &Role) -> Result<String, Error> {
-        let name = if role.does == Does::Review { NO_VERDICT } else { UNDECIDED };
+        let name = match role.does {
+            Does::Work => UNDECIDED,
+            Does::Review => NO_VERDICT,
+            Does::Plan => NO_PLAN,
+        };
         Ok(assigned(&template(self.site, name)?, &self.values, &PromptLimits::default())?)
     }
 
@@ -142,6 +151,11 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     Template::built_in(name).ok_or_else(|| {
         TemplateError::whole(name, "there is no such template in .tavern/templates, and none is built in")
     })
+}
+
+/// Does the holder's role do that?
+pub(super) fn does(site: &Site, held: &Claimed, what: Does) -> bool {
+    site.config.roles.get(&held.lease.role).is_some_and(|role| role.does == what)
 }
 
 /// The task's history. A log that can't be read leaves the runs' own records.
@@ -242,7 +256,7 @@ fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -
 fn earlier_attempt(site: &Site, run: &Metadata, entries: &[Entry]) -> EarlierAttempt {
     let artifacts = Artifacts::open(&site.board, &run.run);
     // What failed after the merge is the later word.
-    let merged = artifacts.read("verify-merged.txt");
+    let outputs = ["verify-merged.txt", "verify.txt", plan::PROBLEMS].map(|name| artifacts.read(name));
     let is_sent_back = |entry: &&Entry| entry.kind == Kind::SentBack && is_of(entry, run, entries);
     let sent_back = entries.iter().find(is_sent_back).and_then(|entry| entry.cause.clone());
     let outcome = run.outcome.map_or_else(|| "killed".to_owned(), |outcome| outcome.to_string());
@@ -252,7 +266,7 @@ fn earlier_attempt(site: &Site, run: &Metadata, entries: &[Entry]) -> EarlierAtt
         outcome: if sent_back.is_some() { "sent back".to_owned() } else { outcome },
         reason: sent_back.unwrap_or(reason),
         command: None,
-        output: if merged.is_empty() { artifacts.read("verify.txt") } else { merged },
+        output: outputs.into_iter().find(|output| !output.is_empty()).unwrap_or_default(),
         commits: commits(site, run),
         salvage: None,
     }

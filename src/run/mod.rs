@@ -13,6 +13,7 @@ pub mod heart;
 pub mod inbox;
 pub mod integrate;
 pub mod kept;
+pub mod plan;
 pub mod preflight;
 pub mod reap;
 pub mod report;
@@ -24,6 +25,7 @@ pub mod worktree;
 
 mod error;
 mod looks;
+mod planning;
 mod site;
 
 pub use artifacts::{Metadata, run_name};

@@ -5,10 +5,12 @@ use chrono::TimeDelta;
 
 use super::attempt::Finished;
 use super::error::Error;
+use super::plan;
 use super::review;
 use super::site::Site;
 use super::verdict::Verdict;
 use crate::board::event::{Blame, Event, Retry};
+use crate::board::plan::Plan;
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::Policy;
@@ -29,13 +31,23 @@ pub struct Judged {
     pub question: Option<String>,
     /// Of a review that came to one.
     pub verdict: Option<Verdict>,
+    /// Of a planner's run that came to one.
+    pub plan: Option<Plan>,
 }
 
 impl Judged {
     /// An outcome with its reason; a question, where the outcome is to wait for a person.
     pub fn said(outcome: Outcome, reason: &str) -> Judged {
         let question = (outcome == Outcome::Waiting).then(|| reason.to_owned());
-        Judged { outcome, reason: reason.to_owned(), commit: None, resets_at: None, question, verdict: None }
+        Judged {
+            outcome,
+            reason: reason.to_owned(),
+            commit: None,
+            resets_at: None,
+            question,
+            verdict: None,
+            plan: None,
+        }
     }
 }
 
@@ -45,6 +57,9 @@ pub fn event(site: &Site, held: &Claimed, finished: &Finished) -> Event {
     let reason = judged.reason.clone();
     if let (Outcome::Success, Some(verdict)) = (judged.outcome, &judged.verdict) {
         return review::event(site, held, verdict);
+    }
+    if let (Outcome::Success, Some(plan)) = (judged.outcome, &judged.plan) {
+        return plan::event(site, held, plan);
     }
     match judged.outcome {
         Outcome::Success => {

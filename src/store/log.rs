@@ -26,6 +26,9 @@ const CHUNK: u64 = 64 * 1024;
 pub struct Entry {
     /// Grows by one with each line of a board, for ever.
     pub seq: u64,
+    /// It is a part of a change that ends with the line of this number: without that one it never happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<u64>,
     pub time: Timestamp,
     pub kind: Kind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,7 @@ impl Entry {
     pub fn new(kind: Kind, time: Timestamp) -> Entry {
         Entry {
             seq: 0,
+            through: None,
             time,
             kind,
             task: None,
@@ -135,8 +139,15 @@ impl Log {
     fn open_file(path: &Path) -> Result<Log, Error> {
         let read = || -> io::Result<(File, u64, Option<Entry>)> {
             let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-            let (length, last) = last_line(&mut file)?;
-            Ok((file, length, last.and_then(|line| serde_json::from_slice(&line).ok())))
+            loop {
+                let (length, last) = last_line(&mut file)?;
+                let entry = last.as_deref().and_then(|line| serde_json::from_slice::<Entry>(line).ok());
+                if entry.as_ref().is_none_or(|entry| entry.through.is_none()) {
+                    return Ok((file, length, entry));
+                }
+                // A change of several lines was torn by a crash between two of them.
+                file.set_len(length - last.map_or(0, |line| line.len() as u64 + 1))?;
+            }
         };
         let (file, length, last) = read().map_err(Error::io("read", path))?;
         Ok(Log { path: path.to_owned(), file: Some(file), length, last_seq: last.map_or(0, |entry| entry.seq) })
@@ -255,6 +266,8 @@ pub fn read_log(board: &Board) -> Result<Vec<Entry>, Error> {
             entries.extend(serde_json::from_slice::<Entry>(&line).ok());
         }
     }
+    let whole = entries.iter().rposition(|entry| entry.through.is_none()).map_or(0, |last| last + 1);
+    entries.truncate(whole);
     Ok(entries)
 }
 
@@ -275,12 +288,23 @@ pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
 
 /// Calls `look` with the log's lines, newest first, until it says no.
 pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
+    // What a crash has torn, or what is being written at this moment, has not happened.
+    let mut is_torn = true;
+    let mut look = |line: &[u8]| {
+        is_torn = is_torn && is_part(line);
+        is_torn || look(line)
+    };
     for path in days(&board.path("events"))?.into_iter().rev() {
-        if !look_back(&path, look).map_err(Error::io("read", &path))? {
+        if !look_back(&path, &mut look).map_err(Error::io("read", &path))? {
             break;
         }
     }
     Ok(())
+}
+
+/// A whole line of a change that ends with a later one; or half a line.
+fn is_part(line: &[u8]) -> bool {
+    serde_json::from_slice::<Entry>(line).map_or(true, |entry| entry.through.is_some())
 }
 
 /// Reads a file from its end, no further than needed. False if `look` has said no.
@@ -343,6 +367,29 @@ mod tests {
         assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
         let seqs: Vec<u64> = tail_log(&board, 5).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [6, 7]);
+    }
+
+    #[test]
+    fn a_change_of_several_lines_happened_whole_or_not_at_all() {
+        let (_scratch, board) = board();
+        let now = Timestamp::default();
+        Log::open(&board, now).expect("open").append(&[entry(1)]).expect("appended");
+        let parts = [2, 3, 4].map(|seq| Entry { through: (seq < 4).then_some(4), ..entry(seq) });
+        let path = day_file(&board.path("events"), now);
+        let before = fs::read(&path).expect("read");
+        Log::open(&board, now).expect("open").append(&parts).expect("appended");
+        let after = fs::read(&path).expect("read");
+        let seqs = || -> Vec<u64> { read_log(&board).expect("read").iter().map(|entry| entry.seq).collect() };
+        let tail = || tail_log(&board, 0).expect("read").len();
+        assert_eq!((seqs().as_slice(), tail()), (&[1, 2, 3, 4][..], 4));
+        let ends = (before.len()..after.len()).filter(|end| after[*end - 1] == b'\n' || *end % 1000 == 0);
+        for end in ends {
+            fs::write(&path, &after[..end]).expect("written");
+            assert_eq!((seqs().as_slice(), tail()), (&[1][..], 1), "cut at {end}");
+            assert_eq!(Log::open(&board, now).expect("open").last_seq(), 1);
+            Log::open(&board, now).expect("open").append(&[entry(2)]).expect("appended");
+            assert_eq!(seqs(), [1, 2], "cut at {end}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod loaded;
 mod lock;
 mod log;
 mod mend;
+mod plan;
 mod queue;
 mod quota;
 mod redo;

@@ -69,8 +69,9 @@ impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
         let mut locked = Locked::new(self, now)?;
-        let done = with_item(self, task, Board::read_settled, whole, |text, document, item| {
-            locked.transition(text, document, item, task, event, note, now)
+        let done = with_item(self, task, Board::read_settled, whole, |text, document, item| match event {
+            Event::Plan { plan, to, .. } => locked.plan(text, task, event, note, now, plan, *to),
+            _ => locked.transition(text, document, item, task, event, note, now),
         });
         match done {
             Err(Error::NoTask(_)) => locked.bring_back(task, event, note, now),

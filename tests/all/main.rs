@@ -22,6 +22,7 @@ mod loops;
 mod merging;
 mod model;
 mod past;
+mod plan;
 mod pool;
 mod preflight;
 mod readme;

@@ -6,7 +6,7 @@ use serde_yaml::Value;
 
 use super::parenthesis::{Pairs, closing_quote, skip_blanks};
 use super::{Field, Key, Meaning, Shape};
-use crate::board::task::{Budget, Timestamp};
+use crate::board::task::{Budget, Status, Timestamp};
 
 /// A value before its type is known; scalars without their quotes.
 pub(super) enum Plain<'t> {
@@ -154,6 +154,10 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         },
         (Shape::Time, One(text)) => time(&text).map(Field::Time),
         (Shape::Status, One(text)) => text.parse().ok().map(Field::Status),
+        (Shape::Lane, One(text)) => {
+            let lanes = [Status::Draft, Status::Pending].into_iter();
+            lanes.into_iter().find(|lane| lane.as_str() == text).map(Field::Status)
+        }
         (Shape::Mode, One(text)) => text.parse().ok().map(Field::Mode),
         (Shape::OnFailure, One(text)) => text.parse().ok().map(Field::OnFailure),
         (Shape::Moments, value) => match typed(Shape::Words, value)? {

@@ -1,0 +1,68 @@
+//! A plan becomes items, and its planning item is completed, in one change: all of it, or nothing.
+
+use super::error::Error;
+use super::log::Entry;
+use super::queue::Text;
+use super::shelf::Shelf;
+use super::submit::{Done, Locked, Note, Step, written};
+use crate::board::decide::LeaseChange;
+use crate::board::document::{DEFAULT_PRIORITY, parse};
+use crate::board::edit::render;
+use crate::board::event::{Event, Kind};
+use crate::board::plan::{Heritage, Plan};
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::text::apply;
+
+impl Locked<'_> {
+    /// Commits `event`, which ends the planning item, together with the items of `plan`, which go by its ID and a number.
+    #[expect(clippy::too_many_arguments, reason = "an item in its queue, and what becomes of it")]
+    pub(super) fn plan(
+        &mut self,
+        text: &Text,
+        own: &TaskId,
+        event: &Event,
+        note: &Note,
+        now: Timestamp,
+        plan: &Plan,
+        to: Status,
+    ) -> Result<Done, Error> {
+        let no_task = || Error::NoTask(own.clone());
+        let (document, _) = parse(&text.content);
+        let item = document.find(own).ok_or_else(no_task)?;
+        let task = document.task(item, own.clone());
+        let shelf = Shelf::of(self.board);
+        let is_free = |id: &TaskId| document.find(id).is_none() && !shelf.knows(id, &text.queue);
+        let ids = (1..).map(|number| own.child(number)).filter(is_free);
+        let ids: Vec<TaskId> = ids.take(plan.items.len()).collect();
+        let general = document.front().priority.unwrap_or(DEFAULT_PRIORITY);
+        let priority = Some(item.priority).filter(|priority| *priority != general);
+        let heritage = Heritage { priority, tags: task.tags.clone() };
+        let mut content = text.content.clone();
+        let mut steps = Vec::new();
+        for (at, planned) in plan.items.iter().enumerate() {
+            let (queue, _) = parse(&content);
+            let edits = queue.add(to, &render(&planned.named(at, &ids, &heritage)));
+            let with = apply(&content, &edits);
+            let (after, _) = written(&queue, None, &edits, &with, &ids[at], to)
+                .ok_or_else(|| Error::Quarantined { task: ids[at].clone() })?;
+            let mut entry = Entry::new(Kind::Added, now);
+            entry.task = Some(ids[at].clone());
+            entry.queue = Some(text.queue.id.clone());
+            entry.agent.clone_from(&note.agent);
+            entry.run.clone_from(&note.run);
+            (entry.to, entry.after) = (Some(to), Some(after));
+            entry.through = Some(self.seq + 1 + plan.items.len() as u64);
+            content.clone_from(&with);
+            steps.push(Step { entry, content: Some(with), edits, lease: LeaseChange::Keep });
+        }
+        let (document, _) = parse(&content);
+        let item = document.find(own).ok_or_else(no_task)?;
+        let (mut end, task) = self.board.step(&text.queue, &document, item, own.clone(), event, note, now)?;
+        let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+        end.entry.cause = Some(if names.is_empty() { plan.words.clone() } else { names.join(", ") });
+        let entry = end.entry.clone();
+        steps.push(end);
+        self.commit(&steps, Some(text))?;
+        Ok(Done { entry, queue: text.queue.clone(), task, lease: None })
+    }
+}

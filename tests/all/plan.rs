@@ -1,0 +1,244 @@
+//! A planner between a request and its items: all of a plan or none of it, bounded tries, nothing smuggled, and no
+//! waking for what has not changed.
+
+use crate::support::{Ran, Scratch, wait_until};
+
+/// A planner that says what `plans/N` holds, N being the number of its runs, and keeps its prompts; a coder that does
+/// what its item's `done_when` asks for.
+const AGENT: &str = r#"#!/bin/sh -eu
+case $TAVERN_ROLE in
+planner)
+    mkdir -p "$NOTES"
+    number=$(($(ls "$NOTES" | wc -l) + 1))
+    cat >"$NOTES/$number"
+    [ ! -e "$PLANS/$number.file" ] || cp "$PLANS/$number.file" "$TAVERN_RUN/plan.md"
+    cat "$PLANS/$number" ;;
+coder)
+    cat >/dev/null
+    echo "$TAVERN_TASK" >>work.txt
+    git add --all && git commit -qm 'Go on'
+    echo DONE ;;
+esac
+"#;
+
+fn board(settings: &str, queue: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    let agent = scratch.executable("../home/agent.sh", AGENT);
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    let (notes, plans) = (scratch.folder().join("home/notes"), scratch.folder().join("home/plans"));
+    let config = format!(
+        "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    \
+         env: {{NOTES: {}, PLANS: {}}}\noutcomes: {{failed: {{backoff: 0s}}, overloaded: {{backoff: 0s}}}}\n{settings}\n",
+        agent.display(),
+        notes.display(),
+        plans.display()
+    );
+    scratch.write(".tavern/config.yaml", config);
+    scratch.write(".tavern/queues/main.md", queue);
+    scratch
+}
+
+const EMPTY: &str = "## Draft\n\n## Pending\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n";
+
+fn plan(scratch: &Scratch, number: u32, answer: &str) {
+    scratch.write(format!("../home/plans/{number}"), answer);
+}
+
+fn agent(scratch: &Scratch, role: &str) -> Ran {
+    scratch.run("tavern-agent", &["--role", role, "--name", "Frodo", "--until-empty"]).ends(0)
+}
+
+fn prompt(scratch: &Scratch, number: u32) -> String {
+    scratch.read(format!("../home/notes/{number}"))
+}
+
+fn queue(scratch: &Scratch) -> String {
+    scratch.read(".tavern/queues/main.md")
+}
+
+const GOOD: &str = "Two steps.\n\n```markdown\n- [ ] P-1: Make the table (priority: 1)\n  As in specs/db.md.\n\n  \
+    ```yaml task\n  done_when: [grep -q work.1 work.txt || grep -q L-1.1 work.txt]\n  touches: [work.txt]\n  ```\n\
+    - [ ] P-2: Log in (after: [P-1, T-1], done_when: test -s work.txt)\n```\n\nDONE\n";
+const BAD: &str = "```markdown\n- [ ] P-1: Make the table\n- [ ] P-2: Log in (after: P-9, done_when: \"true\", \
+    status: approved)\n```\nDONE\n";
+
+#[test]
+fn a_request_becomes_items_that_are_worked() {
+    let scratch = board("", &EMPTY.replace("## Pending\n", "## Pending\n\n- [ ] T-1: There (done_when: \"true\")\n"));
+    scratch.write("specs/db.md", "# Tables\n");
+    scratch.git(&["add", "specs"]);
+    scratch.git(&["commit", "--quiet", "--message=Specify"]);
+    plan(&scratch, 1, GOOD);
+    let added = scratch.run("tavern-plan", &["Build a login page", "--id", "L-1", "--tag", "auth"]).ends(0);
+    assert_eq!(added.stdout, "L-1\n");
+    agent(&scratch, "planner").says("L-1 planned: L-1.1, L-1.2");
+    let text = queue(&scratch);
+    for part in [
+        "- [ ] L-1.1: Make the table (priority: 1, tags: [auth])\n  As in specs/db.md.\n",
+        "  touches: [work.txt]\n",
+        "- [ ] L-1.2: Log in (after: [L-1.1, T-1], tags: [auth])\n",
+        "- [x] L-1: Build a login page (",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let told = prompt(&scratch, 1);
+    for part in [
+        "Task: L-1: Build a login page",
+        "Queue main: 1 pending\n- T-1 (pending): There",
+        "\n- coder\n",
+        "\n- drone (model haiku, 5 minutes at most, tried 1 times at most)\n",
+        "- specs/db.md",
+        "items at most; what it adds begins as pending",
+    ] {
+        assert!(told.contains(part), "{part} in\n{told}");
+    }
+    assert!(!told.contains("- planner") && !told.contains("You were woken"), "{told}");
+    assert_eq!(scratch.read(".tavern/runs/L-1@2/plan.md").lines().count(), 8, "it is on disk");
+    assert!(!scratch.work().join(".tavern/worktrees/L-1@view").exists(), "the view is gone");
+    agent(&scratch, "coder").says("L-1.1 merged as").says("L-1.2 merged as");
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    let planned = log.find("Frodo planned L-1: L-1.1, L-1.2").expect("it is told");
+    assert!(log.find("L-1.2 was added as pending by Frodo: Log in").is_some_and(|added| added < planned), "{log}");
+    scratch.run("tavern-check", &[]).ends(0);
+}
+
+#[test]
+fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end() {
+    let scratch = board("max_attempts: 3", EMPTY);
+    plan(&scratch, 1, BAD);
+    plan(&scratch, 2, GOOD);
+    plan(&scratch, 3, &GOOD.replace(", T-1", ""));
+    scratch.run("tavern-plan", &["Log in", "--id", "L-1"]).ends(0);
+    let ran = agent(&scratch, "planner");
+    ran.says("its plan was not taken: line 1: it has no `done_when`")
+        .says("and 2 problems more")
+        .says("L-1 planned: L-1.1, L-1.2");
+    let second = prompt(&scratch, 2);
+    for part in [
+        "Your last plan was not taken",
+        "plan.md:1:7: error: it has no `done_when`",
+        "there is no item `P-9` to wait for",
+        "`status` is not for a planner to say",
+        "Attempt: 2 of 3",
+    ] {
+        assert!(second.contains(part), "{part} in\n{second}");
+    }
+    assert!(prompt(&scratch, 3).contains("there is no item `T-1` to wait for"), "each try hears of its own");
+    assert_eq!(queue(&scratch).matches("Log in").count(), 2, "the planning item and one of its items");
+
+    let scratch = board("max_attempts: 2", EMPTY);
+    (1..=2).for_each(|number| plan(&scratch, number, BAD));
+    scratch.run("tavern-plan", &["Log in", "--id", "L-1"]).ends(0);
+    agent(&scratch, "planner").says("now dead: its plan was not taken");
+    assert_eq!(queue(&scratch).matches("- [ ] ").count(), 1, "nothing was added");
+}
+
+#[test]
+fn a_planner_may_write_its_plan_to_a_file_ask_a_person_or_give_none() {
+    let scratch = board("", EMPTY);
+    plan(&scratch, 1, "What is a page?\n\nWAITING: which page?\n");
+    plan(&scratch, 2, "I have read it all.\nDONE\n");
+    plan(&scratch, 3, "DONE\n");
+    scratch.write("../home/plans/3.file", "- [ ] Log in (done_when: test -s work.txt)\n");
+    scratch.run("tavern-plan", &["A page", "--id", "L-1", "--draft"]).ends(0);
+    agent(&scratch, "planner").says("now waiting: which page?");
+    scratch.run("tavern-release", &["L-1", "--reason", "the login"]).ends(0);
+    agent(&scratch, "planner").says("it gave no plan: there is no ```markdown block").says("L-1 planned: L-1.1");
+    assert!(prompt(&scratch, 2).contains("Asked: which page?\nAnswered: the login"), "{}", prompt(&scratch, 2));
+    let text = queue(&scratch);
+    assert!(text.contains("## Draft\n\n- [ ] L-1.1: Log in\n"), "it begins where the person said: {text}");
+    assert!(prompt(&scratch, 3).contains("begins as draft"));
+}
+
+#[test]
+fn planned_items_begin_in_draft_if_the_board_says_so() {
+    let scratch = board("plan: {lane: draft, most: 1}", EMPTY);
+    plan(&scratch, 1, &GOOD.replace(", T-1", ""));
+    plan(&scratch, 2, "```markdown\n- [ ] Log in (done_when: \"true\", role: drone)\n```\nDONE\n");
+    scratch.run("tavern-plan", &["A page", "--id", "L-1", "-p", "0"]).ends(0);
+    agent(&scratch, "planner").says("these are 2 items, and one plan may have 1").says("L-1 planned: L-1.1");
+    assert!(
+        queue(&scratch).contains("## Draft\n\n- [ ] L-1.1: Log in (priority: 0, role: drone)\n"),
+        "{}",
+        queue(&scratch)
+    );
+}
+
+#[test]
+fn without_a_model_the_request_is_the_item() {
+    let scratch = board("", &format!("---\nrole: planner\n---\n{EMPTY}"));
+    let plan = scratch.program("tavern-plan").args(&["--no-model", "--id", "L-1"]);
+    plan.input("Build a login page\n\nWith a name.\n").run().ends(0).says_not("nobody plans");
+    agent(&scratch, "planner").says_not("L-1");
+    assert!(
+        queue(&scratch).contains("- [ ] L-1: Build a login page (role: coder)\n  With a name.\n"),
+        "{}",
+        queue(&scratch)
+    );
+    agent(&scratch, "coder").says("L-1 merged as");
+}
+
+#[test]
+fn a_reopened_request_is_planned_beside_what_came_of_it() {
+    let scratch = board("", EMPTY);
+    let good = GOOD.replace(", T-1", "");
+    plan(&scratch, 1, &good);
+    plan(&scratch, 2, &good);
+    scratch.run("tavern-plan", &["A page", "--id", "L-1"]).ends(0);
+    agent(&scratch, "planner").says("L-1 planned: L-1.1, L-1.2");
+    scratch.run("tavern-release", &["L-1", "--reopen", "--reason", "more"]).ends(0);
+    agent(&scratch, "planner").says("L-1 planned: L-1.3, L-1.4");
+    assert!(queue(&scratch).contains("- [ ] L-1.4: Log in (after: L-1.3)"), "{}", queue(&scratch));
+    scratch.run("tavern-check", &[]).ends(0);
+}
+
+/// Killed or failing at each step, a plan is there whole, once; or not at all, and the next run makes it.
+#[test]
+fn a_plan_is_taken_whole_and_once() {
+    let good = GOOD.replace(", T-1", "");
+    let places = ["run.ended", "log.torn", "log.appended", "submit.replaced", "submit.leased"];
+    for (place, action) in places.iter().flat_map(|place| [(place, "kill"), (place, "error")]) {
+        // The claim and the start reach all but the first before.
+        for nth in if *place == "run.ended" { 1..=1 } else { 3..=3 } {
+            let scratch = board("", EMPTY);
+            (1..=3).for_each(|number| plan(&scratch, number, &good));
+            scratch.run("tavern-plan", &["A page", "--id", "L-1"]).ends(0);
+            let fault = format!("{place}={action}@{nth}");
+            let planner = ["--role", "planner", "--name", "Frodo", "--until-empty"];
+            let ran = scratch.program("tavern-agent").args(&planner).variable("TAVERN_FAILPOINT", &fault).run();
+            assert!(ran.stderr.contains(&format!("failpoint: {place}")), "{fault}\n{ran}");
+            scratch.run("tavern-add", &["The next", "--id", "T-8", "--role", "nobody"]).succeeds();
+            let text = queue(&scratch);
+            let is_there = text.contains("- [x] L-1:");
+            assert_eq!(text.matches("L-1.1:").count(), usize::from(is_there), "{fault}\n{ran}{text}");
+            assert_eq!(text.matches("L-1.2:").count(), usize::from(is_there), "{fault}\n{ran}{text}");
+            scratch.run("tavern-reap", &[]).ends(0);
+            agent(&scratch, "planner");
+            let text = queue(&scratch);
+            let names = ["- [x] L-1: ", "- [ ] L-1.1: ", "- [ ] L-1.2: ", "L-1.3"];
+            assert_eq!(names.map(|name| text.matches(name).count()), [1, 1, 1, 0], "{fault}\n{ran}{text}");
+            let log = scratch.run("tavern-log", &[]).succeeds();
+            assert_eq!(log.matches("L-1.1 was added").count(), 1, "{fault}\n{log}");
+            scratch.run("tavern-check", &["--quiet"]).ends(0);
+        }
+    }
+}
+
+/// A plan is saved over by a person at the moment that it is taken.
+#[test]
+fn a_person_may_save_while_a_plan_is_taken() {
+    let scratch = board("", EMPTY);
+    plan(&scratch, 1, &GOOD.replace(", T-1", ""));
+    scratch.run("tavern-plan", &["A page", "--id", "L-1"]).ends(0);
+    let go = scratch.folder().join("home/go");
+    let hold = format!("run.ended=hold:{}", go.display());
+    let planner = scratch.program("tavern-agent").args(&["--role", "planner", "--name", "Frodo", "--until-empty"]);
+    let planner = planner.variable("TAVERN_FAILPOINT", hold).start();
+    wait_until("the planner has answered", || scratch.folder().join("home/go.held").exists());
+    let loaded = queue(&scratch);
+    scratch.write(".tavern/queues/main.md", loaded.replace("## Waiting", "- [ ] Mine\n\n## Waiting"));
+    std::fs::write(&go, "").expect("the folder is ours");
+    planner.end().ends(0).says("L-1 planned: L-1.1, L-1.2");
+    let text = queue(&scratch);
+    assert!(text.contains("- [ ] Mine") && text.contains("- [ ] L-1.2:") && text.contains("- [x] L-1:"), "{text}");
+}
