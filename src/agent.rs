@@ -23,6 +23,7 @@ use crate::run::preflight::{Preflight, Templates};
 use crate::run::reap::{self, Looks, Scope};
 use crate::run::report::{self, Judged};
 use crate::run::verdict::Ruling;
+use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Finished, Site, attempt, run_name};
 use crate::runner::{Outcome, StartError};
@@ -97,6 +98,11 @@ pub enum Told {
         reason: String,
         hint: Option<String>,
     },
+    /// A planner was needed, and a planning item was queued.
+    Woken {
+        task: TaskId,
+        trigger: String,
+    },
     Cleared {
         what: String,
     },
@@ -140,6 +146,7 @@ impl fmt::Display for Told {
                 write!(f, "runner {runner} is closed until {}: {reason}", until.format("%Y-%m-%d %H:%M:%S UTC"))?;
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
             }
+            Told::Woken { task, trigger } => write!(f, "{task} queued: {trigger}"),
             Told::Cleared { what } => f.write_str(what),
             Told::Skipped { task: Some(task), why, .. } => write!(f, "{task} skipped: {why}"),
             Told::Skipped { task: None, title, why } => write!(f, "`{title}` skipped: {why}"),
@@ -237,6 +244,9 @@ impl Agent<'_> {
                         }
                         if let Some(why) = look.hindrance.take() {
                             break Wait { is_hindrance: true, ..Wait::new(why, Some(soon(LOOK_AGAIN))) };
+                        }
+                        if self.wake()? {
+                            continue;
                         }
                         if self.is_finished(&nothing) {
                             self.clear_all();
@@ -402,6 +412,15 @@ impl Agent<'_> {
             self.commit();
         }
         Ok(())
+    }
+
+    /// Queues what a planner is needed for, if this is one. False if there is nothing new.
+    fn wake(&self) -> Result<bool, Error> {
+        let note = Note { agent: Some(self.name.clone()), run: None };
+        let Some(need) = wake(self.site, &self.queues, &self.role, &note)? else { return Ok(false) };
+        (self.tell)(&Told::Woken { task: need.id, trigger: need.trigger });
+        self.commit();
+        Ok(true)
     }
 
     /// Gives back what dead agents held.

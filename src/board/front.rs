@@ -62,10 +62,12 @@ pub struct Front {
     pub approve: Vec<String>,
     /// Who reviews the work: roles, or `person`.
     pub review: Option<Vec<String>>,
+    /// What it is to come to, for a planner.
+    pub goal: Option<String>,
 }
 
-const KEYS: [&str; 10] =
-    ["id", "name", "type", "priority", "empty_behavior", "max_attempts", "runner", "role", "approve", "review"];
+const KEYS: [&str; 11] =
+    ["id", "name", "type", "priority", "empty_behavior", "max_attempts", "runner", "role", "approve", "review", "goal"];
 
 /// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
 /// matter the rest begins at the first byte that is no such mark.
@@ -154,6 +156,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
         let good = match name {
             "id" => set(&mut front.id, word()),
             "name" => set(&mut front.name, scalar(value)),
+            "goal" => set(&mut front.goal, scalar(value).filter(|goal| !goal.trim().is_empty())),
             "type" => set(&mut front.kind, scalar(value)),
             "priority" => {
                 let number =
@@ -198,7 +201,7 @@ fn expects(name: &str) -> &'static str {
         "priority" => "write 0 (most urgent) to 9, or critical, high, medium or low",
         "empty_behavior" => "write idle, hibernate or terminate",
         "max_attempts" => "write a whole number",
-        "name" | "type" => "write one text",
+        "name" | "type" | "goal" => "write one text",
         "review" => Key::Review.expects(),
         "approve" => Key::Approve.expects(),
         _ => "write one word of letters, digits, `-`, `_` and `.`",
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn all_keys_are_read_and_others_ignored() {
         let text = "\u{feff}---\r\nid: main\r\nname: Main queue\r\ntype: feature\r\npriority: high\r\nempty_behavior: hibernate\r\n\
-                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\nkanban-plugin: board\r\n--- \r\nrest";
+                    max_attempts: 3\r\nrunner: claude\r\nrole: coder\r\napprove: merge\r\nreview: [reviewer, person]\r\ngoal: a shop\r\nkanban-plugin: board\r\n--- \r\nrest";
         let (front, body, problems) = read_all(text);
         assert_eq!(
             front,
@@ -269,6 +272,7 @@ mod tests {
                 role: Some("coder".into()),
                 approve: vec!["merge".into()],
                 review: Some(vec!["reviewer".into(), "person".into()]),
+                goal: Some("a shop".into()),
             }
         );
         assert_eq!(&text[body..], "rest");

@@ -24,6 +24,7 @@ pub mod eligible;
 pub mod event;
 pub mod lease;
 pub mod plan;
+pub mod wake;
 
 #[cfg(test)]
 mod corpus;

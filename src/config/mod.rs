@@ -12,6 +12,7 @@ use serde_yaml::{Mapping, Value};
 
 use crate::board::front::EmptyBehavior;
 use crate::board::task::PERSON;
+use crate::board::wake::Cause;
 use crate::near::nearest;
 
 pub use flaw::Flaw;
@@ -169,6 +170,8 @@ pub struct Plan {
     pub lane: Lane,
     /// Items of one plan.
     pub most: u32,
+    /// What a planner that has nothing to do is woken for.
+    pub wake: Vec<Cause>,
 }
 
 /// Where planned items begin.
@@ -246,7 +249,7 @@ impl Default for Archive {
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { lane: Lane::Pending, most: 30 }
+        Plan { lane: Lane::Pending, most: 30, wake: Vec::new() }
     }
 }
 

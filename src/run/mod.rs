@@ -21,6 +21,7 @@ pub mod review;
 pub mod runners;
 pub mod sandbox;
 pub mod verdict;
+pub mod wake;
 pub mod worktree;
 
 mod error;

@@ -242,3 +242,123 @@ fn a_person_may_save_while_a_plan_is_taken() {
     let text = queue(&scratch);
     assert!(text.contains("- [ ] Mine") && text.contains("- [ ] L-1.2:") && text.contains("- [x] L-1:"), "{text}");
 }
+
+const NOTHING: &str = "```markdown\nOnly a person can help.\n```\nDONE\n";
+const WAKE: &str = "plan: {wake: [dead, integration, blocked, goal]}\narchive: {after: 1s}";
+
+/// The IDs of the planning items that planners have queued for themselves.
+fn woken(scratch: &Scratch) -> Vec<String> {
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    let added = log.lines().filter(|line| line.contains(" was added") && line.contains(" WAKE-"));
+    let ids = added.map(|line| line.split(' ').find(|word| word.starts_with("WAKE-")).expect("it is there").to_owned());
+    ids.filter(|id| !id.contains('.')).collect()
+}
+
+#[test]
+fn a_planner_is_woken_once_for_each_state() {
+    let dead = "- [ ] T-1: Write it (attempt: 3, reason: tests failed)\n";
+    let scratch = board(WAKE, &EMPTY.replace("## Dead Letter\n", &format!("## Dead Letter\n\n{dead}")));
+    plan(&scratch, 1, NOTHING);
+    plan(&scratch, 2, "```markdown\n- [ ] Write less (done_when: \"false\", tags: [small])\n```\nDONE\n");
+    agent(&scratch, "planner")
+        .says("queued: T-1 used up its attempts: tests failed")
+        .says("planned: Only a person can help.");
+    let told = prompt(&scratch, 1);
+    assert!(told.contains("You were woken by: T-1 used up its attempts: tests failed\n"), "{told}");
+    assert!(
+        told.contains("- T-1 (dead): Write it [tests failed]\n") && told.contains("say why, in one line"),
+        "{told}"
+    );
+    let first = woken(&scratch);
+    assert_eq!(first.len(), 1);
+    let text = queue(&scratch);
+    assert!(text.contains(&format!("- [x] {}: Replace T-1 (role: planner, trigger: ", first[0])), "{text}");
+
+    // Neither an unchanged state, nor one whose planning item was archived, or removed by hand, wakes it again.
+    agent(&scratch, "planner").says_not("queued");
+    scratch.program("tavern-reap").variable("TAVERN_TEST_NOW", "+100000").run().ends(0);
+    assert!(!queue(&scratch).contains("WAKE-"), "it was archived");
+    agent(&scratch, "planner").says_not("queued");
+    std::fs::remove_dir_all(scratch.work().join(".tavern/queues/archive")).expect("it is there");
+    agent(&scratch, "planner").says_not("queued");
+
+    // It died of something else.
+    scratch.write(".tavern/queues/main.md", queue(&scratch).replace("tests failed", "it can't be merged"));
+    agent(&scratch, "planner").says("it can't be merged").says("planned: WAKE-");
+    assert_eq!(woken(&scratch).len(), 2);
+    // What came of that dies too, and is left to a person.
+    let child = format!("{}.1", woken(&scratch)[1]);
+    assert!(queue(&scratch).contains(&format!("- [ ] {child}: Write less (tags: [small])")), "{}", queue(&scratch));
+    agent(&scratch, "coder").says(&format!("{child} failed, now dead"));
+    agent(&scratch, "planner").says_not("queued");
+    scratch.run("tavern-drain", &["--role", "planner"]).says_not("queued");
+}
+
+#[test]
+fn nobody_is_woken_unasked() {
+    let text = "---\ngoal: a shop\n---\n".to_owned() + EMPTY + "\n- [ ] T-1: a (attempt: 3, reason: no)\n";
+    let scratch = board("", &text);
+    agent(&scratch, "planner").says_not("queued");
+    let scratch = board(WAKE, &text);
+    agent(&scratch, "coder").says_not("queued");
+}
+
+#[test]
+fn a_planner_is_woken_for_what_is_blocked_not_merged_or_not_begun() {
+    let scratch =
+        board(WAKE, &EMPTY.replace("## Pending\n", "## Pending\n\n- [ ] T-1: a (after: T-2)\n- [ ] T-2: b\n"));
+    plan(&scratch, 1, NOTHING);
+    agent(&scratch, "planner").says_not("queued");
+    scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
+    let drained = scratch.run("tavern-drain", &["--role", "planner", "--agents", "1"]);
+    drained.says("planned: Only a person can help.");
+    assert!(prompt(&scratch, 1).contains("T-1 waits for T-2, which will never be completed"));
+
+    let scratch = board(WAKE, &format!("---\ngoal: A shop that sells mugs.\n---\n{EMPTY}"));
+    plan(&scratch, 1, "```markdown\n- [ ] Sell a mug (done_when: test -s work.txt)\n```\nDONE\n");
+    agent(&scratch, "planner").says("queued: nothing is planned").says("planned: WAKE-");
+    assert!(prompt(&scratch, 1).contains("A shop that sells mugs."), "{}", prompt(&scratch, 1));
+    agent(&scratch, "coder").says(".1 merged as");
+    agent(&scratch, "planner").says_not("queued");
+
+    // Each merge fails, since its command only holds where the other's work is not.
+    let item = "- [ ] T-1: a (max_attempts: 9, done_when: test ! -e theirs.txt)\n";
+    let scratch = board(WAKE, &EMPTY.replace("## Pending\n", &format!("## Pending\n\n{item}")));
+    plan(&scratch, 1, NOTHING);
+    let mut times = 0;
+    while times < 2 {
+        let hold = format!("run.ended=hold:{}", scratch.folder().join(format!("home/go{times}")).display());
+        let coder =
+            scratch.program("tavern-agent").args(&["--name", "Sam", "--once"]).variable("TAVERN_FAILPOINT", hold);
+        let coder = coder.start();
+        let held = scratch.folder().join(format!("home/go{times}.held"));
+        wait_until("the coder has answered", || held.exists());
+        scratch.write("theirs.txt", format!("{times}\n"));
+        scratch.git(&["add", "theirs.txt"]);
+        scratch.git(&["commit", "--quiet", "--message=Theirs"]);
+        scratch.write(format!("../home/go{times}"), "");
+        coder.end().ends(0).says("T-1 sent back: after the merge into");
+        scratch.git(&["rm", "--quiet", "theirs.txt"]);
+        scratch.git(&["commit", "--quiet", "--message=Theirs no more"]);
+        times += 1;
+        if times == 1 {
+            agent(&scratch, "planner").says_not("queued");
+        }
+    }
+    agent(&scratch, "planner").says("queued: T-1 passes its commands, and could not be merged 2 times");
+    agent(&scratch, "planner").says_not("queued");
+}
+
+#[test]
+fn a_note_wakes_it_too() {
+    let scratch = board("", EMPTY);
+    plan(&scratch, 1, NOTHING);
+    scratch.run("tavern-plan", &["--note", "The provider of the database has changed", "--id", "L-1"]).ends(0);
+    agent(&scratch, "planner").says("L-1 planned: Only a person can help.");
+    let told = prompt(&scratch, 1);
+    assert!(
+        told.contains("The provider of the database has changed") && told.contains("You were woken by: a note"),
+        "{told}"
+    );
+    scratch.run("tavern-status", &["L-1"]).ends(0).says("Only a person can help.");
+}

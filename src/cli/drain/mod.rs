@@ -10,8 +10,9 @@ use crate::clock;
 use crate::pool::{News, Plan, Seat, run};
 use crate::process::{self, Bell};
 use crate::run::commit::{Moment, commit_queues};
+use crate::run::wake::wake;
 use crate::run::{Site, preflight};
-use crate::store::{Queue, Switch};
+use crate::store::{Note, Queue, Switch};
 
 use super::agent::sentence;
 use super::program::sibling;
@@ -122,6 +123,10 @@ impl Verb for Args {
 
 impl Args {
     fn work(&self, context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<bool, CliError> {
+        // What has ended may need a planner.
+        for post in crew {
+            wake(site, queues, &post.role, &Note::default())?;
+        }
         let open = count_open(site, queues)?;
         if open == 0 {
             context.out.note("there is nothing to do: no item is open");

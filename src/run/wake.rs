@@ -1,0 +1,54 @@
+//! A planner with nothing to do looks whether the board needs one.
+
+use super::error::Error;
+use super::site::Site;
+use crate::board::document::parse;
+use crate::board::event::Kind;
+use crate::board::task::{Status, TaskId};
+use crate::board::wake::{Known, Need, needs};
+use crate::clock;
+use crate::config::Does;
+use crate::store::{self, Note, Queue, read_log};
+
+/// Queues a planning item for the first state of `queues` that agents of `role` have not been woken for yet.
+///
+/// # Errors
+/// The board can't be read or written.
+pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Option<Need>, Error> {
+    let causes = &site.config.plan.wake;
+    if causes.is_empty() || site.role(role)?.does != Does::Plan {
+        return Ok(None);
+    }
+    let status_of = |id: &TaskId| site.board.task(id).ok().map(|found| found.task.status);
+    let sent_back = |id: &TaskId| sent_back(site, id);
+    let plans = |role: &str| site.config.roles.get(role).is_some_and(|role| role.does == Does::Plan);
+    let known = Known { status_of: &status_of, sent_back: &sent_back, plans: &plans };
+    for queue in queues {
+        // One queue that can't be read keeps nobody from working on the others.
+        let Ok(text) = site.board.read(queue) else { continue };
+        for need in needs(&queue.id, &parse(&text.content).0, causes, &known) {
+            if status_of(&need.id).is_some() || was_added(site, &need.id)? {
+                continue;
+            }
+            match site.board.add(queue, need.item(role), Status::Pending, note, clock::now()) {
+                Ok(_) => return Ok(Some(need)),
+                // Another planner was faster.
+                Err(store::Error::Taken(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A person may have taken it out of its queue.
+fn was_added(site: &Site, id: &TaskId) -> Result<bool, Error> {
+    Ok(read_log(&site.board)?.iter().any(|entry| entry.kind == Kind::Added && entry.task.as_ref() == Some(id)))
+}
+
+fn sent_back(site: &Site, id: &TaskId) -> usize {
+    let entries = read_log(&site.board).unwrap_or_default();
+    let of_it = entries.iter().rev().filter(|entry| entry.task.as_ref() == Some(id));
+    let since = of_it.take_while(|entry| !matches!(entry.kind, Kind::Revived | Kind::Reopened));
+    since.filter(|entry| entry.kind == Kind::SentBack).count()
+}
