@@ -7,6 +7,7 @@ mod endings;
 mod fake;
 mod limits;
 mod orphan;
+mod plan;
 mod project;
 mod provider;
 mod runner;
