@@ -404,4 +404,75 @@ Two steps.
         assert_eq!(plan, Plan { items: Vec::new(), words: "The item can't be saved.".into() });
         assert!(read_with(" \n", true).is_err());
     }
+
+    /// Pieces of which plans are made that are nearly right, or mean harm.
+    const PIECES: &[&str] = &[
+        "- [ ] P-1: Make it (done_when: ls)\n",
+        "- [ ] P-2: And this (done_when: ls, after: P-1)\n",
+        "- [ ] Bare (done_when: ls, after: T-1, tags: [a, \"b c\"])\n",
+        "* [ ] Other bullet (done_when: ls)\n",
+        "1. [ ] Numbered (done_when: ls)\n",
+        "- [ ] Long\n  ~~~yaml task\n  done_when: [ls, \"a: b\"]\n  touches: [\"*.md\"]\n  ~~~\n",
+        "- [ ] Title (review: none) (done_when: ls)\n",
+        "- [ ] Title (status: approved)\n  ```yaml task\n  done_when: ls\n  ```\n",
+        "- [ ] Harm (done_when: ls, allowed: true)\n",
+        "- [ ] Block's name (done_when: ls) ^abc1\n",
+        "  More of it.\n",
+        "  - [ ] step\n",
+        "  - [ ] T-66: step\n",
+        "  - [x] T-67: step (status: completed)\n",
+        "    - [ ] deep\n",
+        "  ```sh\n  - [ ] T-68: in a fence\n  ```\n",
+        "  ```sh\n",
+        "  ~~~\n",
+        "  <!--\n",
+        "  -->\n",
+        "  ## Completed\n",
+        "## Completed\n",
+        "## Pending\n",
+        "  > - [ ] T-69: quoted\n",
+        "  1. [ ] T-70: numbered step\n",
+        "  ***\n",
+        "  ---\n",
+        "  Answer: yes\n",
+        "\tTabbed\n",
+        "lazy\n",
+        "\n",
+        "\n\n",
+        "\r\n",
+    ];
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
+
+        /// Whatever is taken, only new pending items with a planner's keys come of it, and those that are there stay.
+        #[test]
+        fn nothing_is_smuggled(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 1..9), is_tail: bool) {
+            let Ok(plan) = read_with(&pieces.concat(), false) else { return Ok(()) };
+            let mut text = "## Pending\n\n- [ ] T-1: There\n".to_owned();
+            if !is_tail {
+                text.push_str("\n## Completed\n\n- [x] T-2: Done\n");
+            }
+            let before = parse(&text).0.items().len();
+            let ids: Vec<TaskId> = (1..).take(plan.items.len()).map(|number| id("T-9").child(number)).collect();
+            let steps = |document: &Document<'_>| document.items().iter().filter(|item| item.within.is_some()).count();
+            for (at, planned) in plan.items.iter().enumerate() {
+                let edits = parse(&text).0.add(Status::Pending, &render(&planned.named(at, &ids, &Heritage::default())));
+                text = crate::board::text::apply(&text, &edits);
+            }
+            let (document, problems) = parse(&text);
+            proptest::prop_assert_eq!(problems, vec![], "{}", text);
+            proptest::prop_assert_eq!(document.items().len() - steps(&document), before + plan.items.len(), "{}", text);
+            let told = document.items().iter().filter_map(|item| item.id.clone()).count();
+            proptest::prop_assert_eq!(told, before + plan.items.len(), "only whole items have IDs: {}", text);
+            for id in &ids {
+                let item = document.find(id);
+                proptest::prop_assert!(item.is_some_and(|item| item.status == Status::Pending && !item.quarantined), "{}", text);
+                document.entries(item.expect("it is there"), &mut |entry| {
+                    assert!(matches!(entry.meaning, Meaning::Known(key, _) if KEYS.contains(&key)), "{text}");
+                });
+                assert!(!document.task(item.expect("it is there"), id.clone()).done_when.is_empty(), "{text}");
+            }
+        }
+    }
 }

@@ -379,6 +379,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     row("status", task.status.to_string());
     row("queue", format!("{}, line {}", found.queue.id, found.line));
     task.reason.iter().for_each(|reason| row("reason", reason.clone()));
+    task.trigger.iter().for_each(|trigger| row("woken by", trigger.clone()));
     task.question.iter().for_each(|question| row("asks", question.clone()));
     if task.mode != Mode::Execute {
         row("mode", task.mode.to_string());

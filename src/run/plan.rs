@@ -11,7 +11,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::Event;
 use crate::board::plan::{Plan, Rules, read};
 use crate::board::problem::{Position, Problem, render};
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{MAX_ID, Status, TaskId};
 use crate::config::{Does, Lane};
 use crate::runner::{Ended, Outcome, Signal};
 use crate::store::Claimed;
@@ -43,6 +43,10 @@ pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, ended: &Ended) 
 
 /// What the plan in the run's folder comes to.
 fn judge_written(site: &Site, held: &Claimed, artifacts: &Artifacts) -> Result<Judged, Error> {
+    if held.task.id.as_str().len() + ".9999".len() > MAX_ID {
+        let why = "its own ID is too long for items to be named after it: give it a shorter one";
+        return Ok(Judged::said(Outcome::Failed, why));
+    }
     let text = artifacts.read(PLAN);
     match taken(site, held, &text) {
         Ok(plan) => {

@@ -362,3 +362,58 @@ fn a_note_wakes_it_too() {
     );
     scratch.run("tavern-status", &["L-1"]).ends(0).says("Only a person can help.");
 }
+
+#[test]
+fn a_plan_is_made_step_by_step_from_a_shell() {
+    let scratch = board("", EMPTY);
+    plan(&scratch, 1, &GOOD.replace(", T-1", ""));
+    for id in ["L-1", "L-2"] {
+        scratch.run("tavern-plan", &["A page", "--id", id]).ends(0);
+    }
+    // Each program by itself, as scripts/agent-loop.sh has it.
+    let claim = |id| {
+        let claim =
+            scratch.run("tavern-claim", &["--role", "planner", "--agent", "Rosie", "--task", id, "--format", "json"]);
+        let claimed: serde_json::Value = serde_json::from_str(&claim.succeeds()).expect("it is JSON");
+        claimed["lease"]["token"].to_string()
+    };
+    let token = claim("L-1");
+    scratch.run("tavern-spawn", &["L-1", "--token", &token]).ends(0).says("planned 2 items");
+    assert!(!queue(&scratch).contains("L-1.1"), "nothing is added before it is reported");
+    scratch.run("tavern-report", &["L-1", "--token", &token]).ends(0).says("L-1 planned: L-1.1, L-1.2");
+    // A person plans, in a file.
+    let token = claim("L-2");
+    scratch
+        .run("tavern-report", &["L-2", "--token", &token, "--done"])
+        .ends(1)
+        .says("it gave no plan: there is none in ");
+    let token = claim("L-2");
+    scratch.write(format!(".tavern/runs/L-2@{token}/plan.md"), "- [ ] Log out (after: L-1.2, done_when: \"true\")\n");
+    scratch.run("tavern-report", &["L-2", "--token", &token, "--done"]).ends(0).says("L-2 planned: L-2.1");
+    assert!(queue(&scratch).contains("- [ ] L-2.1: Log out (after: L-1.2)\n"), "{}", queue(&scratch));
+}
+
+#[test]
+fn an_id_that_is_too_long_for_a_plan_says_so() {
+    let scratch = board("max_attempts: 1", EMPTY);
+    plan(&scratch, 1, &GOOD.replace(", T-1", ""));
+    let id = format!("L-{}", "1".repeat(60));
+    scratch.run("tavern-plan", &["A page", "--id", &id]).ends(0);
+    agent(&scratch, "planner").says("now dead: its own ID is too long");
+}
+
+/// A plain checklist has no lanes: what is to wait says so itself.
+#[test]
+fn a_task_file_is_planned_in_place() {
+    let scratch = board("", EMPTY);
+    plan(&scratch, 1, &GOOD.replace(", T-1", ""));
+    scratch.write("TODO.md", "# To do\n\n* [ ] Sweep (done_when: \"true\")\n\nThe end.\n");
+    scratch.run("tavern-plan", &["A page", "--queue", "TODO.md", "--id", "L-1", "--draft"]).ends(0);
+    scratch
+        .run("tavern-agent", &["--role", "planner", "--queue", "TODO.md", "--until-empty"])
+        .ends(0)
+        .says("L-1 planned");
+    let text = scratch.read("TODO.md");
+    assert!(text.contains("* [ ] L-1.1: Make the table (priority: 1, status: draft)\n"), "{text}");
+    assert!(text.starts_with("# To do\n\n* [ ] Sweep") && text.ends_with("\n\nThe end.\n"), "{text}");
+}
