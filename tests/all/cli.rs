@@ -269,7 +269,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let scratch = board(&[item("T-1"), item("T-2"), item("T-3"), item("T-4")].concat());
     let task = "id title description status priority after role tags parent runner model done_when touches budget worktree \
                 allow_empty attempt returns max_attempts not_before agent started completed commit reason \
-              approve allowed review author approvals rounds mode on_failure question answer answers trigger";
+              approve allowed review author approvals rounds mode on_failure question answer answers trigger lane";
     let outcome = "task run outcome reason commit resets_at";
     let mut token = String::new();
     scratch.write(".tavern/worktrees/T-404/x", "");
@@ -318,6 +318,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ("tavern-runs", &["cat", "T-1"], vec!["file run text".into()]),
         ("tavern-runs", &["grep", "Task: T-1", "--task", "T-1"], vec!["run file line text".into()]),
         ("tavern-log", &["--last", "1"], vec!["seq time kind task queue commit from to before after".into()]),
+        ("tavern-plan", &["y", "--draft", "--no-model"], vec!["task queue".into()]),
         ("tavern-check", &[], vec!["file line column severity code message hint".into()]),
     ];
     for (program, arguments, expected) in rows {

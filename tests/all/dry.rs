@@ -123,7 +123,7 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-release", &["T-1", "--token", "7"], Same::Lines),
         ("tavern-release", &["T-99"], Same::Lines),
         ("tavern-add", &["--id", "T-9", "-p", "1", "Nine", "-m", "More."], Same::Text),
-        ("tavern-plan", &["--id", "T-9", "Build a login page"], Same::Text),
+        ("tavern-plan", &["--id", "T-9", "-p", "1", "--draft", "Nine\n\nMore."], Same::Text),
         ("tavern-undo", &["T-0"], Same::Items),
         ("tavern-merge", &[], Same::Items),
         ("tavern-drain", &["--agents", "1"], Same::Items),
