@@ -107,7 +107,7 @@ impl Verb for Args {
             role: self.role.clone(),
             queues,
             on_empty,
-            most_runs: self.once.then_some(1),
+            most_runs: (self.once || role.once).then_some(1),
             tell: &tell,
             slot,
         };

@@ -6,6 +6,7 @@ use super::artifacts::{Artifacts, Metadata, runs_of};
 use super::error::Error;
 use super::plan;
 use super::planning::planning;
+use super::report::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
 use crate::board::event::Kind;
@@ -61,7 +62,7 @@ impl<'a> Brief<'a> {
             branch: branch.map(|branch| branch.name.clone()),
             base: branch.map(|branch| branch.base.short().to_owned()),
             attempt: held.lease.attempt,
-            max_attempts: task.max_attempts.unwrap_or(site.config.max_attempts),
+            max_attempts: most_attempts(site, task, &held.lease.role),
             earlier: attempts(site, held, earlier, &entries),
             mode: task.mode.to_string(),
             integration: site.integration().to_owned(),

@@ -16,14 +16,14 @@ pub use super::looks::Looks;
 use super::artifacts::{Artifacts, run_name, runs, runs_of};
 use super::error::Error;
 use super::integrate::INTEGRATION;
-use super::report::back_off;
+use super::report::{back_off, most_attempts};
 use super::runners;
 use super::site::Site;
 use super::worktree;
 use crate::board::archive::Policy;
 use crate::board::document::parse;
 use crate::board::event::{Blame, Event, Retry};
-use crate::board::lease::{Life, Token};
+use crate::board::lease::{Lease, Life, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
@@ -318,11 +318,12 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
 
 fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why: &str) -> Result<bool, Error> {
     let lease = site.board.lease(task).ok().flatten();
+    let role = lease.as_ref().map(|lease| lease.role.as_str()).unwrap_or_default();
+    // Whoever has one try has had it, however it ended.
+    let is_spent = site.config.roles.get(role).is_some_and(|role| role.once) && lease.as_ref().is_some_and(has_begun);
+    let blame = if is_spent { Blame::Agent } else { blame };
     let (policy, most) = match blame {
-        Blame::Agent => {
-            let own = site.board.task(task)?.task.max_attempts;
-            (&site.config.outcomes.failed, own.unwrap_or(site.config.max_attempts))
-        }
+        Blame::Agent => (&site.config.outcomes.failed, most_attempts(site, &site.board.task(task)?.task, role)),
         Blame::Nobody => (&site.config.outcomes.killed, site.config.max_returns),
     };
     let nth = lease.as_ref().map_or(1, |lease| lease.attempt);
@@ -330,11 +331,22 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
     let life = lease.map_or(Life::Unknown, |lease| life(&lease.holder));
     let event = Event::Reap { token, life, retry: Retry { blame, not_before, most }, reason: why.to_owned() };
     match site.board.submit(task, &event, &Note::default(), clock::now()) {
-        Ok(_) => Ok(true),
+        Ok(done) => {
+            if done.task.status == Status::Dead {
+                let merged = site.repository()?.branch_tip(site.integration())?;
+                worktree::clear_ended(site, &done.task, merged.as_ref())?;
+            }
+            Ok(true)
+        }
         // Somebody was faster, or the holder has renewed after all.
         Err(store::Error::Refused(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Its agent program was started, or was about to be.
+fn has_begun(lease: &Lease) -> bool {
+    lease.work.is_some()
 }
 
 fn remove_worktree(site: &Site, task: &TaskId, path: &Path) -> Result<bool, Error> {

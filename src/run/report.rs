@@ -9,6 +9,7 @@ use super::plan;
 use super::review;
 use super::site::Site;
 use super::verdict::Verdict;
+use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::plan::Plan;
 use crate::board::task::{Task, Timestamp};
@@ -67,7 +68,7 @@ pub fn event(site: &Site, held: &Claimed, finished: &Finished) -> Event {
         }
         Outcome::Waiting => Event::Ask { token, question: judged.question.clone().unwrap_or(reason) },
         outcome => {
-            let retry = retry(site, task, policy(site, outcome), judged.resets_at, role_attempts(site, held));
+            let retry = retry(site, task, policy(site, outcome), judged.resets_at, &held.lease.role);
             // It is the runner that is closed: a person who opens it frees the task with it.
             let not_before = retry.not_before.filter(|_| failed_provider(finished).is_none());
             let retry = Retry { not_before, ..retry };
@@ -112,7 +113,8 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 
 /// The event for approved work that could not be integrated.
 pub fn sent_back(site: &Site, task: &Task, policy: &Policy, reason: &str) -> Event {
-    Event::SendBack { retry: retry(site, task, policy, None, None), reason: reason.to_owned() }
+    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    Event::SendBack { retry: retry(site, task, policy, None, role), reason: reason.to_owned() }
 }
 
 /// What config.yaml says of an outcome that gives the task back.
@@ -132,14 +134,15 @@ pub fn policy(site: &Site, outcome: Outcome) -> &Policy {
     }
 }
 
-/// How often an item of this role is tried, if it says so.
-fn role_attempts(site: &Site, held: &Claimed) -> Option<u32> {
-    site.config.roles.get(&held.lease.role)?.max_attempts
+/// How often an item is tried: as it says itself, or its queue, the role that it is for, or the board.
+pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
+    let of_role = || site.config.roles.get(role)?.max_attempts;
+    task.max_attempts.or_else(of_role).unwrap_or(site.config.max_attempts)
 }
 
-fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>, of_role: Option<u32>) -> Retry {
+fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>, role: &str) -> Retry {
     let (blame, most, nth) = if policy.attempt {
-        (Blame::Agent, task.max_attempts.or(of_role).unwrap_or(site.config.max_attempts), task.attempt)
+        (Blame::Agent, most_attempts(site, task, role), task.attempt)
     } else {
         (Blame::Nobody, site.config.max_returns, task.returns + 1)
     };

@@ -11,6 +11,7 @@ mod crash;
 mod dice;
 mod drain;
 mod drain_file;
+mod drone;
 mod dry;
 mod edit;
 mod fix;
