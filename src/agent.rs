@@ -135,6 +135,9 @@ impl fmt::Display for Told {
             Told::Ended { task, status: Status::InReview, outcome: Outcome::Success, .. } => {
                 write!(f, "{task} done and verified, now in review")
             }
+            Told::Ended { task, status: Status::Waiting, outcome: Outcome::Success, reason, .. } => {
+                write!(f, "{task} {reason}")
+            }
             Told::Reviewed { task, reason, status: Status::Approved, .. } => write!(f, "{task} {reason}"),
             Told::Reviewed { task, reason, status, .. } => write!(f, "{task} {reason}, now {status}"),
             Told::Ended { task, status, outcome, reason, .. } => write!(f, "{task} {outcome}, now {status}: {reason}"),

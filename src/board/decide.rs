@@ -47,6 +47,14 @@ pub enum Refusal {
     OtherCommit { task: TaskId, reviewed: String, stands: String },
     #[error("`{task}` does not wait for anybody's permission")]
     Unasked { task: TaskId },
+    #[error("`{task}` is {status}, so it can't have another child")]
+    EndedParent { task: TaskId, status: Status },
+    #[error("`{task}` is {depth} levels down already, and can't be broken up further")]
+    TooDeep { task: TaskId, depth: u32 },
+    #[error("`{task}` has {most} children already")]
+    TooMany { task: TaskId, most: u32 },
+    #[error("`{task}` waits for its children, so none of them can wait for it")]
+    WaitsForChild { task: TaskId },
 }
 
 impl Refusal {
@@ -77,6 +85,19 @@ impl Refusal {
             }
             Refusal::OtherCommit { task, .. } => format!("look again: tavern-status {task}"),
             Refusal::Unasked { task } => format!("tavern-status {task} shows where it stands"),
+            Refusal::EndedParent { task, status } => {
+                let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
+                format!("add it without --parent, or bring `{task}` back first: tavern-release {task} {flag}")
+            }
+            Refusal::TooDeep { .. } => {
+                "do it within the item, or name a parent further up; `children: {depth: …}` of config.yaml is the bound"
+                    .to_owned()
+            }
+            Refusal::TooMany { .. } => {
+                "do it within the item, or put more into one child; `children: {most: …}` of config.yaml is the bound"
+                    .to_owned()
+            }
+            Refusal::WaitsForChild { task } => format!("leave `{task}` out of what it comes after"),
         }
     }
 }
@@ -137,8 +158,7 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
         }
         Event::Shift { token, mode } => {
             held(task, lease, event, *token)?;
-            let mode = (*mode != Mode::Execute).then(|| Value::from(mode.as_str()));
-            let patch = Patch { set: vec![("mode", mode)], ..Patch::default() };
+            let patch = Patch { set: vec![("mode", written_mode(*mode).map(Value::from))], ..Patch::default() };
             Ok(Change { to: task.status, patch, lease: LeaseChange::Keep })
         }
         Event::Allow { .. } => {
@@ -208,6 +228,7 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             let to = if task.commit.is_some() { Status::InReview } else { Status::Pending };
             Ok(ended(to)
                 .set("reason", reason.clone())
+                .set("mode", unless_parked(task))
                 .forget(&["returns", "not_before", "question", "answer", "answers"])
                 .0)
         }
@@ -252,7 +273,7 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
         (Purpose::Work, Status::Pending) => (Status::InProgress, task.attempt + 1),
         // The answer is there, or the children have ended, which only who sees all items can know.
         (Purpose::Work, Status::Waiting) if task.commit.is_some() => return Err(refused),
-        (Purpose::Work, Status::Waiting) if task.answered().is_some() || task.mode == Mode::Unify => {
+        (Purpose::Work, Status::Waiting) if task.answered().is_some() || task.is_parked() => {
             (Status::InProgress, task.attempt + 1)
         }
         (Purpose::Review, Status::InReview) => (Status::Reviewing, task.attempt),
@@ -268,6 +289,9 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
         may_review(task, &claim.agent)?;
     }
     let is_chat = claim.purpose == Purpose::Chat;
+    // Whether all children have ended is known of a parked item only.
+    let is_anew = claim.purpose == Purpose::Work && task.status == Status::Pending;
+    let mode = if is_anew { unless_parked(task) } else { written_mode(task.mode) };
     let lease = Lease {
         task: task.id.clone(),
         queue: String::new(),
@@ -283,6 +307,7 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
         back_to: is_chat.then_some(task.status),
     };
     let change = ended(to)
+        .set("mode", mode)
         .set("agent", Some(claim.agent.clone()))
         .set("attempt", positive(attempt))
         .set("started", Some(written(now)));
@@ -370,6 +395,7 @@ fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) ->
     };
     let not_before = retry.not_before.filter(|_| matches!(to, Status::Pending | Status::InReview)).map(written);
     let change = ended(to)
+        .set("mode", unless_parked(task))
         .set("attempt", positive(attempt))
         .set("returns", positive(returns))
         .set("not_before", not_before)
@@ -419,6 +445,17 @@ impl Amended {
         self.0.patch.set.extend(keys.iter().map(|key| (*key, None)));
         self
     }
+}
+
+/// As it stands in the queue, where execute goes without saying.
+fn written_mode(mode: Mode) -> Option<&'static str> {
+    (mode != Mode::Execute).then(|| mode.as_str())
+}
+
+/// The mode of an item that nobody holds from now on, and that waits for no children: what waits in mode unify is woken
+/// by their end.
+fn unless_parked(task: &Task) -> Option<&'static str> {
+    written_mode(task.mode).filter(|_| task.mode != Mode::Unify)
 }
 
 fn positive(count: u32) -> Option<u32> {
@@ -721,6 +758,26 @@ mod tests {
         for (task, is_claimed) in [(&waiting, false), (&asked, false), (&answered, true), (&unifying, true)] {
             let to = decide(task, None, &Event::Claim(claim()), now()).ok().map(|change| change.to);
             assert_eq!(to, is_claimed.then_some(Status::InProgress), "{task:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_parked_item_keeps_the_mode_that_wakes_it() {
+        let unifying = |status| Task { mode: Mode::Unify, ..task(status) };
+        let asked = Task { question: Some("red?".into()), answer: Some("blue".into()), ..unifying(Status::Waiting) };
+        let back = |blame, most| Event::Return { token: TOKEN, retry: retry(blame, most), reason: "no".into() };
+        let claim = Event::Claim(claim());
+        for (task, lease, event, kept) in [
+            (unifying(Status::Waiting), None, claim.clone(), true),
+            (asked, None, claim.clone(), true),
+            (unifying(Status::Pending), None, claim, false),
+            (unifying(Status::Waiting), None, Event::Resume { reason: None }, false),
+            (unifying(Status::InProgress), Some(lease()), back(Blame::Agent, 3), false),
+            (unifying(Status::InProgress), Some(lease()), back(Blame::Nobody, 1), false),
+        ] {
+            let change = decide(&task, lease.as_ref(), &event, now()).expect("it may be");
+            let mode = change.patch.set.iter().find(|(key, _)| *key == "mode").expect("it is set").1.clone();
+            assert_eq!(mode.is_some(), kept, "{:?} of {}", event.kind(), task.status);
         }
     }
 

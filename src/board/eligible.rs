@@ -2,7 +2,7 @@
 
 use super::document::{Document, Item};
 use super::event::Purpose;
-use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
+use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
 /// The role of an item that names none, on a queue that names none.
 pub const DEFAULT_ROLE: &str = "coder";
@@ -112,7 +112,7 @@ pub fn may_take(
                 may_review(&task, seeker)?;
                 return Ok(Purpose::Review);
             }
-            if task.commit.is_some() || (!is_answered && task.mode != Mode::Unify) {
+            if task.commit.is_some() || (!is_answered && !task.is_parked()) {
                 return Err(Why::Status(item.status));
             }
             may_work(document, item, seeker)?;
@@ -204,6 +204,7 @@ mod tests {
 - [ ] W-5: Parent of open ones (mode: unify)
 - [ ] W-6: Parent of a failed one (mode: unify)
 - [ ] W-7: Given up on (reason: too often)
+- [ ] W-8: Parent that asks (mode: unify, question: red?)
 ";
 
     #[test]
@@ -253,6 +254,7 @@ mod tests {
             (coder("W-5"), Err(Why::Children(vec![id("C-1")]))),
             (coder("W-6"), Err(Why::FailedChild(id("C-1")))),
             (coder("W-7"), Err(Why::Status(Status::Waiting))),
+            (coder("W-8"), Err(Why::Status(Status::Waiting))),
         ] {
             assert_eq!(take(&item, agent, role), expected, "{item} for {agent}, {role}");
         }

@@ -5,6 +5,7 @@
 
 pub mod archive;
 pub mod check;
+pub mod children;
 pub mod document;
 pub mod edit;
 pub mod front;

@@ -396,6 +396,11 @@ impl Task {
         }
     }
 
+    /// It waits for its children, and for nobody's word.
+    pub fn is_parked(&self) -> bool {
+        self.status == Status::Waiting && self.mode == Mode::Unify && self.question.is_none()
+    }
+
     /// A person has to allow it before it is started.
     pub fn waits_for_permission(&self) -> bool {
         !self.allowed && self.approve.iter().any(|moment| moment == "start")

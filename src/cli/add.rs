@@ -5,15 +5,17 @@ use std::io::Read;
 use serde::Serialize;
 use serde_yaml::Value;
 
+use crate::board::children::Bounds;
 use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
 use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::lease::Token;
 use crate::board::problem::Severity;
-use crate::board::task::{Status, Task, TaskId};
+use crate::board::task::{OnFailure, Status, Task, TaskId};
 use crate::clock;
 use crate::config::{Config, RunnerKind};
 use crate::runner::CommandRunner;
-use crate::store::{Archived, Board, Note, Queue};
+use crate::store::{Birth, Board, Error, Note, Queue};
 
 use super::{CliError, Context, Exit, Verb, task_id};
 
@@ -28,9 +30,9 @@ pub struct Args {
     #[arg(value_name = "TITLE")]
     pub title: Vec<String>,
 
-    /// The queue, by name or path
-    #[arg(long, value_name = "QUEUE", default_value = "main")]
-    pub queue: String,
+    /// The queue, by name or path [default: its parent's, else main]
+    #[arg(long, value_name = "QUEUE")]
+    pub queue: Option<String>,
 
     /// Its ID [default: a fresh one]
     #[arg(long, value_name = "ID", value_parser = task_id)]
@@ -68,9 +70,14 @@ pub struct Args {
     #[arg(long)]
     pub runner: Option<String>,
 
-    /// It is a part of this item; without a value, of the one that you work on (TAVERN_TASK)
+    /// It is a child of this item, which waits for it; without an ID, of the one that you work on (TAVERN_TASK)
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, value_parser = task_id)]
     pub parent: Option<Option<TaskId>>,
+
+    /// What it means to its parent if it uses up its attempts: retry (they begin once more, then escalate), escalate
+    /// (the parent waits for a person) or go_on (the parent is told)
+    #[arg(long, value_name = "WHAT", value_parser = on_failure_named)]
+    pub on_failure: Option<OnFailure>,
 
     /// Leave it in Draft: nobody takes it before it is moved to Pending
     #[arg(long)]
@@ -97,19 +104,23 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let queue = board.queue(&self.queue, &context.here())?;
-        let typed = self.typed()?;
-        let parent = self.parent()?;
+        let (flag, words) = self.parent()?;
+        let typed = self.typed(&words)?;
+        let parent = flag.clone().or_else(|| typed.parent.clone());
+        let queue = match (&self.queue, &parent) {
+            (Some(name), _) => board.queue(name, &context.here())?,
+            (None, Some(parent)) => live_queue(&board, parent)?,
+            (None, None) => board.queue("main", &context.here())?,
+        };
         let id = match (&self.id, typed.id) {
             (Some(flag), Some(title)) if *flag != title => {
                 let message = format!("two IDs for one item: --id {flag}, and `{title}:` in the title");
                 return Err(CliError::new(Exit::Usage, message).with_hint("leave one of them out".to_owned()));
             }
             (Some(id), _) => Some(id.clone()),
-            (None, Some(id)) => Some(id),
-            (None, None) => parent.as_ref().map(|parent| next_child(&board, &queue, parent)).transpose()?,
+            (None, id) => id,
         };
-        let fields = self.fields(parent.as_ref());
+        let fields = self.fields(flag.as_ref());
         let new =
             NewItem { id, title: typed.title, fields, yaml_fields: self.yaml_fields(), description: typed.description };
         let said_twice = (typed.has_keys && !new.fields.is_empty()) || (typed.has_block && !new.yaml_fields.is_empty());
@@ -127,7 +138,15 @@ impl Verb for Args {
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
-        let task = board.add(&queue, new, status, &note, clock::now())?;
+        let task = match parent {
+            None => board.add(&queue, new, status, &note, clock::now())?,
+            Some(parent) => {
+                let bounds = Config::load(board.dir())?.children;
+                let bounds = Bounds { depth: bounds.depth, most: bounds.most };
+                let birth = Birth { token: token_for(&parent), parent, bounds };
+                board.add_child(&queue, new, &birth, status, &note, clock::now())?
+            }
+        };
         if !self.draft {
             warn(context, &board, &task, script.is_some());
         }
@@ -142,8 +161,8 @@ impl Verb for Args {
 
 impl Args {
     /// What was typed: the arguments, or standard input.
-    fn typed(&self) -> Result<Typed, CliError> {
-        let mut typed = if self.title.is_empty() {
+    fn typed(&self, words: &[&str]) -> Result<Typed, CliError> {
+        let mut typed = if words.is_empty() {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|error| {
                 let message = format!("can't read the item from standard input: {error}");
@@ -152,7 +171,7 @@ impl Args {
             })?;
             Typed::read(text.trim_matches(['\n', '\r', '\u{feff}']))?
         } else {
-            Typed::read(&self.title.join(" ").split_whitespace().collect::<Vec<_>>().join(" "))?
+            Typed::read(&words.join(" ").split_whitespace().collect::<Vec<_>>().join(" "))?
         };
         if let Some(more) = &self.description {
             let gap = if typed.description.is_empty() { "" } else { "\n\n" };
@@ -161,16 +180,22 @@ impl Args {
         Ok(typed)
     }
 
-    fn parent(&self) -> Result<Option<TaskId>, CliError> {
-        match &self.parent {
-            None => Ok(None),
-            Some(Some(id)) => Ok(Some(id.clone())),
+    /// The parent that the flag names, and the words of the title. Of `--parent T-1 "Do it"` the first word is an ID by
+    /// itself, and no title.
+    fn parent(&self) -> Result<(Option<TaskId>, Vec<&str>), CliError> {
+        let mut words: Vec<&str> = self.title.iter().map(String::as_str).collect();
+        let parent = match &self.parent {
+            None => None,
+            Some(Some(id)) => Some(id.clone()),
             Some(None) => {
-                let id = std::env::var("TAVERN_TASK").unwrap_or_default();
+                let given = words.iter().position(|word| word.parse::<TaskId>().is_ok());
+                let own = || std::env::var("TAVERN_TASK").unwrap_or_default();
+                let id = given.map_or_else(own, |place| words.remove(place).to_owned());
                 let missing = CliError::new(Exit::Usage, "--parent needs an ID: TAVERN_TASK names no item");
-                id.parse().map(Some).map_err(|_| missing.with_hint("--parent=T-k3f9".to_owned()))
+                Some(id.parse().map_err(|_| missing.with_hint("--parent=T-k3f9".to_owned()))?)
             }
-        }
+        };
+        Ok((parent, words))
     }
 
     fn fields(&self, parent: Option<&TaskId>) -> Vec<(&'static str, Value)> {
@@ -187,6 +212,7 @@ impl Args {
         fields.extend((!self.tags.is_empty()).then(|| ("tags", texts(&self.tags))));
         fields.extend(self.runner.as_deref().map(|runner| ("runner", Value::from(runner))));
         fields.extend(parent.map(|parent| ("parent", Value::from(parent.as_str()))));
+        fields.extend(self.on_failure.map(|then| ("on_failure", Value::from(then.as_str()))));
         fields.extend(self.more.iter().cloned());
         fields
     }
@@ -239,6 +265,7 @@ fn script(new: &NewItem) -> Option<String> {
 /// An item as it was typed.
 struct Typed {
     id: Option<TaskId>,
+    parent: Option<TaskId>,
     /// With its keys, if it has some.
     title: String,
     /// With its `yaml task` block, if it has one.
@@ -274,7 +301,8 @@ impl Typed {
         let own = &whole[item.head.end..item.span.end];
         let description = if is_item { without_margin(own) } else { rest.trim_matches(['\n', '\r']).to_owned() };
         let (has_keys, has_block) = (item.metadata.is_some(), item.block.is_some());
-        Ok(Typed { id: item.id.clone(), title: title.to_owned(), description, has_keys, has_block })
+        let (id, parent) = (item.id.clone(), item.parent.clone());
+        Ok(Typed { id, parent, title: title.to_owned(), description, has_keys, has_block })
     }
 }
 
@@ -301,13 +329,22 @@ fn readable(new: &NewItem) -> Result<(), CliError> {
     }
 }
 
-/// `T-k3f9.1` for the first child of `T-k3f9`, and so on. Of two at once one is refused by the store and tries again.
-fn next_child(board: &Board, queue: &Queue, parent: &TaskId) -> Result<TaskId, CliError> {
-    board.task(parent)?;
-    let text = board.read(queue)?;
-    let (document, _) = parse(&text.content);
-    let archived = Archived::of(board);
-    let is_free = |id: &TaskId| document.find(id).is_none() && archived.status_of(id).is_none();
-    let number = (1..=u32::MAX).find(|number| is_free(&parent.child(*number))).unwrap_or(1);
-    Ok(parent.child(number))
+/// The queue that an item is in: of an archived one, the queue that it came from.
+fn live_queue(board: &Board, task: &TaskId) -> Result<Queue, Error> {
+    let queue = board.task(task)?.queue;
+    match queue.id.strip_prefix("archive/") {
+        Some(own) => board.queue_by_id(own),
+        None => Ok(queue),
+    }
+}
+
+/// An agent that adds a child to the item that it holds has to hold it still.
+fn token_for(parent: &TaskId) -> Option<Token> {
+    let variable = |name| std::env::var(name).ok();
+    let is_own = variable("TAVERN_TASK").as_deref() == Some(parent.as_str());
+    variable("TAVERN_TOKEN").filter(|_| is_own)?.parse().ok()
+}
+
+fn on_failure_named(name: &str) -> Result<OnFailure, String> {
+    name.parse().map_err(|()| format!("one of {}", OnFailure::ALL.map(OnFailure::as_str).join(", ")))
 }

@@ -124,6 +124,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
     let to = |words: &str| entry.to.map_or_else(String::new, |status| format!("{words}{status}"));
     let what = match entry.kind {
         Kind::Added => format!("{task} was added{}{by}", to(" as ")),
+        Kind::Claimed if entry.from == Some(Status::Waiting) => format!("{agent} took {task} up again"),
         Kind::Claimed => format!("{agent} claimed {task}"),
         Kind::Started => format!("{agent} started the agent program for {task}"),
         Kind::Submitted => format!("{agent} finished {task}, and its commands passed"),

@@ -86,7 +86,7 @@ impl Verb for Args {
         let trigger = self.note.then(|| ("trigger", "a note".into()));
         let item = add::Args {
             title: vec![title],
-            queue: self.queue,
+            queue: Some(self.queue),
             id: self.id,
             priority: self.priority,
             after: self.after,
@@ -97,6 +97,7 @@ impl Verb for Args {
             description: Some(description.join("\n\n")).filter(|text| !text.is_empty()),
             runner: None,
             parent: None,
+            on_failure: None,
             draft: self.draft && self.no_model,
             dry_run: self.dry_run,
             more: lane.into_iter().chain(trigger).collect(),

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::Token;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::config::Config;
-use crate::store::Note;
+use crate::store::{Board, Note};
 
 use super::{CliError, Context, Exit, Verb, task_id};
 
@@ -35,6 +35,10 @@ pub struct Args {
     /// Give it up: nobody will work on it
     #[arg(long, conflicts_with = "force")]
     pub cancel: bool,
+
+    /// Give up its children too, and theirs
+    #[arg(long, requires = "cancel")]
+    pub children: bool,
 
     /// Take it from its holder, who is told so at its next step
     #[arg(long)]
@@ -86,14 +90,59 @@ impl Verb for Args {
             }
             (None, None) => Event::Resume { reason: self.reason.clone() },
         };
-        let now = clock::now();
-        let status = if self.dry_run {
-            board.preview(&self.task, &event, now)?.to
-        } else {
-            board.submit(&self.task, &event, &Note::default(), now)?.task.status
+        let submit = |task: &TaskId| -> Result<(), CliError> {
+            let now = clock::now();
+            let status = if self.dry_run {
+                board.preview(task, &event, now)?.to
+            } else {
+                board.submit(task, &event, &Note::default(), now)?.task.status
+            };
+            context.out.record(&Record { task: task.clone(), status }, format!("{task} is {status}"))
         };
-        let record = Record { task: self.task, status };
-        context.out.record(&record, format!("{} is {}", record.task, record.status))?;
-        Ok(Exit::Done)
+        if !self.cancel {
+            submit(&self.task)?;
+            return Ok(Exit::Done);
+        }
+        // The parent first, so that the end of its children does not wake it.
+        let is_over = |task: &Task| matches!(task.status, Status::Completed | Status::Cancelled);
+        if !(self.children && is_over(&board.task(&self.task)?.task)) {
+            submit(&self.task)?;
+        }
+        let below: Vec<Task> = below(&board, &self.task).into_iter().filter(|task| !task.status.is_ended()).collect();
+        if !self.children {
+            tell_of(context, &self.task, &below);
+            return Ok(Exit::Done);
+        }
+        // One that somebody holds keeps none of the others.
+        let mut held = None;
+        for child in &below {
+            held = submit(&child.id).err().or(held);
+        }
+        held.map_or(Ok(Exit::Done), Err)
     }
+}
+
+/// The children of an item, theirs, and so on.
+fn below(board: &Board, task: &TaskId) -> Vec<Task> {
+    let mut found: Vec<Task> = Vec::new();
+    let mut next = vec![task.clone()];
+    while let Some(parent) = next.pop() {
+        let is_new = |child: &Task| child.id != *task && !found.iter().any(|known| known.id == child.id);
+        let children: Vec<Task> = board.children(&parent).into_iter().filter(is_new).collect();
+        next.extend(children.iter().map(|child| child.id.clone()));
+        found.extend(children);
+    }
+    found
+}
+
+/// Children that go on though their parent was given up.
+fn tell_of(context: &Context, task: &TaskId, open: &[Task]) {
+    if open.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = open.iter().map(|child| child.id.as_str()).collect();
+    context.out.note(format!(
+        "its children go on: {}; to give them up too: tavern-release {task} --cancel --children",
+        names.join(", ")
+    ));
 }

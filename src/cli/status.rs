@@ -20,8 +20,12 @@ use crate::store::{
     AgentFile, AgentState, Archived, Board, Entry, Error, Queue, Quota, Switch, Text, Then, Watch, life, read_log,
 };
 
+use children::Child;
+
 use super::moment::moment;
 use super::{CliError, Context, Exit, Verb, human};
+
+mod children;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
 #[derive(clap::Args)]
@@ -72,6 +76,8 @@ struct Line<'a> {
     /// What it would need here and now, and is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_ready: Option<String>,
+    /// What its holder does with it, or will.
+    mode: Mode,
 }
 
 #[derive(Serialize)]
@@ -91,6 +97,8 @@ struct AgentLine<'a> {
     heartbeat_at: Timestamp,
     freshness: Freshness,
     alive: bool,
+    /// What it does with its item.
+    mode: Option<Mode>,
 }
 
 #[derive(Serialize)]
@@ -130,6 +138,7 @@ struct Full<'a> {
     runs: &'a [Metadata],
     /// Where its work is that is not merged, as `git show` takes it.
     kept: &'a [String],
+    children: &'a [Child],
 }
 
 impl Verb for Args {
@@ -249,6 +258,7 @@ impl Args {
                     continue;
                 }
                 let title = document.title(item);
+                let mode = mode(document, item);
                 let record = Line {
                     kind: "item",
                     queue: &queue.id,
@@ -259,12 +269,14 @@ impl Args {
                     title,
                     quarantined: is_quarantined(index, item),
                     not_ready: not_ready.map(|error| format!("{error}; {}", error.hint())),
+                    mode,
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
-                let mark = match &record.not_ready {
+                let mark = match (&record.not_ready, mode) {
                     _ if record.quarantined => " (has a problem)".to_owned(),
-                    Some(why) => format!(" ({})", human::words(why)),
-                    None => String::new(),
+                    (Some(why), _) => format!(" ({})", human::words(why)),
+                    (None, Mode::Execute) => String::new(),
+                    (None, mode) => format!(" ({mode})"),
                 };
                 context
                     .out
@@ -298,6 +310,12 @@ fn quarantined(board: &Board, texts: &[Text], documents: &[Document<'_>]) -> Has
     check(&named, &|id| archived.status_of(id)).quarantined
 }
 
+/// Of an item without keys there is nothing to read.
+fn mode(document: &Document<'_>, item: &Item<'_>) -> Mode {
+    let task = item.id.clone().filter(|_| item.metadata.is_some() || item.block.is_some());
+    task.map_or(Mode::Execute, |id| document.task(item, id).mode)
+}
+
 fn switch(context: &Context, board: &Board) -> Result<(), CliError> {
     let (state, reason) = match board.switch() {
         Switch::On => return Ok(()),
@@ -313,10 +331,12 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     for agent in board.agents() {
         let freshness = Freshness::of(agent.heartbeat_at, now);
         let alive = life(&agent.holder) != Life::Gone;
-        let record = AgentLine { kind: "agent", heartbeat_at: agent.heartbeat_at, freshness, alive, agent: &agent };
+        let mode = agent.task.as_ref().and_then(|task| Some(board.task(task).ok()?.task.mode));
+        let heartbeat_at = agent.heartbeat_at;
+        let record = AgentLine { kind: "agent", heartbeat_at, freshness, alive, mode, agent: &agent };
         let state = match agent.state {
             _ if !alive => "gone",
-            AgentState::Working => "working",
+            AgentState::Working => mode.filter(|mode| *mode != Mode::Execute).map_or("working", Mode::as_str),
             AgentState::Waiting => "waiting",
             AgentState::Done => "done",
             AgentState::Failed => "failed",
@@ -363,8 +383,10 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     // The log has no heartbeats.
     let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
     let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
+    let children = children::of(board, id, then);
     let record = Full {
         kept: &kept,
+        children: &children,
         kind: "task",
         task,
         queue: &found.queue.id,
@@ -383,6 +405,11 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     task.question.iter().for_each(|question| row("asks", question.clone()));
     if task.mode != Mode::Execute {
         row("mode", task.mode.to_string());
+    }
+    let known = |id: &TaskId| find(id).map_or_else(|_| "unknown".to_owned(), |found| found.task.status.to_string());
+    task.parent.iter().for_each(|parent| row("parent", format!("{parent} ({})", known(parent))));
+    for child in &children {
+        row("child", format!("{} ({}): {}", child.task, child.status, human::title(&child.title)));
     }
     task.author.iter().for_each(|author| row("author", author.clone()));
     task.approvals.iter().for_each(|approval| row("approved by", approval.clone()));
@@ -410,8 +437,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         row("attempts", task.attempt.to_string());
     }
     for dependency in &task.after {
-        let status = find(dependency).map_or_else(|_| "unknown".to_owned(), |found| found.task.status.to_string());
-        row("after", format!("{dependency} ({status})"));
+        row("after", format!("{dependency} ({})", known(dependency)));
     }
     task.not_before.iter().for_each(|until| row("not before", until.to_string()));
     task.commit.iter().for_each(|commit| row("commit", commit.clone()));
@@ -426,6 +452,9 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         _ if then.is_some() => {}
         Status::Waiting if task.question.is_some() => {
             row("to do", format!("answer it: tavern-tell {id} \"…\", or type `Answer: …` under it"));
+        }
+        Status::Waiting if task.is_parked() => {
+            children::to_do(id, &children).into_iter().for_each(|what| row("to do", what));
         }
         Status::Waiting => row("to do", format!("when it may go on: tavern-release {id}")),
         Status::Pending if task.waits_for_permission() => {

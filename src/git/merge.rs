@@ -13,7 +13,7 @@ use super::branch::branch_reference;
 use super::history::{contains, path_of, paths};
 use super::identity::Identity;
 use super::program::THOROUGH;
-use super::{CommitId, GitError, Repository};
+use super::{CommitId, GitError, Head, Repository};
 
 /// How a merge came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,35 @@ impl Repository {
         let commit = self.write_merge(&repository, &ours, &theirs, &tree, &message)?;
         self.advance(&reference, &tip, &commit, &format!("follow: merge {base}"))?;
         Ok(Follow::Merged(commit))
+    }
+
+    /// Brings the commits of `from` into the branch that the linked worktree has checked out, and their files into its
+    /// folder: by moving it forward if it has none of its own, else by a merge commit. Nothing changes where the two
+    /// conflict, or where files that are not committed are in the way (then no path is named).
+    pub fn take_in(&self, worktree: &Path, from: &CommitId, message: &str) -> Result<Follow, GitError> {
+        let place = self.linked_place(worktree)?;
+        let repository = self.open()?;
+        let (Head::Branch { commit: tip, .. } | Head::Detached { commit: tip }) = self.head_of(worktree)? else {
+            return Ok(Follow::Conflict(Vec::new()));
+        };
+        let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, from)?);
+        if contains(&repository, ours.id(), theirs.id())? {
+            return Ok(Follow::UpToDate);
+        }
+        let (to, followed) = if contains(&repository, theirs.id(), ours.id())? {
+            (from.clone(), Follow::FastForwarded(from.clone()))
+        } else {
+            let tree = match self.merged_tree(&repository, &ours, &theirs, &[])? {
+                Ok(tree) => tree,
+                Err(paths) => return Ok(Follow::Conflict(paths)),
+            };
+            let commit = self.write_merge(&repository, &ours, &theirs, &tree, message)?;
+            (commit.clone(), Follow::Merged(commit))
+        };
+        let call =
+            self.call(&place).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
+        let ended = call.arg(to.as_str()).limit(THOROUGH).run()?;
+        Ok(if ended.status.success() { followed } else { Follow::Conflict(Vec::new()) })
     }
 
     /// The tree of the merge, or the paths in conflict.

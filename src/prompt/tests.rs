@@ -60,6 +60,7 @@ Task: T-k3f9: Add a login endpoint
 Worktree: /project/.tavern/worktrees/T-k3f9
 Branch: tavern/T-k3f9 (from commit 1a2b3c4)
 Attempt: 2 of 3
+Mode: unify
 Expected to change only: src/auth/**
 
 Follow specs/auth.md#login.
@@ -87,6 +88,29 @@ Its last output:
 test login::refuses_a_wrong_password ... FAILED
 </command-output>
 </earlier-attempts>
+
+<review-findings>
+A review has rejected what you did. Deal with each finding, or say at the end why it is wrong. Your branch is as you left it.
+
+From Merry:
+- blocker src/auth.rs:12: no salt
+</review-findings>
+
+<answers>
+What a person has answered to a question of this task:
+
+Asked: red or blue?
+Answered: blue
+</answers>
+
+<children>
+This task was broken up, and all of its children have ended. Put together what they made, and do what is left of the task.
+What was merged is on your branch; if it conflicts with what you have there: `git merge tavern/integration`.
+
+T-k3f9.1 completed: The table
+Merged as 1b2c3d4
+Made it.
+</children>
 
 <notes>
 What people have said about this task:

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
 use super::brief::{Brief, does};
+use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, verify};
 use super::heart::Heart;
@@ -63,6 +64,7 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
     let bell = Bell::new();
     let heart = Heart::beat(&site.board, &held.lease, &bell);
     let role = site.role(&held.lease.role)?;
+    let held = &children::unifying(site, held)?;
     let worktree = match place(site, held, role)? {
         Ok(worktree) => worktree,
         Err(why) => return Ok(said(held, Judged::said(Outcome::Failed, &why))),
@@ -243,6 +245,14 @@ pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
     }
     if does(site, held, Does::Plan) {
         return plan::confirmed(site, held, finished);
+    }
+    if let Some(judged) = children::parked(site, held, &finished) {
+        let artifacts = Artifacts::open(&site.board, &finished.run);
+        if let Ok(mut metadata) = artifacts.metadata() {
+            metadata.reason = Some(judged.reason.clone());
+            artifacts.write_metadata(&metadata)?;
+        }
+        return Ok(Finished { judged, ..finished });
     }
     let _heart = takes_time(held).then(|| Heart::beat(&site.board, &held.lease, &Bell::new()));
     let artifacts = match held.task.done_when.as_slice() {
@@ -559,8 +569,9 @@ fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged
         let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
         site.repository()?.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
     }
+    let has_gathered = children::gather(site, task, &folder)?;
     let tip = site.tip_of(&folder)?;
-    if !task.allow_empty && is_empty(site, held, &tip)? {
+    if !task.allow_empty && !has_gathered && is_empty(site, held, &tip)? {
         *judged = left_nothing();
         return Ok(None);
     }

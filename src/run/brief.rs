@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::artifacts::{Artifacts, Metadata, runs_of};
+use super::children::results;
 use super::error::Error;
 use super::plan;
 use super::planning::planning;
@@ -70,7 +71,7 @@ impl<'a> Brief<'a> {
             planning: does(site, held, Does::Plan).then(|| planning(site, held, worktree)),
             findings: findings(&entries, None),
             answers: answers(&entries, None),
-            children: Vec::new(),
+            children: if task.status == Status::InProgress { results(site, task) } else { Vec::new() },
             notes: notes(&entries, None),
             learnings: Vec::new(),
         };
@@ -244,12 +245,13 @@ fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -
     let attempt = |(run, next): (&Metadata, Token)| {
         let salvage = kept(next).or_else(|| kept(run.token));
         let earlier = earlier_attempt(site, run, entries);
-        let is_rejected = |entry: &Entry| entry.kind == Kind::Rejected && (run.token..next).contains(&entry.seq);
-        if run.outcome == Some(Outcome::Success) && entries.iter().any(is_rejected) {
-            let (outcome, reason) = ("rejected".to_owned(), "see what its review found".to_owned());
-            return EarlierAttempt { salvage, outcome, reason, ..earlier };
-        }
-        EarlierAttempt { salvage, ..earlier }
+        let has = |kind| entries.iter().any(|entry| entry.kind == kind && (run.token..next).contains(&entry.seq));
+        let (outcome, reason) = match run.outcome {
+            Some(Outcome::Success) if has(Kind::Rejected) => ("rejected", "see what its review found".to_owned()),
+            Some(Outcome::Success) if has(Kind::Parked) => ("parked", earlier.reason.clone()),
+            _ => return EarlierAttempt { salvage, ..earlier },
+        };
+        EarlierAttempt { salvage, outcome: outcome.to_owned(), reason, ..earlier }
     };
     runs.iter().zip(next).map(attempt).collect()
 }

@@ -7,6 +7,7 @@ pub mod answer;
 pub mod artifacts;
 pub mod attempt;
 pub mod brief;
+pub mod children;
 pub mod commit;
 pub mod evidence;
 pub mod heart;

@@ -12,7 +12,7 @@ use super::verdict::Verdict;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::plan::Plan;
-use crate::board::task::{Task, Timestamp};
+use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Policy;
 use crate::runner::Outcome;
@@ -34,6 +34,8 @@ pub struct Judged {
     pub verdict: Option<Verdict>,
     /// Of a planner's run that came to one.
     pub plan: Option<Plan>,
+    /// That a success has to wait for.
+    pub children: Vec<TaskId>,
 }
 
 impl Judged {
@@ -48,6 +50,7 @@ impl Judged {
             question,
             verdict: None,
             plan: None,
+            children: Vec::new(),
         }
     }
 }
@@ -63,6 +66,7 @@ pub fn event(site: &Site, held: &Claimed, finished: &Finished) -> Event {
         return plan::event(site, held, plan);
     }
     match judged.outcome {
+        Outcome::Success if !judged.children.is_empty() => Event::Park { token, children: judged.children.clone() },
         Outcome::Success => {
             Event::Submit { token, commit: judged.commit.clone(), reviewers: task.reviewers(&site.config.review) }
         }

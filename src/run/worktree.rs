@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::artifacts::{run_name, runs_of};
+use super::children;
 use super::error::Error;
 use super::evidence::how;
 use super::integrate::follow_base;
@@ -72,6 +73,7 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
         }
         other => drop(other?),
     }
+    children::gather(site, task, &path)?;
     if !is_ready {
         make_ready(site, task, lease, &path, &tip)?;
     }

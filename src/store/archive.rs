@@ -48,6 +48,11 @@ impl<'b> Archived<'b> {
         self.statuses.get_or_init(all).get(id).copied()
     }
 
+    /// The texts of all archives.
+    pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
+        self.texts.get_or_init(|| texts(self.board)).iter().map(|text| text.content.as_str())
+    }
+
     /// How many items of the queue are archived.
     pub fn count(&self, queue: &Queue) -> usize {
         let texts = self.texts.get_or_init(|| texts(self.board));

@@ -6,6 +6,7 @@
 
 mod agents;
 mod archive;
+mod children;
 mod claim;
 mod committed;
 mod edit;
@@ -36,6 +37,7 @@ mod wait;
 
 pub use agents::{AgentFile, AgentState};
 pub use archive::Archived;
+pub use children::Birth;
 pub use claim::{Claimed, Foreseen, IsReady, Nothing, Seek, Stuck};
 pub use committed::{Committed, Snapshot};
 pub use edit::Edited;

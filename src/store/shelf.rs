@@ -8,7 +8,7 @@ use super::find::Board;
 use super::queue::Queue;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::Child;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
 /// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
@@ -41,6 +41,18 @@ impl<'b> Shelf<'b> {
         let contents = others.map(|shelved| shelved.content(self.board));
         let named = contents.filter(|content| content.contains(parent.as_str()));
         named.flat_map(|content| children(&parse(content).0, parent)).collect()
+    }
+
+    /// The items in all queues and archives that `parent` is the parent of.
+    pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
+        let live = self.queues().iter().map(|shelved| shelved.content(self.board));
+        let all = live.chain(self.archived.contents()).filter(|content| content.contains(parent.as_str()));
+        all.flat_map(|content| offspring(&parse(content).0, parent)).collect()
+    }
+
+    /// An item goes by `id` in any queue or archive.
+    pub(super) fn has(&self, id: &TaskId) -> bool {
+        self.queues().iter().any(|shelved| shelved.status_of(self.board, id).is_some()) || self.archived(id).is_some()
     }
 
     fn queues(&self) -> &[Shelved] {
@@ -79,13 +91,15 @@ impl Shelved {
 
 /// The items of a document that `parent` is the parent of.
 pub(super) fn children(document: &Document<'_>, parent: &TaskId) -> Vec<Child> {
+    let child = |task: Task| Child { id: task.id, status: task.status, on_failure: task.on_failure };
+    offspring(document, parent).into_iter().map(child).collect()
+}
+
+/// The same, read in full.
+pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
     let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
-    let child = |item: &Item<'_>| {
-        let id = item.id.clone()?;
-        let on_failure = document.task(item, id.clone()).on_failure;
-        Some(Child { id, status: item.status, on_failure })
-    };
-    document.items().iter().filter(is_child).filter_map(child).collect()
+    let children = document.items().iter().filter(is_child);
+    children.filter_map(|item| Some(document.task(item, item.id.clone()?))).collect()
 }
 
 /// Of an ID that is there twice the first item counts.

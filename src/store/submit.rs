@@ -20,7 +20,7 @@ use super::shelf::{Shelf, mint};
 use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse, parse_for};
 use crate::board::edit::{NewItem, Patch, render};
-use crate::board::event::{Event, Kind};
+use crate::board::event::{Event, Kind, Purpose};
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
@@ -113,27 +113,7 @@ impl Board {
 
     /// Puts a new item into `queue`, by the given ID or a fresh one, and returns it as it stands there.
     pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Task, Error> {
-        let mut locked = Locked::new(self, now)?;
-        let text = self.read_settled(queue)?;
-        let (document, _) = parse(&text.content);
-        let shelf = Shelf::of(self);
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.knows(id, queue);
-        let id = match new.id.clone() {
-            Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
-            Some(id) => id,
-            None => mint(&mut is_taken),
-        };
-        let block = render(&NewItem { id: Some(id.clone()), ..new });
-        let edits = document.add(status, &block);
-        let content = apply(&text.content, &edits);
-        let mut entry = Entry { to: Some(status), agent: note.agent.clone(), ..Entry::new(Kind::Added, now) };
-        let written = written(&document, None, &edits, &content, &id, status);
-        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
-        entry.after = Some(after);
-        entry.task = Some(id);
-        entry.queue = Some(queue.id.clone());
-        locked.commit(&[Step { content: Some(content), edits, ..entry.into() }], Some(&text))?;
-        Ok(task)
+        Locked::new(self, now)?.add(queue, new, status, note, now)
     }
 
     /// What `event` makes of an item; nothing is written.
@@ -172,7 +152,14 @@ impl Board {
         entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
         entry.cause = match event {
             // A person typed it into the queue.
-            Event::Claim(_) => task.answered(),
+            Event::Claim(_) if task.question.is_some() => task.answered(),
+            Event::Claim(claim) if claim.purpose == Purpose::Work && task.is_parked() => {
+                Some("its children have ended".to_owned())
+            }
+            Event::Park { children, .. } => {
+                let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
+                Some(names.join(", "))
+            }
             _ => event.reason().map(str::to_owned),
         };
         if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
@@ -301,6 +288,37 @@ impl<'b> Locked<'b> {
         // If the log was cleaned away, the numbers still go on: a token is never given twice.
         let seq = log.last_seq().max(applied);
         Ok(Locked { board, log, seq, _lock: lock })
+    }
+
+    /// As [`Board::add`].
+    pub(super) fn add(
+        &mut self,
+        queue: &Queue,
+        new: NewItem,
+        status: Status,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<Task, Error> {
+        let text = self.board.read_settled(queue)?;
+        let (document, _) = parse(&text.content);
+        let shelf = Shelf::of(self.board);
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.knows(id, queue);
+        let id = match new.id.clone() {
+            Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
+            Some(id) => id,
+            None => mint(&mut is_taken),
+        };
+        let block = render(&NewItem { id: Some(id.clone()), ..new });
+        let edits = document.add(status, &block);
+        let content = apply(&text.content, &edits);
+        let mut entry = Entry { to: Some(status), agent: note.agent.clone(), ..Entry::new(Kind::Added, now) };
+        let written = written(&document, None, &edits, &content, &id, status);
+        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        entry.after = Some(after);
+        entry.task = Some(id);
+        entry.queue = Some(queue.id.clone());
+        self.commit(&[Step { content: Some(content), edits, ..entry.into() }], Some(&text))?;
+        Ok(task)
     }
 
     #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]

@@ -3,6 +3,7 @@
 
 mod archive;
 mod badinput;
+mod children;
 mod claude;
 mod cli;
 mod commands;

@@ -9,7 +9,7 @@ use super::crew::Post;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::Kind;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{OnFailure, Status, Task, TaskId};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
 use crate::run::artifacts::runs_of;
@@ -150,6 +150,7 @@ impl Page<'_> {
         let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
         match item.status {
             Status::Waiting if task.question.is_some() => task.question.map(|question| format!("it asks: {question}")),
+            Status::Waiting if task.is_parked() => self.failed_child(&task).or(task.reason),
             _ if task.reason.is_some() => task.reason,
             _ if is_faulted => Some(format!("its text has a problem: tavern-check {}", self.queue.id)),
             Status::InReview => Some("verified, and in review: tavern-status says who has to approve it".to_owned()),
@@ -161,6 +162,14 @@ impl Page<'_> {
             Status::Pending => self.preflight.item(&task).err().map(|error| format!("{error}; {}", error.hint())),
             _ => None,
         }
+    }
+
+    /// The child that keeps it waiting for a person, with what to type.
+    fn failed_child(&self, task: &Task) -> Option<String> {
+        let has_failed = |child: &&Task| child.status == Status::Dead && child.on_failure != OnFailure::GoOn;
+        let children = self.board.children(&task.id);
+        let id = &children.iter().find(has_failed)?.id;
+        Some(format!("its child {id} failed: tavern-release {id} --revive, or --cancel to go on without it"))
     }
 
     /// A dependency that is not completed, with its status.

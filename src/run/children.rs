@@ -1,0 +1,107 @@
+//! An item that has children: it is put aside until they have ended, and goes on with what they came to.
+
+use std::path::Path;
+
+use super::artifacts::{Artifacts, Metadata, runs_of};
+use super::attempt::Finished;
+use super::error::Error;
+use super::integrate::follow_base;
+use super::kept::Kept;
+use super::report::Judged;
+use super::site::Site;
+use crate::board::event::Event;
+use crate::board::task::{Mode, Status, Task, TaskId};
+use crate::clock;
+use crate::config::Does;
+use crate::prompt::{ChildResult, tail};
+use crate::runner::Outcome;
+use crate::store::{Claimed, Note};
+
+/// Longest last words of a child, in bytes.
+const WORDS: usize = 1 << 10;
+
+/// Does the holder's role work on items, so that their children matter to it?
+fn works(site: &Site, held: &Claimed) -> bool {
+    held.task.status == Status::InProgress
+        && site.config.roles.get(&held.lease.role).is_none_or(|role| role.does == Does::Work)
+}
+
+/// A success that has to wait for children that have not ended.
+pub fn parked(site: &Site, held: &Claimed, finished: &Finished) -> Option<Judged> {
+    if !works(site, held) {
+        return None;
+    }
+    let children = site.board.children(&held.task.id).into_iter();
+    let open: Vec<TaskId> = children.filter(|child| !child.status.is_ended()).map(|child| child.id).collect();
+    if open.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = open.iter().map(TaskId::as_str).collect();
+    let reason = format!("waits for its children: {}", names.join(", "));
+    Some(Judged { children: open, reason, ..finished.judged.clone() })
+}
+
+/// `held`, in mode unify from now on if all of its children have ended. One that was parked is in it already; one whose
+/// run failed or was killed meanwhile is not.
+///
+/// # Errors
+/// The board can't be written.
+pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
+    if !works(site, held) || held.task.mode == Mode::Unify {
+        return Ok(held.clone());
+    }
+    let children = site.board.children(&held.task.id);
+    if children.is_empty() || children.iter().any(|child| !child.status.is_ended()) {
+        return Ok(held.clone());
+    }
+    let event = Event::Shift { token: held.lease.token, mode: Mode::Unify };
+    let task = site.board.submit(&held.task.id, &event, &Note::default(), clock::now())?.task;
+    Ok(Claimed { task, ..held.clone() })
+}
+
+/// Brings what children of `task` have merged to its own branch, checked out in `folder`. Has any of them been completed?
+/// What conflicts with the branch, or with files that are not committed, stays away: the agent has to see to it.
+///
+/// # Errors
+/// The repository can't be read or written.
+pub fn gather(site: &Site, task: &Task, folder: &Path) -> Result<bool, Error> {
+    let mut children = site.board.children(&task.id);
+    children.retain(|child| child.status == Status::Completed);
+    if children.iter().any(|child| child.worktree) {
+        let (tip, _) = follow_base(site)?;
+        let message = format!("{}: take in what its children made", task.id);
+        site.repository()?.take_in(folder, &tip, &message)?;
+    }
+    Ok(!children.is_empty())
+}
+
+/// What became of the children of `task`, for its prompt.
+pub fn results(site: &Site, task: &Task) -> Vec<ChildResult> {
+    let children = site.board.children(&task.id);
+    if children.is_empty() {
+        return Vec::new();
+    }
+    let kept = site.repository().ok().map(|repository| Kept::of(repository, site.integration()));
+    let place = |child: &Task| kept.as_ref().and_then(|kept| kept.places(&child.id).into_iter().next());
+    let result = |child: Task| ChildResult {
+        kept: if child.status == Status::Completed { None } else { place(&child) },
+        said: said(site, &child),
+        id: child.id.to_string(),
+        title: child.title,
+        status: child.status.to_string(),
+        commit: child.commit.filter(|_| child.status == Status::Completed),
+    };
+    children.into_iter().map(result).collect()
+}
+
+/// The last words of whoever worked on it, or why it failed.
+fn said(site: &Site, child: &Task) -> String {
+    if child.status != Status::Completed {
+        return child.reason.clone().unwrap_or_default();
+    }
+    let runs = runs_of(&site.board, &child.id).unwrap_or_default();
+    let is_work = |run: &&Metadata| site.config.roles.get(&run.role).is_none_or(|role| role.does == Does::Work);
+    let last = runs.iter().rfind(|run| is_work(run) && run.outcome == Some(Outcome::Success));
+    let words = last.map(|run| Artifacts::open(&site.board, &run.run).read("result.txt")).unwrap_or_default();
+    tail(words.trim().trim_end_matches("DONE").trim_end(), WORDS)
+}

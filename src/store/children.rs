@@ -1,0 +1,106 @@
+//! The children of items: which there are, and one more.
+
+use std::fs;
+
+use super::error::Error;
+use super::find::Board;
+use super::history::Then;
+use super::queue::Queue;
+use super::shelf::{Shelf, offspring};
+use super::submit::{Locked, Note};
+use crate::board::children::{Bounds, Parent, may_have_child};
+use crate::board::decide::Refusal;
+use crate::board::document::parse;
+use crate::board::edit::{NewItem, render};
+use crate::board::lease::Token;
+use crate::board::task::{MAX_ID, Status, Task, TaskId, Timestamp};
+
+/// Whose child a new item is to be.
+#[derive(Clone, Debug)]
+pub struct Birth {
+    pub parent: TaskId,
+    /// Of whoever holds the parent and adds the child in its name; a person needs none.
+    pub token: Option<Token>,
+    pub bounds: Bounds,
+}
+
+impl Board {
+    /// The items that `parent` is the parent of, in all queues and archives, in the order of their numbers. What can't be
+    /// read has none.
+    pub fn children(&self, parent: &TaskId) -> Vec<Task> {
+        numbered(Shelf::of(self).offspring(parent))
+    }
+
+    /// Puts a new item into `queue`, as the child of another: by the given ID, or as `T-1.1`, `T-1.2` and so on of `T-1`.
+    pub fn add_child(
+        &self,
+        queue: &Queue,
+        new: NewItem,
+        birth: &Birth,
+        status: Status,
+        note: &Note,
+        now: Timestamp,
+    ) -> Result<Task, Error> {
+        let mut locked = Locked::new(self, now)?;
+        let parent = self.task(&birth.parent)?.task;
+        if let Some(given) = birth.token {
+            let task = parent.id.clone();
+            match self.lease(&parent.id)? {
+                Some(lease) if lease.token == given => {}
+                Some(lease) => {
+                    return Err(Refusal::StaleToken { task, given, agent: lease.agent, current: lease.token }.into());
+                }
+                None => return Err(Refusal::NoLease { task, given }.into()),
+            }
+        }
+        let children = self.children(&parent.id).len();
+        let above = self.above(&parent, birth.bounds.depth);
+        may_have_child(&Parent { task: &parent, above: &above, children }, &after(&new), birth.bounds)?;
+        let id = new.id.clone().or_else(|| self.next_child(&parent.id));
+        locked.add(queue, NewItem { id, ..new }, status, note, now)
+    }
+
+    /// The parent of `task`, that one's parent, and so on, as far up as it matters.
+    fn above(&self, task: &Task, depth: u32) -> Vec<TaskId> {
+        let mut above: Vec<TaskId> = Vec::new();
+        let mut next = task.parent.clone();
+        while let Some(id) = next.filter(|id| !above.contains(id) && above.len() < depth as usize) {
+            next = self.task(&id).ok().and_then(|found| found.task.parent);
+            above.push(id);
+        }
+        above
+    }
+
+    /// The first number that no item has, and none had that was worked on and is gone: its branch and its session are
+    /// still there. Nothing if the ID would be too long.
+    fn next_child(&self, parent: &TaskId) -> Option<TaskId> {
+        let shelf = Shelf::of(self);
+        let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
+        let runs: Vec<String> = runs.filter_map(|run| run.ok()?.file_name().into_string().ok()).collect();
+        let was_run =
+            |id: &TaskId| runs.iter().any(|run| run.rsplit_once('@').is_some_and(|(task, _)| task == id.as_str()));
+        let mut ids = (1..=u32::MAX).map(|number| parent.child(number));
+        ids.find(|id| !was_run(id) && !shelf.has(id)).filter(|id| id.as_str().len() <= MAX_ID)
+    }
+}
+
+impl Then {
+    /// The items that `parent` was the parent of.
+    pub fn children(&self, parent: &TaskId) -> Vec<Task> {
+        numbered(self.texts.iter().flat_map(|text| offspring(&parse(&text.content).0, parent)).collect())
+    }
+}
+
+/// `T-1.2` before `T-1.10`; of an ID that is there twice the first item.
+fn numbered(mut children: Vec<Task>) -> Vec<Task> {
+    children.sort_by_key(|child| (child.id.as_str().len(), child.id.as_str().to_owned()));
+    children.dedup_by(|next, one| next.id == one.id);
+    children
+}
+
+/// What the new item says that it waits for.
+fn after(new: &NewItem) -> Vec<TaskId> {
+    let block = render(new);
+    let (document, _) = parse(&block);
+    document.items().first().map(|item| item.after.clone()).unwrap_or_default()
+}
