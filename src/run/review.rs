@@ -91,7 +91,7 @@ pub fn confirmed(site: &Site, held: &Claimed, mut finished: Finished) -> Result<
     let Some(verdict) = &mut finished.judged.verdict else { return Ok(finished) };
     if let Some(moved) = moved(site, &held.task)? {
         verdict.verdict = Ruling::Reject;
-        verdict.summary = format!("{moved} {}", verdict.summary).trim().to_owned();
+        format!("{moved} {}", verdict.summary).trim().clone_into(&mut verdict.summary);
         finished.judged.reason = moved;
     }
     Ok(finished)
