@@ -227,7 +227,7 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             require(task, event, &[Status::Waiting])?;
             let to = if task.commit.is_some() { Status::InReview } else { Status::Pending };
             Ok(ended(to)
-                .set("reason", reason.clone())
+                .set("reason", reason.as_deref().map(one_line))
                 .set("mode", unless_parked(task))
                 .forget(&["returns", "not_before", "question", "answer", "answers"])
                 .0)
@@ -235,7 +235,7 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
         Event::Revive { reason } => {
             require(task, event, &[Status::Dead])?;
             Ok(ended(Status::Pending)
-                .set("reason", reason.clone())
+                .set("reason", reason.as_deref().map(one_line))
                 .forget(&["attempt", "returns", "rounds", "not_before"])
                 .0)
         }
@@ -243,7 +243,7 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             require(task, event, &[Status::Completed, Status::Cancelled])?;
             let forgotten =
                 ["attempt", "returns", "rounds", "completed", "commit", "not_before", "author", "approvals"];
-            Ok(ended(Status::Pending).forget(&forgotten).set("reason", reason.clone()).0)
+            Ok(ended(Status::Pending).forget(&forgotten).set("reason", reason.as_deref().map(one_line)).0)
         }
         Event::Cancel { reason } => {
             if matches!(task.status, Status::Completed | Status::Cancelled) {
@@ -256,7 +256,10 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
                     until: lease.expires_at(),
                 });
             }
-            Ok(ended(Status::Cancelled).set("reason", reason.clone()).forget(&["agent", "started", "not_before"]).0)
+            Ok(ended(Status::Cancelled)
+                .set("reason", reason.as_deref().map(one_line))
+                .forget(&["agent", "started", "not_before"])
+                .0)
         }
     }
 }

@@ -197,6 +197,8 @@ pub enum Kind {
     Redone,
     /// It had ended, and was moved from its queue to the archive.
     Archived,
+    /// Its agent was given a message; the cause is its text, the agent whoever sent it.
+    Told,
     /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
     Noted,
 }
@@ -230,6 +232,7 @@ impl Kind {
             Kind::Undone => "undone",
             Kind::Redone => "redone",
             Kind::Archived => "archived",
+            Kind::Told => "told",
             Kind::Noted => "noted",
         }
     }

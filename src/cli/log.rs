@@ -141,7 +141,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Reaped => format!("{task} was taken from {agent}"),
         Kind::Integrated => format!("{task} was merged"),
         Kind::SentBack => format!("{task} was sent back by integration"),
-        Kind::Resumed => format!("{task} was resumed"),
+        Kind::Resumed => format!("{task} was resumed{by}"),
         Kind::Revived => format!("{task} was taken from the dead letter lane"),
         Kind::Reopened => format!("{task} was reopened"),
         Kind::Cancelled => format!("{task} was cancelled"),
@@ -157,6 +157,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
             _ => format!("{task} was made to read as before"),
         },
         Kind::Archived => format!("{task} was moved to the archive"),
+        Kind::Told => format!("{task} was told{by}"),
         Kind::Noted => task,
     };
     let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));

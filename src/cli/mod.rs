@@ -49,6 +49,7 @@ pub mod report;
 pub mod runs;
 pub mod spawn;
 pub mod status;
+pub mod tell;
 pub mod undo;
 
 /// One program's flags and what it does with them.

@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::shared::Shared;
 use super::{
     Verb, add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, plan, reap, release, renew,
-    report, runs, spawn, status, undo,
+    report, runs, spawn, status, tell, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -34,6 +34,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<status::Args>(),
     Program::of::<log::Args>(),
     Program::of::<runs::Args>(),
+    Program::of::<tell::Args>(),
     Program::of::<claim::Args>(),
     Program::of::<spawn::Args>(),
     Program::of::<report::Args>(),

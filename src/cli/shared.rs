@@ -69,6 +69,12 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
     text.parse().map_err(|_: BadId| BadId::HINT.to_owned())
 }
 
+/// What the person at this terminal is called, or the agent in whose run this is.
+pub(super) fn person() -> String {
+    let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));
+    named("TAVERN_AGENT").or_else(|| named("USER")).unwrap_or_else(|| "somebody".to_owned())
+}
+
 impl Shared {
     pub(super) fn notes(&self) -> Notes {
         if self.quiet { Notes::Left } else { Notes::Told }

@@ -11,7 +11,7 @@ use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, verify};
 use super::heart::Heart;
-use super::inbox::Inbox;
+use super::inbox::{Inbox, record};
 use super::integrate::follow_base;
 use super::plan;
 use super::reap::mark_of;
@@ -72,7 +72,9 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
     let (artifacts, mut metadata, mut job, brief) = ready(site, held, role, &worktree)?;
     failpoint::hit("run.ready").map_err(|source| io_error(&artifacts, source))?;
     let runner = runners::runner(&site.config, &metadata.runner, role)?;
-    let mut ended = follow(site, held, runner.start(&job)?, &artifacts, &heart);
+    let session = runner.start(&job)?;
+    brief.is_given(held);
+    let mut ended = follow(site, held, session, &artifacts, &heart);
     if is_unknown(&job, &ended) {
         begin_anew(site, held, role, &brief, &artifacts, &mut metadata, &mut job)?;
         ended = follow(site, held, runner.start(&job)?, &artifacts, &heart);
@@ -453,7 +455,7 @@ fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts:
             Next::Event(AgentEvent::ToolCall { id, name, input, .. }) => calls.begin(id, &name, &input),
             Next::Event(AgentEvent::ToolResult { id, ok, text, .. }) => calls.end(&id, ok, &text),
             Next::Event(AgentEvent::Delivered { text }) if inbox.acknowledge(&text) => {
-                note(site, held, format!("message delivered: {}", summary(&text)));
+                record(&site.board, held, &text);
             }
             Next::Event(AgentEvent::Prodded { why, number, most }) => {
                 let why = match why {

@@ -5,6 +5,7 @@ use std::fs;
 use super::artifacts::{Artifacts, Metadata, runs_of};
 use super::children::results;
 use super::error::Error;
+use super::inbox;
 use super::plan;
 use super::planning::planning;
 use super::report::most_attempts;
@@ -19,7 +20,7 @@ use crate::prompt::{
     assigned,
 };
 use crate::runner::Outcome;
-use crate::store::{Claimed, Entry, read_log};
+use crate::store::{Claimed, Entry, Message, read_log};
 
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
@@ -39,7 +40,11 @@ pub struct Brief<'a> {
     /// When the last of the earlier runs began, and the prompts that were given so far.
     last: Option<Timestamp>,
     told: String,
+    /// The names of the earlier runs: what was said in them their session knows.
+    runs: Vec<String>,
     entries: Vec<Entry>,
+    /// What lies in its inbox, and is told with the prompt.
+    unread: Vec<Message>,
 }
 
 impl<'a> Brief<'a> {
@@ -48,6 +53,9 @@ impl<'a> Brief<'a> {
         let task = &held.task;
         let branch = worktree.branch.as_ref();
         let entries = if earlier.is_empty() && !held.has_history { Vec::new() } else { entries_of(site, held) };
+        // What can't be read stays where it is, and so does what is still being written.
+        let mut unread = site.board.messages(&task.id).unwrap_or_default();
+        unread.retain(|message| !message.text.trim().is_empty());
         let values = Assigned {
             task: AssignedTask {
                 id: task.id.to_string(),
@@ -72,11 +80,21 @@ impl<'a> Brief<'a> {
             findings: findings(&entries, None),
             answers: answers(&entries, None),
             children: if task.status == Status::InProgress { results(site, task) } else { Vec::new() },
-            notes: notes(&entries, None),
+            notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
             learnings: Vec::new(),
         };
         let told = earlier.iter().map(|run| Artifacts::open(&site.board, &run.run).read("prompt.md")).collect();
-        Brief { site, values, last: earlier.last().map(|run| run.started), told, entries }
+        let runs = earlier.iter().map(|run| run.run.clone()).collect();
+        Brief { site, values, last: earlier.last().map(|run| run.started), told, runs, entries, unread }
+    }
+
+    /// The agent was started with the prompt: what was told with it is taken out of the inbox.
+    pub fn is_given(&self, held: &Claimed) {
+        for message in &self.unread {
+            inbox::record(&self.site.board, held, &message.text);
+            // What can't be taken away is told once more.
+            drop(self.site.board.delivered(message));
+        }
     }
 
     /// The prompt that begins a session.
@@ -102,7 +120,7 @@ impl<'a> Brief<'a> {
         }
         values.findings = findings(&self.entries, self.last);
         values.answers = answers(&self.entries, self.last);
-        values.notes = notes(&self.entries, self.last);
+        values.notes = [notes(&self.entries, self.last, &self.runs), letters(&self.unread)].concat();
         Ok(assigned(&template(self.site, RESUME)?, &values, &PromptLimits::default())?)
     }
 
@@ -167,17 +185,31 @@ fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
     entries
 }
 
-/// What people said when they brought the task back, since `since` if that is given. What answers a question is told with it.
-fn notes(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
+/// What people said when they brought the task back, and what it was told in other runs than `heard`, since `since` if that
+/// is given. What answers a question is told with it.
+fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[String]) -> Vec<Note> {
     let asked = exchanges(entries);
     let is_word = |entry: &&Entry| {
         let is_recent = since.is_none_or(|since| entry.time >= since);
         let is_answer = asked.iter().any(|(_, answer)| answer.seq == entry.seq);
-        is_recent
-            && !is_answer
-            && matches!(entry.kind, Kind::Withdrawn | Kind::Resumed | Kind::Revived | Kind::Reopened)
+        let is_heard = entry.run.as_ref().is_some_and(|run| heard.contains(run));
+        let is_said = match entry.kind {
+            Kind::Withdrawn | Kind::Resumed | Kind::Revived | Kind::Reopened => !is_answer,
+            Kind::Told => !is_heard,
+            _ => false,
+        };
+        is_recent && is_said
     };
     entries.iter().filter(is_word).filter_map(note).collect()
+}
+
+/// What lies in the inbox.
+fn letters(unread: &[Message]) -> Vec<Note> {
+    let note = |message: &Message| {
+        let (from, text) = inbox::opened(&message.text);
+        Note { from: from.unwrap_or("a person").to_owned(), text: text.trim().to_owned() }
+    };
+    unread.iter().map(note).collect()
 }
 
 /// What reviews have found, since `since` if that is given.

@@ -1,4 +1,5 @@
-//! A running agent's inbox: messages are handed to it between two of its steps, and taken away when it has read them.
+//! The inbox of a task: messages are handed to its running agent between two of its steps, or told with the prompt of its
+//! next run, and taken away when it has read them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +7,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::board::event::Kind;
 use crate::board::task::TaskId;
+use crate::clock;
 use crate::process::Bell;
 use crate::runner::{NotHeard, Session};
-use crate::store::{Board, Message};
+use crate::store::{Board, Claimed, Entry, Message};
+
+use super::artifacts::run_name;
+
+/// A message of `from` as it lies in an inbox, and as an agent reads it.
+pub fn letter(from: &str, text: &str) -> String {
+    format!("From {from}:\n{text}\n")
+}
+
+/// Who sent it, if it says so, and what is said. Any file in the inbox is a message.
+pub fn opened(letter: &str) -> (Option<&str>, &str) {
+    let parts = letter.split_once('\n');
+    let signed = parts.and_then(|(line, text)| Some((line.strip_prefix("From ")?.strip_suffix(':')?, text)));
+    signed.map_or((None, letter), |(from, text)| (Some(from), text))
+}
+
+/// Writes to the log that the agent of `held` was given a message: whoever works on the task without its session is told
+/// from there. A board that can't be written now leaves no more than a gap in the log.
+pub fn record(board: &Board, held: &Claimed, letter: &str) {
+    let (from, text) = opened(letter);
+    let now = clock::now();
+    let mut entry = Entry::new(Kind::Told, now);
+    entry.task = Some(held.task.id.clone());
+    entry.agent = from.map(str::to_owned);
+    entry.run = Some(run_name(&held.task.id, held.lease.token));
+    entry.cause = Some(text.trim_end().to_owned());
+    drop(board.note(entry, now));
+}
 
 /// The inbox of one task while its agent runs.
 pub struct Inbox {

@@ -171,6 +171,10 @@ impl Runner for Claude {
         }
     }
 
+    fn hears(&self) -> bool {
+        true
+    }
+
     fn knows_session(&self, job: &Job) -> bool {
         Transcript::of(job).is_there()
     }

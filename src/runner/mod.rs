@@ -79,6 +79,11 @@ pub trait Runner: Send + Sync {
         State::default()
     }
 
+    /// Does it hear messages while it runs? To others they are told at the beginning of the next run.
+    fn hears(&self) -> bool {
+        false
+    }
+
     /// Is there a session of this name that an agent of `job` could go on with? No for programs that keep none.
     fn knows_session(&self, job: &Job) -> bool {
         let _ = job;

@@ -33,6 +33,7 @@ const ITEMS: &str = "\
 ## Waiting
 
 - [ ] T-5: Five
+- [ ] T-11: Eleven (question: red or blue?)
 
 ## Completed
 
@@ -124,6 +125,10 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-release", &["T-99"], Same::Lines),
         ("tavern-add", &["--id", "T-9", "-p", "1", "Nine", "-m", "More."], Same::Text),
         ("tavern-plan", &["--id", "T-9", "-p", "1", "--draft", "Nine\n\nMore."], Same::Text),
+        ("tavern-tell", &["T-1", "Mind", "the", "gap."], Same::Lines),
+        ("tavern-tell", &["T-11", "blue", "--format", "json"], Same::Lines),
+        ("tavern-tell", &["T-8", "Try again."], Same::Lines),
+        ("tavern-tell", &["T-99", "Hello."], Same::Lines),
         ("tavern-undo", &["T-0"], Same::Items),
         ("tavern-merge", &[], Same::Items),
         ("tavern-drain", &["--agents", "1"], Same::Items),

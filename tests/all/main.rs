@@ -34,6 +34,7 @@ mod sandbox;
 mod saves;
 mod state;
 mod support;
+mod tell;
 mod tidy;
 mod together;
 mod undo;

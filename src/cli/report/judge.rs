@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
+use crate::cli::shared::person;
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
 use crate::run::{Site, review};
@@ -76,12 +77,6 @@ fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) 
     }
     context.out.record(&Judged { task: task.clone(), status: after.status, open }, text)?;
     Ok(Exit::Done)
-}
-
-/// What the person at this terminal is called.
-fn person() -> String {
-    let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));
-    named("TAVERN_AGENT").or_else(|| named("USER")).unwrap_or_else(|| "somebody".to_owned())
 }
 
 fn words(findings: &str) -> Result<String, CliError> {

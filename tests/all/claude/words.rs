@@ -17,7 +17,11 @@ fn a_message_reaches_the_model_between_two_steps() {
     let project = Project::new(ITEM, json!([bash(HOLD), hears, ends, steps]));
     let agent = project.agent().start();
     project.wait_for_hold();
-    let message = project.scratch.write(".tavern/inbox/T-1/001.md", "Write \"hi\",\ninstead of hello.\n");
+    let said = "Write \"hi\",\ninstead of hello.";
+    let told = project.scratch.run("tavern-tell", &["T-1", said, "--from", "rosie"]).succeeds();
+    assert_eq!(told, "T-1 is in_progress: Frodo hears it between two steps\n");
+    let message = project.scratch.work().join(".tavern/inbox/T-1/001.md");
+    assert!(message.exists(), "it was sent");
     project.let_go();
     agent.end().succeeds();
     project.assert_tidy();
@@ -26,7 +30,7 @@ fn a_message_reaches_the_model_between_two_steps() {
     let heard = calls.iter().position(|call| call.body.to_string().contains("instead of hello"));
     assert!(heard.is_some_and(|heard| heard > 0 && heard + 2 == calls.len()), "{heard:?} of {}", calls.len());
     assert!(!message.exists(), "it was delivered");
-    assert!(project.log().contains("message delivered: Write \"hi\","), "{}", project.log());
+    assert!(project.log().contains("T-1 was told by rosie: Write \"hi\","), "{}", project.log());
 }
 
 #[test]
@@ -37,14 +41,15 @@ fn a_question_waits_for_a_person_and_the_answer_goes_into_the_session() {
     project.work();
     let item = project.item("T-1");
     let expected = (&json!("waiting"), &json!("red or blue?"), &json!(0));
-    assert_eq!((&item["status"], &item["reason"], &item["attempt"]), expected, "{item:#}");
+    assert_eq!((&item["status"], &item["question"], &item["attempt"]), expected, "{item:#}");
     let queue = project.scratch.read(".tavern/queues/main.md");
     let waiting = queue.split("## Waiting").nth(1).and_then(|rest| rest.split("## ").next());
-    assert!(waiting.is_some_and(|lane| lane.contains("T-1: Write hello (reason: red or blue?")), "{queue}");
+    assert!(waiting.is_some_and(|lane| lane.contains("T-1: Write hello (question: red or blue?")), "{queue}");
     assert_eq!(project.runs()[0]["question"], "red or blue?");
     assert!(project.worktree("T-1", "half").exists());
 
-    project.scratch.run("tavern-release", &["T-1", "--reason", "Blue, as the sky."]).succeeds();
+    let told = project.scratch.run("tavern-tell", &["T-1", "Blue, as the sky.", "--format", "json"]).succeeds();
+    assert!(told.contains("\"told\":\"answered\""), "{told}");
     project.work();
     let item = project.item("T-1");
     assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");

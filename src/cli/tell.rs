@@ -1,0 +1,200 @@
+//! `tavern-tell`: answer an item's question, or send a message to whoever works on it.
+
+use std::io::{self, IsTerminal, Read};
+
+use serde::Serialize;
+
+use crate::board::event::Event;
+use crate::board::lease::{Lease, Life, Token};
+use crate::board::task::{Status, Task, TaskId};
+use crate::clock;
+use crate::config::is_agent_name;
+use crate::run::inbox::letter;
+use crate::run::{Site, runners};
+use crate::store::{self, Found, Note, life};
+
+use super::shared::person;
+use super::{CliError, Context, Exit, Verb, task_id};
+
+/// Answer an item's question, or send a message to whoever works on it
+///
+/// An item that waits with a question goes on with the answer, in the session that asked. A running agent hears a message
+/// between two of its steps if its runner can; all others are told it with their next prompt.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The item
+    #[arg(value_name = "ID", value_parser = task_id)]
+    pub task: TaskId,
+
+    /// What to say; `-`, or nothing, reads it from standard input
+    #[arg(value_name = "TEXT")]
+    pub text: Vec<String>,
+
+    /// Who says it [default: TAVERN_AGENT, else your user name]
+    #[arg(long, value_name = "NAME")]
+    pub from: Option<String>,
+
+    /// Print what would become of it, and change nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    task: &'a TaskId,
+    status: Status,
+    from: &'a str,
+    told: When,
+}
+
+/// When what is said is heard.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum When {
+    /// It answers the question: whoever goes on with the item begins with it.
+    Answered,
+    /// Between two steps of the agent that runs.
+    NextStep,
+    /// With the prompt of the next run.
+    NextRun,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "tavern-tell";
+    const CHANGES_QUEUES: bool = true;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let from = self.sender()?;
+        let site = context.light_site(context.board()?)?;
+        let found = site.board.task(&self.task)?;
+        may_be_told(&found.task)?;
+        self.is_of_another()?;
+        let text = self.said()?;
+        let is_question = |task: &Task| task.status == Status::Waiting && task.question.is_some();
+        if is_question(&found.task) {
+            match self.answer(&site, &text, &from) {
+                Ok(status) => return self.tell(context, status, &from, When::Answered, &answered(&self.task, status)),
+                // Somebody else answered it, or took it with an answer, while we looked: then this is one more word.
+                Err(store::Error::Refused(_)) if !is_question(&site.board.task(&self.task)?.task) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let found = site.board.task(&self.task)?;
+        if !self.dry_run {
+            site.board.send(&self.task, &letter(&from, &text))?;
+        }
+        let (when, how) = heard(&site, &found);
+        self.tell(context, found.task.status, &from, when, &how)
+    }
+}
+
+impl Args {
+    fn sender(&self) -> Result<String, CliError> {
+        match &self.from {
+            Some(name) if !is_agent_name(name) => {
+                let hint = "use letters, digits, `-` and `_`, beginning with a letter".to_owned();
+                Err(CliError::new(Exit::Usage, format!("`{name}` can't be a name")).with_hint(hint))
+            }
+            Some(name) => Ok(name.clone()),
+            None => Ok(person()),
+        }
+    }
+
+    /// An agent has nothing to tell itself, and its own question is for somebody else.
+    fn is_of_another(&self) -> Result<(), CliError> {
+        let own = std::env::var("TAVERN_TASK").is_ok_and(|own| own == self.task.as_str());
+        let token = std::env::var("TAVERN_TOKEN").ok().and_then(|token| token.parse::<Token>().ok());
+        if !own || token.is_none() {
+            return Ok(());
+        }
+        let message = format!("`{}` is the item of the agent that says this", self.task);
+        let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern-tell {} \"…\"", self.task);
+        Err(CliError::new(Exit::Refused, message).with_hint(hint))
+    }
+
+    fn said(&self) -> Result<String, CliError> {
+        let is_typed = !self.text.is_empty() && self.text != ["-"];
+        let mut text = self.text.join(" ");
+        let has_input = !io::stdin().is_terminal() || !self.text.is_empty();
+        if !is_typed && has_input {
+            text.clear();
+            let read = io::stdin().read_to_string(&mut text);
+            read.map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        }
+        let text = text.trim();
+        if text.is_empty() {
+            let hint = format!("say it: tavern-tell {} \"…\"", self.task);
+            return Err(CliError::new(Exit::Usage, "there is nothing to tell").with_hint(hint));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn answer(&self, site: &Site, text: &str, from: &str) -> Result<Status, store::Error> {
+        let event = Event::Resume { reason: Some(text.to_owned()) };
+        let now = clock::now();
+        if self.dry_run {
+            return Ok(site.board.preview(&self.task, &event, now)?.to);
+        }
+        let note = Note { agent: Some(from.to_owned()), run: None };
+        Ok(site.board.submit(&self.task, &event, &note, now)?.task.status)
+    }
+
+    fn tell(&self, context: &Context, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {
+        let record = Record { task: &self.task, status, from, told };
+        context.out.record(&record, format!("{} is {status}: {how}", self.task))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// What has ended hears nothing: it is brought back with what is to be said.
+fn may_be_told(task: &Task) -> Result<(), CliError> {
+    let how = match task.status {
+        Status::Dead => "--revive",
+        Status::Completed | Status::Cancelled => "--reopen",
+        _ => return Ok(()),
+    };
+    let message = format!("`{}` is {}, so nobody would hear it", task.id, task.status);
+    let hint = format!("bring it back with what you say: tavern-release {} {how} -m \"…\"", task.id);
+    Err(CliError::new(Exit::Refused, message).with_hint(hint))
+}
+
+fn answered(task: &TaskId, status: Status) -> String {
+    match status {
+        Status::InReview => format!("the reviewer that takes {task} goes on with your answer"),
+        _ => format!("the agent that takes {task} goes on with your answer"),
+    }
+}
+
+/// When a message in the inbox of this item is heard.
+fn heard(site: &Site, found: &Found) -> (When, String) {
+    let next = "with the prompt of its next run";
+    let Some(lease) = found.lease.as_ref().filter(|_| found.task.status.is_held()) else {
+        let how = match found.task.status {
+            Status::Approved => format!("it is told {next}, if it comes back"),
+            Status::InReview => format!("it is told {next}, to a reviewer or, if it comes back, to its agent"),
+            Status::Waiting => format!("it is told {next}; what it waits for: tavern-status {}", found.task.id),
+            Status::Draft => format!("it is told {next}, when it is released for work"),
+            _ => format!("it is told {next}"),
+        };
+        return (When::NextRun, how);
+    };
+    let agent = &lease.agent;
+    match (life(&lease.holder), runner(site, &found.task, lease)) {
+        (Life::Gone, _) => (When::NextRun, format!("{agent} is gone, so it is told {next}")),
+        (_, Some((_, true))) => (When::NextStep, format!("{agent} hears it between two steps")),
+        (_, Some((name, false))) => {
+            (When::NextRun, format!("runner {name} hears nothing while it runs, so it is told {next}"))
+        }
+        (_, None) => (When::NextRun, format!("it is told {next}")),
+    }
+}
+
+/// What runs under the lease, if something does, and whether it hears messages.
+fn runner(site: &Site, task: &Task, lease: &Lease) -> Option<(String, bool)> {
+    let run = &lease.work.as_ref()?.run;
+    let role = site.role(&lease.role).ok()?;
+    let name = crate::run::artifacts::Artifacts::open(&site.board, run).metadata().ok().map(|run| run.runner);
+    let name = name.unwrap_or_else(|| site.runner_of(task, role));
+    let hears = runners::runner(&site.config, &name, role).is_ok_and(|runner| runner.hears());
+    Some((name, hears))
+}

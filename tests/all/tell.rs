@@ -1,0 +1,109 @@
+//! What people say to items: answers to questions, and messages to agents that run, and to those that will.
+
+use crate::support::{Ran, Scratch, wait_until};
+
+/// Keeps its prompts, and does what `steps/N` says, N being the number of its runs.
+const AGENT: &str = r#"#!/bin/sh -eu
+mkdir -p "$NOTES"
+number=$(($(ls "$NOTES" | wc -l) + 1))
+cat >"$NOTES/$number"
+. "$STEPS/$number"
+"#;
+
+const ONE: &str = "## Pending\n\n- [ ] T-1: Paint it\n  With care.\n\n## Waiting\n\n## Completed\n";
+const WORK: &str = "date >>work.txt; git add --all; git commit -qm Work; echo DONE";
+
+/// A board whose agents are deaf, and its runs' deeds.
+fn board(queue: &str, steps: &[&str]) -> Scratch {
+    let scratch = Scratch::repository();
+    let agent = scratch.executable("../home/agent.sh", AGENT);
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    let home = scratch.folder().join("home");
+    let config = format!(
+        "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    env: {{NOTES: {}, STEPS: {}}}\n\
+         outcomes: {{failed: {{backoff: 0s}}}}\n",
+        agent.display(),
+        home.join("notes").display(),
+        home.join("steps").display(),
+    );
+    scratch.write(".tavern/config.yaml", config);
+    scratch.write(".tavern/queues/main.md", queue);
+    for (number, step) in (1..).zip(steps) {
+        scratch.write(format!("../home/steps/{number}"), step);
+    }
+    scratch
+}
+
+fn agent(scratch: &Scratch) -> Ran {
+    scratch.run("tavern-agent", &["--name", "Frodo", "--until-empty"]).ends(0)
+}
+
+fn prompt(scratch: &Scratch, number: u32) -> String {
+    scratch.read(format!("../home/notes/{number}"))
+}
+
+fn tell(scratch: &Scratch, text: &str) -> Ran {
+    scratch.program("tavern-tell").args(&["T-1", text]).variable("USER", "rosie").run()
+}
+
+#[test]
+fn an_answer_brings_the_item_back_and_is_told() {
+    let scratch = board(ONE, &["echo 'WAITING: red or blue?'", WORK]);
+    agent(&scratch).says("T-1 waiting, now waiting: red or blue?");
+    tell(&scratch, "Blue,\nas the sky.")
+        .ends(0)
+        .says("T-1 is pending: the agent that takes T-1 goes on with your answer");
+    let queue = scratch.read(".tavern/queues/main.md");
+    assert!(queue.contains("Blue, as the sky.") && !queue.contains("question"), "one line of it: {queue}");
+    agent(&scratch).says("T-1 merged");
+    let prompt = prompt(&scratch, 2);
+    assert!(prompt.contains("Asked: red or blue?\nAnswered: Blue,\nas the sky."), "{prompt}");
+    scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was resumed by rosie: Blue,");
+}
+
+#[test]
+fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
+    // The program has no sessions: each of its runs begins anew, and is told all.
+    let scratch = board(ONE, &["exit 1", "exit 1", WORK]);
+    tell(&scratch, "Mind the gap.").ends(0).says("T-1 is pending: it is told with the prompt of its next run");
+    scratch.write(".tavern/inbox/T-1/007.md", "Typed by hand.\n");
+    agent(&scratch);
+    for number in 1..=3 {
+        let prompt = prompt(&scratch, number);
+        assert_eq!(prompt.matches("From rosie:\nMind the gap.").count(), 1, "{number}: {prompt}");
+        assert_eq!(prompt.matches("From a person:\nTyped by hand.").count(), 1, "{number}: {prompt}");
+    }
+    let left = std::fs::read_dir(scratch.work().join(".tavern/inbox/T-1")).expect("it is there").count();
+    assert_eq!(left, 0, "it was told");
+    let log = scratch.run("tavern-log", &["T-1"]).succeeds();
+    assert_eq!(log.matches("T-1 was told by rosie: Mind the gap.").count(), 1, "{log}");
+    tell(&scratch, "Too late.").ends(4).says("tavern-release T-1 --reopen -m");
+}
+
+#[test]
+fn a_deaf_agent_is_told_at_its_next_run() {
+    let hold = "touch \"$STEPS/held\"; while [ ! -e \"$STEPS/go\" ]; do sleep 0.05; done; exit 1";
+    let scratch = board(ONE, &[hold, WORK]);
+    let running = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
+    wait_until("it runs", || scratch.folder().join("home/steps/held").exists());
+    tell(&scratch, "Mind the gap.").ends(0).says("runner own hears nothing while it runs, so it is told");
+    let own = scratch.program("tavern-tell").args(&["T-1", "I am great."]);
+    own.variable("TAVERN_TASK", "T-1").variable("TAVERN_TOKEN", "1").run().ends(4).says("env -u TAVERN_TOKEN");
+    scratch.write("../home/steps/go", "");
+    running.end().ends(0);
+    assert!(!prompt(&scratch, 1).contains("Mind the gap."));
+    assert!(prompt(&scratch, 2).contains("From rosie:\nMind the gap."), "{}", prompt(&scratch, 2));
+}
+
+#[test]
+fn what_can_not_be_told_says_what_to_type() {
+    let scratch = board(&ONE.replace("## Waiting\n", "## Waiting\n\n## Dead Letter\n\n- [ ] T-2: Two\n"), &[]);
+    scratch.run("tavern-tell", &["T-2", "Go on."]).ends(4).says("tavern-release T-2 --revive -m");
+    scratch.run("tavern-tell", &["T-1"]).ends(2).says("there is nothing to tell").says("tavern-tell T-1");
+    scratch.run("tavern-tell", &["T-1", "x", "--from", "a b"]).ends(2).says("can't be a name");
+    scratch.run("tavern-tell", &["T-9", "x"]).ends(2);
+    let told =
+        scratch.program("tavern-tell").args(&["T-1", "-", "--from", "Sam", "--format", "json"]).input("Hi.\n").run();
+    let expected = "{\"task\":\"T-1\",\"status\":\"pending\",\"from\":\"Sam\",\"told\":\"next_run\"}\n";
+    assert_eq!(told.succeeds(), expected);
+}
