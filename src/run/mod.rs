@@ -3,7 +3,6 @@
 //!
 //! Knows the board, git and the runners, and nothing of loops, pools or command lines.
 
-pub mod answer;
 pub mod artifacts;
 pub mod attempt;
 pub mod brief;

@@ -1,6 +1,5 @@
 //! A planner's run: what it wrote is on disk before it is taken, and is taken whole or not at all.
 
-use super::answer::checklist;
 use super::artifacts::Artifacts;
 use super::attempt::Finished;
 use super::error::Error;
@@ -13,6 +12,7 @@ use crate::board::plan::{Plan, Rules, read};
 use crate::board::problem::{Position, Problem, render};
 use crate::board::task::{MAX_ID, Status, TaskId};
 use crate::config::{Does, Lane};
+use crate::runner::answer::checklist;
 use crate::runner::{Ended, Outcome, Signal};
 use crate::store::Claimed;
 

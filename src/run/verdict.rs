@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::last_block;
+use crate::runner::answer::last_block;
 
 /// What a reviewer says of one commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

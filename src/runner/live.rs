@@ -185,7 +185,7 @@ impl ClaudeSession {
     fn is_undecided(&self) -> bool {
         // The program counts turns afresh with each thing that it is told.
         let has_turns = self.limits.turns.is_none_or(|most| self.reading.turns < most);
-        has_turns && Signal::read(self.reading.result()) == Signal::None
+        has_turns && self.reading.signal() == Signal::None
     }
 
     fn ask_usage(&mut self) {
@@ -379,7 +379,7 @@ impl Session for ClaudeSession {
         }
         let is_resumable = verdict.is_resumable && self.transcript.is_there();
         let result = self.reading.result().to_owned();
-        let signal = if verdict.outcome == Outcome::Success { Signal::read(&result) } else { Signal::None };
+        let signal = if verdict.outcome == Outcome::Success { self.reading.signal() } else { Signal::None };
         Ended {
             outcome: verdict.outcome,
             reason: verdict.reason,

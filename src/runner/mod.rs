@@ -1,8 +1,8 @@
 //! Agent programs behind one interface: a [`Runner`] starts a [`Session`], whose output becomes typed events and, in
 //! the end, one [`Outcome`], decided from structure and never from words that an agent may have echoed.
 //!
-//! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`] and [`signal`] (how it ended
-//! and what the agent says of it), then the runners: [`shell`] and [`command`] over [`plain`], [`claude`] over
+//! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`] and
+//! [`answer`] (how it ended and what the agent says of it), then the runners: [`shell`] and [`command`] over [`plain`], [`claude`] over
 //! [`live`], [`stream`], [`verdict`] and [`transcript`].
 //!
 //! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
@@ -16,6 +16,7 @@ use chrono::{DateTime, Utc};
 
 use crate::process::{Bell, Identity, Spec, find_program_on};
 
+pub mod answer;
 pub mod claude;
 pub mod command;
 pub mod event;
@@ -23,6 +24,7 @@ pub mod job;
 pub mod live;
 pub mod outcome;
 pub mod plain;
+pub mod question;
 pub mod shell;
 pub mod signal;
 pub mod stream;

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::question;
+
 /// Read from the end of the final text only: what an agent quotes or echoes in between is no signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// `DONE` or `COMPLETED`: verify it.
     Done,
-    /// `WAITING: question` or `NEED INPUT: question`: put the question to a person.
+    /// `WAITING: question` or `NEED INPUT: question`, or a block with a question: put it to a person.
     Waiting(String),
     /// Neither.
     #[default]
@@ -26,10 +28,13 @@ impl Signal {
         if is_done(last) {
             return Signal::Done;
         }
+        if let Some(question) = question::in_answer(text) {
+            return Signal::Waiting(question);
+        }
         // A question may take several lines, but no blank one.
         let paragraph = lines.rsplit(|line| line.is_empty()).next().unwrap_or_default();
         for (index, line) in paragraph.iter().enumerate().rev() {
-            if let Some(question) = question(line) {
+            if let Some(question) = asked(line) {
                 let rest = paragraph[index + 1..].iter().copied();
                 let whole = std::iter::once(question).chain(rest).collect::<Vec<_>>().join("\n");
                 return Signal::Waiting(whole.trim().chars().take(Signal::LONGEST).collect());
@@ -45,7 +50,7 @@ fn is_done(line: &str) -> bool {
 }
 
 /// What follows the word in `line`.
-fn question(line: &str) -> Option<&str> {
+fn asked(line: &str) -> Option<&str> {
     let line = bare(line);
     ["WAITING", "NEED INPUT"].iter().find_map(|word| {
         let rest = line.strip_prefix(word)?;
@@ -88,6 +93,8 @@ mod tests {
             ("WAITING: for the tests\n\nThey pass now.\nDONE", Signal::Done),
             ("WAITING: old question\n\nI found the answer myself.", Signal::None),
             ("I was WAITING: no", Signal::None),
+            ("```yaml\nquestion: red or blue?\noptions: [red, blue]\n```\n", waiting("red or blue? (1: red; 2: blue)")),
+            ("```yaml\nquestion: red or blue?\n```\nDONE", Signal::Done),
         ];
         for (text, signal) in rows {
             assert_eq!(Signal::read(text), signal, "{text:?}");

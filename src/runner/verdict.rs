@@ -9,8 +9,10 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 
 use crate::process::Exit;
 
-use super::event::{AgentEvent, TurnResult};
+use super::event::{AgentEvent, Nesting, TurnResult};
 use super::outcome::{Denial, EndReason, Outcome, Usage};
+use super::question;
+use super::signal::Signal;
 
 /// What has been read of a session so far.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ pub struct Reading {
     pub usage: Usage,
     /// The last text of the agent itself.
     pub last_text: String,
+    /// What the agent wanted to ask with its own tool, if it has done nothing since.
+    asked: Option<String>,
     /// Names of the tools that run now, by the id of the call.
     open_tools: HashMap<String, String>,
     /// The provider's final failure in this turn.
@@ -91,13 +95,16 @@ impl Reading {
             }
             AgentEvent::Text { text, nesting, .. } => {
                 self.retry = None;
-                if *nesting == super::event::Nesting::Main {
+                if *nesting == Nesting::Main {
                     self.last_text.clone_from(text);
                 }
             }
             AgentEvent::Thinking { .. } => self.retry = None,
-            AgentEvent::ToolCall { id, name, .. } => {
+            AgentEvent::ToolCall { id, name, input, nesting, .. } => {
                 self.retry = None;
+                if name == question::TOOL && *nesting == Nesting::Main {
+                    self.asked = question::of_tool(input);
+                }
                 self.tool_calls += 1;
                 self.open_tools.insert(id.clone(), name.clone());
             }
@@ -105,6 +112,7 @@ impl Reading {
                 let name = self.open_tools.remove(id);
                 if *ok && name.is_some_and(|name| !ONLY_LOOK.contains(&name.as_str())) {
                     self.deeds += 1;
+                    self.asked = None;
                 }
             }
             AgentEvent::Retry { status, error, .. } => {
@@ -161,6 +169,14 @@ impl Reading {
         if result.is_empty() && turn.is_some() { &self.last_text } else { result }
     }
 
+    /// What the agent says of its work at the end of it, in words or with its own tool.
+    pub fn signal(&self) -> Signal {
+        match (Signal::read(self.result()), &self.asked) {
+            (Signal::None, Some(question)) => Signal::Waiting(question.clone()),
+            (signal, _) => signal,
+        }
+    }
+
     /// Decide. `ended` is why the run was ended from here, if it was; `stderr` is the end of what the program wrote
     /// there, shown to people where nothing else is known.
     pub fn judge(&self, exit: Exit, ended: Option<EndReason>, stderr: &str) -> Verdict {
@@ -188,7 +204,9 @@ impl Reading {
         if !exit.is_success() && ended.is_none() {
             return verdict(Outcome::Crashed, &format!("{exit} after its answer"));
         }
-        if !self.denials.is_empty() && self.deeds == 0 {
+        // To ask is no work.
+        let is_work = |denial: &Denial| denial.tool != question::TOOL;
+        if self.denials.iter().any(is_work) && self.deeds == 0 {
             return verdict(Outcome::PermissionDenied, &denied(&self.denials));
         }
         verdict(Outcome::Success, said)

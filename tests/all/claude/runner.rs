@@ -14,6 +14,10 @@ fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command, "description": "test"}})
 }
 
+fn say(text: &str) -> Value {
+    json!({"text": text})
+}
+
 fn is_call(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::ToolCall { .. })
 }
@@ -318,4 +322,34 @@ fn what_a_sub_agent_used_is_recovered_after_a_kill() {
     session.hurry();
     let ended = session.finish();
     assert_eq!((ended.outcome, ended.usage.output), (Outcome::Killed, 300), "{ended:?}");
+}
+
+#[test]
+fn what_its_tool_was_to_ask_is_a_question_to_a_person() {
+    let ask = json!({"tool": "AskUserQuestion", "input": {"questions": [{
+        "question": "Red or blue?", "header": "Colour", "multiSelect": false,
+        "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
+    }]}});
+    let workshop = Workshop::new(json!([ask.clone(), say("I could not ask.")]));
+    let ended = run(&workshop);
+    let question = "Red or blue? (1: Red, warm; 2: Blue, cold)".to_owned();
+    assert_eq!((ended.outcome, ended.signal), (Outcome::Success, Signal::Waiting(question)));
+
+    // Who goes on without an answer has none to wait for.
+    let done = [ask.clone(), bash("touch red"), say("I took red.")];
+    let found = [ask, say("I took red.\n\nDONE")];
+    for (steps, signal) in [(done.to_vec(), Signal::None), (found.to_vec(), Signal::Done)] {
+        let ended = run(&Workshop::new(json!(steps)));
+        assert_eq!((ended.outcome, ended.signal), (Outcome::Success, signal));
+    }
+}
+
+#[test]
+fn a_block_with_a_question_is_not_prodded() {
+    let mut workshop =
+        Workshop::new(json!([say("Either.\n\n```yaml\nquestion: red or blue?\noptions: [red, blue]\n```")]));
+    workshop.job.prods = Prods { most: 3, undecided: "Go on.".to_owned(), silent: String::new() };
+    let ended = run(&workshop);
+    assert_eq!(ended.signal, Signal::Waiting("red or blue? (1: red; 2: blue)".to_owned()));
+    assert_eq!(workshop.provider.calls().len(), 1);
 }
