@@ -172,6 +172,9 @@ pub(super) fn sentence(entry: &Entry) -> String {
     {
         line.push_str(&format!(", attempt {}", lease.attempt));
     }
+    if entry.kind == Kind::Claimed && entry.cause.is_some() {
+        line.push_str(", which was answered");
+    }
     if let Some(cause) = &entry.cause {
         line.push_str(&format!(": {}", human::words(cause)));
         line.push_str(if entry.undoes.is_some() { " was taken back" } else { "" });

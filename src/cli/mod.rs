@@ -24,6 +24,7 @@ mod context;
 mod error;
 mod exit;
 mod moment;
+mod need;
 mod output;
 mod place;
 mod program;

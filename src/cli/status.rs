@@ -7,25 +7,24 @@ use serde::Serialize;
 
 use crate::board::check::check;
 use crate::board::document::{Document, Item, parse};
-use crate::board::event::Kind;
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
 use crate::run::Preflight;
-use crate::run::artifacts::{Metadata, runs, runs_of};
+use crate::run::artifacts::{Metadata, runs_of};
 use crate::run::kept::Kept;
-use crate::store::{
-    AgentFile, AgentState, Archived, Board, Entry, Error, Queue, Quota, Switch, Text, Then, Watch, life, read_log,
-};
+use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, Watch, life};
 
 use children::Child;
 
 use super::moment::moment;
+use super::need::{self, Need};
 use super::{CliError, Context, Exit, Verb, human};
 
 mod children;
+mod stats;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
 #[derive(clap::Args)]
@@ -78,6 +77,17 @@ struct Line<'a> {
     not_ready: Option<String>,
     /// What its holder does with it, or will.
     mode: Mode,
+}
+
+/// One item that waits for a person.
+#[derive(Serialize)]
+struct NeedLine {
+    kind: &'static str,
+    queue: String,
+    line: usize,
+    task: Option<TaskId>,
+    #[serde(flatten)]
+    need: Need,
 }
 
 #[derive(Serialize)]
@@ -160,7 +170,7 @@ impl Verb for Args {
             let queues = context.queues(&board, names)?;
             match &task {
                 Some(task) => one(context, &board, task, Some(&then))?,
-                None => self.list(context, &board, then.texts, &queues, None)?,
+                None => drop(self.list(context, &board, then.texts, &queues, None)?),
             }
             return Ok(Exit::Done);
         }
@@ -169,7 +179,7 @@ impl Verb for Args {
             let watch = if self.watch { Some(Watch::new(&board, &queues)?) } else { None };
             match &task {
                 Some(task) => one(context, &board, task, None)?,
-                None if self.stats => stats(context, &board, &queues)?,
+                None if self.stats => stats::print(context, &board, &queues)?,
                 None => self.all(context, &board, &queues)?,
             }
             let Some(watch) = watch else { return Ok(Exit::Done) };
@@ -193,12 +203,13 @@ impl Args {
         texts.extend(others(board, queues));
         // Of settings that can't be read `tavern-check` tells.
         let site = context.light_site(board.clone()).ok();
-        self.list(context, board, texts, queues, site.as_ref().map(Preflight::of).as_ref())?;
+        let needs = self.list(context, board, texts, queues, site.as_ref().map(Preflight::of).as_ref())?;
+        wanted(context, &needs)?;
         agents(context, board)
     }
 
     /// The items of `queues`; the other texts are looked at for what items say of each other. What items need here is
-    /// looked at only of the present.
+    /// looked at only of the present. Gives what waits for a person.
     fn list(
         &self,
         context: &Context,
@@ -206,7 +217,9 @@ impl Args {
         mut texts: Vec<Text>,
         queues: &[Queue],
         preflight: Option<&Preflight<'_>>,
-    ) -> Result<(), CliError> {
+    ) -> Result<Vec<NeedLine>, CliError> {
+        let reviewers = Config::load(board.dir()).unwrap_or_default().review;
+        let mut needs = Vec::new();
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
@@ -239,6 +252,13 @@ impl Args {
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
             for (index, item) in items() {
+                needs.extend(need::of_item(document, item, &reviewers).map(|need| NeedLine {
+                    kind: "need",
+                    queue: queue.id.clone(),
+                    line: item.line,
+                    task: item.id.clone(),
+                    need,
+                }));
                 let not_ready = match item.status {
                     Status::Pending => preflight.and_then(|look| look.of_item(document, item).err()),
                     _ => None,
@@ -283,8 +303,21 @@ impl Args {
                     .record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
             }
         }
-        Ok(())
+        Ok(needs)
     }
+}
+
+/// What only a person can go on with, at a glance.
+fn wanted(context: &Context, needs: &[NeedLine]) -> Result<(), CliError> {
+    if !needs.is_empty() {
+        context.out.text("waits for you:")?;
+    }
+    for line in needs {
+        let place = format!("{}:{}", line.queue, line.line);
+        let text = need::sentence(&place, line.task.as_ref(), &line.need);
+        context.out.record(line, format_args!("  {text}"))?;
+    }
+    Ok(())
 }
 
 /// Items that only a look at all queues together finds fault with, by queue and line.
@@ -402,7 +435,13 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     row("queue", format!("{}, line {}", found.queue.id, found.line));
     task.reason.iter().for_each(|reason| row("reason", reason.clone()));
     task.trigger.iter().for_each(|trigger| row("woken by", trigger.clone()));
-    task.question.iter().for_each(|question| row("asks", question.clone()));
+    // The queue has the beginning of a long one.
+    let asked = || runs.iter().rev().find_map(|run| run.question.clone());
+    let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    task.question.iter().for_each(|question| {
+        let whole = asked().map(line).filter(|whole| whole.starts_with(question.trim_end_matches('…')));
+        row("asks", whole.unwrap_or_else(|| question.clone()));
+    });
     if task.mode != Mode::Execute {
         row("mode", task.mode.to_string());
     }
@@ -450,6 +489,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     match task.status {
         // There is nothing to be done in the past.
         _ if then.is_some() => {}
+        Status::Waiting if task.answered().is_some() => row("answered", "whoever is free goes on with it".to_owned()),
         Status::Waiting if task.question.is_some() => {
             row("to do", format!("answer it: tavern-tell {id} \"…\", or type `Answer: …` under it"));
         }
@@ -488,108 +528,4 @@ fn words(freshness: Freshness) -> &'static str {
         Freshness::Stale => "stale",
         Freshness::VeryStale => "very stale",
     }
-}
-
-/// Numbers about a board (S10).
-#[derive(Default, Serialize)]
-struct Stats {
-    kind: &'static str,
-    /// Items by status.
-    depth: BTreeMap<&'static str, usize>,
-    /// Seconds since the oldest pending item that the log knows was added or came back.
-    oldest_pending_seconds: Option<i64>,
-    /// Median seconds from pending to claimed, and from claimed to integrated.
-    median_wait_seconds: Option<i64>,
-    median_work_seconds: Option<i64>,
-    completed: usize,
-    completed_last_hour: usize,
-    claims: usize,
-    retries: usize,
-    dead_letters: usize,
-    runs: usize,
-    usd: f64,
-    tokens: u64,
-    usd_by_model: BTreeMap<String, f64>,
-    usd_by_agent: BTreeMap<String, f64>,
-}
-
-fn stats(context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
-    let now = clock::now();
-    let mut stats = Stats { kind: "stats", ..Stats::default() };
-    let mut pending = Vec::new();
-    for queue in queues {
-        let text = board.read(queue)?;
-        let (document, _) = parse(&text.content);
-        for item in document.items() {
-            *stats.depth.entry(item.status.as_str()).or_default() += 1;
-            pending.extend(item.id.clone().filter(|_| item.status == Status::Pending));
-        }
-    }
-    let entries = read_log(board)?;
-    measure(&mut stats, &entries, &pending, now);
-    for run in runs(board)? {
-        let usage = &run.usage;
-        stats.runs += 1;
-        stats.usd += usage.usd;
-        stats.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write;
-        *stats.usd_by_agent.entry(run.agent.clone()).or_default() += usage.usd;
-        usage.models.iter().for_each(|(model, used)| *stats.usd_by_model.entry(model.clone()).or_default() += used.usd);
-    }
-    let time = |seconds: Option<i64>| {
-        seconds.map_or("-".to_owned(), |seconds| human::age(Duration::from_secs(seconds.unsigned_abs())))
-    };
-    let depth: Vec<String> = stats.depth.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let text = format!(
-        "depth       {}\noldest      {}\nwait        {} (median)\nwork        {} (median)\nthroughput  {} in the last hour, {} in all\nclaims      {}, {} retries, {} dead letters\nspent       {}, {} tokens in {}",
-        depth.join(", "),
-        time(stats.oldest_pending_seconds),
-        time(stats.median_wait_seconds),
-        time(stats.median_work_seconds),
-        stats.completed_last_hour,
-        stats.completed,
-        stats.claims,
-        stats.retries,
-        stats.dead_letters,
-        human::money(stats.usd),
-        human::short(stats.tokens),
-        human::count(stats.runs, "run"),
-    );
-    context.out.record(&stats, text)
-}
-
-/// Waits and work times from the log: an item waits from the event that made it pending to its claim.
-fn measure(stats: &mut Stats, entries: &[Entry], pending: &[TaskId], now: Timestamp) {
-    let mut since: BTreeMap<&TaskId, Timestamp> = BTreeMap::new();
-    let mut claimed: BTreeMap<&TaskId, Timestamp> = BTreeMap::new();
-    let (mut waits, mut works) = (Vec::new(), Vec::new());
-    for entry in entries {
-        let Some(task) = &entry.task else { continue };
-        match entry.kind {
-            Kind::Claimed => {
-                stats.claims += 1;
-                waits.extend(since.remove(task).map(|from| (entry.time - from).num_seconds()));
-                claimed.insert(task, entry.time);
-            }
-            Kind::Integrated => {
-                stats.completed += 1;
-                stats.completed_last_hour += usize::from((now - entry.time).num_minutes() < 60);
-                works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
-            }
-            Kind::Failed | Kind::SentBack => stats.retries += usize::from(entry.to == Some(Status::Pending)),
-            _ => {}
-        }
-        stats.dead_letters += usize::from(entry.to == Some(Status::Dead));
-        if entry.to == Some(Status::Pending) {
-            since.insert(task, entry.time);
-        }
-    }
-    let oldest = pending.iter().filter_map(|task| since.get(task)).min();
-    stats.oldest_pending_seconds = oldest.map(|from| (now - *from).num_seconds());
-    stats.median_wait_seconds = median(waits);
-    stats.median_work_seconds = median(works);
-}
-
-fn median(mut values: Vec<i64>) -> Option<i64> {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
 }

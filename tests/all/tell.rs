@@ -107,3 +107,90 @@ fn what_can_not_be_told_says_what_to_type() {
     let expected = "{\"task\":\"T-1\",\"status\":\"pending\",\"from\":\"Sam\",\"told\":\"next_run\"}\n";
     assert_eq!(told.succeeds(), expected);
 }
+
+#[test]
+fn answers_are_typed_under_the_item_while_agents_wait() {
+    let steps = ["echo 'WAITING: red or blue?'", "echo 'WAITING: light or dark?'", "echo 'WAITING: how often?'", WORK];
+    let scratch = board(ONE, &steps);
+    let queue = || scratch.read(".tavern/queues/main.md");
+    let asks = |question: &str| {
+        wait_until(question, || queue().contains(&format!("question: {question}")));
+        scratch
+            .run("tavern-status", &[])
+            .ends(0)
+            .says(&format!("waits for you:\n  T-1 asks: {question} — tavern-tell T-1 \"…\""));
+    };
+    let has_prompt = |number: u32| {
+        wait_until("it was told", || scratch.folder().join(format!("home/notes/{number}")).exists());
+    };
+    let running = scratch.program("tavern-agent").args(&["--name", "Frodo"]).start();
+    asks("red or blue?");
+    // A word that is no answer wakes it, too, and it waits on.
+    scratch.write(".tavern/queues/main.md", queue().replace("With care.", "With great care."));
+    scratch.write(
+        ".tavern/queues/main.md",
+        queue().replace("great care.\n", "great care.\n  Answer: blue,\n  as the sky\n"),
+    );
+    has_prompt(2);
+    asks("light or dark?");
+    let second = prompt(&scratch, 2);
+    assert!(second.contains("Asked: red or blue?\nAnswered: blue,\nas the sky"), "{second}");
+    assert!(queue().contains("answers: 1"), "what was answered is no answer to this one: {}", queue());
+    scratch.write(".tavern/queues/main.md", queue().replace("as the sky\n", "as the sky\n  answer: light\n"));
+    has_prompt(3);
+    asks("how often?");
+    let third = prompt(&scratch, 3);
+    assert!(third.contains("Asked: light or dark?\nAnswered: light\n"), "{third}");
+    scratch.write(
+        ".tavern/queues/main.md",
+        queue().replace("question: how often?", "question: how often?, answer: twice"),
+    );
+    has_prompt(4);
+    wait_until("it is merged", || queue().contains("- [x] T-1"));
+    running.signal(rustix::process::Signal::INT);
+    running.end().ends(130);
+    let fourth = prompt(&scratch, 4);
+    assert!(fourth.contains("Asked: how often?\nAnswered: twice"), "{fourth}");
+    let log = scratch.run("tavern-log", &["T-1"]).succeeds();
+    for line in [
+        "Frodo needs a person for T-1: red or blue?",
+        "which was answered: blue, as the sky",
+        "which was answered: twice",
+    ] {
+        assert!(log.replace('·', " ").contains(line), "{line} in\n{log}");
+    }
+    scratch.run("tavern-status", &[]).ends(0).says_not("waits for you");
+}
+
+#[test]
+fn what_waits_for_a_person_is_seen_at_a_glance() {
+    let queue = "## Pending\n\n- [ ] T-1: Ask\n- [ ] T-2: May I (approve: start)\n- [ ] T-3: Look (approve: merge)\n\
+                 - [ ] Nameless (approve: start)\n\n## In Review\n\n## Waiting\n\n- [ ] T-4: Come back (reason: it came back too often)\n\n## Completed\n";
+    let scratch = board(queue, &["echo 'WAITING: red or blue?'", WORK]);
+    let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
+    let drained = drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern-tell T-1 \"…\"");
+    drained.says("to do: tavern-report T-2 --approve").says("to do: tavern-release T-4");
+    let expected = "waits for you:\n  main:6: may it be started? — tavern-check --fix gives it an ID\n";
+    let seen = scratch.run("tavern-status", &[]).succeeds();
+    for line in [
+        "waits for you:\n",
+        "  T-1 asks: red or blue? — tavern-tell T-1 \"…\"\n",
+        "  T-2: may it be started? — tavern-report T-2 --approve\n",
+        "  T-3: may it be merged? — tavern-report T-3 --approve, or --reject \"…\"\n",
+        "  T-4: it came back too often — tavern-release T-4\n",
+        &expected["waits for you:\n  main:6".len()..],
+    ] {
+        assert!(seen.contains(line), "{line} in\n{seen}");
+    }
+    let json = scratch.run("tavern-status", &["--format", "json"]).succeeds();
+    assert!(
+        json.contains("{\"kind\":\"need\",\"queue\":\"main\",")
+            && json.contains("\"need\":\"answer\",\"why\":\"red or blue?\""),
+        "{json}"
+    );
+    let full = scratch.run("tavern-status", &["T-1"]).ends(0);
+    full.says("asks        red or blue?").says("answer it: tavern-tell T-1");
+    // What an agent could still do is no person's.
+    scratch.run("tavern-add", &["--id", "T-9", "--role", "planner", "Plan"]).ends(0);
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
+}

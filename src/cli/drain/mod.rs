@@ -32,7 +32,8 @@ mod unfit;
 ///
 /// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
 /// merged into the integration branch (`tavern/integration`), never into your checkout. Exits with 0 when every item
-/// is completed, else with 1 and a list of what is not, and where to look.
+/// is completed, with 8 when all that is left waits for a person, else with 1; and with a list of what is not, and where to
+/// look.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]
@@ -116,6 +117,7 @@ impl Verb for Args {
         match context.interrupted() {
             Some(exit) => Ok(exit),
             None if is_well && summary.left.is_empty() => Ok(Exit::Done),
+            None if is_well && summary.waits_for_person() => Ok(Exit::WaitingForPerson),
             None => Ok(Exit::Failed),
         }
     }

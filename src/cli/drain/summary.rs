@@ -10,6 +10,7 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::Kind;
 use crate::board::task::{OnFailure, Status, Task, TaskId};
+use crate::cli::need::{self, Need};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
 use crate::run::artifacts::runs_of;
@@ -26,6 +27,9 @@ pub(super) struct Left {
     pub title: String,
     pub status: Status,
     pub reason: Option<String>,
+    /// What it needs of a person.
+    #[serde(flatten)]
+    pub need: Option<Need>,
     /// The folder of its last run.
     pub run: Option<String>,
     /// Where its work is that is not merged, as `git show` takes it.
@@ -71,6 +75,11 @@ impl Summary {
         Ok(())
     }
 
+    /// A person can go on with each item that is left.
+    pub(super) fn waits_for_person(&self) -> bool {
+        !self.left.is_empty() && self.left.iter().all(|left| left.need.is_some())
+    }
+
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
         let mut text = format!(
             "{} completed, {} left, {} in {} s",
@@ -84,6 +93,9 @@ impl Summary {
             text.push_str(&format!("\n{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
             if let Some(reason) = &left.reason {
                 text.push_str(&format!("\n  {reason}"));
+            }
+            if let Some(need) = &left.need {
+                text.push_str(&format!("\n  to do: {}", need.todo));
             }
             if let Some(run) = &left.run {
                 text.push_str(&format!("\n  see {run}"));
@@ -120,6 +132,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
                     title: document.title(item).to_owned(),
                     status,
                     reason: page.why(item),
+                    need: need::of_item(&document, item, &site.config.review),
                     run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
                 }),
             }

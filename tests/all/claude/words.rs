@@ -63,6 +63,28 @@ fn a_question_waits_for_a_person_and_the_answer_goes_into_the_session() {
 }
 
 #[test]
+fn an_answer_that_is_typed_goes_into_the_session() {
+    let ask = "Either would do.\n\n```yaml\nquestion: red or blue?\noptions: [red, blue]\n```";
+    let project = Project::new(ITEM, json!([say(ask), bash(COMMIT), say("DONE")]));
+    project.work();
+    let queue = project.scratch.read(".tavern/queues/main.md");
+    assert!(
+        queue.contains("question: red or blue? (1: red; 2: blue)")
+            || queue.contains("question: \"red or blue? (1: red; 2: blue)\""),
+        "{queue}"
+    );
+    project.scratch.run("tavern-status", &["T-1"]).ends(0).says("red or blue? (1: red; 2: blue)");
+    let at = queue.find("- [ ] T-1").expect("it is there");
+    let end = at + queue[at..].find('\n').expect("a line ends") + 1;
+    project.scratch.write(".tavern/queues/main.md", format!("{}  Answer: 2\n{}", &queue[..end], &queue[end..]));
+    project.work();
+    assert_eq!(project.outcomes(), ["waiting", "success"]);
+    let (runs, calls) = (project.runs(), project.provider.calls());
+    assert_eq!((&runs[0]["session"], &calls[1].session), (&runs[1]["session"], &calls[0].session));
+    assert!(calls[1].prompt().contains("2: blue)\nAnswered: 2"), "{}", calls[1].prompt());
+}
+
+#[test]
 fn no_signal_is_prodded_on_before_the_work_is_verified() {
     let settings = json!({"roles": {"coder": {"prods": 2}}});
     let item = "- [ ] T-1: Write hello\n  ```yaml task\n  done_when: [test -e hello]\n  ```\n";
