@@ -10,6 +10,7 @@ use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::EmptyBehavior;
+use crate::board::task::TaskId;
 use crate::clock;
 use crate::config::Does;
 use crate::process;
@@ -19,7 +20,7 @@ use crate::run::{Site, preflight};
 use crate::store::{Board, Claimed, Queue, Slot, Switch};
 
 use super::claim::place;
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, Verb, chat, human, task_id};
 
 /// Work items one after the other: claim, run the agent program, verify, merge
 ///
@@ -55,6 +56,10 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
 
+    /// Talk with the agent of this item yourself, at this terminal; afterwards the item is as it was
+    #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
+    pub chat: Option<TaskId>,
+
     /// Print what it would do first, as the board is now, and do nothing
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -64,6 +69,9 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-agent";
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if let Some(task) = &self.chat {
+            return chat::run(&self, context, task);
+        }
         let mut site = context.site(context.board()?)?;
         site.runner.clone_from(&self.runner);
         site.model.clone_from(&self.model);

@@ -124,6 +124,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
     let to = |words: &str| entry.to.map_or_else(String::new, |status| format!("{words}{status}"));
     let what = match entry.kind {
         Kind::Added => format!("{task} was added{}{by}", to(" as ")),
+        Kind::Claimed if is_chat(entry) => format!("{agent} took {task} to talk with a person"),
         Kind::Claimed if entry.from == Some(Status::Waiting) => format!("{agent} took {task} up again"),
         Kind::Claimed => format!("{agent} claimed {task}"),
         Kind::Started => format!("{agent} started the agent program for {task}"),
@@ -167,7 +168,8 @@ pub(super) fn sentence(entry: &Entry) -> String {
     if let Some(token) = entry.token.filter(|_| entry.kind == Kind::Claimed) {
         line.push_str(&format!(" with token {token}"));
     }
-    if let Some(LeaseEntry::Put(lease)) = entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed)
+    if let Some(LeaseEntry::Put(lease)) =
+        entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed && !is_chat(entry))
         && lease.attempt > 1
     {
         line.push_str(&format!(", attempt {}", lease.attempt));
@@ -185,6 +187,10 @@ pub(super) fn sentence(entry: &Entry) -> String {
         line.push_str(" (its attempts are used up)");
     }
     line
+}
+
+fn is_chat(entry: &Entry) -> bool {
+    matches!(&entry.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
 }
 
 /// What a person added or changed, in a few words: the title of a new item, or what is different about an old one.

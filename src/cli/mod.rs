@@ -20,6 +20,7 @@ pub mod human;
 pub mod progress;
 pub mod signals;
 
+mod chat;
 mod context;
 mod error;
 mod exit;

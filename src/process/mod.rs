@@ -32,7 +32,7 @@ pub use end::{Swept, end_marked};
 pub use family::adopt_orphans;
 pub use first::first_program;
 pub use follow::{Follower, Line};
-pub use foreground::foreground;
+pub use foreground::{Attended, attend, foreground};
 pub use identity::{Identity, Liveness};
 pub use log::{create_log, is_running};
 pub use mark::Mark;

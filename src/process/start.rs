@@ -118,32 +118,18 @@ impl Spec {
 /// # Errors
 /// What the system says, with the program's or the folder's name in it.
 pub fn start(spec: Spec) -> io::Result<Child> {
-    let Spec { wrapper, program, args, environment, env, env_remove, cwd, stdin, stdout, stderr, marks } = spec;
-    if !cwd.is_dir() {
-        // The system reports a missing folder as a missing program.
-        return Err(io::Error::new(io::ErrorKind::NotFound, format!("the folder `{}` is not there", cwd.display())));
-    }
-    let is_wrapped = !wrapper.is_empty();
-    let mut words = wrapper.into_iter().chain([program.clone().into_os_string()]);
-    let first = words.next().expect("the program is one of them");
-    let mut command = Command::new(&first);
-    command.args(words).args(args).current_dir(cwd).process_group(0);
-    if environment == Environment::Empty {
-        command.env_clear();
-    }
-    for name in GIT_VARIABLES.iter().map(OsStr::new).chain(env_remove.iter().map(OsString::as_os_str)) {
-        command.env_remove(name);
-    }
-    command.envs(env).envs(marks.iter().map(|mark| (mark.name(), mark.value())));
+    let (mut command, is_wrapped) = (command(&spec)?, !spec.wrapper.is_empty());
+    let Spec { stdin, stdout, stderr, marks, .. } = spec;
+    command.process_group(0);
     command.stdin(if matches!(stdin, Input::Null) { Stdio::null() } else { Stdio::piped() });
     command.stdout(stdout).stderr(stderr);
     let mut live = family::lock();
     let started = command.spawn();
     // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
     // pipe would never end.
+    let first = command.get_program().to_owned();
     drop(command);
-    let mut child =
-        started.map_err(|error| io::Error::new(error.kind(), format!("can't start `{}`: {error}", first.display())))?;
+    let mut child = started.map_err(|error| not_started(&first, &error))?;
     live.add(child.id());
     drop(live);
     if let Input::Bytes(bytes) = stdin
@@ -155,6 +141,34 @@ pub fn start(spec: Spec) -> io::Result<Child> {
         });
     }
     Child::new(child, marks, if is_wrapped { Root::Wrapper } else { Root::Program })
+}
+
+/// Program, arguments, environment and folder of `spec`; streams and group are the caller's.
+///
+/// # Errors
+/// The folder is not there.
+pub(super) fn command(spec: &Spec) -> io::Result<Command> {
+    if !spec.cwd.is_dir() {
+        // The system reports a missing folder as a missing program.
+        let message = format!("the folder `{}` is not there", spec.cwd.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
+    let mut words = spec.wrapper.iter().map(OsString::as_os_str).chain([spec.program.as_os_str()]);
+    let mut command = Command::new(words.next().expect("the program is one of them"));
+    command.args(words).args(&spec.args).current_dir(&spec.cwd);
+    if spec.environment == Environment::Empty {
+        command.env_clear();
+    }
+    for name in GIT_VARIABLES.iter().map(OsStr::new).chain(spec.env_remove.iter().map(OsString::as_os_str)) {
+        command.env_remove(name);
+    }
+    let set = spec.env.iter().map(|(name, value)| (name, value));
+    command.envs(set).envs(spec.marks.iter().map(|mark| (mark.name(), mark.value())));
+    Ok(command)
+}
+
+pub(super) fn not_started(program: &OsStr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("can't start `{}`: {error}", program.display()))
 }
 
 impl From<Output> for Stdio {

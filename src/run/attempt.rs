@@ -28,10 +28,12 @@ use crate::clock;
 use crate::config::{Dirty, Does, Role};
 use crate::failpoint;
 use crate::git::{CommitId, Merge};
-use crate::process::Bell;
 use crate::process::start::Environment;
+use crate::process::{Bell, Spec};
 use crate::runner::job::Opening;
-use crate::runner::{AgentEvent, EndReason, Ended, Job, Limits, Next, Outcome, Prodding, Prods, Session, Signal};
+use crate::runner::{
+    AgentEvent, EndReason, Ended, Job, Limits, Next, Outcome, Prodding, Prods, Runner, Session, Signal, StartError,
+};
 use crate::store::{Claimed, Entry, Note};
 
 /// Longest `diff.patch`, in bytes.
@@ -139,14 +141,26 @@ pub fn foresee(site: &Site, held: &Claimed) -> Result<Foreseen, Error> {
         // Its template names the commit.
         Does::Review | Does::Plan => Worktree { path: site.board.view(&held.task.id), branch: None, view: None },
     };
-    let (metadata, mut job, _) = plan(site, held, role, &worktree)?;
+    let (metadata, job, _) = plan(site, held, role, &worktree)?;
+    foreseen_as(site, role, &metadata, job, |runner, job| runner.spec(job))
+}
+
+/// What `spec` makes of a run that is only planned.
+pub(super) fn foreseen_as(
+    site: &Site,
+    role: &Role,
+    metadata: &Metadata,
+    mut job: Job,
+    spec: impl FnOnce(&dyn Runner, &Job) -> Result<Spec, StartError>,
+) -> Result<Foreseen, Error> {
     if job.opening == Opening::New {
         NEW_SESSION.clone_into(&mut job.session);
     }
-    let spec = runners::runner(&site.config, &metadata.runner, role)?.spec(&job)?;
+    let spec = spec(runners::runner(&site.config, &metadata.runner, role)?.as_ref(), &job)?;
     let words = std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));
     let command = words.map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(Foreseen { run: metadata.run, runner: metadata.runner, worktree: worktree.path, command, prompt: job.prompt })
+    let (run, runner) = (metadata.run.clone(), metadata.runner.clone());
+    Ok(Foreseen { run, runner, worktree: metadata.worktree.clone(), command, prompt: job.prompt })
 }
 
 /// The program does not know the session that it was to go on with, and has done nothing.
@@ -285,7 +299,7 @@ fn io_error(artifacts: &Artifacts, source: std::io::Error) -> Error {
 }
 
 /// Everything that must be on disk before the agent program starts.
-fn ready<'a>(
+pub(super) fn ready<'a>(
     site: &'a Site,
     held: &Claimed,
     role: &Role,
@@ -308,7 +322,7 @@ fn ready<'a>(
 }
 
 /// What is run, and what is known of it before. Writes nothing.
-fn plan<'a>(
+pub(super) fn plan<'a>(
     site: &'a Site,
     held: &Claimed,
     role: &Role,

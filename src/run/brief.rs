@@ -20,7 +20,7 @@ use crate::prompt::{
     assigned,
 };
 use crate::runner::Outcome;
-use crate::store::{Claimed, Entry, Message, read_log};
+use crate::store::{Claimed, Entry, LeaseEntry, Message, read_log};
 
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
@@ -232,6 +232,8 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
     for entry in entries {
         match entry.kind {
             Kind::Asked => open = Some(entry),
+            // A person who talks with the agent has its question before them.
+            Kind::Claimed if is_chat(entry) => {}
             Kind::Resumed | Kind::Claimed => {
                 exchanges.extend(open.take().filter(|_| entry.cause.is_some()).map(|question| (question, entry)));
             }
@@ -239,6 +241,10 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
         }
     }
     exchanges
+}
+
+fn is_chat(entry: &Entry) -> bool {
+    matches!(&entry.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
 }
 
 fn note(entry: &Entry) -> Option<Note> {

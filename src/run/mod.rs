@@ -6,6 +6,7 @@
 pub mod artifacts;
 pub mod attempt;
 pub mod brief;
+pub mod chat;
 pub mod children;
 pub mod commit;
 pub mod evidence;

@@ -184,16 +184,13 @@ impl Runner for Claude {
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, StartError> {
-        let mut spec: Spec = job.spec(&self.program);
-        spec.args = self.args(job);
-        spec.env_remove = OUTER_SESSION.iter().map(OsString::from).collect();
-        for (name, value) in self.env() {
-            if variable(job, name).is_none() {
-                spec.env.push((name.into(), value.into()));
-            }
-        }
+        let mut spec = self.with_args(job, self.args(job));
         spec.stdin = Input::Piped;
         Ok(spec)
+    }
+
+    fn attended(&self, job: &Job) -> Result<Spec, StartError> {
+        Ok(self.with_args(job, self.attended_args(job)))
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
@@ -202,6 +199,42 @@ impl Runner for Claude {
 }
 
 impl Claude {
+    fn with_args(&self, job: &Job, args: Vec<OsString>) -> Spec {
+        let mut spec: Spec = job.spec(&self.program);
+        spec.args = args;
+        spec.env_remove = OUTER_SESSION.iter().map(OsString::from).collect();
+        for (name, value) in self.env() {
+            if variable(job, name).is_none() {
+                spec.env.push((name.into(), value.into()));
+            }
+        }
+        spec
+    }
+
+    /// As a person types it: the same session, tools and model, and the prompt for the first thing that is said.
+    fn attended_args(&self, job: &Job) -> Vec<OsString> {
+        let mut args: Vec<&str> = self.extra_args.iter().map(String::as_str).collect();
+        for (option, tools) in [("--allowedTools", &self.allowed_tools), ("--disallowedTools", &self.denied_tools)] {
+            if !tools.is_empty() {
+                args.push(option);
+                args.extend(tools.iter().map(String::as_str));
+            }
+        }
+        let optional = [
+            ("--model", &job.model),
+            ("--append-system-prompt", &self.system_prompt),
+            ("--settings", &self.settings),
+            ("--permission-mode", &Some(self.permission_mode.clone())),
+        ];
+        let mut args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
+        for (option, value) in optional {
+            args.extend(value.iter().flat_map(|value| [OsString::from(option), value.into()]));
+        }
+        let opening = if job.opening == Opening::Resumed { "--resume" } else { "--session-id" };
+        args.extend([opening.into(), job.session.clone().into(), job.prompt.clone().into()]);
+        args
+    }
+
     fn args(&self, job: &Job) -> Vec<OsString> {
         let mut args: Vec<&str> = vec!["--print"];
         args.extend(self.extra_args.iter().map(String::as_str));
@@ -285,6 +318,20 @@ mod tests {
                  --append-system-prompt be brief"
             )
         );
+    }
+
+    #[test]
+    fn a_person_has_the_same_session_tools_and_model() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut job = Job::in_folder(folder.path());
+        job.session = "U".to_owned();
+        let claude = Claude { allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()], ..Claude::default() };
+        let args = |job: &Job| claude.attended_args(job).join(OsStr::new(" ")).into_string().expect("it is text");
+        let tools = "--allowedTools Bash Edit";
+        assert_eq!(args(&job), format!("{tools} --permission-mode acceptEdits --session-id U do it\n"));
+        job.opening = Opening::Resumed;
+        job.model = Some("sonnet".to_owned());
+        assert_eq!(args(&job), format!("{tools} --model sonnet --permission-mode acceptEdits --resume U do it\n"));
     }
 
     #[test]

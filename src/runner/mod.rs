@@ -105,6 +105,15 @@ pub trait Runner: Send + Sync {
     /// What the job lacks for it.
     fn spec(&self, job: &Job) -> Result<Spec, StartError>;
 
+    /// What a person starts who talks with the agent in its worktree: it has the terminal, and nobody follows it. Writes
+    /// nothing.
+    ///
+    /// # Errors
+    /// What the job lacks for it.
+    fn attended(&self, job: &Job) -> Result<Spec, StartError> {
+        self.spec(job)
+    }
+
     /// Start the program for `job`. Writes only into the run's folder.
     ///
     /// # Errors

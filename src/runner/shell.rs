@@ -9,7 +9,7 @@ use crate::process::Spec;
 
 use super::job::Job;
 use super::plain::PlainSession;
-use super::{NotReady, Ready, Runner, Session, StartError, found};
+use super::{NotReady, Ready, Runner, Session, StartError, found, variable_of};
 
 /// Runs [`Job::script`] with `sh -eu`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +35,12 @@ impl Runner for Shell {
         // A file and no argument: the system bounds one argument to 128 KiB.
         spec.args = vec!["-eu".into(), job.run_dir.join(SCRIPT).into()];
         Ok(spec)
+    }
+
+    /// A person's own shell.
+    fn attended(&self, job: &Job) -> Result<Spec, StartError> {
+        let own = variable_of(&job.env, "SHELL").filter(|shell| !shell.is_empty());
+        Ok(job.spec(own.unwrap_or_else(|| "sh".into())))
     }
 
     fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {

@@ -152,6 +152,7 @@ impl Board {
         entry.run = note.run.clone().or_else(|| work.map(|work| work.run.clone()));
         entry.cause = match event {
             // A person typed it into the queue.
+            Event::Claim(claim) if claim.purpose == Purpose::Chat => None,
             Event::Claim(_) if task.question.is_some() => task.answered(),
             Event::Claim(claim) if claim.purpose == Purpose::Work && task.is_parked() => {
                 Some("its children have ended".to_owned())

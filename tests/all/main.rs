@@ -3,6 +3,7 @@
 
 mod archive;
 mod badinput;
+mod chat;
 mod children;
 mod claude;
 mod cli;

@@ -1,0 +1,149 @@
+//! `tavern-agent --chat`: a person talks with the agent of an item, at the terminal.
+
+use std::io::{self, IsTerminal};
+
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::event::{Blame, Event, Retry};
+use crate::board::task::{Status, Task, TaskId};
+use crate::clock;
+use crate::config::Does;
+use crate::interrupt::Interrupt;
+use crate::run::chat::{Talked, foresee, talk};
+use crate::run::{Preflight, Site, run_name, sandbox};
+use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
+
+use super::agent::{Args, take_name};
+use super::output::quoted;
+use super::{CliError, Context, Exit, need, signals};
+
+#[derive(Serialize)]
+struct Record<'a> {
+    task: &'a TaskId,
+    status: Status,
+    run: &'a str,
+    /// How the program ended.
+    exit: &'a str,
+    worktree: String,
+}
+
+pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit, CliError> {
+    let has_terminal = io::stdin().is_terminal();
+    if !has_terminal && !args.dry_run {
+        let message = "to talk with an agent needs a terminal, and standard input is none";
+        let hint = format!("say it from here: tavern-tell {task} \"…\"; or let it be worked on: tavern-agent --once");
+        return Err(CliError::new(Exit::Usage, message).with_hint(hint));
+    }
+    let mut site = context.quick_site(context.board()?)?;
+    site.runner.clone_from(&args.runner);
+    site.model.clone_from(&args.model);
+    let found = site.board.task(task)?;
+    // Unless it was said, the item's own.
+    let role_name = found.task.role.filter(|_| args.role == DEFAULT_ROLE).unwrap_or_else(|| args.role.clone());
+    let role = site.role(&role_name)?.clone();
+    let look = Preflight::of(&site);
+    look.disk().and_then(|()| look.set_up())?;
+    sandbox::check(&role)?;
+    let (name, slot) = take_name(&site, args.name.as_deref())?;
+    let seek = Seek {
+        agent: name.clone(),
+        role: role_name,
+        reviews: role.does == Does::Review,
+        reviewers: site.config.review.clone(),
+        is_chat: true,
+        queues: context.queues(&site.board, &args.queues)?,
+        task: Some(task.clone()),
+        seconds: u32::try_from(site.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
+        holder: store::this_process(),
+        runner: role.runner.clone(),
+        only_runner: site.runner.clone(),
+        scripted: Vec::new(),
+        closed: Vec::new(),
+    };
+    let missing = || store::Error::NoTask(task.clone());
+    if args.dry_run {
+        let foreseen = site.board.foresee_claim(&seek, clock::now(), &|_, _| Ok(()))?.map_err(|_| missing())?;
+        look.runner(&site.runner_of(&foreseen.held.task, &role), &role)?;
+        let foreseen = foresee(&site, &foreseen.held)?;
+        let command: Vec<String> = foreseen.command.iter().map(|word| quoted(word)).collect();
+        let folder = foreseen.worktree.to_string_lossy();
+        context.out.record(&foreseen, format!("cd {} && {}", quoted(&folder), command.join(" ")))?;
+        return Ok(Exit::Done);
+    }
+    let task_found = site.board.task(task)?.task;
+    look.runner(&site.runner_of(&task_found, &role), &role)?;
+    // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
+    let failed = |error: io::Error| CliError::from_error(Exit::Failed, &error);
+    signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new()).map_err(failed)?;
+    signals::forward(&[SIGTERM, SIGHUP], &site.interrupt).map_err(failed)?;
+    let held = site.board.claim(&seek, clock::now())?.map_err(|_| missing())?;
+    let talked = talk(
+        &site,
+        &held,
+        |run| {
+            let prompt = site.board.run_dir(&run.run).join("prompt.md");
+            context.out.note(format!(
+                "{name} holds {task} while you talk, with runner {}; its prompt: {}",
+                run.runner,
+                prompt.display()
+            ));
+        },
+        || show(&site, &held),
+    );
+    site.board.remove_agent(&name);
+    let after = hand_back(&site, &held)?;
+    drop(slot);
+    let Talked { run, worktree, exit, is_lost } = talked?;
+    let record =
+        Record { task, status: after.status, run: &run, exit: &exit, worktree: worktree.display().to_string() };
+    let how = if is_lost { "by now somebody else's" } else { "as it was" };
+    context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status, record.worktree))?;
+    next(&site, &after).iter().for_each(|next| context.out.note(format!("to go on: {next}")));
+    Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
+}
+
+/// In `tavern-status`, as any agent at work.
+fn show(site: &Site, held: &Claimed) {
+    let now = clock::now();
+    let file = AgentFile {
+        name: held.lease.agent.clone(),
+        role: held.lease.role.clone(),
+        state: AgentState::Working,
+        task: Some(held.task.id.clone()),
+        run: Some(run_name(&held.task.id, held.lease.token)),
+        doing: Some(format!("talks with a person: {}", held.task.title)),
+        since: now,
+        holder: held.lease.holder.clone(),
+        heartbeat_at: now,
+    };
+    // The lease says the same.
+    drop(site.board.write_agent(&file, now));
+}
+
+/// The item as it was. What was done with it meanwhile, with the token of this claim or by somebody else, stands.
+fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
+    let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
+    let event = Event::Return { token: held.lease.token, retry, reason: "a person has talked with it".to_owned() };
+    let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run_name(&held.task.id, held.lease.token)) };
+    match site.board.submit(&held.task.id, &event, &note, clock::now()) {
+        Ok(done) => Ok(done.task),
+        Err(store::Error::Refused(_)) => Ok(site.board.task(&held.task.id)?.task),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a person types who wants the work to go on.
+fn next(site: &Site, task: &Task) -> Option<String> {
+    let id = &task.id;
+    if let Some(need) = need::of(task, &site.config.review) {
+        return Some(need.todo);
+    }
+    match task.status {
+        Status::Pending => Some("tavern-agent --once".to_owned()),
+        Status::Draft => Some(format!("move {id} to the Pending lane")),
+        Status::Dead => Some(format!("tavern-release {id} --revive")),
+        _ => None,
+    }
+}
