@@ -1,14 +1,13 @@
 //! `tavern-agent --chat`, before a terminal of util-linux's `script`: a person talks with the agent of an item, which is
 //! afterwards as it was.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tavern::process::table;
 
-use crate::support::{Running, Scratch, program, wait_until};
+use crate::support::{Ran, Scratch, program, wait_until};
+use crate::terminal::Terminal;
 
 /// Works at the terminal only: keeps what is typed, and what else it sees.
 const AGENT: &str = r#"#!/bin/sh
@@ -33,8 +32,16 @@ const QUEUE: &str = "## Pending\n\n- [ ] T-1: Paint it (attempt: 1)\n  With care
 
 struct Talk {
     scratch: Scratch,
-    running: Option<Running>,
-    terminal: File,
+    terminal: Terminal,
+}
+
+fn queue(scratch: &Scratch) -> String {
+    scratch.read(".tavern/queues/main.md")
+}
+
+/// What the program has written down.
+fn note(scratch: &Scratch, name: &str) -> String {
+    std::fs::read_to_string(scratch.folder().join("home/notes").join(name)).unwrap_or_default()
 }
 
 fn board() -> Scratch {
@@ -57,27 +64,15 @@ fn board() -> Scratch {
 impl Talk {
     /// Begins one in a terminal of its own, and waits until the program reads.
     fn begin(scratch: Scratch, task: &str) -> Talk {
-        let keys = scratch.folder().join("home/keys");
-        scratch.command(Path::new("mkfifo")).args(&[&keys.display().to_string()]).run().succeeds();
-        let line = format!("exec {} --chat {task} --name Frodo", program("tavern-agent").display());
-        let typed = format!("exec script -qec '{line}' /dev/null <'{}'", keys.display());
-        let running = scratch.command(Path::new("sh")).args(&["-c", &typed]).start();
-        let terminal = OpenOptions::new().write(true).open(&keys).expect("script reads it");
+        let line = format!("{} --chat {task} --name Frodo", program("tavern-agent").display());
+        let terminal = Terminal::start(&scratch, &line);
         let ready = scratch.folder().join("home/notes/ready");
         wait_until("the program has the terminal", || ready.exists());
-        Talk { scratch, running: Some(running), terminal }
-    }
-
-    fn type_in(&mut self, text: &str) {
-        self.terminal.write_all(text.as_bytes()).expect("script reads it");
-    }
-
-    fn note(&self, name: &str) -> String {
-        std::fs::read_to_string(self.scratch.folder().join("home/notes").join(name)).unwrap_or_default()
+        Talk { scratch, terminal }
     }
 
     fn hears(&self, text: &str) {
-        wait_until(text, || self.note("said").contains(text));
+        wait_until(text, || note(&self.scratch, "said").contains(text));
     }
 
     /// The supervisor.
@@ -92,12 +87,9 @@ impl Talk {
         Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
     }
 
-    fn end(&mut self) -> crate::support::Ran {
-        self.running.take().expect("it is ended once").end()
-    }
-
-    fn queue(&self) -> String {
-        self.scratch.read(".tavern/queues/main.md")
+    /// Its exit code, and all that was shown.
+    fn end(self) -> (Scratch, Ran) {
+        (self.scratch, self.terminal.end())
     }
 }
 
@@ -105,10 +97,11 @@ impl Talk {
 fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
     for task in ["T-1", "T-2", "T-3"] {
         let mut talk = Talk::begin(board(), task);
-        talk.type_in("hello\n");
+        talk.terminal.type_in("hello\n");
         talk.hears("hello");
         // Held by a lease, and by nobody else meanwhile.
-        assert!(talk.queue().contains(&format!("- [ ] {task}")) && talk.queue() != QUEUE);
+        let held = queue(&talk.scratch);
+        assert!(held.contains(&format!("- [ ] {task}")) && held != QUEUE);
         talk.scratch.run("tavern-claim", &["--task", task, "--agent", "Sam"]).says("Frodo");
         talk.scratch.run("tavern-status", &[]).ends(0).says("Frodo      working").says("talks with a person");
         let other = talk.scratch.command(Path::new("script")).args(&[
@@ -118,11 +111,12 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         ]);
         other.run().ends(4).says("is held by Frodo");
         // Ctrl-C is the program's.
-        talk.type_in("\u{3}");
+        talk.terminal.type_in("\u{3}");
         talk.hears("interrupted");
-        talk.type_in("more\nquit\n");
-        let ran = talk.end().ends(0);
-        assert_eq!(talk.queue(), QUEUE, "{ran}");
+        talk.terminal.type_in("more\nquit\n");
+        let (scratch, ran) = talk.end();
+        let ran = ran.ends(0);
+        assert_eq!(queue(&scratch), QUEUE, "{ran}");
         let hint = match task {
             "T-1" => "tavern-agent --once",
             "T-2" => "tavern-tell T-2",
@@ -132,24 +126,24 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
 
         // Nothing is thrown away, and nothing left running.
         let worktree = format!(".tavern/worktrees/{task}");
-        assert_eq!(talk.scratch.read(format!("{worktree}/work.txt")).lines().next_back(), Some("more"));
-        assert_eq!(talk.note("pwd").trim(), talk.scratch.work().join(&worktree).display().to_string());
+        assert_eq!(scratch.read(format!("{worktree}/work.txt")).lines().next_back(), Some("more"));
+        assert_eq!(note(&scratch, "pwd").trim(), scratch.work().join(&worktree).display().to_string());
         assert_eq!(
-            talk.note("env").split_whitespace().count(),
+            note(&scratch, "env").split_whitespace().count(),
             2,
             "a person's git has an editor: {}",
-            talk.note("env")
+            note(&scratch, "env")
         );
-        talk.scratch.has_no_process();
-        let run = talk.scratch.run("tavern-runs", &["list", "--format", "json"]).succeeds();
+        scratch.has_no_process();
+        let run = scratch.run("tavern-runs", &["list", "--format", "json"]).succeeds();
         assert!(run.contains("\"outcome\":\"success\"") && run.contains("\"reason\":\"chat\""), "{run}");
-        let prompt = talk.note("prompt");
+        let prompt = note(&scratch, "prompt");
         assert!(prompt.contains(&format!("Task: {task}: ")), "{prompt}");
-        let token = talk.note("env").split_whitespace().nth(1).expect("a token").to_owned();
-        assert_eq!(talk.scratch.read(format!(".tavern/runs/{task}@{token}/prompt.md")), prompt);
-        let log = talk.scratch.run("tavern-log", &[task]).succeeds();
+        let token = note(&scratch, "env").split_whitespace().nth(1).expect("a token").to_owned();
+        assert_eq!(scratch.read(format!(".tavern/runs/{task}@{token}/prompt.md")), prompt);
+        let log = scratch.run("tavern-log", &[task]).succeeds();
         assert!(log.contains(&format!("Frodo took {task} to talk with a person")), "{log}");
-        assert!(std::fs::read_dir(talk.scratch.work().join(".tavern/leases")).expect("it is there").count() == 0);
+        assert!(std::fs::read_dir(scratch.work().join(".tavern/leases")).expect("it is there").count() == 0);
     }
 }
 
@@ -157,18 +151,18 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
 fn a_talk_that_dies_leaves_the_item_as_it_was() {
     for signal in [Signal::KILL, Signal::HUP, Signal::TERM] {
         let mut talk = Talk::begin(board(), "T-2");
-        talk.type_in("half\n");
+        talk.terminal.type_in("half\n");
         talk.hears("half");
         kill_process(talk.agent(), signal).expect("it is ours");
-        let ran = talk.end();
+        let (scratch, ran) = talk.end();
         if signal == Signal::KILL {
-            talk.scratch.run("tavern-reap", &[]).ends(0).says("give T-2 back from Frodo");
+            scratch.run("tavern-reap", &[]).ends(0).says("give T-2 back from Frodo");
         } else {
             assert_eq!(ran.code, Some(143), "{ran}");
         }
-        assert_eq!(talk.queue(), QUEUE, "{ran}");
-        assert_eq!(talk.scratch.read(".tavern/worktrees/T-2/work.txt"), "half\n");
-        talk.scratch.has_no_process();
+        assert_eq!(queue(&scratch), QUEUE, "{ran}");
+        assert_eq!(scratch.read(".tavern/worktrees/T-2/work.txt"), "half\n");
+        scratch.has_no_process();
     }
 }
 
@@ -179,6 +173,6 @@ fn without_a_terminal_it_says_what_to_do_instead() {
     ran.says("standard input is none").says("tavern-tell T-2").says("tavern-agent --once");
     let foreseen = scratch.run("tavern-agent", &["--chat", "T-2", "--dry-run"]).succeeds();
     assert!(foreseen.starts_with("cd ") && foreseen.contains("agent.sh") && foreseen.contains("T-2@"), "{foreseen}");
-    assert_eq!(scratch.read(".tavern/queues/main.md"), QUEUE);
+    assert_eq!(queue(&scratch), QUEUE);
     scratch.run("tavern-agent", &["--chat", "T-9", "--dry-run"]).ends(2);
 }

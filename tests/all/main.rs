@@ -36,6 +36,7 @@ mod saves;
 mod state;
 mod support;
 mod tell;
+mod terminal;
 mod tidy;
 mod together;
 mod undo;

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::project::{HOLD, Project, bash, say};
+use super::project::{HOLD, Project, bash, merge, say};
+use crate::terminal::Terminal;
 
 const ITEM: &str = "- [ ] T-1: Write hello\n";
 const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
@@ -126,4 +127,50 @@ fn find(folder: &std::path::Path, extension: &str) -> std::path::PathBuf {
     let files = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).map(walkdir::DirEntry::into_path);
     let mut found = files.filter(|path| path.extension().is_some_and(|found| found == extension));
     found.next().expect("it was recorded")
+}
+
+#[test]
+fn a_person_goes_on_in_the_session_that_asked_and_the_agent_after_them() {
+    let steps = json!([say("WAITING: red or blue?"), say("Hello, person."), bash(COMMIT), say("DONE")]);
+    let project = Project::new(ITEM, steps);
+    project.work();
+    let before = project.scratch.read(".tavern/queues/main.md");
+    has_been_welcomed(&project);
+    let mut terminal = Terminal::start(&project.scratch, "tavern-agent --chat T-1 --name Frodo");
+    project.provider.wait_for_calls(2);
+    terminal.shows("person.");
+    terminal.type_in("/exit");
+    terminal.shows("/exit");
+    terminal.type_in("\r");
+    terminal.end().ends(0).says("T-1 is waiting, as it was").says("tavern-tell T-1");
+    assert_eq!(project.scratch.read(".tavern/queues/main.md"), before);
+    project.assert_tidy();
+
+    project.scratch.run("tavern-tell", &["T-1", "Blue."]).succeeds();
+    project.work();
+    assert_eq!(project.outcomes(), ["waiting", "success", "success"]);
+    let calls = project.provider.calls();
+    assert!(calls.iter().all(|call| call.session == calls[0].session), "it is one session");
+    assert!(calls[2].prompt().contains("Asked: red or blue?\nAnswered: Blue."), "{}", calls[2].prompt());
+    assert!(calls[2].messages().contains("Hello, person."));
+}
+
+/// What the CLI asks a person who first starts it, and of each folder, was answered.
+fn has_been_welcomed(project: &Project) {
+    let path = project.scratch.folder().join("home/.claude.json");
+    let mut settings = std::fs::read_to_string(&path)
+        .map_or_else(|_| json!({}), |text| serde_json::from_str(&text).expect("it is JSON"));
+    let trusted = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
+    let folders = [project.scratch.work(), project.scratch.work().join(".tavern/worktrees/T-1")];
+    let folders: serde_json::Map<_, _> =
+        folders.iter().map(|folder| (folder.display().to_string(), trusted.clone())).collect();
+    let over = json!({
+        "hasCompletedOnboarding": true,
+        "theme": "dark",
+        "projects": folders,
+        // The last twenty characters of the key.
+        "customApiKeyResponses": {"approved": ["sk-ant-test-not-real"], "rejected": []},
+    });
+    merge(&mut settings, over);
+    std::fs::write(path, settings.to_string()).expect("the folder is ours");
 }
