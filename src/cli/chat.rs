@@ -9,7 +9,6 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
-use crate::config::Does;
 use crate::interrupt::Interrupt;
 use crate::run::chat::{Talked, foresee, talk};
 use crate::run::{Preflight, Site, run_name, sandbox};
@@ -46,21 +45,14 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let look = Preflight::of(&site);
     look.disk().and_then(|()| look.set_up())?;
     sandbox::check(&role)?;
-    let (name, slot) = take_name(&site, args.name.as_deref())?;
+    let queues = context.queues(&site.board, &args.queues)?;
+    let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
     let seek = Seek {
-        agent: name.clone(),
-        role: role_name,
-        reviews: role.does == Does::Review,
-        reviewers: site.config.review.clone(),
         is_chat: true,
-        queues: context.queues(&site.board, &args.queues)?,
         task: Some(task.clone()),
-        seconds: u32::try_from(site.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
-        holder: store::this_process(),
-        runner: role.runner.clone(),
-        only_runner: site.runner.clone(),
         scripted: Vec::new(),
         closed: Vec::new(),
+        ..site.seek(&name, &role_name, &queues, clock::now())?
     };
     let missing = || store::Error::NoTask(task.clone());
     if args.dry_run {

@@ -227,6 +227,9 @@ struct Look<'l> {
     now: Timestamp,
 }
 
+/// Takes an item for what it may be taken for, or leaves it.
+type Take<'t, R> = dyn FnMut(&Item<'_>, Purpose) -> Result<Option<R>, Error> + 't;
+
 impl Look<'_> {
     /// Gives `take` each item that may be taken until it takes one.
     fn each<R>(
@@ -234,7 +237,7 @@ impl Look<'_> {
         document: &Document<'_>,
         seek: &Seek,
         nothing: &mut Nothing,
-        take: &mut dyn FnMut(&Item<'_>, Purpose) -> Result<Option<R>, Error>,
+        take: &mut Take<'_, R>,
     ) -> Result<Option<R>, Error> {
         let (shelf, queue) = (self.shelf, self.queue);
         if let (Some(task), true) = (&seek.task, seek.is_chat) {

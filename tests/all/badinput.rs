@@ -216,7 +216,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/templates/coder.md:2:4: error: undefined value: `this` is undefined",
             ".tavern/leases/T-1.yaml: error: this is no lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
-            ".tavern/config.yaml: error: role `coder` can't work with runner `own`: `no-such-program` is not on PATH",
+            ".tavern/config.yaml: error: roles `coder`, `drone`, `planner`, `reviewer` can't work with runner `own`: `no-such-program` is not on PATH",
             ".tavern/leases/T-1.yaml: warning: something died here; to do: remove the lease of T-1, which can't be read",
         ]
     );

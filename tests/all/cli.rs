@@ -281,7 +281,11 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ("tavern-claim", &["--task", "T-1"], vec![format!("{task} queue lease worktree_path")]),
         ("tavern-renew", &["T-1", "--token", "TOKEN"], vec!["task token expires_at".into()]),
         ("tavern-spawn", &["T-1", "--token", "TOKEN"], vec![outcome.into()]),
-        ("tavern-status", &["T-1"], vec![format!("kind {task} queue line lease expires_at freshness runs kept")]),
+        (
+            "tavern-status",
+            &["T-1"],
+            vec![format!("kind {task} queue line lease expires_at freshness runs kept children")],
+        ),
         ("tavern-report", &["T-1", "--token", "TOKEN"], vec![outcome.into()]),
         ("tavern-merge", &["--dry-run"], vec!["task result commit reason".into()]),
         ("tavern-merge", &[], vec!["task result commit reason".into()]),

@@ -50,7 +50,8 @@ fn each_transition_is_a_commit_of_the_queues_alone() {
     assert_eq!(scratch.git(&["diff", "--name-only", "HEAD~3", "HEAD"]), MAIN);
     assert_eq!(scratch.git(&["status", "--porcelain"]), "MM README.md\n?? new.txt");
     assert_eq!(scratch.git(&["show", ":README.md"]), "staged");
-    assert_eq!(scratch.git(&["log", "-1", "--format=%an"]), "Sam Gamgee");
+    // git's own order: the environment goes before the repository's settings.
+    assert_eq!(scratch.git(&["log", "-1", "--format=%an"]), "Rosie");
 }
 
 #[test]

@@ -12,9 +12,9 @@ use proptest::prop_oneof;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use tavern::board::decide::Refusal;
 use tavern::board::edit::NewItem;
-use tavern::board::event::{Blame, Event, Kind, Retry};
+use tavern::board::event::{Blame, Event, Kind, Retry, Review};
 use tavern::board::lease::{Life, Work};
-use tavern::board::task::{Status, TaskId, Timestamp};
+use tavern::board::task::{PERSON, Status, TaskId, Timestamp};
 use tavern::store::{Entry, Error, Note, Seek, no_process, read_log};
 
 use crate::state::{State, board, id};
@@ -26,6 +26,12 @@ const LEASE: u32 = 60;
 /// Attempts, and blameless returns, that an item has.
 const MOST: u32 = 2;
 
+/// Rejections that an item's work has.
+const ROUNDS: u32 = 2;
+
+/// The item whose work is reviewed; that of the others is approved as it is.
+const REVIEWED: usize = 2;
+
 /// Seconds before an item that came back may be taken again.
 const BACK_OFF: i64 = 30;
 
@@ -33,6 +39,8 @@ const BACK_OFF: i64 = 30;
 enum Step {
     Add(usize),
     Claim(usize),
+    /// A reviewer takes it.
+    Review(usize),
     Renew(usize, Whose),
     Held(usize, Whose, Held),
     Reap(usize, Option<Whose>, Life, Blame),
@@ -59,6 +67,9 @@ enum Held {
     Fail,
     Return,
     Ask,
+    Park,
+    Approve,
+    Reject,
 }
 
 /// What needs no token.
@@ -70,6 +81,8 @@ enum Person {
     Revive,
     Reopen,
     Cancel,
+    Approve,
+    Reject,
 }
 
 /// One item, as the model has it.
@@ -78,6 +91,12 @@ struct Item {
     status: Option<Status>,
     attempt: u32,
     returns: u32,
+    rounds: u32,
+    /// Its work is at a commit that has passed.
+    has_work: bool,
+    /// It waits for children, of which there are none here, so it may be taken again at once.
+    is_parked: bool,
+    needs_review: bool,
     not_before: Option<i64>,
     /// Token and last heartbeat of who holds it.
     lease: Option<(u64, i64)>,
@@ -134,25 +153,33 @@ impl Model {
                 Answer::Renewed
             }
             Step::Add(item) => {
+                let needs_review = item == REVIEWED;
                 let item = &mut self.items[item];
                 if item.status.is_some() {
                     return Answer::Taken;
                 }
+                item.needs_review = needs_review;
                 item.status = Some(Status::Pending);
                 Answer::Done
             }
             Step::Claim(item) => {
                 let item = &mut self.items[item];
                 let is_early = item.not_before.is_some_and(|at| now < at);
-                if item.status != Some(Status::Pending) || is_early {
+                let is_open = item.status == Some(Status::Pending) || item.is_parked;
+                if !is_open || is_early {
                     return Answer::Nothing;
                 }
-                item.status = Some(Status::InProgress);
+                (item.has_work, item.is_parked) = (false, false);
                 item.attempt += 1;
-                item.not_before = None;
-                item.lease = Some((next, now));
-                item.tokens.push(next);
-                Answer::Done
+                item.take(Status::InProgress, next, now)
+            }
+            Step::Review(item) => {
+                let item = &mut self.items[item];
+                let is_early = item.not_before.is_some_and(|at| now < at);
+                if item.status != Some(Status::InReview) || is_early {
+                    return Answer::Nothing;
+                }
+                item.take(Status::Reviewing, next, now)
             }
             Step::Renew(item, whose) => {
                 self.shown = self.token(item, whose);
@@ -172,10 +199,7 @@ impl Model {
                     _ if item.status.is_none() => Answer::NoTask,
                     None => Answer::NoLease,
                     Some((token, _)) if token != self.shown => Answer::StaleToken,
-                    Some(_) => {
-                        item.hold(held, now);
-                        Answer::Done
-                    }
+                    Some(_) => item.hold(held, now),
                 }
             }
             Step::Reap(item, whose, life, blame) => {
@@ -183,7 +207,7 @@ impl Model {
                 let item = &mut self.items[item];
                 let Some(status) = item.status else { return Answer::NoTask };
                 let Some((token, heartbeat)) = item.lease else {
-                    assert!(!matches!(status, Status::InProgress), "who holds an item has a lease");
+                    assert!(!matches!(status, Status::InProgress | Status::Reviewing), "who holds an item has a lease");
                     return Answer::WrongStatus;
                 };
                 let is_live = now < heartbeat + i64::from(LEASE);
@@ -203,17 +227,50 @@ impl Model {
 }
 
 impl Item {
-    fn hold(&mut self, held: Held, now: i64) {
+    fn take(&mut self, status: Status, token: u64, now: i64) -> Answer {
+        self.status = Some(status);
+        self.not_before = None;
+        self.lease = Some((token, now));
+        self.tokens.push(token);
+        Answer::Done
+    }
+
+    fn hold(&mut self, held: Held, now: i64) -> Answer {
+        let is_review = self.status == Some(Status::Reviewing);
         match held {
             Held::Start => self.lease = self.lease.map(|(token, _)| (token, now)),
-            Held::Submit => self.goes(Status::Approved),
+            Held::Submit | Held::Park if is_review => return Answer::WrongStatus,
+            Held::Approve | Held::Reject if !is_review => return Answer::WrongStatus,
+            Held::Submit => {
+                self.has_work = true;
+                self.goes(if self.needs_review { Status::InReview } else { Status::Approved });
+            }
+            Held::Park => {
+                self.goes(Status::Waiting);
+                (self.attempt, self.is_parked) = (self.attempt - 1, true);
+            }
+            Held::Approve => self.is_approved(),
+            Held::Reject => self.is_rejected(),
             Held::Fail => self.come_back(Blame::Agent, now),
             Held::Return => self.come_back(Blame::Nobody, now),
             Held::Ask => {
                 self.goes(Status::Waiting);
-                self.attempt -= 1;
+                self.attempt -= u32::from(!is_review);
             }
         }
+        Answer::Done
+    }
+
+    fn is_approved(&mut self) {
+        self.ends(Status::Approved);
+        self.returns = 0;
+    }
+
+    /// A rejection uses a round, and no attempt.
+    fn is_rejected(&mut self) {
+        self.rounds += 1;
+        (self.attempt, self.returns, self.has_work) = (self.attempt.saturating_sub(1), 0, false);
+        self.ends(if self.rounds >= ROUNDS { Status::Dead } else { Status::Pending });
     }
 
     fn goes(&mut self, status: Status) {
@@ -223,6 +280,16 @@ impl Item {
 
     /// An agent's fault counts as an attempt; nobody's as a return, and the attempt is given back.
     fn come_back(&mut self, blame: Blame, now: i64) {
+        // A review that came to nothing says nothing of the work.
+        if self.status == Some(Status::Reviewing) {
+            self.returns += 1;
+            self.goes(Status::InReview);
+            self.not_before = Some(now + BACK_OFF);
+            if self.returns >= MOST {
+                self.ends(Status::Waiting);
+            }
+            return;
+        }
         self.goes(Status::Pending);
         self.not_before = Some(now + BACK_OFF);
         match blame {
@@ -235,32 +302,44 @@ impl Item {
         }
     }
 
+    /// Whatever it was held or waited for is over.
     fn ends(&mut self, status: Status) {
         self.goes(status);
         self.not_before = None;
     }
 
     fn person(&mut self, person: Person, now: i64) -> Answer {
-        use Status::{Approved, Cancelled, Completed, Dead, InProgress, Pending, Waiting};
+        use Status::{Approved, Cancelled, Completed, Dead, InProgress, InReview, Pending, Reviewing, Waiting};
         let Some(status) = self.status else { return Answer::NoTask };
         let is_live = self.lease.is_some_and(|(_, heartbeat)| now < heartbeat + i64::from(LEASE));
         match (person, status) {
             (Person::Integrate, Approved) => {
                 self.ends(Completed);
-                self.returns = 0;
+                (self.returns, self.rounds) = (0, 0);
             }
-            (Person::SendBack, Approved) => self.come_back(Blame::Agent, now),
+            (Person::SendBack, Approved) => {
+                self.has_work = false;
+                self.come_back(Blame::Agent, now);
+            }
             (Person::Resume, Waiting) => {
-                self.ends(Pending);
-                self.returns = 0;
+                self.ends(if self.has_work { InReview } else { Pending });
+                (self.returns, self.is_parked) = (0, false);
             }
             (Person::Revive, Dead) | (Person::Reopen, Completed | Cancelled) => {
                 self.ends(Pending);
-                (self.attempt, self.returns) = (0, 0);
+                (self.attempt, self.returns, self.rounds) = (0, 0, 0);
+                self.has_work = false;
             }
-            (Person::Cancel, InProgress) if is_live => return Answer::Held,
+            // Somebody else looks at it, or works on it.
+            (Person::Approve | Person::Reject, InProgress | Reviewing) => return Answer::Held,
+            (Person::Approve, InReview) => self.is_approved(),
+            (Person::Reject, InReview) => self.is_rejected(),
+            (Person::Cancel, InProgress | Reviewing) if is_live => return Answer::Held,
             (Person::Cancel, Completed | Cancelled) => return Answer::WrongStatus,
-            (Person::Cancel, _) => self.ends(Cancelled),
+            (Person::Cancel, _) => {
+                self.ends(Cancelled);
+                self.is_parked = false;
+            }
             _ => return Answer::WrongStatus,
         }
         Answer::Done
@@ -286,7 +365,10 @@ impl ReferenceStateMachine for Model {
             Just(Held::Fail),
             Just(Held::Fail),
             Just(Held::Return),
-            Just(Held::Ask)
+            Just(Held::Ask),
+            Just(Held::Park),
+            Just(Held::Approve),
+            Just(Held::Reject)
         ];
         let person = prop_oneof![
             Just(Person::Integrate),
@@ -294,13 +376,17 @@ impl ReferenceStateMachine for Model {
             Just(Person::Resume),
             Just(Person::Revive),
             Just(Person::Reopen),
-            Just(Person::Cancel)
+            Just(Person::Cancel),
+            Just(Person::Approve),
+            Just(Person::Reject)
         ];
         let life = prop_oneof![Just(Life::Alive), Just(Life::Gone), Just(Life::Unknown)];
         let blame = prop_oneof![Just(Blame::Agent), Just(Blame::Nobody)];
         prop_oneof![
             2 => item().prop_map(Step::Add),
             6 => item().prop_map(Step::Claim),
+            3 => Just(Step::Review(REVIEWED)),
+            1 => item().prop_map(Step::Review),
             2 => (item(), whose()).prop_map(|(item, whose)| Step::Renew(item, whose)),
             8 => (item(), whose(), held).prop_map(|(item, whose, held)| Step::Held(item, whose, held)),
             3 => (item(), proptest::option::weighted(0.8, whose()), life, blame)
@@ -343,6 +429,24 @@ impl Real {
         self.files.iter().map(|(path, (bytes, _))| (path.clone(), (bytes.clone(), None))).collect()
     }
 
+    fn seek(&self, agent: &str, role: &str, item: usize) -> Result<Seek, Error> {
+        Ok(Seek {
+            reviews: false,
+            reviewers: Vec::new(),
+            is_chat: false,
+            agent: agent.into(),
+            role: role.into(),
+            queues: board(&self.scratch).queues()?,
+            task: Some(task(item)),
+            seconds: LEASE,
+            holder: no_process(),
+            runner: "claude".into(),
+            only_runner: None,
+            closed: Vec::new(),
+            scripted: Vec::new(),
+        })
+    }
+
     fn send(&self, model: &Model, step: &Step) -> Result<Option<Kind>, Error> {
         let board = board(&self.scratch);
         // Only time passes between the model's step and this one, and no step does both.
@@ -350,29 +454,26 @@ impl Real {
         let token = model.shown;
         let retry = |blame| Retry { blame, not_before: Some(at(model.now + BACK_OFF)), most: MOST };
         let reason = || "because".to_owned();
+        let review = |token: Option<u64>| Review {
+            token,
+            by: if token.is_some() { "Sam".into() } else { "Rosie".into() },
+            role: if token.is_some() { "reviewer".into() } else { PERSON.into() },
+            reviewers: vec!["reviewer".into()],
+        };
         let (item, event) = match *step {
             Step::Pass(_) => return Ok(None),
             Step::Add(item) => {
-                let new = NewItem { id: Some(task(item)), title: format!("Item {item}"), ..NewItem::default() };
+                let fields = if item == REVIEWED { vec![("review", "reviewer".into())] } else { Vec::new() };
+                let new = NewItem { id: Some(task(item)), title: format!("Item {item}"), fields, ..NewItem::default() };
                 board.add(&board.queues()?[0], new, Status::Pending, &Note::default(), now)?;
                 return Ok(Some(Kind::Added));
             }
             Step::Claim(item) => {
-                let seek = Seek {
-                    reviews: false,
-                    reviewers: Vec::new(),
-                    is_chat: false,
-                    agent: "Frodo".into(),
-                    role: "coder".into(),
-                    queues: board.queues()?,
-                    task: Some(task(item)),
-                    seconds: LEASE,
-                    holder: no_process(),
-                    runner: "claude".into(),
-                    only_runner: None,
-                    closed: Vec::new(),
-                    scripted: Vec::new(),
-                };
+                let seek = self.seek("Frodo", "coder", item)?;
+                return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
+            }
+            Step::Review(item) => {
+                let seek = Seek { reviews: true, ..self.seek("Sam", "reviewer", item)? };
                 return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
             }
             Step::Renew(item, _) => return board.renew(&task(item), token, now).map(|_| None),
@@ -384,10 +485,16 @@ impl Real {
                             Work { run: "r".into(), worktree: "w".into(), branch: None, base: None, session: None };
                         Event::Start { token, work }
                     }
-                    Held::Submit => Event::Submit { token, commit: Some("1a2b3c4".into()), reviewers: Vec::new() },
+                    Held::Submit => {
+                        let reviewers = if item == REVIEWED { vec!["reviewer".into()] } else { Vec::new() };
+                        Event::Submit { token, commit: Some("1a2b3c4".into()), reviewers }
+                    }
                     Held::Fail => Event::Fail { token, retry: retry(Blame::Agent), reason: reason() },
                     Held::Return => Event::Return { token, retry: retry(Blame::Nobody), reason: reason() },
                     Held::Ask => Event::Ask { token, question: "which?".into() },
+                    Held::Park => Event::Park { token, children: vec![task(7)] },
+                    Held::Approve => Event::Approve { review: review(Some(token)), commit: Some("1a2b3c4".into()) },
+                    Held::Reject => Event::Reject { review: review(Some(token)), findings: reason(), most: ROUNDS },
                 },
             ),
             Step::Reap(item, whose, life, blame) => {
@@ -402,6 +509,8 @@ impl Real {
                     Person::Revive => Event::Revive { reason: None },
                     Person::Reopen => Event::Reopen { reason: None },
                     Person::Cancel => Event::Cancel { reason: None },
+                    Person::Approve => Event::Approve { review: review(None), commit: None },
+                    Person::Reject => Event::Reject { review: review(None), findings: reason(), most: ROUNDS },
                 },
             ),
         };
@@ -420,7 +529,7 @@ fn task(item: usize) -> TaskId {
 fn answer(result: &Result<Option<Kind>, Error>, step: &Step) -> Answer {
     match result {
         Ok(Some(_)) => Answer::Done,
-        Ok(None) if matches!(step, Step::Claim(_)) => Answer::Nothing,
+        Ok(None) if matches!(step, Step::Claim(_) | Step::Review(_)) => Answer::Nothing,
         Ok(None) => Answer::Renewed,
         Err(Error::Taken(_)) => Answer::Taken,
         Err(Error::NoTask(_)) => Answer::NoTask,
@@ -430,7 +539,7 @@ fn answer(result: &Result<Option<Kind>, Error>, step: &Step) -> Answer {
             Refusal::StaleToken { .. } => Answer::StaleToken,
             Refusal::NoLease { .. } => Answer::NoLease,
             Refusal::StillLive { .. } => Answer::StillLive,
-            other => panic!("nobody reviews here: {other}"),
+            other => panic!("nobody reviews their own work here: {other}"),
         },
         Err(error) => panic!("nothing is wrong with the world: {error}"),
     }
@@ -483,7 +592,8 @@ impl StateMachineTest for Real {
             if item.status.is_some() {
                 let task = state.task(&name);
                 let not_before = item.not_before.map(at);
-                let (has, wants) = ((task.attempt, task.returns), (item.attempt, item.returns));
+                let has = (task.attempt, task.returns, task.rounds);
+                let wants = (item.attempt, item.returns, item.rounds);
                 assert_eq!((has, task.not_before), (wants, not_before), "{name}\n{state:#?}");
             }
             let lease = leases.iter().find(|lease| lease.task.as_str() == name);

@@ -1,11 +1,12 @@
 //! Whether agents could start here, and what died and was not cleared up.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::TaskId;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::interrupt::Interrupt;
 use crate::prompt::{self, Template, TemplateError};
 use crate::run::reap::{Action, Looks, Scope, plan};
@@ -157,22 +158,29 @@ fn switches(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
 /// The agent programs that the roles name, and what every run needs besides.
 fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) -> Vec<String> {
     let mut found = Vec::new();
+    // Those that start the same program in the same way need it only once.
+    let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
     for (name, role) in &site.config.roles {
         if let Err(error) = sandbox::try_out(role) {
             let (message, hint) = (format!("role `{name}`: {error}"), Some(error.hint().to_owned()));
             faults.push(Fault::whole(Severity::Error, "no-sandbox", config_file, message, hint));
         }
+        let way = (role.runner.as_str(), role.permission_mode.as_str());
+        alike.entry(way).or_insert((role, Vec::new())).1.push(format!("`{name}`"));
+    }
+    for (role, names) in alike.into_values() {
+        let roles = format!("{} {}", if names.len() == 1 { "role" } else { "roles" }, names.join(", "));
         match preflight::try_out(site, &role.runner, role) {
             Ok(tried) => {
                 if let Some(by) = &tried.account {
-                    found.push(format!("role {name}: runner {}, let in by {by}", tried.runner));
+                    found.push(format!("{}: runner {}, let in by {by}", roles.replace('`', ""), tried.runner));
                 }
                 faults.extend(tried.doubt.map(|(doubt, hint)| {
                     Fault::whole(Severity::Warning, "sign-in-unknown", config_file, doubt, Some(hint.to_owned()))
                 }));
             }
             Err(error) => {
-                let message = format!("role `{name}` can't work with runner `{}`: {error}", role.runner);
+                let message = format!("{roles} can't work with runner `{}`: {error}", role.runner);
                 let hint = Some(error.hint().to_owned());
                 faults.push(Fault::whole(Severity::Error, "runner-not-ready", config_file, message, hint));
             }

@@ -41,8 +41,8 @@ impl fmt::Display for Unstaffed {
 }
 
 impl<'a> Demands<'a> {
-    pub fn new(site: &'a Site, queues: &'a [Queue], crew: &'a [Post]) -> Result<Demands<'a>, CliError> {
-        Ok(Demands { site, queues, crew, told: RefCell::new(BTreeSet::new()) })
+    pub fn new(site: &'a Site, queues: &'a [Queue], crew: &'a [Post]) -> Demands<'a> {
+        Demands { site, queues, crew, told: RefCell::new(BTreeSet::new()) }
     }
 
     /// Rings `bell` whenever the board changes, as long as this process lives.

@@ -9,9 +9,10 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::clock;
 use crate::pool::{News, Plan, Seat, run};
 use crate::process::{self, Bell};
+use crate::run::Site;
 use crate::run::commit::{Moment, commit_queues};
+use crate::run::preflight::{self, Tried};
 use crate::run::wake::wake;
-use crate::run::{Site, preflight};
 use crate::store::{Note, Queue, Switch};
 
 use super::agent::sentence;
@@ -100,7 +101,7 @@ impl Verb for Args {
         site.board.settle(clock::now())?;
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let (started, before) = (clock::instant(), site.board.last_seq(clock::now())?);
-        let mut doubts: Vec<String> = begun.iter().filter_map(|tried| tried.doubt_line()).collect();
+        let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let is_well = self.work(context, &site, &queues, &crew)?;
@@ -147,7 +148,7 @@ impl Args {
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(format!("draining {what}, {}", self.runners(site, crew)?));
         let bell = Bell::new();
-        let demands = Demands::new(site, queues, crew)?;
+        let demands = Demands::new(site, queues, crew);
         demands.ring_at_changes(&bell)?;
         let progress = Progress::steps(context, open, what);
         // Each agent meets the same obstacles.
@@ -235,7 +236,8 @@ fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
 
 /// An agent's line says that it found something to do.
 fn is_work(line: &str) -> bool {
-    serde_json::from_str::<Heard>(line).is_ok_and(|heard| !matches!(heard.told, Told::Waiting { .. }))
+    let is_deed = |told| matches!(told, Told::Claimed { .. } | Told::Integrated { .. } | Told::SentBack { .. });
+    serde_json::from_str::<Heard>(line).is_ok_and(|heard| is_deed(heard.told))
 }
 
 fn preview(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Exit, CliError> {

@@ -12,6 +12,7 @@ mod plan;
 mod project;
 mod provider;
 mod runner;
+mod scenario;
 mod stand_in;
 mod words;
 mod work;
