@@ -306,9 +306,9 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
             &["--status", "completed"],
             vec![
                 "kind queue items quarantined archived".into(),
-                "kind queue line task status priority title quarantined".into(),
-                "kind queue line task status priority title quarantined".into(),
-                "kind queue line task status priority title quarantined".into(),
+                "kind queue line task status priority title quarantined mode".into(),
+                "kind queue line task status priority title quarantined mode".into(),
+                "kind queue line task status priority title quarantined mode".into(),
             ],
         ),
         (
