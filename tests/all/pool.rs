@@ -41,3 +41,15 @@ fn a_crew_that_can_not_be_is_refused() {
     scratch.run("tavern-drain", &["--agents", "coder=1,wizard=1"]).ends(2).says("role `wizard` is not in config.yaml");
     scratch.run("tavern-drain", &["--agents", "0"]).ends(2).says("no number from 1 to 1000");
 }
+
+#[test]
+fn what_dies_at_once_is_started_again_a_few_times_and_then_given_up() {
+    let scratch = board(&ONE.replace("done_when:", "review: none, done_when:"));
+    let ran =
+        scratch.program("tavern-drain").args(&["--agents", "1"]).variable("TAVERN_FAILPOINT", "run.ready=kill").run();
+    let ran = ran.ends(1);
+    let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
+    assert_eq!((lines("started again in"), lines("given up")), (4, 1), "{ran}");
+    // What they held is given back, and whole: the next drain does it.
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
+}
