@@ -585,9 +585,12 @@ fn describe(nothing: &Nothing) -> String {
     }
     match (nothing.later + nothing.under_way, nothing.stuck.len()) {
         (0, 0) if !nothing.elsewhere.is_empty() => {
-            let items = |(role, items): (&String, &usize)| format!("{items} for a {role}");
+            let items = |(role, items): (&String, &usize)| match items {
+                1 => format!("1 is for a {role}"),
+                items => format!("{items} are for a {role}"),
+            };
             let roles: Vec<String> = nothing.elsewhere.iter().map(items).collect();
-            format!("waiting for items; there is {}", roles.join(", "))
+            format!("waiting for items; {}", roles.join(", "))
         }
         (0, 0) => "waiting for items".to_owned(),
         (0, stuck) => format!("waiting: {stuck} items need a person, see tavern-status"),

@@ -3,6 +3,8 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
+use memchr::memmem;
+
 use super::archive::Archived;
 use super::find::Board;
 use super::queue::Queue;
@@ -46,7 +48,7 @@ impl<'b> Shelf<'b> {
     /// The items in all queues and archives that `parent` is the parent of.
     pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
         let live = self.queues().iter().map(|shelved| shelved.content(self.board));
-        let all = live.chain(self.archived.contents()).filter(|content| content.contains(parent.as_str()));
+        let all = live.chain(self.archived.contents()).filter(|content| may_have_children(content, parent));
         all.flat_map(|content| offspring(&parse(content).0, parent)).collect()
     }
 
@@ -95,6 +97,16 @@ pub(super) fn children(document: &Document<'_>, parent: &TaskId) -> Vec<Child> {
     offspring(document, parent).into_iter().map(child).collect()
 }
 
+/// To read a long queue in full for an item without children would cost more than all else: a child names its parent, or
+/// stands indented under it.
+fn may_have_children(content: &str, parent: &TaskId) -> bool {
+    let mut named = memmem::find_iter(content.as_bytes(), parent.as_str());
+    let Some(first) = named.next() else { return false };
+    let is_indented = |line: &&str| line.trim().is_empty() || line.starts_with([' ', '\t']);
+    let mut under = content[first..].lines().skip(1).take_while(is_indented);
+    named.next().is_some() || under.any(|line| line.contains('['))
+}
+
 /// The same, read in full.
 pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
     let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
@@ -115,6 +127,28 @@ pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
         let id = TaskId::mint(random, |_| false);
         if !is_taken(&id) {
             return id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_children_is_seen_without_reading_all() {
+        let parent = "T-1".parse().expect("an ID");
+        for (content, may) in [
+            ("- [ ] T-1: One\n- [ ] T-2: Two\n", false),
+            ("- [ ] T-1: One\n  Words.\n\n- [ ] T-2: Two\n", false),
+            ("- [ ] T-2: Two\n", false),
+            ("- [ ] T-1: One\n- [ ] T-2: Two (parent: T-1)\n", true),
+            ("- [ ] T-1: One\n\n  - [ ] T-2: A part\n", true),
+            ("- [ ] T-1: One\r\n\t- [x] T-2: A part\r\n", true),
+        ] {
+            let children = offspring(&parse(content).0, &parent);
+            assert_eq!(may_have_children(content, &parent), may, "{content}");
+            assert!(may || children.is_empty(), "{content}");
         }
     }
 }
