@@ -82,7 +82,8 @@ impl Repository {
         let walk = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().flatten());
         let mut locks: Vec<PathBuf> = walk.map(walkdir::DirEntry::into_path).collect();
         locks.retain(|path| path.extension().is_some_and(|extension| extension == "lock"));
-        locks.extend(["packed-refs.lock", "AUTO_MERGE.lock"].map(|name| common.join(name)));
+        // While the last of them is there, git never tidies up again by itself.
+        locks.extend(["packed-refs.lock", "AUTO_MERGE.lock", "objects/maintenance.lock"].map(|name| common.join(name)));
         locks.push(common.join(format!("refs/heads/{branch}.lock")));
         locks.extend(OF_THE_USER.iter().filter(|_| with_checkout).map(|name| common.join(name)));
         locks.sort();

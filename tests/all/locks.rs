@@ -81,6 +81,17 @@ fn agents_go_on_over_locks_that_a_killed_git_has_left() {
 }
 
 #[test]
+fn git_tidies_up_again_after_an_agents_git_was_killed_at_it() {
+    let scratch = board();
+    let lock = left(&scratch, "objects/maintenance.lock");
+    assert_eq!(
+        reaped(&scratch, &[], "+0"),
+        format!("remove the lock {}, which a killed git has left\n", lock.display())
+    );
+    assert!(!lock.exists());
+}
+
+#[test]
 fn where_queues_are_committed_the_locks_of_the_checkout_are_ours_too() {
     let scratch = board();
     let lock = left(&scratch, "index.lock");

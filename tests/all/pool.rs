@@ -24,6 +24,16 @@ fn one_place_is_enough_for_two_roles() {
 }
 
 #[test]
+fn an_idle_agent_makes_room_for_one_that_is_needed() {
+    // The coder of T-1 waits for work while T-9 is under way, and both places are taken.
+    let queue = "## Pending\n\n- [ ] T-1: One\n- [ ] T-9: Nine\n\n## In Review\n\n## Completed\n";
+    let scratch = board(queue);
+    verdict(&scratch, 1, APPROVE);
+    let ran = scratch.run("tavern-drain", &["--agents", "coder=2,reviewer=1", "--most", "2", "--least", "2"]).ends(0);
+    ran.says("T-1 approved").says("2 completed, 0 left");
+}
+
+#[test]
 fn a_role_that_nobody_works_as_is_told_once() {
     let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1);

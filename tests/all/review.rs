@@ -10,6 +10,8 @@ notes=$NOTES/$TAVERN_TASK
 mkdir -p "$notes"
 case $TAVERN_ROLE in
 coder)
+    # T-9 is not done before T-1 was looked at.
+    [ "$TAVERN_TASK" != T-9 ] || timeout 40 sh -c 'until [ -e "$NOTES/T-1/1" ]; do sleep 0.05; done'
     echo "round by $TAVERN_AGENT" >>"$TAVERN_TASK.txt"
     rm prompt.seen
     git add --all && git commit -qm 'Go on'
