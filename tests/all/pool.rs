@@ -34,6 +34,15 @@ fn an_idle_agent_makes_room_for_one_that_is_needed() {
 }
 
 #[test]
+fn items_that_come_up_meanwhile_get_agents_of_their_own() {
+    for agents in ["2", "coder=2,reviewer=1"] {
+        let scratch = board("## Pending\n\n- [ ] T-5: Five (review: none)\n\n## Completed\n");
+        let ran = scratch.run("tavern-drain", &["--agents", agents]).ends(0);
+        ran.says("2 completed, 0 left");
+    }
+}
+
+#[test]
 fn a_role_that_nobody_works_as_is_told_once() {
     let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1);

@@ -47,10 +47,6 @@ impl<'a> Demands<'a> {
 
     /// Rings `bell` whenever the board changes, as long as this process lives.
     pub fn ring_at_changes(&self, bell: &Bell) -> Result<(), CliError> {
-        if self.crew.len() == 1 {
-            // Agents of one role look by themselves.
-            return Ok(());
-        }
         let watch = Watch::new(&self.site.board, self.queues)?;
         let bell = bell.clone();
         std::thread::spawn(move || {
@@ -62,40 +58,33 @@ impl<'a> Demands<'a> {
         Ok(())
     }
 
-    /// What there is for each post.
-    pub fn of_each(&self) -> Vec<Demand> {
+    /// What there is for each post; and the roles that items wait for and nobody works as, each told once.
+    pub fn look(&self) -> (Vec<Demand>, Vec<Unstaffed>) {
         let leases = self.site.board.leases().unwrap_or_default();
         let agents = self.site.board.agents();
-        self.crew
-            .iter()
-            .map(|post| {
-                let Ok(seek) = self.seek(&post.role) else { return Demand::default() };
-                let (open, nothing) = self.site.board.open_for(&seek, clock::now());
-                // Somebody has to wait for the end of a back-off.
-                let free = open + usize::from(nothing.wake_at.is_some());
-                let held = leases.iter().filter(|lease| lease.role == post.role).count();
-                let is_idle = |state| state == AgentState::Waiting;
-                let of_role = agents.iter().filter(|agent| agent.role == post.role && is_idle(agent.state));
-                let pids = of_role.filter_map(|agent| agent.holder.process.as_ref().map(|process| process.pid));
-                Demand { items: held + free, free, idle: pids.collect() }
-            })
-            .collect()
-    }
-
-    /// Roles that items wait for and nobody works as, each told once.
-    pub fn unstaffed(&self) -> Vec<Unstaffed> {
-        let Some(seek) = self.crew.first().and_then(|post| self.seek(&post.role).ok()) else { return Vec::new() };
-        let (_, nothing) = self.site.board.open_for(&seek, clock::now());
-        let agents = self.site.board.agents();
-        let is_staffed = |role: &String| {
-            let lives = agents.iter().any(|agent| agent.role == *role && life(&agent.holder) != Life::Gone);
-            lives || self.crew.iter().any(|post| post.role == *role)
-        };
-        let missing = nothing.elsewhere.into_iter().filter(|(role, _)| !is_staffed(role));
-        missing
-            .filter(|(role, _)| self.told.borrow_mut().insert(role.clone()))
-            .map(|(role, items)| Unstaffed { role, items })
-            .collect()
+        let mut demands = Vec::new();
+        let mut unstaffed = Vec::new();
+        for post in self.crew {
+            let Ok(seek) = self.seek(&post.role) else {
+                demands.push(Demand::default());
+                continue;
+            };
+            let (open, nothing) = self.site.board.open_for(&seek, clock::now());
+            // Somebody has to wait for the end of a back-off.
+            let free = open + usize::from(nothing.wake_at.is_some());
+            let held = leases.iter().filter(|lease| lease.role == post.role).count();
+            let idle = agents.iter().filter(|agent| agent.role == post.role && agent.state == AgentState::Waiting);
+            let idle = idle.filter_map(|agent| agent.holder.process.as_ref().map(|process| process.pid)).collect();
+            demands.push(Demand { items: held + free, free, idle });
+            for (role, items) in nothing.elsewhere {
+                let is_there = agents.iter().any(|agent| agent.role == role && life(&agent.holder) != Life::Gone);
+                let is_staffed = is_there || self.crew.iter().any(|post| post.role == role);
+                if !is_staffed && self.told.borrow_mut().insert(role.clone()) {
+                    unstaffed.push(Unstaffed { role, items });
+                }
+            }
+        }
+        (demands, unstaffed)
     }
 
     /// A new agent of that role: one that has a hand in no item yet.

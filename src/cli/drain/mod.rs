@@ -21,7 +21,7 @@ use super::progress::Progress;
 use super::{CliError, Context, Exit, Verb, human};
 
 use crew::{Crew, Post, words};
-use demand::{Demands, Unstaffed};
+use demand::Demands;
 use summary::summarise;
 
 mod crew;
@@ -138,12 +138,12 @@ impl Args {
         let (program, verb) = sibling("agent").map_err(|error| CliError::from_error(Exit::Failed, &error))?;
         let seat = |post: &Post| Seat {
             args: verb.iter().cloned().chain(self.agent_args(site, queues, &post.role)).collect(),
-            most: usize::from(post.agents).min(open),
+            most: usize::from(post.agents),
         };
         let seats: Vec<Seat> = crew.iter().map(seat).collect();
         let all: usize = seats.iter().map(|seat| seat.most).sum();
         let most = self.most.unwrap_or(all).clamp(1, all);
-        let least = self.least.unwrap_or(if seats.len() == 1 { all } else { 1 }).min(most);
+        let least = self.least.unwrap_or(if seats.len() == 1 { all.min(open) } else { 1 }).min(most);
         let plan = Plan { program, folder: context.here(), seats, least, most, is_work };
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(format!("draining {what}, {}", self.runners(site, crew)?));
@@ -153,12 +153,10 @@ impl Args {
         let progress = Progress::steps(context, open, what);
         // Each agent meets the same obstacles.
         let mut met = HashSet::new();
-        let tell_of = |roles: Vec<Unstaffed>| {
-            roles.iter().for_each(|unstaffed| progress.aside(|| context.out.note(unstaffed.to_string())));
-        };
         let mut demand = || {
-            tell_of(demands.unstaffed());
-            demands.of_each()
+            let (demands, unstaffed) = demands.look();
+            unstaffed.iter().for_each(|unstaffed| progress.aside(|| context.out.note(unstaffed.to_string())));
+            demands
         };
         let well = run(&plan, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
