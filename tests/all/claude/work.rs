@@ -130,7 +130,9 @@ fn the_board_and_the_drained_file_are_left_out_of_the_merge() {
     project.assert_tidy();
     assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
     assert_eq!(project.merged("TODO.md").as_deref(), Some("# To do\n\n- [ ] Write hello\n"));
-    assert!(project.merged(".tavern/config.yaml").is_some_and(|config| !config.contains("99")));
+    // Its port and its folder may well have a 99 in them.
+    let config = project.scratch.git(&["show", "main:.tavern/config.yaml"]);
+    assert_eq!(project.merged(".tavern/config.yaml").as_deref().map(str::trim_end), Some(config.as_str()));
     let todo = project.scratch.read("TODO.md");
     assert!(todo.contains("- [x] T-") && todo.contains("Write hello (attempt: 1, commit: "), "{todo}");
     let log = project.log();
