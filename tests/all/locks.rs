@@ -81,6 +81,28 @@ fn agents_go_on_over_locks_that_a_killed_git_has_left() {
 }
 
 #[test]
+fn an_agent_can_commit_where_the_git_of_an_earlier_attempt_was_killed_at_it() {
+    let scratch = board();
+    let script =
+        "```sh\nif ! test -e half; then touch half; exit 1; fi\ngit add --all && git commit --quiet -m Whole\n```";
+    scratch.run("tavern-add", &["--id", "T-3", "-m", script, "Do"]).succeeds();
+    scratch.write(".tavern/config.yaml", "outcomes: {failed: {backoff: 0s}}\n");
+    scratch.run("tavern-agent", &["--once"]).succeeds();
+    let failed = scratch.run("tavern-agent", &["--once"]);
+    assert!(failed.stdout.contains("T-3 failed, now pending"), "{failed}");
+    let admin = scratch.git(&["-C", ".tavern/worktrees/T-3", "rev-parse", "--git-dir"]);
+    let admin = PathBuf::from(admin.trim());
+    let admin = admin.strip_prefix(scratch.work().join(".git")).expect("it is in the repository").display();
+    let names = ["index.lock", "HEAD.lock", "MERGE_RR.lock"].map(|name| format!("{admin}/{name}"));
+    let mut locks = names.map(|name| left(&scratch, &name)).to_vec();
+    locks.push(left(&scratch, "refs/heads/tavern/T-3.lock"));
+    let again = scratch.run("tavern-agent", &["--once"]);
+    assert!(again.stdout.contains("T-3 merged"), "{again}");
+    locks.retain(|lock| lock.exists());
+    assert_eq!(locks, Vec::<PathBuf>::new(), "{again}");
+}
+
+#[test]
 fn git_tidies_up_again_after_an_agents_git_was_killed_at_it() {
     let scratch = board();
     let lock = left(&scratch, "objects/maintenance.lock");
