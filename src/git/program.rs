@@ -32,10 +32,10 @@ pub(super) const THOROUGH: Duration = Duration::from_secs(30 * 60);
 
 /// How long a lock of git's is waited for: longer than it takes to know that a killed git has left it. Unit tests make locks
 /// by hand and want to see the error.
-const LOCK_PATIENCE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(15) };
+pub(super) const LOCK_PATIENCE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(15) };
 
 /// Between two tries.
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Settings that win over the user's: what would start a hook, an editor, a daemon, a clean-up or a question; and what
 /// would make git write something that libgit2 can't read.

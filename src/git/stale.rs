@@ -8,11 +8,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fs2::FileExt;
 use walkdir::WalkDir;
 
+use super::program::{LOCK_PATIENCE, LOCK_PAUSE};
 use super::registration;
 use super::{GitError, Repository};
 use crate::clock;
@@ -95,6 +97,19 @@ impl Repository {
             }
         }
         Ok(stale)
+    }
+
+    /// Returns when nobody holds `lock`, which no git holds for long: one that a killed git has left is removed.
+    /// [`GitError::LockedByGit`] if it stays.
+    pub(super) fn await_lock(&self, lock: &Path) -> Result<(), GitError> {
+        let deadline = clock::instant() + LOCK_PATIENCE;
+        while lock.exists() && !remove(self.common_dir(), self.main_worktree(), lock)? {
+            if clock::instant() >= deadline {
+                return Err(GitError::LockedByGit { path: lock.to_owned() });
+            }
+            thread::sleep(LOCK_PAUSE);
+        }
+        Ok(())
     }
 
     /// Removes one of [`Repository::stale_locks`], unless somebody is behind it by now. True if it was removed.

@@ -154,14 +154,14 @@ impl Repository {
             match step {
                 Registered::StillBeingMade(entry) => wait_for(&entry, deadline)?,
                 Registered::Whole(entry) => {
-                    remove_stale_locks(&entry.admin)?;
+                    self.free(&entry, goal)?;
                     if let Goal::Commit(commit) = goal {
                         self.reset_scratch(&entry, commit, None)?;
                     }
                     return self.finished(entry.path, false);
                 }
                 Registered::Bare(entry, making) => {
-                    remove_stale_locks(&entry.admin)?;
+                    self.free(&entry, goal)?;
                     self.check_out(&entry, goal, &making)?;
                     let mark = entry.admin.join("locked");
                     fs::remove_file(&mark).map_err(GitError::io("remove", mark))?;
@@ -169,6 +169,21 @@ impl Repository {
                     return self.finished(entry.path, true);
                 }
             }
+        }
+    }
+
+    /// Removes the locks that a killed git has left in the worktree, which nobody works in any more, and on its branch, which
+    /// another git may hold for a moment.
+    fn free(&self, entry: &Registration, goal: &Goal<'_>) -> Result<(), GitError> {
+        for file in fs::read_dir(&entry.admin).map_err(GitError::io("list", &entry.admin))?.flatten() {
+            let path = file.path();
+            if path.extension().is_some_and(|extension| extension == "lock") {
+                gone(fs::remove_file(&path)).map_err(GitError::io("remove", path))?;
+            }
+        }
+        match goal {
+            Goal::Branch { name, .. } => self.await_lock(&self.common_dir().join(format!("refs/heads/{name}.lock"))),
+            Goal::Commit(_) => Ok(()),
         }
     }
 
@@ -409,13 +424,6 @@ fn wait_for(entry: &Registration, deadline: Instant) -> Result<(), GitError> {
         return Err(GitError::Busy { path: entry.admin.join("locked"), waited: THOROUGH });
     }
     thread::sleep(Duration::from_millis(10));
-    Ok(())
-}
-
-fn remove_stale_locks(admin: &Path) -> Result<(), GitError> {
-    for name in ["index.lock", "HEAD.lock"] {
-        gone(fs::remove_file(admin.join(name))).map_err(GitError::io("remove", admin.join(name)))?;
-    }
     Ok(())
 }
 
