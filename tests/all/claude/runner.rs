@@ -232,7 +232,8 @@ fn an_undecided_agent_is_prodded_on_a_bounded_number_of_times() {
 fn a_silent_agent_is_broken_off_and_told_to_go_on() {
     for silence in [json!({"hang": true}), json!({"text": "half of it", "stall": true})] {
         let mut workshop = Workshop::new(json!([silence, {"text": "Here I am.\n\nDONE"}]));
-        workshop.job.limits.idle = Some(Duration::from_secs(2));
+        // Longer than the program needs to say its first word on a busy machine.
+        workshop.job.limits.idle = Some(Duration::from_secs(6));
         workshop.job.prods = Prods { most: 1, undecided: String::new(), silent: "Wake up.".to_owned() };
         let mut session = workshop.start();
         let events = watch(session.as_mut());
