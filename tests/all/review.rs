@@ -171,6 +171,34 @@ fn a_start_that_asks_for_a_person_waits_for_one() {
 }
 
 #[test]
+fn no_agent_stands_in_for_a_person() {
+    let queue = "## Pending\n\n- [ ] T-1: One (approve: merge, review: none, done_when: test -s T-1.txt)\n\n\
+                 - [ ] T-2: Two (approve: start)\n\n- [ ] T-3: Three (after: T-1)\n\n## In Review\n\n## Completed\n";
+    let scratch = board(queue);
+    agent(&scratch, "coder", "Frodo").says("now in review");
+    let env = "env -u TAVERN_TOKEN -u TAVERN_RUN -u TAVERN_TASK -u TAVERN_AGENT";
+    let lines = [
+        "tavern-report T-1 --approve".to_owned(),
+        format!("{env} tavern-report T-1 --approve"),
+        format!("{env} tavern-report T-1 --reject 'It is mine'"),
+        format!("{env} tavern-report T-2 --approve"),
+    ];
+    for line in lines {
+        let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");
+        scratch.write("../home/line.sh", script);
+        let out = scratch.folder().join("home/out").display().to_string();
+        scratch.write(".tavern/config.yaml", "base: main\nrunners: {own: {command: [sh, ../../../../home/line.sh]}}\n");
+        scratch.run("tavern-add", &["Try"]).succeeds();
+        let tried = scratch.program("tavern-agent").args(&["--once", "--runner", "own"]).variable("OUT", &out).run();
+        let said = scratch.read("../home/out");
+        assert!(said.ends_with("ended with 4\n"), "{line}: {said}{tried}");
+        assert!(said.contains("no agent stands in for a person") && !said.contains("env -u"), "{line}: {said}");
+    }
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is approved");
+    scratch.run("tavern-report", &["T-2", "--approve"]).ends(0).says("T-2 is pending");
+}
+
+#[test]
 fn a_reviewer_that_dies_leaves_the_work_in_review() {
     let scratch = board(ONE);
     agent(&scratch, "coder", "Frodo");
