@@ -9,6 +9,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::store::{Board, Note};
 
+use super::shared::by_a_person;
 use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Give an item back; or bring one back that waits, died or ended
@@ -78,6 +79,7 @@ impl Verb for Args {
                 Event::Withdraw { token: lease.token, retry, reason: self.reason.clone() }
             }
             (None, Some(token)) if board.task(&self.task)?.task.status == Status::Waiting => {
+                by_a_person(&board)?;
                 let message = format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.task);
                 let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern-release {}", self.task);
                 return Err(CliError::new(Exit::Refused, message).with_hint(hint));
@@ -88,7 +90,10 @@ impl Verb for Args {
                 let message = format!("`{}` is held by {}", self.task, lease.agent);
                 return Err(CliError::new(Exit::Refused, message).with_hint(hint));
             }
-            (None, None) => Event::Resume { reason: self.reason.clone() },
+            (None, None) => {
+                by_a_person(&board)?;
+                Event::Resume { reason: self.reason.clone() }
+            }
         };
         let submit = |task: &TaskId| -> Result<(), CliError> {
             let now = clock::now();

@@ -1,12 +1,15 @@
 //! The flags that every program has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::FalseyValueParser;
 
 use crate::board::task::{BadId, TaskId};
+use crate::process::table::marks_around;
+use crate::store::Board;
 
 use super::output::{Format, Notes};
+use super::{CliError, Exit};
 
 /// Where the board is, and how to speak. A program's own help takes the place of this comment.
 #[derive(Clone, Debug, clap::Args)]
@@ -73,6 +76,23 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
 pub(super) fn person() -> String {
     let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));
     named("TAVERN_AGENT").or_else(|| named("USER")).unwrap_or_else(|| "somebody".to_owned())
+}
+
+/// What an agent does that needs a person.
+pub(super) const ASK: &str = "end with WAITING and a question: a person will see it";
+
+/// The run of `board` that this program is part of, whatever an agent has put into its environment.
+pub(super) fn run_around(board: &Board) -> Option<String> {
+    let runs = board.path("runs");
+    let name = |run: &String| Some(Path::new(run).strip_prefix(&runs).ok()?.to_string_lossy().into_owned());
+    marks_around().iter().find_map(name)
+}
+
+/// Refuses what only a person may do if an agent of `board` does it.
+pub(super) fn by_a_person(board: &Board) -> Result<(), CliError> {
+    let Some(run) = run_around(board) else { return Ok(()) };
+    let message = format!("this is run {run}, and no agent stands in for a person");
+    Err(CliError::new(Exit::Refused, message).with_hint(ASK.to_owned()))
 }
 
 impl Shared {

@@ -11,9 +11,9 @@ use crate::clock;
 use crate::config::is_agent_name;
 use crate::run::inbox::letter;
 use crate::run::{Site, runners};
-use crate::store::{self, Found, Note, life};
+use crate::store::{self, Board, Found, Note, life};
 
-use super::shared::person;
+use super::shared::{ASK, person, run_around};
 use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Answer an item's question, or send a message to whoever works on it
@@ -68,7 +68,7 @@ impl Verb for Args {
         let site = context.light_site(context.board()?)?;
         let found = site.board.task(&self.task)?;
         may_be_told(&found.task)?;
-        self.is_of_another()?;
+        self.is_of_another(&site.board)?;
         let text = self.said()?;
         let is_question = |task: &Task| task.status == Status::Waiting && task.question.is_some();
         if is_question(&found.task) {
@@ -101,13 +101,17 @@ impl Args {
     }
 
     /// An agent has nothing to tell itself, and its own question is for somebody else.
-    fn is_of_another(&self) -> Result<(), CliError> {
+    fn is_of_another(&self, board: &Board) -> Result<(), CliError> {
+        let message = format!("`{}` is the item of the agent that says this", self.task);
+        let is_own_run = |run: &str| run.split('@').next() == Some(self.task.as_str());
+        if run_around(board).is_some_and(|run| is_own_run(&run)) {
+            return Err(CliError::new(Exit::Refused, message).with_hint(ASK.to_owned()));
+        }
         let own = std::env::var("TAVERN_TASK").is_ok_and(|own| own == self.task.as_str());
         let token = std::env::var("TAVERN_TOKEN").ok().and_then(|token| token.parse::<Token>().ok());
         if !own || token.is_none() {
             return Ok(());
         }
-        let message = format!("`{}` is the item of the agent that says this", self.task);
         let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern-tell {} \"…\"", self.task);
         Err(CliError::new(Exit::Refused, message).with_hint(hint))
     }

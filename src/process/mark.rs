@@ -38,14 +38,14 @@ impl Mark {
     /// Is the mark among the variables of `environ`, the NUL-separated text of `/proc/<pid>/environ`? An empty value
     /// marks nothing, so that a mistake can't end every process of a user.
     pub(super) fn is_in(&self, environ: &[u8]) -> bool {
-        !self.value.is_empty()
-            && environ.split(|byte| *byte == 0).any(|variable| {
-                variable
-                    .strip_prefix(self.name.as_bytes())
-                    .and_then(|rest| rest.strip_prefix(b"="))
-                    .is_some_and(|value| value == self.value.as_bytes())
-            })
+        !self.value.is_empty() && values(self.name, environ).any(|value| value == self.value.as_bytes())
     }
+}
+
+/// The values of the variable `name` in `environ`, the NUL-separated text of `/proc/<pid>/environ`.
+pub(super) fn values<'a>(name: &'a str, environ: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let variables = environ.split(|byte| *byte == 0);
+    variables.filter_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
 impl fmt::Display for Mark {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 
-use super::mark::Mark;
+use super::mark::{self, Mark};
 
 /// One process at one moment, from `/proc/<pid>/stat` (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +76,33 @@ pub fn resident_mib(members: &[Entry]) -> u64 {
     members.iter().map(|entry| entry.resident_pages * page).sum::<u64>() / (1024 * 1024)
 }
 
+/// The values of [`Mark::RUN`] of this process and those above it. A program may change its environment and that of what it
+/// starts; what it was started with itself stays.
+pub fn marks_around() -> Vec<String> {
+    let ancestry = ancestry(std::process::id(), &all());
+    let environs = ancestry.into_iter().filter_map(environ);
+    let mut marks: Vec<String> = environs
+        .flat_map(|environ| {
+            let values = mark::values(Mark::RUN, &environ);
+            values.map(|value| String::from_utf8_lossy(value).into_owned()).collect::<Vec<_>>()
+        })
+        .collect();
+    marks.sort();
+    marks.dedup();
+    marks
+}
+
 fn is_marked(pid: u32, marks: &[Mark]) -> bool {
-    // Linux bounds an environment to 6 MB; another user's is not readable, and none of ours.
+    environ(pid).is_some_and(|environ| marks.iter().any(|mark| mark.is_in(&environ)))
+}
+
+/// The environment that a process was started with; `None` for another user's, which is none of ours.
+fn environ(pid: u32) -> Option<Vec<u8>> {
+    // Linux bounds it to 6 MB.
     const MOST: u64 = 8 * 1024 * 1024;
-    let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else { return false };
     let mut environ = Vec::new();
-    file.take(MOST).read_to_end(&mut environ).is_ok() && marks.iter().any(|mark| mark.is_in(&environ))
+    fs::File::open(format!("/proc/{pid}/environ")).ok()?.take(MOST).read_to_end(&mut environ).ok()?;
+    Some(environ)
 }
 
 /// `pid`, its parents up to the first process, and pid 1 (pid 0 is the kernel's, and leads what no one leads).

@@ -173,7 +173,8 @@ fn a_start_that_asks_for_a_person_waits_for_one() {
 #[test]
 fn no_agent_stands_in_for_a_person() {
     let queue = "## Pending\n\n- [ ] T-1: One (approve: merge, review: none, done_when: test -s T-1.txt)\n\n\
-                 - [ ] T-2: Two (approve: start)\n\n- [ ] T-3: Three (after: T-1)\n\n## In Review\n\n## Completed\n";
+                 - [ ] T-2: Two (approve: start)\n\n- [ ] T-3: Three (after: T-1)\n\n## Waiting\n\n\
+                 - [ ] T-4: Four (question: Which?)\n\n## In Review\n\n## Completed\n";
     let scratch = board(queue);
     agent(&scratch, "coder", "Frodo").says("now in review");
     let env = "env -u TAVERN_TOKEN -u TAVERN_RUN -u TAVERN_TASK -u TAVERN_AGENT";
@@ -182,6 +183,8 @@ fn no_agent_stands_in_for_a_person() {
         format!("{env} tavern-report T-1 --approve"),
         format!("{env} tavern-report T-1 --reject 'It is mine'"),
         format!("{env} tavern-report T-2 --approve"),
+        "tavern-release T-4".to_owned(),
+        format!("{env} tavern-release T-4"),
     ];
     for line in lines {
         let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");

@@ -82,13 +82,16 @@ fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
 
 #[test]
 fn a_deaf_agent_is_told_at_its_next_run() {
-    let hold = "touch \"$STEPS/held\"; while [ ! -e \"$STEPS/go\" ]; do sleep 0.05; done; exit 1";
+    let hold = "env -u TAVERN_TASK -u TAVERN_TOKEN tavern-tell T-1 'I am great.' 2>\"$STEPS/own\" || true\n\
+                touch \"$STEPS/held\"; while [ ! -e \"$STEPS/go\" ]; do sleep 0.05; done; exit 1";
     let scratch = board(ONE, &[hold, WORK]);
     let running = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
     wait_until("it runs", || scratch.folder().join("home/steps/held").exists());
     tell(&scratch, "Mind the gap.").ends(0).says("runner own hears nothing while it runs, so it is told");
     let own = scratch.program("tavern-tell").args(&["T-1", "I am great."]);
     own.variable("TAVERN_TASK", "T-1").variable("TAVERN_TOKEN", "1").run().ends(4).says("env -u TAVERN_TOKEN");
+    let own = scratch.read("../home/steps/own");
+    assert!(own.contains("is the item of the agent that says this") && !own.contains("env -u"), "{own}");
     scratch.write("../home/steps/go", "");
     running.end().ends(0);
     assert!(!prompt(&scratch, 1).contains("Mind the gap."));

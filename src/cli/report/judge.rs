@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
-use crate::cli::shared::person;
+use crate::cli::shared::{by_a_person, person};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
 use crate::run::{Site, review};
@@ -28,6 +28,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let by = person();
     let may_start = matches!(task.status, Status::Pending | Status::Draft);
     if args.approve && may_start {
+        by_a_person(&site.board)?;
         let event = Event::Allow { by: by.clone() };
         return submit(args, context, &site, &event, &by);
     }
@@ -48,12 +49,11 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
 /// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
 fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
     let reviewers = task.reviewers(&site.config.review);
-    let lease = site.board.lease(&task.id)?;
-    Ok(match (args.token, lease) {
-        (Some(token), Some(lease)) => Review { token: Some(token), by: lease.agent, role: lease.role, reviewers },
-        (Some(token), None) => Review { token: Some(token), by: person, role: PERSON.to_owned(), reviewers },
-        (None, _) => Review { token: None, by: person, role: PERSON.to_owned(), reviewers },
-    })
+    if let (Some(token), Some(lease)) = (args.token, site.board.lease(&task.id)?) {
+        return Ok(Review { token: Some(token), by: lease.agent, role: lease.role, reviewers });
+    }
+    by_a_person(&site.board)?;
+    Ok(Review { token: args.token, by: person, role: PERSON.to_owned(), reviewers })
 }
 
 fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
