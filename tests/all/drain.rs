@@ -18,7 +18,7 @@ const FILES: usize = 1_000;
 /// How many processes are killed before the rest may work in peace.
 const KILLS: usize = 40;
 /// Far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 #[test]
 fn a_queue_is_drained_whoever_is_killed() {

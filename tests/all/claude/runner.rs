@@ -274,7 +274,7 @@ fn a_stop_while_the_provider_is_silent_is_quick() {
 
 #[test]
 fn a_hurried_ending_leaves_no_process_either() {
-    let workshop = Workshop::new(json!([bash("touch begun; trap '' TERM; sleep 300"), {"text": "never"}]));
+    let workshop = Workshop::new(json!([bash("trap '' TERM; touch begun; sleep 300"), {"text": "never"}]));
     let mut session = workshop.start();
     wait_for_file(&workshop.path("begun"));
     session.hurry();
