@@ -1,9 +1,9 @@
 //! Whole programs side by side in one run: Tavern's, a bare floor, and what a shell user would take instead. Prints the
-//! ratios of `specs/performance.md` as Markdown tables, and judges nothing.
+//! ratios of the README as Markdown tables, and judges nothing.
 //!
 //! `cargo bench --bench programs`; with numbers behind `--` only boards of these sizes (`-- 100 1000`), and with
-//! `--claimers=8,32` so many at once. Works in a folder
-//! of its own under `target/`, on that disk. Knows Tavern's programs from outside only.
+//! `--claimers=8,32` so many at once; with `--all` the slow
+//! tools too, which takes half an hour. Works in a folder of its own under `target/`, on that disk. Knows Tavern's programs from outside only.
 #![expect(
     clippy::disallowed_methods,
     reason = "a measurement reads the clock, starts programs and writes its own files"
@@ -16,19 +16,17 @@ use std::time::Duration;
 
 use crate::crowd::Crowd;
 use crate::table::{Table, ms, ratio};
-use crate::timed::{median, timed};
-use crate::tool::tools;
+use crate::timed::{ROUNDS, median, timed};
+use crate::tool::{Tool, tools};
 
 mod crowd;
 mod floor;
 mod handover;
+mod peer;
 mod table;
 mod tavern;
 mod timed;
 mod tool;
-
-/// Times that each operation of each tool is measured at each size.
-const ROUNDS: usize = 25;
 
 fn main() -> ExitCode {
     // The floor is a program: this one, started anew.
@@ -41,15 +39,17 @@ fn main() -> ExitCode {
         .prefix("programs-")
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .expect("a folder under target/ can be made");
-    if let Some(missing) = tool::missing() {
-        eprintln!("programs: not there, so not measured: {missing}; type: apt-get install sqlite3 taskwarrior");
+    let with_peers = std::env::args().any(|argument| argument == "--all");
+    for missing in tool::missing(with_peers) {
+        eprintln!("programs: not there, so not measured: {missing}");
     }
+    let tools = |name: String, size: usize| tools(&scratch.path().join(name), size, with_peers);
     let boards: Vec<(usize, Vec<Times>)> =
-        sizes.iter().map(|size| (*size, measured(&scratch.path().join(size.to_string()), *size))).collect();
+        sizes.iter().map(|size| (*size, measured(&tools(size.to_string(), *size)))).collect();
     operations(&boards);
     // Where there are few items they would soon be given out.
     for size in sizes.iter().copied().filter(|size| *size >= 1_000) {
-        crowds(&scratch.path().join(format!("crowds-{size}")), size, &claimers());
+        crowds(&|claimers| tools(format!("crowds-{size}-{claimers}"), size), size, &claimers());
     }
     singles(scratch.path(), sizes[sizes.len() - 1]);
     ExitCode::SUCCESS
@@ -71,14 +71,14 @@ struct Times {
 }
 
 /// All tools in turn, round after round, so that whatever else the machine does meets all of them alike.
-fn measured(folder: &Path, size: usize) -> Vec<Times> {
-    let tools = tools(folder, size);
+fn measured(tools: &[Box<dyn Tool>]) -> Vec<Times> {
     let mut samples: Vec<[Vec<Duration>; 3]> = tools.iter().map(|_| Default::default()).collect();
     for round in 0..=ROUNDS {
-        for (tool, [adds, claims, dones]) in tools.iter().zip(&mut samples) {
+        let lasting = tools.iter().zip(&mut samples).filter(|(tool, _)| round <= tool.bounds().rounds);
+        for (tool, [adds, claims, dones]) in lasting {
             let (add, _) = timed(&mut tool.add("One more thing to be done"));
             let (claim, said) = timed(&mut tool.claim());
-            let taken = tool.taken(&said).expect("there is something to take");
+            let taken = tool.taken(&said).unwrap_or_else(|| panic!("{} takes nothing", tool.name()));
             let (done, _) = timed(&mut tool.done(&taken));
             // The first round warms the caches.
             if round > 0 {
@@ -118,7 +118,9 @@ fn operations(boards: &[(usize, Vec<Times>)]) {
             ]);
         }
     }
-    println!("\nWhole processes, medians of {ROUNDS}; the last three columns as multiples of the floor:\n\n{table}");
+    println!(
+        "\nWhole processes, medians of {ROUNDS} (of fewer for the slow ones); the last three columns as multiples of the floor:\n\n{table}"
+    );
     if let [(least, first), .., (most, last)] = boards {
         let mut table = Table::new(&["tool", "claim", "add", "done"]);
         for (small, large) in first.iter().zip(last) {
@@ -133,11 +135,14 @@ fn operations(boards: &[(usize, Vec<Times>)]) {
     }
 }
 
-fn crowds(folder: &Path, size: usize, claimers: &[usize]) {
+fn crowds(tools: &dyn Fn(usize) -> Vec<Box<dyn Tool>>, size: usize, claimers: &[usize]) {
     let mut table =
         Table::new(&["tool", "claimers", "claims", "claims/s", "median ms", "p99 ms", "claimed twice", "lost"]);
     for claimers in claimers.iter().copied() {
-        for tool in tools(&folder.join(claimers.to_string()), size).iter().skip(1) {
+        for tool in tools(claimers).iter().skip(1) {
+            if claimers > tool.bounds().claimers || size > tool.bounds().crowd {
+                continue;
+            }
             let crowd = Crowd::of(tool.as_ref(), claimers);
             table.row(&[
                 tool.name().to_owned(),

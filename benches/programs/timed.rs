@@ -3,6 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Times that each operation of each tool is measured at each size.
+pub const ROUNDS: usize = 25;
+
 /// Runs it to its end; what it printed comes back beside the time. A program that fails ends the measurement.
 pub fn timed(command: &mut Command) -> (Duration, String) {
     let started = Instant::now();

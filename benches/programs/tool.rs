@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::floor::Floor;
+use crate::peer::{self, peers};
 use crate::tavern::Board;
-use crate::timed::timed;
+use crate::timed::{ROUNDS, timed};
 
 /// What does the job of a task list.
 pub trait Tool: Sync {
@@ -23,10 +24,24 @@ pub trait Tool: Sync {
 
     /// The items that are claimed now, by what the tool has stored.
     fn held(&self) -> Vec<String>;
+
+    fn bounds(&self) -> Bounds {
+        Bounds { rounds: ROUNDS, claimers: usize::MAX, crowd: usize::MAX }
+    }
 }
 
-/// All of them, each with `size` items in a folder of its own; the floor first, then Tavern.
-pub fn tools(folder: &Path, size: usize) -> Vec<Box<dyn Tool>> {
+/// How much of it is measured, so that the slow ones don't take the day.
+#[derive(Clone, Copy)]
+pub struct Bounds {
+    pub rounds: usize,
+    /// At once.
+    pub claimers: usize,
+    /// Items that many claim at once.
+    pub crowd: usize,
+}
+
+/// All of them, each with `size` items in a folder of its own; the floor first, then Tavern. The slow ones `with_peers`.
+pub fn tools(folder: &Path, size: usize, with_peers: bool) -> Vec<Box<dyn Tool>> {
     let make = |name: &str| {
         let folder = folder.join(name);
         fs::create_dir_all(&folder).expect("the folder is ours");
@@ -37,28 +52,36 @@ pub fn tools(folder: &Path, size: usize) -> Vec<Box<dyn Tool>> {
         Box::new(Board::new(&make("tavern"), size)),
         Box::new(Sed::new(make("sed"), size)),
     ];
-    if is_there("sqlite3") {
+    if answers("sqlite3") {
         tools.push(Box::new(Sqlite::new(make("sqlite"), size, "delete", "sqlite3")));
         tools.push(Box::new(Sqlite::new(make("sqlite-wal"), size, "wal", "sqlite3, WAL")));
     }
-    if is_there("task") {
+    if answers("task") {
         tools.push(Box::new(Taskwarrior::new(make("task"), size)));
+    }
+    if with_peers {
+        tools.extend(peers(&make, size));
     }
     tools
 }
 
-/// The programs that are not there, for a message.
-pub fn missing() -> Option<String> {
-    let missing: Vec<&str> = ["sqlite3", "task"].into_iter().filter(|program| !is_there(program)).collect();
-    (!missing.is_empty()).then(|| missing.join(", "))
+/// The programs that are not there, with what brings them.
+pub fn missing(with_peers: bool) -> Vec<&'static str> {
+    let all = [("sqlite3 (apt-get install sqlite3)", "sqlite3"), ("task (apt-get install taskwarrior)", "task")];
+    let mut missing: Vec<&str> =
+        all.into_iter().filter(|(_, program)| !answers(program)).map(|(name, _)| name).collect();
+    if with_peers {
+        missing.extend(peer::missing());
+    }
+    missing
 }
 
-fn is_there(program: &str) -> bool {
+pub fn answers(program: &str) -> bool {
     let started = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     started.is_ok_and(|output| output.status.success())
 }
 
-fn title(number: usize) -> String {
+pub fn title(number: usize) -> String {
     format!("Item number {number} of this list is to be done")
 }
 
@@ -75,7 +98,7 @@ pub fn lanes(size: usize) -> String {
     text
 }
 
-fn shell(line: &str, folder: &Path) -> Command {
+pub fn shell(line: &str, folder: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", line]).current_dir(folder);
     command
