@@ -417,3 +417,16 @@ fn a_task_file_is_planned_in_place() {
     assert!(text.contains("* [ ] L-1.1: Make the table (priority: 1, status: draft)\n"), "{text}");
     assert!(text.starts_with("# To do\n\n* [ ] Sweep") && text.ends_with("\n\nThe end.\n"), "{text}");
 }
+
+#[test]
+fn planned_items_of_a_queue_for_planners_are_for_those_who_work() {
+    let scratch = board("", &format!("---\nrole: planner\n---\n{EMPTY}"));
+    plan(&scratch, 1, &GOOD.replace(", T-1", ""));
+    plan(&scratch, 2, &GOOD.replace(", T-1", ""));
+    scratch.run("tavern-plan", &["Build a login page", "--id", "L-1"]).ends(0);
+    let ran = agent(&scratch, "planner");
+    ran.says("L-1 planned: L-1.1, L-1.2").says_not("L-1.1 claimed");
+    let text = queue(&scratch);
+    assert!(text.contains("L-1.1: Make the table (priority: 1, role: coder)"), "{text}");
+    agent(&scratch, "coder").says("L-1.1 merged as").says("L-1.2 merged as");
+}
