@@ -22,7 +22,7 @@ pub const KEYS: [Key; 8] =
 pub struct Rules<'a> {
     /// The roles that planned items may be for.
     pub roles: &'a [String],
-    /// The role of items that name none.
+    /// The role of items that name none, in the queue that they go into; it need not be one that they may be for.
     pub role: &'a str,
     /// Items of one plan.
     pub most: usize,
@@ -195,7 +195,9 @@ impl Reader<'_, '_> {
     }
 
     fn new_item(&self, task: &Task) -> NewItem {
-        let role = task.role.as_deref().unwrap_or(self.rules.role);
+        let is_for_work = |role: &&str| self.rules.roles.iter().any(|known| known == role);
+        let general = Some(self.rules.role).filter(is_for_work).unwrap_or(DEFAULT_ROLE);
+        let role = task.role.as_deref().unwrap_or(general);
         let mut fields = Vec::new();
         if role != DEFAULT_ROLE || self.rules.role != DEFAULT_ROLE {
             fields.push(("role", Value::from(role)));

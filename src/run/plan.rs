@@ -82,7 +82,7 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
     let roles = site.config.roles.iter().filter(|(_, role)| role.does == Does::Work);
     let roles: Vec<String> = roles.map(|(name, _)| name.clone()).collect();
     let front = site.board.read(&held.queue).ok().and_then(|text| parse(&text.content).0.front().role.clone());
-    let role = front.filter(|role| roles.contains(role)).unwrap_or_else(|| DEFAULT_ROLE.to_owned());
+    let role = front.unwrap_or_else(|| DEFAULT_ROLE.to_owned());
     let rules = Rules {
         roles: &roles,
         role: &role,
