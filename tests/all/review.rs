@@ -213,3 +213,18 @@ fn a_reviewer_that_dies_leaves_the_work_in_review() {
     verdict(&scratch, 1, APPROVE);
     agent(&scratch, "reviewer", "Merry").says("T-1 merged as");
 }
+
+#[test]
+fn what_is_for_a_person_to_allow_no_agent_allows() {
+    let scratch = board(
+        &ONE.replace("done_when:", "approve: start, done_when:")
+            .replace("## Pending", "## Draft\n\n- [ ] T-2: Two\n\n## Pending"),
+    );
+    for task in ["T-1", "T-2"] {
+        let agent = scratch.program("tavern-report").args(&[task, "--approve"]);
+        let agent =
+            agent.variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
+        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern-report {task} --approve"));
+    }
+    assert!(!scratch.read(".tavern/queues/main.md").contains("allowed"));
+}
