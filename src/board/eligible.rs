@@ -163,7 +163,7 @@ fn depends_on(item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Why> {
 
 fn have_ended(children: &[Child]) -> Result<(), Why> {
     let is_open = |child: &&Child| !child.status.is_ended();
-    let has_failed = |child: &&Child| child.status == Status::Dead && child.on_failure != OnFailure::GoOn;
+    let has_failed = |child: &&Child| child.on_failure.keeps_waiting(child.status);
     if let Some(child) = children.iter().find(has_failed) {
         return Err(Why::FailedChild(child.id.clone()));
     }

@@ -341,6 +341,11 @@ impl OnFailure {
             OnFailure::GoOn => "go_on",
         }
     }
+
+    /// A child with this status keeps its parent waiting for a person.
+    pub fn keeps_waiting(self, child: Status) -> bool {
+        child == Status::Dead && self != OnFailure::GoOn
+    }
 }
 
 impl FromStr for OnFailure {

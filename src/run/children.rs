@@ -26,13 +26,21 @@ fn works(site: &Site, held: &Claimed) -> bool {
         && site.config.roles.get(&held.lease.role).is_none_or(|role| role.does == Does::Work)
 }
 
-/// A success that has to wait for children that have not ended.
+/// The children of `task` that it does not go on without: they have not ended, or a person is to look after their failure.
+/// One that was archived is not waited for; who parks an item has to know of the same ones as who wakes it.
+fn open(site: &Site, task: &Task) -> Vec<TaskId> {
+    let is_live = |id: &TaskId| site.board.task(id).is_ok_and(|found| !found.queue.id.starts_with("archive/"));
+    let is_waited_for = |child: &Task| child.on_failure.keeps_waiting(child.status) && is_live(&child.id);
+    let children = site.board.children(&task.id).into_iter();
+    children.filter(|child| !child.status.is_ended() || is_waited_for(child)).map(|child| child.id).collect()
+}
+
+/// A success that has to wait for children.
 pub fn parked(site: &Site, held: &Claimed, finished: &Finished) -> Option<Judged> {
     if !works(site, held) {
         return None;
     }
-    let children = site.board.children(&held.task.id).into_iter();
-    let open: Vec<TaskId> = children.filter(|child| !child.status.is_ended()).map(|child| child.id).collect();
+    let open = open(site, &held.task);
     if open.is_empty() {
         return None;
     }
@@ -41,7 +49,7 @@ pub fn parked(site: &Site, held: &Claimed, finished: &Finished) -> Option<Judged
     Some(Judged { children: open, reason, ..finished.judged.clone() })
 }
 
-/// `held`, in mode unify from now on if all of its children have ended. One that was parked is in it already; one whose
+/// `held`, in mode unify from now on if none of its children is waited for. One that was parked is in it already; one whose
 /// run failed or was killed meanwhile is not.
 ///
 /// # Errors
@@ -50,8 +58,7 @@ pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
     if !works(site, held) || held.task.mode == Mode::Unify {
         return Ok(held.clone());
     }
-    let children = site.board.children(&held.task.id);
-    if children.is_empty() || children.iter().any(|child| !child.status.is_ended()) {
+    if site.board.children(&held.task.id).is_empty() || !open(site, &held.task).is_empty() {
         return Ok(held.clone());
     }
     let event = Event::Shift { token: held.lease.token, mode: Mode::Unify };

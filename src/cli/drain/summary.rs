@@ -9,7 +9,7 @@ use super::crew::Post;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::Kind;
-use crate::board::task::{OnFailure, Status, Task, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 use crate::cli::need::{self, Need};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
@@ -179,7 +179,7 @@ impl Page<'_> {
 
     /// The child that keeps it waiting for a person, with what to type.
     fn failed_child(&self, task: &Task) -> Option<String> {
-        let has_failed = |child: &&Task| child.status == Status::Dead && child.on_failure != OnFailure::GoOn;
+        let has_failed = |child: &&Task| child.on_failure.keeps_waiting(child.status);
         let children = self.board.children(&task.id);
         let id = &children.iter().find(has_failed)?.id;
         Some(format!("its child {id} failed: tavern-release {id} --revive, or --cancel to go on without it"))

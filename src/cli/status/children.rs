@@ -27,7 +27,7 @@ pub(super) fn of(board: &Board, id: &TaskId, then: Option<&Then>) -> Vec<Child> 
 
 /// What a person can do for an item that waits for its children.
 pub(super) fn to_do(id: &TaskId, children: &[Child]) -> Vec<String> {
-    let failed = |child: &&Child| child.status == Status::Dead && child.on_failure != OnFailure::GoOn;
+    let failed = |child: &&Child| child.on_failure.keeps_waiting(child.status);
     let mut what: Vec<String> = children
         .iter()
         .filter(failed)
