@@ -65,3 +65,11 @@ fn a_drone_whose_supervisor_dies_has_had_its_run() {
     assert!(claim.contains("T-2"), "{claim}");
     scratch.run("tavern-release", &["T-2", "--force"]).ends(0).says("T-2 is pending");
 }
+
+#[test]
+fn a_drone_whose_work_is_rejected_has_had_its_run() {
+    let scratch = board("echo half >half.txt; echo DONE", "review: [person]\n");
+    scratch.run("tavern-agent", &["--role", "drone", "--until-empty"]).ends(0).says("now in review");
+    scratch.run("tavern-report", &["T-1", "--reject", "The other half is missing."]).ends(0).says("T-1 is dead");
+    assert!(dead_letters(&scratch).contains("T-1: Small"), "{}", dead_letters(&scratch));
+}
