@@ -235,3 +235,14 @@ fn files_that_an_item_sends_to_are_there_or_are_told_of() {
     );
     assert!(missing[0]["message"].as_str().is_some_and(|message| message.starts_with("`specs/auth.md`")), "{told}");
 }
+
+#[test]
+fn what_prods_a_reviewer_or_a_planner_is_looked_at_too() {
+    let scratch = board(&item("T-1", ""), "");
+    for (role, name) in [("reviewer", "prod-review.md"), ("planner", "prod-plan.md")] {
+        scratch.write(format!(".tavern/templates/{name}"), "Go on:\n- {{ task.titel }}\n");
+        let ran = scratch.run("tavern-agent", &["--role", role, "--until-empty"]);
+        assert_eq!(ran.code, Some(1), "{ran}");
+        assert!(ran.stderr.contains(&format!(".tavern/templates/{name}:2:6: undefined value")), "{ran}");
+    }
+}
