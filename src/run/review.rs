@@ -5,9 +5,10 @@ use std::path::Path;
 use super::artifacts::Artifacts;
 use super::attempt::Finished;
 use super::error::Error;
-use super::report::Judged;
+use super::report::{Judged, most_attempts};
 use super::site::Site;
 use super::verdict::{Ruling, Verdict};
+use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Event, Review};
 use crate::board::task::Task;
 use crate::git::CommitId;
@@ -109,6 +110,13 @@ pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
     Ok((!is_there).then(|| format!("`{branch}` has moved on to {}, which nobody has verified.", tip.short())))
 }
 
+/// How often the work on `task` may be rejected: whoever has one run for it has no second one after a rejection either.
+pub fn rounds(site: &Site, task: &Task) -> u32 {
+    let name = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    let is_once = site.config.roles.get(name).is_some_and(|role| role.once);
+    if is_once && most_attempts(site, task, name) <= 1 { 1 } else { site.config.rounds }
+}
+
 /// The event that reports a verdict.
 pub fn event(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
     let review = Review {
@@ -119,6 +127,6 @@ pub fn event(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
     };
     match verdict.verdict {
         Ruling::Approve => Event::Approve { review, commit: verdict.commit.clone() },
-        Ruling::Reject => Event::Reject { review, findings: verdict.words(), most: site.config.rounds },
+        Ruling::Reject => Event::Reject { review, findings: verdict.words(), most: rounds(site, &held.task) },
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let review = reviewer(args, &site, &task, by)?;
     let by = review.by.clone();
     if let Some(findings) = &args.reject {
-        let event = Event::Reject { review, findings: words(findings)?, most: site.config.rounds };
+        let event = Event::Reject { review, findings: words(findings)?, most: review::rounds(&site, &task) };
         return submit(args, context, &site, &event, &by);
     }
     if let Some(moved) = review::moved(&site, &task)? {
