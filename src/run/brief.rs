@@ -129,12 +129,7 @@ impl<'a> Brief<'a> {
     /// # Errors
     /// As [`Brief::first`].
     pub fn undecided(&self, role: &Role) -> Result<String, Error> {
-        let name = match role.does {
-            Does::Work => UNDECIDED,
-            Does::Review => NO_VERDICT,
-            Does::Plan => NO_PLAN,
-        };
-        Ok(assigned(&template(self.site, name)?, &self.values, &PromptLimits::default())?)
+        Ok(assigned(&template(self.site, undecided(role))?, &self.values, &PromptLimits::default())?)
     }
 
     /// What an agent is told that was silent for too long.
@@ -156,7 +151,15 @@ pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
 
 /// The templates that runs of `role` may need.
 pub fn templates(role: &Role) -> [&str; 4] {
-    [&role.template, RESUME, UNDECIDED, SILENT]
+    [&role.template, RESUME, undecided(role), SILENT]
+}
+
+fn undecided(role: &Role) -> &'static str {
+    match role.does {
+        Does::Work => UNDECIDED,
+        Does::Review => NO_VERDICT,
+        Does::Plan => NO_PLAN,
+    }
 }
 
 /// The board's own template of that name, else the built-in one.
