@@ -228,3 +228,13 @@ fn what_is_for_a_person_to_allow_no_agent_allows() {
     }
     assert!(!scratch.read(".tavern/queues/main.md").contains("allowed"));
 }
+
+#[test]
+fn what_came_back_while_it_was_worked_on_is_no_failed_review() {
+    let scratch = board(&ONE.replace("done_when:", "returns: 2, done_when:"));
+    verdict(&scratch, 1, "DONE\n");
+    verdict(&scratch, 2, APPROVE);
+    agent(&scratch, "coder", "Frodo");
+    let ran = agent(&scratch, "reviewer", "Sam");
+    ran.says("now in_review: it gave no verdict").says("T-1 merged as");
+}
