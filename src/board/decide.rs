@@ -116,7 +116,8 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             require(task, event, &[Status::InProgress])?;
             let submitted = match reviewers.as_slice() {
                 [] => ended(Status::Approved),
-                _ => ended(Status::InReview).set("author", Some(lease.agent.clone())),
+                // From here on it is reviews that come back.
+                _ => ended(Status::InReview).set("author", Some(lease.agent.clone())).forget(&["returns"]),
             };
             Ok(submitted
                 .set("commit", commit.clone())

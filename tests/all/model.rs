@@ -243,6 +243,7 @@ impl Item {
             Held::Approve | Held::Reject if !is_review => return Answer::WrongStatus,
             Held::Submit => {
                 self.has_work = true;
+                self.returns = if self.needs_review { 0 } else { self.returns };
                 self.goes(if self.needs_review { Status::InReview } else { Status::Approved });
             }
             Held::Park => {
