@@ -387,7 +387,8 @@ pub(super) fn plan<'a>(
     };
     let runner = runners::runner(&site.config, &metadata.runner, role)?;
     job.wrapper = sandbox::of_agent(site, role, &worktree.path, artifacts.dir(), runner.as_ref(), &job.env)?;
-    if let Some(session) = resumable(held, &earlier, &metadata.runner) {
+    let last = earlier.last().filter(|last| last.runner == metadata.runner && !brief.begins_anew(held, last));
+    if let Some(session) = last.and_then(|last| last.session.clone()) {
         let fresh = std::mem::replace(&mut job.session, session);
         if runner.knows_session(&job) {
             job.opening = Opening::Resumed;
@@ -398,13 +399,6 @@ pub(super) fn plan<'a>(
     job.prompt = if job.opening == Opening::Resumed { brief.resumed(role)? } else { brief.first(role)? };
     metadata.session = Some(job.session.clone());
     Ok((metadata, job, brief))
-}
-
-/// The session of the last run, if its program is the one that runs now. A task whose attempts were all given back to
-/// it (by a person, from the dead letter lane) begins with a clear head.
-fn resumable(held: &Claimed, earlier: &[Metadata], runner: &str) -> Option<String> {
-    let last = earlier.last().filter(|last| last.runner == runner && last.attempt <= held.lease.attempt)?;
-    last.session.clone()
 }
 
 /// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
