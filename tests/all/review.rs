@@ -238,3 +238,13 @@ fn what_came_back_while_it_was_worked_on_is_no_failed_review() {
     let ran = agent(&scratch, "reviewer", "Sam");
     ran.says("now in_review: it gave no verdict").says("T-1 merged as");
 }
+
+#[test]
+fn what_is_in_review_without_a_commit_says_what_to_type() {
+    let items = "- [ ] T-1: One\n- [ ] T-2: Two (status: approved)\n";
+    let scratch =
+        board(&ONE.replace("## In Review\n", &format!("## In Review\n\n{items}")).replace("T-1: Count", "T-9: Nine"));
+    let ran = agent(&scratch, "reviewer", "Sam");
+    ran.says("it names no commit to look at: move it to the Pending lane")
+        .says("`T-2` names no commit: move it to the Pending lane");
+}
