@@ -82,7 +82,7 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
     let task = document.task(item, id.clone());
     let Some(work) = &task.commit else {
         if task.worktree {
-            return Ok(Integrated::Blocked(format!("`{id}` names no commit: tavern-release {id} --revive")));
+            return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));
         }
         complete(site, &task, None)?;
         clear_ended(site, &task, None)?;

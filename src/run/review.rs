@@ -30,10 +30,7 @@ pub fn commit(site: &Site, task: &Task) -> Result<Result<Option<CommitId>, Strin
         return Ok(Ok(None));
     }
     let Some(named) = &task.commit else {
-        return Ok(Err(format!(
-            "it names no commit to look at; give it back to its agent: tavern-report {} --reject",
-            task.id
-        )));
+        return Ok(Err("it names no commit to look at: move it to the Pending lane".to_owned()));
     };
     let found = site.repository()?.commit_of(named)?;
     Ok(found.map(Some).ok_or_else(|| format!("its commit {named} is not in the repository")))
