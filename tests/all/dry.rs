@@ -124,7 +124,11 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-release", &["T-1", "--token", "7"], Same::Lines),
         ("tavern-release", &["T-99"], Same::Lines),
         ("tavern-add", &["--id", "T-9", "-p", "1", "Nine", "-m", "More."], Same::Text),
+        ("tavern-add", &["--id", "T-1", "One more"], Same::Lines),
+        ("tavern-add", &["--parent=T-6", "Of what has ended"], Same::Lines),
+        ("tavern-add", &["--parent=T-99", "Of nobody"], Same::Lines),
         ("tavern-plan", &["--id", "T-9", "-p", "1", "--draft", "Nine\n\nMore."], Same::Text),
+        ("tavern-plan", &["--id", "T-1", "One more"], Same::Lines),
         ("tavern-tell", &["T-1", "Mind", "the", "gap."], Same::Lines),
         ("tavern-tell", &["T-11", "blue", "--format", "json"], Same::Lines),
         ("tavern-tell", &["T-8", "Try again."], Same::Lines),
@@ -282,4 +286,31 @@ fn a_dry_report_names_the_commands_that_would_have_to_pass() {
     let expected = "T-1 approved, if all of this passes at its commit:\n  test -s one\n  false\n";
     assert_eq!(plan.succeeds(), expected);
     assert_eq!(done.code, Some(6), "{done}");
+}
+
+#[test]
+fn a_dry_report_knows_of_children_and_of_plans() {
+    let scratch = board();
+    scratch.write(QUEUE, "- [ ] T-1: One\n- [ ] T-2: A part of it (parent: T-1)\n- [ ] T-3: Plan (role: planner)\n");
+    let hold = |task: &str, role: &str| {
+        let claim = ["--task", task, "--role", role, "--agent", "Rosie", "--format", "json"];
+        let claimed: serde_json::Value =
+            serde_json::from_str(&scratch.run("tavern-claim", &claim).succeeds()).expect("it is JSON");
+        claimed["lease"]["token"].to_string()
+    };
+    let tried = |task: &str, token: &str| {
+        let (plan, done) = planned_and_done(&scratch, "tavern-report", &[task, "--token", token, "--done"]);
+        assert_eq!(plan.code, done.code, "{plan}{done}");
+        (plan.stdout, done.stdout)
+    };
+    let (plan, done) = tried("T-1", &hold("T-1", "coder"));
+    assert_eq!((plan.as_str(), &plan), ("T-1 waiting: waits for its children: T-2\n", &done));
+    let (plan, done) = tried("T-3", &hold("T-3", "planner"));
+    assert!(plan.starts_with("T-3 pending: it gave no plan") && plan == done, "{plan}{done}");
+    // Its back-off is over.
+    scratch.write(QUEUE, scratch.read(QUEUE).replace("not_before", "later"));
+    let token = hold("T-3", "planner");
+    scratch.write(format!(".tavern/runs/T-3@{token}/plan.md"), "- [ ] P-1: Bare\n");
+    let (plan, done) = tried("T-3", &token);
+    assert!(plan.starts_with("T-3 pending: its plan was not taken: line 1") && plan == done, "{plan}{done}");
 }
