@@ -129,7 +129,9 @@ impl Verb for Args {
             return Err(CliError::new(Exit::Usage, "the item has keys of its own, and flags too").with_hint(hint));
         }
         readable(&new)?;
+        let birth = parent.map(|parent| birth(&board, parent)).transpose()?;
         if self.dry_run {
+            board.may_be_added(&queue, &new, birth.as_ref())?;
             context.out.text(render(&new).trim_end())?;
             return Ok(Exit::Done);
         }
@@ -138,14 +140,9 @@ impl Verb for Args {
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
-        let task = match parent {
+        let task = match birth {
             None => board.add(&queue, new, status, &note, clock::now())?,
-            Some(parent) => {
-                let bounds = Config::load(board.dir())?.children;
-                let bounds = Bounds { depth: bounds.depth, most: bounds.most };
-                let birth = Birth { token: token_for(&parent), parent, bounds };
-                board.add_child(&queue, new, &birth, status, &note, clock::now())?
-            }
+            Some(birth) => board.add_child(&queue, new, &birth, status, &note, clock::now())?,
         };
         if !self.draft {
             warn(context, &board, &task, script.is_some());
@@ -336,6 +333,12 @@ fn live_queue(board: &Board, task: &TaskId) -> Result<Queue, Error> {
         Some(own) => board.queue_by_id(own),
         None => Ok(queue),
     }
+}
+
+fn birth(board: &Board, parent: TaskId) -> Result<Birth, CliError> {
+    let bounds = Config::load(board.dir())?.children;
+    let bounds = Bounds { depth: bounds.depth, most: bounds.most };
+    Ok(Birth { token: token_for(&parent), parent, bounds })
 }
 
 /// An agent that adds a child to the item that it holds has to hold it still.

@@ -216,11 +216,20 @@ pub fn takes_time(held: &Claimed) -> bool {
 
 /// What [`verified`] would make of `finished` if all of `done_when` passes; nothing is committed or run.
 pub fn foreseen(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
-    if finished.judged.outcome != Outcome::Success || !held.task.worktree {
+    if finished.judged.outcome != Outcome::Success {
         return Ok(finished);
     }
     if held.task.status == Status::Reviewing {
         return review::confirmed(site, held, finished);
+    }
+    if does(site, held, Does::Plan) {
+        return Ok(plan::foreseen(site, held, finished));
+    }
+    if let Some(judged) = children::parked(site, held, &finished) {
+        return Ok(Finished { judged, ..finished });
+    }
+    if !held.task.worktree {
+        return Ok(finished);
     }
     let folder = site.board.worktree(&held.task.id);
     if !site.repository()?.changes(&folder)?.is_clean() {

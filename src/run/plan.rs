@@ -41,26 +41,33 @@ pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, ended: &Ended) 
     judge_written(site, held, artifacts)
 }
 
-/// What the plan in the run's folder comes to.
+/// What the plan in the run's folder comes to; what keeps it from being taken is written down beside it.
 fn judge_written(site: &Site, held: &Claimed, artifacts: &Artifacts) -> Result<Judged, Error> {
+    let (judged, problems) = judge_text(site, held, &artifacts.read(PLAN));
+    if !problems.is_empty() {
+        artifacts.write(PROBLEMS, &problems)?;
+    }
+    Ok(judged)
+}
+
+/// What a plan comes to, and all that keeps it from being taken, in words.
+fn judge_text(site: &Site, held: &Claimed, text: &str) -> (Judged, String) {
     if held.task.id.as_str().len() + ".9999".len() > MAX_ID {
         let why = "its own ID is too long for items to be named after it: give it a shorter one";
-        return Ok(Judged::said(Outcome::Failed, why));
+        return (Judged::said(Outcome::Failed, why), String::new());
     }
-    let text = artifacts.read(PLAN);
-    match taken(site, held, &text) {
+    match taken(site, held, text) {
         Ok(plan) => {
             let reason = match plan.items.len() {
                 0 => plan.words.clone(),
                 1 => "planned 1 item".to_owned(),
                 number => format!("planned {number} items"),
             };
-            Ok(Judged { plan: Some(plan), ..Judged::said(Outcome::Success, &reason) })
+            (Judged { plan: Some(plan), ..Judged::said(Outcome::Success, &reason) }, String::new())
         }
         Err(problems) => {
-            let told: String = problems.iter().map(|problem| render(PLAN, &text, problem)).collect();
-            artifacts.write(PROBLEMS, &told)?;
-            Ok(Judged::said(Outcome::Failed, &reason(&text, &problems)))
+            let told = problems.iter().map(|problem| render(PLAN, text, problem)).collect();
+            (Judged::said(Outcome::Failed, &reason(text, &problems)), told)
         }
     }
 }
@@ -102,13 +109,23 @@ pub fn confirmed(site: &Site, held: &Claimed, finished: Finished) -> Result<Fini
         return Ok(finished);
     }
     let artifacts = Artifacts::create(&site.board, &finished.run)?;
-    let judged = if artifacts.read(PLAN).trim().is_empty() {
-        let path = artifacts.path(PLAN);
-        Judged::said(Outcome::Failed, &format!("it gave no plan: there is none in {}", path.display()))
-    } else {
-        judge_written(site, held, &artifacts)?
+    let judged = match missing(&artifacts) {
+        Some(judged) => judged,
+        None => judge_written(site, held, &artifacts)?,
     };
     Ok(Finished { judged, ..finished })
+}
+
+/// What [`confirmed`] would find; nothing is written.
+pub fn foreseen(site: &Site, held: &Claimed, finished: Finished) -> Finished {
+    let artifacts = Artifacts::open(&site.board, &finished.run);
+    let judged = missing(&artifacts).unwrap_or_else(|| judge_text(site, held, &artifacts.read(PLAN)).0);
+    Finished { judged, ..finished }
+}
+
+fn missing(artifacts: &Artifacts) -> Option<Judged> {
+    let why = || format!("it gave no plan: there is none in {}", artifacts.path(PLAN).display());
+    artifacts.read(PLAN).trim().is_empty().then(|| Judged::said(Outcome::Failed, &why()))
 }
 
 /// The event that reports a plan.

@@ -42,6 +42,31 @@ impl Board {
         now: Timestamp,
     ) -> Result<Task, Error> {
         let mut locked = Locked::new(self, now)?;
+        let parent = self.may_be_born(&new, birth)?;
+        let id = new.id.clone().or_else(|| self.next_child(&parent.id));
+        locked.add(queue, NewItem { id, ..new }, status, note, now)
+    }
+
+    /// What keeps `new` from being put into `queue` now, as the child of another if that is given. Takes no lock.
+    ///
+    /// # Errors
+    /// What [`Board::add`] or [`Board::add_child`] would say.
+    pub fn may_be_added(&self, queue: &Queue, new: &NewItem, birth: Option<&Birth>) -> Result<(), Error> {
+        if let Some(birth) = birth {
+            self.may_be_born(new, birth)?;
+        }
+        let is_taken = |id: &TaskId| -> Result<bool, Error> {
+            let text = self.read(queue)?;
+            Ok(parse(&text.content).0.find(id).is_some() || Shelf::of(self).knows(id, queue))
+        };
+        match &new.id {
+            Some(id) if is_taken(id)? => Err(Error::Taken(id.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// The parent, if it may have `new` for a child.
+    fn may_be_born(&self, new: &NewItem, birth: &Birth) -> Result<Task, Error> {
         let parent = self.task(&birth.parent)?.task;
         if let Some(given) = birth.token {
             let task = parent.id.clone();
@@ -55,9 +80,8 @@ impl Board {
         }
         let children = self.children(&parent.id).len();
         let above = self.above(&parent, birth.bounds.depth);
-        may_have_child(&Parent { task: &parent, above: &above, children }, &after(&new), birth.bounds)?;
-        let id = new.id.clone().or_else(|| self.next_child(&parent.id));
-        locked.add(queue, NewItem { id, ..new }, status, note, now)
+        may_have_child(&Parent { task: &parent, above: &above, children }, &after(new), birth.bounds)?;
+        Ok(parent)
     }
 
     /// The parent of `task`, that one's parent, and so on, as far up as it matters.
