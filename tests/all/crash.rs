@@ -33,6 +33,9 @@ const PLAIN: &str = "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: Stay as 
 const WORK: &str = "- [ ] T-1: Write one\n  ```sh\n  echo one >one.txt\n  ```\n\n  \
     ```yaml task\n  done_when: [\"test -f one.txt\"]\n  ```\n\n- [ ] T-2: Stay as you are (role: nobody)\n";
 
+/// A person has to approve it.
+const REVIEWED: &str = "- [ ] T-1: Write one (worktree: false, review: person)\n- [ ] T-2: Stay (role: nobody)\n";
+
 const CLAIM: &str = "tavern-claim --task T-1 --agent Frodo";
 /// The item is held by a process that is gone when the line has ended.
 const CLAIM_OF_THE_DEAD: &str = "dead: tavern-claim --task T-1 --agent Frodo";
@@ -102,6 +105,42 @@ const VERBS: &[Verb] = &[
         after: Status::Waiting,
         is_one_change: true,
         late: &[4, 8],
+    },
+    Verb {
+        name: "report --approve",
+        queue: REVIEWED,
+        first: &[CLAIM, DONE],
+        command: "tavern-report T-1 --approve",
+        after: Status::Approved,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "report --reject",
+        queue: REVIEWED,
+        first: &[CLAIM, DONE],
+        command: "tavern-report T-1 --reject no",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "report --done of a parent",
+        queue: "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: A part of it (parent: T-1)\n",
+        first: &[CLAIM],
+        command: DONE,
+        after: Status::Waiting,
+        is_one_change: true,
+        late: &[4],
+    },
+    Verb {
+        name: "tell an answer",
+        queue: "- [ ] T-1: Write one (status: waiting, question: which?)\n- [ ] T-2: Stay\n",
+        first: &[],
+        command: "tavern-tell T-1 blue",
+        after: Status::Pending,
+        is_one_change: true,
+        late: &[],
     },
     Verb {
         name: "release",
