@@ -128,6 +128,8 @@ fn children_that_fail_do_what_is_set_for_each() {
         .says("T-1.2 failed: tavern-release T-1.2 --revive, or go on without it: tavern-release T-1.2 --cancel")
         .says_not("T-1.1 failed");
     scratch.run("tavern-status", &["T-1.2"]).ends(0).says("parent      T-1 (waiting)");
+    let needed = "waits for you:\n  T-1: its child T-1.2 failed — tavern-release T-1.2 --revive, or --cancel to go on without it\n";
+    scratch.run("tavern-status", &[]).ends(0).says(needed);
     scratch
         .run("tavern-claim", &["--task", "T-1"])
         .ends(3)
@@ -311,7 +313,8 @@ fn a_plain_checklist_grows_while_it_is_drained() {
         let drain = scratch.program("tavern-drain").args(&["TODO.md", "--runner", "shell"]).variable("PART", part);
         drain.run().ends(code)
     };
-    drain("exit 3", 1).says("its child T-1.1 failed: tavern-release T-1.1 --revive, or --cancel to go on without it");
+    drain("exit 3", 1)
+        .says("  its child T-1.1 failed\n  to do: tavern-release T-1.1 --revive, or --cancel to go on without it");
     let todo = scratch.read("TODO.md");
     assert!(todo.contains("mode: unify") && todo.contains("T-1.1: Part"), "{todo}");
     scratch.write("TODO.md", todo.replace("exit 3", "echo 1 >T-1.1.txt"));
