@@ -129,7 +129,7 @@ fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
 /// What a person types who wants the work to go on.
 fn next(site: &Site, task: &Task) -> Option<String> {
     let id = &task.id;
-    if let Some(need) = need::of(task, &site.config.review) {
+    if let Some(need) = need::of(&site.board, task, &site.config.review) {
         return Some(need.todo);
     }
     match task.status {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::board::document::{Document, Item};
 use crate::board::task::{Mode, PERSON, Status, Task, TaskId};
+use crate::store::Board;
 
 use super::human;
 
@@ -28,10 +29,12 @@ pub(super) enum What {
     Permission,
     /// Its work may be merged only then.
     Approval,
+    /// A child failed that it does not go on without.
+    Child,
 }
 
 /// What `task` needs of a person. `reviewers` are those of items and queues that don't say.
-pub(super) fn of(task: &Task, reviewers: &[String]) -> Option<Need> {
+pub(super) fn of(board: &Board, task: &Task, reviewers: &[String]) -> Option<Need> {
     let id = &task.id;
     let reason = || task.reason.clone().unwrap_or_default();
     let (need, why, todo) = match task.status {
@@ -39,7 +42,12 @@ pub(super) fn of(task: &Task, reviewers: &[String]) -> Option<Need> {
         Status::Waiting if task.answered().is_some() => return None,
         Status::Waiting => match &task.question {
             Some(question) => (What::Answer, question.clone(), format!("tavern-tell {id} \"…\"")),
-            None if task.mode == Mode::Unify => return None,
+            None if task.mode == Mode::Unify => {
+                let children = board.children(id);
+                let failed = &children.iter().find(|child| child.on_failure.keeps_waiting(child.status))?.id;
+                let todo = format!("tavern-release {failed} --revive, or --cancel to go on without it");
+                (What::Child, format!("its child {failed} failed"), todo)
+            }
             None => (What::Release, reason(), format!("tavern-release {id}")),
         },
         Status::Pending if task.waits_for_permission() => {
@@ -55,7 +63,7 @@ pub(super) fn of(task: &Task, reviewers: &[String]) -> Option<Need> {
 }
 
 /// Likewise of an item in its queue; most need not be read in full.
-pub(super) fn of_item(document: &Document<'_>, item: &Item<'_>, reviewers: &[String]) -> Option<Need> {
+pub(super) fn of_item(board: &Board, document: &Document<'_>, item: &Item<'_>, reviewers: &[String]) -> Option<Need> {
     let asks = || !document.front().approve.is_empty() || document.block(item).contains("approve");
     let may_need = match item.status {
         Status::Waiting | Status::InReview => true,
@@ -67,7 +75,7 @@ pub(super) fn of_item(document: &Document<'_>, item: &Item<'_>, reviewers: &[Str
     }
     let named = item.id.clone();
     let task = document.task(item, named.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID")));
-    let need = of(&task, reviewers)?;
+    let need = of(board, &task, reviewers)?;
     Some(if named.is_some() { need } else { Need { todo: "tavern-check --fix gives it an ID".to_owned(), ..need } })
 }
 

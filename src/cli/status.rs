@@ -252,7 +252,7 @@ impl Args {
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
             for (index, item) in items() {
-                needs.extend(need::of_item(document, item, &reviewers).map(|need| NeedLine {
+                needs.extend(need::of_item(board, document, item, &reviewers).map(|need| NeedLine {
                     kind: "need",
                     queue: queue.id.clone(),
                     line: item.line,

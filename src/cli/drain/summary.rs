@@ -9,7 +9,7 @@ use super::crew::Post;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::Kind;
-use crate::board::task::{Status, Task, TaskId};
+use crate::board::task::{Status, TaskId};
 use crate::cli::need::{self, Need};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
@@ -121,6 +121,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
         for item in document.items() {
             let runs = item.id.as_ref().map(|id| runs_of(&site.board, id)).transpose()?.unwrap_or_default();
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
+            let need = need::of_item(&site.board, &document, item, &site.config.review);
             match item.status {
                 Status::Completed => summary.completed += 1,
                 Status::Cancelled => summary.cancelled += 1,
@@ -131,8 +132,8 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
                     task: item.id.clone(),
                     title: document.title(item).to_owned(),
                     status,
-                    reason: page.why(item),
-                    need: need::of_item(&document, item, &site.config.review),
+                    reason: page.why(item, need.as_ref()),
+                    need,
                     run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
                 }),
             }
@@ -155,7 +156,7 @@ struct Page<'p> {
 
 impl Page<'_> {
     /// Why an item is not completed: what its last run came to, else what keeps it from being taken.
-    fn why(&self, item: &Item<'_>) -> Option<String> {
+    fn why(&self, item: &Item<'_>, need: Option<&Need>) -> Option<String> {
         let id = item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID"));
         let task = self.document.task(item, id);
         let is_faulted = item.quarantined || self.faulted.contains(&(self.queue.id.clone(), item.line));
@@ -163,7 +164,7 @@ impl Page<'_> {
         let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
         match item.status {
             Status::Waiting if task.question.is_some() => task.question.map(|question| format!("it asks: {question}")),
-            Status::Waiting if task.is_parked() => self.failed_child(&task).or(task.reason),
+            Status::Waiting if task.is_parked() => need.map(|need| need.why.clone()).or(task.reason),
             _ if task.reason.is_some() => task.reason,
             _ if is_faulted => Some(format!("its text has a problem: tavern-check {}", self.queue.id)),
             Status::InReview => Some("verified, and in review: tavern-status says who has to approve it".to_owned()),
@@ -175,14 +176,6 @@ impl Page<'_> {
             Status::Pending => self.preflight.item(&task).err().map(|error| format!("{error}; {}", error.hint())),
             _ => None,
         }
-    }
-
-    /// The child that keeps it waiting for a person, with what to type.
-    fn failed_child(&self, task: &Task) -> Option<String> {
-        let has_failed = |child: &&Task| child.on_failure.keeps_waiting(child.status);
-        let children = self.board.children(&task.id);
-        let id = &children.iter().find(has_failed)?.id;
-        Some(format!("its child {id} failed: tavern-release {id} --revive, or --cancel to go on without it"))
     }
 
     /// A dependency that is not completed, with its status.
