@@ -162,3 +162,17 @@ fn the_demo_script_is_the_demo() {
     let last: Value = serde_json::from_str(last).expect("it is JSON");
     assert_eq!(last["command"], "git status --short --branch");
 }
+
+#[test]
+fn an_idle_agent_takes_what_another_queue_has_set_free() {
+    let work = "  ```sh\n  echo 1 >one.txt\n  ```\n";
+    let scratch = board(&format!("- [ ] T-1: Then (after: B-1)\n{work}"));
+    scratch.write(".tavern/queues/b.md", "- [ ] B-1: First\n");
+    let agent = scratch.program("tavern-agent").args(&["--queue", "main", "--name", "Frodo"]).start();
+    let is_idle = || scratch.run("tavern-status", &[]).stdout.contains("Frodo      waiting");
+    wait_until("it waits", is_idle);
+    scratch.write(".tavern/queues/b.md", "- [x] B-1: First\n");
+    wait_until("T-1 is done", || status(&scratch, "T-1")["status"] == "completed");
+    agent.signal(Signal::INT);
+    agent.end().ends(130);
+}
