@@ -42,11 +42,14 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// A watch for who looks into `queues`. Their items may wait for those of any other queue, so it is on all; on none
+    /// for who looks into none.
     pub fn new(board: &Board, queues: &[Queue]) -> Result<Watch, Error> {
         board.make_folders()?;
         let (sender, wakes) = channel();
-        let files: Vec<PathBuf> =
-            queues.iter().map(|queue| queue.path.clone()).chain([board.path("PAUSE"), board.path("STOP")]).collect();
+        let others = if queues.is_empty() { Vec::new() } else { board.queues()? };
+        let queues = queues.iter().chain(&others).map(|queue| queue.path.clone());
+        let files: Vec<PathBuf> = queues.chain([board.path("PAUSE"), board.path("STOP")]).collect();
         let quota = board.path("quota");
         let folders = folders(&files, &quota);
         let tell = sender.clone();
