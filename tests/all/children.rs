@@ -332,3 +332,21 @@ fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     assert_eq!([status(&scratch, "T-1"), status(&scratch, "T-1.1")], ["waiting", "dead"], "{ran}");
     scratch.run("tavern-status", &["T-1"]).ends(0).says("T-1.1 failed: tavern-release T-1.1 --revive");
 }
+
+#[test]
+fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
+    let queue = "## Pending\n\n- [ ] T-1: Break it up (approve: merge, review: none, done_when: test -s T-1.1.txt)\n\n## In Review\n\n\
+                 ## Waiting\n\n## Completed\n";
+    let scratch = board(queue, "review: [reviewer]\n");
+    let add = "tavern-add --parent One\ntavern-add 'Two (parent: T-1, tags: [a])'\n\
+               for keys in 'review: none' 'budget: {usd: 99}' 'allowed: true' 'max_attempts: 9'; do\n\
+               tavern-add \"Sneak (parent: T-1, $keys)\" 2>>\"$NOTES/refused\" && exit 1\ndone\n";
+    script(&scratch, "T-1", 1, add);
+    agent(&scratch).says("T-1.1 done and verified, now in review").says_not("merged");
+    for id in ["T-1.1", "T-1.2"] {
+        scratch.run("tavern-status", &[id]).ends(0).says("status      in_review").says("waits for   person");
+    }
+    let refused = scratch.read("../home/notes/refused");
+    assert_eq!(refused.matches("is not for an agent to say").count(), 4, "{refused}");
+    assert!(refused.contains("`review` is not for an agent to say\nhint: leave it out"), "{refused}");
+}
