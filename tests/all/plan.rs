@@ -243,6 +243,25 @@ fn a_person_may_save_while_a_plan_is_taken() {
     assert!(text.contains("- [ ] Mine") && text.contains("- [ ] L-1.2:") && text.contains("- [x] L-1:"), "{text}");
 }
 
+/// Who only looks while the log is being written does not cut it short.
+#[test]
+fn a_look_at_the_board_while_a_plan_is_logged_takes_nothing_from_it() {
+    let scratch = board("", EMPTY);
+    plan(&scratch, 1, &GOOD.replace(", T-1", ""));
+    scratch.run("tavern-plan", &["A page", "--id", "L-1"]).ends(0);
+    let go = scratch.folder().join("home/go");
+    let hold = format!("log.torn=hold:{}@3", go.display());
+    let planner = scratch.program("tavern-agent").args(&["--role", "planner", "--name", "Frodo", "--until-empty"]);
+    let planner = planner.variable("TAVERN_FAILPOINT", hold).start();
+    wait_until("half of the plan is logged", || scratch.folder().join("home/go.held").exists());
+    scratch.run("tavern-claim", &["--role", "planner", "--dry-run"]).ends(3);
+    std::fs::write(&go, "").expect("the folder is ours");
+    planner.end().ends(0).says("L-1 planned: L-1.1, L-1.2");
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    let names = ["L-1.1 was added", "L-1.2 was added"];
+    assert_eq!(names.map(|name| log.matches(name).count()), [1, 1], "{log}");
+}
+
 const NOTHING: &str = "```markdown\nOnly a person can help.\n```\nDONE\n";
 const WAKE: &str = "plan: {wake: [dead, integration, blocked, goal]}\narchive: {after: 1s}";
 
