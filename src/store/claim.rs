@@ -175,7 +175,7 @@ impl Board {
         now: Timestamp,
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Foreseen, Nothing>, Error> {
-        let token = self.last_seq(now)? + 1;
+        let token = self.last_seq()? + 1;
         let shelf = Shelf::of(self);
         let mut nothing = Nothing::default();
         for queue in &seek.queues {

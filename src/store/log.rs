@@ -99,10 +99,15 @@ impl Entry {
 }
 
 impl Board {
-    /// The number of the last event.
-    pub fn last_seq(&self, now: Timestamp) -> Result<u64, Error> {
+    /// The number of the last event. Only looks: whoever has the lock may be writing the next one.
+    pub fn last_seq(&self) -> Result<u64, Error> {
+        let mut last = None;
+        walk_back(self, &mut |line| {
+            last = serde_json::from_slice::<Entry>(line).ok().map(|entry| entry.seq);
+            last.is_none()
+        })?;
         // If the log was cleaned away, the numbers still go on.
-        Ok(Log::open(self, now)?.last_seq.max(read_applied(self).unwrap_or_default()))
+        Ok(last.max(read_applied(self)).unwrap_or_default())
     }
 }
 
@@ -120,6 +125,7 @@ impl Log {
     /// Finds the newest file and the last whole line in it.
     pub(super) fn open(board: &Board, now: Timestamp) -> Result<Log, Error> {
         let folder = board.path("events");
+        fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
         let today = day_file(&folder, now);
         // After the clock was set back the log goes on in the newest file, so that its order stays that of the days.
         let mut days = days(&folder)?;
@@ -241,10 +247,7 @@ fn day_file(folder: &Path, now: Timestamp) -> PathBuf {
 fn days(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-            return Ok(Vec::new());
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Error::io("list", folder)(error)),
     };
     let mut days: Vec<PathBuf> = entries

@@ -100,7 +100,7 @@ impl Verb for Args {
         // Where nothing can be written no agent could say it better.
         site.board.settle(clock::now())?;
         process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
-        let (started, before) = (clock::instant(), site.board.last_seq(clock::now())?);
+        let (started, before) = (clock::instant(), site.board.last_seq()?);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
