@@ -193,6 +193,41 @@ fn a_queue_that_is_emptied_or_removed_is_put_back() {
     assert_eq!(scratch.read(QUEUE), held);
 }
 
+/// Somebody saves at the very moment that a queue is put back, or that it is made to show what a killed program did.
+#[test]
+fn what_is_saved_while_a_queue_is_put_back_is_kept() {
+    let claim = ["--task", "T-1", "--agent", "Frodo"];
+    for (is_held, is_killed, program, arguments) in [
+        (true, false, "tavern-reap", &[][..]),
+        (false, false, "tavern-check", &["--fix", "--yes"]),
+        (true, true, "tavern-reap", &[]),
+    ] {
+        let scratch = Scratch::board(ITEMS);
+        if is_held {
+            let point = if is_killed { "log.appended=kill" } else { "" };
+            scratch.program("tavern-claim").args(&claim).variable("TAVERN_FAILPOINT", point).run();
+        }
+        let loaded = scratch.read(QUEUE);
+        if !is_killed {
+            fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+        }
+        let go = scratch.folder().join("go");
+        let plan = format!("replace.synced=hold:{}@1", go.display());
+        let running = scratch.program(program).args(arguments).variable("TAVERN_FAILPOINT", plan).start();
+        wait_until("it is about to be replaced", || scratch.folder().join("go.held").exists());
+        scratch.write(QUEUE, loaded.replace("- [ ] four\n", "- [ ] four\n- [ ] T-9: typed\n"));
+        fs::write(&go, "").expect("the folder is ours");
+        running.end();
+        scratch.settle();
+        let state = State::of(&scratch);
+        state.agrees();
+        assert_eq!(state.status("T-9"), Some(Status::Pending), "{program} {is_killed}: {}", scratch.read(QUEUE));
+        let status = if is_held { Status::InProgress } else { Status::Pending };
+        assert_eq!(state.status("T-1"), Some(status), "{program} {is_killed}: {}", scratch.read(QUEUE));
+        assert_eq!(scratch.read(QUEUE).matches("- [ ]").count(), 5, "{program} {is_killed}: {}", scratch.read(QUEUE));
+    }
+}
+
 /// How an editor saves.
 #[derive(Clone, Copy, Debug)]
 enum Save {
