@@ -187,3 +187,29 @@ fn the_editor_is_found_and_without_a_terminal_none_is_opened() {
     scratch.program("tavern-edit").variable("EDITOR", &plain).variable("VISUAL", &visual).run().succeeds();
     assert!(scratch.read(QUEUE).contains("Words of visual."));
 }
+
+#[test]
+fn a_task_file_that_no_program_works_on_is_edited_as_often_as_one_likes() {
+    let scratch = Scratch::board(ITEMS);
+    scratch.write("TODO.md", "- [ ] T-7: seven\n- [ ] T-8: eight\n");
+    edit(&scratch, &["TODO.md"], "sed -i s/seven/7/ \"$1\"").succeeds();
+    scratch.write("TODO.md", scratch.read("TODO.md").replace("eight", "8"));
+    edit(&scratch, &["TODO.md"], "sed -i s/7$/sieben/ \"$1\"").succeeds();
+    assert_eq!(scratch.read("TODO.md"), "- [ ] T-7: sieben\n- [ ] T-8: 8\n");
+    // It is nobody's but its owner's.
+    fs::remove_file(scratch.work().join("TODO.md")).expect("it is there");
+    scratch.run("tavern-check", &[]).says_not("was removed");
+}
+
+#[test]
+fn what_is_archived_is_not_edited_into_work_that_nobody_sees() {
+    let scratch = Scratch::board(&ITEMS.replace("[ ] T-1", "[x] T-1").replace("[ ] T-2", "[x] T-2"));
+    scratch.write(".tavern/config.yaml", "base: main\narchive: {keep: 1}\n");
+    scratch.settle();
+    let archive = ".tavern/queues/archive/main.md";
+    let before = scratch.read(archive);
+    assert!(before.contains("- [x] T-1"), "{before}");
+    let ran = edit(&scratch, &["T-1"], "sed -i 's/x]/ ]/' \"$1\"").ends(4);
+    assert!(ran.stderr.contains("`T-1` is in the archive") && ran.stderr.contains("--reopen"), "{ran}");
+    assert_eq!(scratch.read(archive), before);
+}
