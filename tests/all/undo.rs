@@ -262,3 +262,47 @@ fn the_merge_of_a_completed_item_is_named() {
         .succeeds();
     assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration", "a"]), "");
 }
+
+#[test]
+fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    scratch.write(".tavern/config.yaml", "base: main\narchive: {keep: 1}\n");
+    scratch.write(QUEUE, ITEMS);
+    scratch.settle();
+    scratch.write(QUEUE, ITEMS.replace("[ ] T-1", "[x] T-1"));
+    scratch.settle();
+    scratch.write(QUEUE, scratch.read(QUEUE).replace("[ ] T-2", "[x] T-2"));
+    scratch.settle();
+    scratch.settle();
+    const ARCHIVE: &str = ".tavern/queues/archive/main.md";
+    let archive = scratch.read(ARCHIVE);
+    assert!(archive.contains("- [x] T-1: one"), "{archive}");
+    let list = undo(&scratch, &["--list"]).succeeds();
+    assert!(!list.contains("archive"), "to put it away changed nothing that could be taken back: {list}");
+    let ticked = list.lines().last().and_then(|line| line.split_whitespace().next()).expect("an event").to_owned();
+    for arguments in [&["--event", &ticked][..], &["T-1"]] {
+        let ran = undo(&scratch, arguments);
+        refused(&ran, "`T-1` is in the archive");
+        assert!(ran.stderr.contains("tavern-release T-1 --reopen"), "{ran}");
+    }
+    assert_eq!(scratch.read(ARCHIVE), archive);
+    scratch.run("tavern-check", &[]).ends(0).says_not("was removed");
+    // The last change is that of the other.
+    undo(&scratch, &[]).ends(0).says("T-2 is pending again");
+    scratch.run("tavern-release", &["T-1", "--reopen"]).succeeds();
+    State::of(&scratch).agrees();
+}
+
+#[test]
+fn words_between_items_are_no_items() {
+    let scratch = Scratch::board(ITEMS);
+    scratch.write(QUEUE, ITEMS.replace("T-2: two", "T-2: zwei"));
+    scratch.settle();
+    scratch.write(QUEUE, scratch.read(QUEUE).replace("## Waiting", "Words.\n\n## Waiting"));
+    scratch.settle();
+    assert!(!undo(&scratch, &["--list"]).succeeds().contains("the text around"));
+    undo(&scratch, &[]).ends(0).says("T-2 is as before");
+    let text = scratch.read(QUEUE);
+    assert!(text.contains("T-2: two") && text.contains("Words."), "{text}");
+}
