@@ -54,6 +54,28 @@ fn each_transition_is_a_commit_of_the_queues_alone() {
     assert_eq!(scratch.git(&["log", "-1", "--format=%an"]), "Rosie");
 }
 
+/// Not only transitions: whatever the queues say is committed, and the message tells what it was.
+#[test]
+fn what_was_typed_added_or_taken_out_is_committed_too() {
+    let scratch = board("never");
+    let committed = |change: &dyn Fn(String) -> String| {
+        scratch.write(MAIN, change(scratch.read(MAIN)));
+        scratch.run("tavern-commit", &[]).succeeds();
+        assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+        scratch.git(&["log", "-1", "--format=%s"])
+    };
+    assert_eq!(committed(&|text| format!("Words.\n\n{text}")), "tavern: main changed");
+    assert_eq!(committed(&|text| text.replace(&item("T-2"), "")), "tavern: T-2 removed");
+    assert_eq!(committed(&|text| text.replace("## Completed", "- [ ] New\n\n## Completed")), "tavern: main changed");
+    let swapped = |text: String| {
+        text.replace(&item("T-3"), "").replace("## Pending\n\n", &format!("## Pending\n\n{}", item("T-3")))
+    };
+    assert_eq!(committed(&swapped), "tavern: the queues");
+    let before = scratch.git(&["rev-parse", "HEAD"]);
+    scratch.run("tavern-commit", &[]).succeeds();
+    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), before);
+}
+
 #[test]
 fn by_default_nothing_is_committed() {
     let scratch = board("never");
