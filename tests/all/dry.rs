@@ -233,6 +233,17 @@ fn what_a_claim_alone_can_tell_is_left_out() {
 }
 
 #[test]
+fn a_dry_undo_leaves_what_was_saved_by_hand_to_others() {
+    let scratch = board();
+    scratch.write(QUEUE, scratch.read(QUEUE).replace("- [ ] T-1:", "- [x] T-1:"));
+    let (plan, done) = planned_and_done(&scratch, "tavern-undo", &[]);
+    // The run logs the save first, and takes that back.
+    assert!(plan.stderr.contains("saved by hand since") && plan.stdout.is_empty(), "{plan}");
+    assert_eq!(plan.code, done.code);
+    assert!(done.stdout.contains("T-1 is pending again"), "{done}");
+}
+
+#[test]
 fn a_dry_spawn_prints_what_is_run_where_and_with_which_prompt() {
     let scratch = board();
     let command = r#"command: [sh, -c, "pwd; tr '\\0' '\\n' </proc/$$/cmdline; true", "{task}", "a b {worktree}"]"#;
