@@ -117,9 +117,8 @@ impl Staged {
                 Ok(()) if expected.is_none_or(|expected| stamp_at(&temp) == Some(expected)) => keep(),
                 // Somebody saved it between our look and now.
                 Ok(()) => {
-                    exchange().map_err(|error| Error::io("rename to", &self.path)(error.into()))?;
-                    // And again between the two: that is not ours to remove.
-                    if stamp_at(&temp) != Some(stamp) {
+                    // And again between the two, or has put it aside: what is in our hands then is not ours to remove.
+                    if exchange().is_err() || stamp_at(&temp) != Some(stamp) {
                         keep();
                     }
                     return Ok(None);
