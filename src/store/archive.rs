@@ -275,10 +275,15 @@ pub(super) fn redo(board: &Board, entries: &[Entry]) -> Result<(), Error> {
         replace(&own.path, archived.as_bytes())?;
     }
     if left != text.content {
-        replace(&queue.path, left.as_bytes())?;
-        let seq = entries.last().map_or(0, |last| last.seq);
-        if is_seen {
-            Seen::write(board, &queue, &left, &Sight::of(board, &queue), seq)?;
+        let staged = Staged::durable(&queue.path, left.as_bytes())?;
+        match staged.swap_if(text.stamp, &old_path(board, &queue))? {
+            Some(file) if is_seen => {
+                let seq = entries.last().map_or(0, |last| last.seq);
+                Seen::write(board, &queue, &left, &Sight { file: Some(file), old: Some(text.stamp) }, seq)?;
+            }
+            Some(_) => Seen::forget(board, &queue, text.stamp)?,
+            // Somebody saves at this very moment: what they have of it is taken out when that is taken over.
+            None => {}
         }
     }
     Ok(())

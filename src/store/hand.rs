@@ -17,7 +17,7 @@ use super::find::Board;
 use super::loaded::loaded;
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Stamp};
-use super::replace::{Staged, replace};
+use super::replace::Staged;
 use super::seen::{Seen, Sight, old_path};
 use super::submit::{Locked, redone, write_applied};
 
@@ -30,7 +30,8 @@ impl Locked<'_> {
         // What can't be read is reported by whoever needs it.
         let mut sight = Sight::of(self.board, queue);
         if sight.is_gone(queue) {
-            self.put_back(queue, now)?;
+            let why = "the file was removed while an item of it is held; it was put back";
+            self.put_back(queue, note(queue, why.to_owned(), now))?;
             sight = Sight::of(self.board, queue);
         }
         let Ok(text) = self.board.read(queue) else { return Ok(()) };
@@ -112,12 +113,14 @@ impl Locked<'_> {
         Ok(merged.text)
     }
 
-    /// Puts a queue back whose file has gone.
-    fn put_back(&mut self, queue: &Queue, now: Timestamp) -> Result<(), Error> {
+    /// Puts a queue back whose file has gone, as it was last seen; `note` is logged.
+    pub(super) fn put_back(&mut self, queue: &Queue, note: Entry) -> Result<(), Error> {
         let Some(seen) = Seen::read(self.board, queue) else { return Ok(()) };
-        let why = "the file was removed while an item of it is held; it was put back";
-        self.append(&mut [note(queue, why.to_owned(), now)])?;
-        replace(&queue.path, seen.content.as_bytes())
+        let staged = Staged::durable(&queue.path, seen.content.as_bytes())?;
+        self.append(&mut [note])?;
+        // What somebody saves there at this very moment is kept as the replaced file, and merged.
+        let file = staged.swap(&old_path(self.board, queue))?;
+        Seen::write(self.board, queue, &seen.content, &Sight { file: Some(file), old: seen.old }, seen.seq)
     }
 }
 

@@ -12,7 +12,7 @@ use super::find::Board;
 use super::log::Entry;
 use super::queue::Queue;
 use super::redo::{read_applied, write_applied};
-use super::replace::{Staged, replace};
+use super::replace::Staged;
 use super::seen::{Seen, Sight, old_path, path};
 use super::submit::Locked;
 
@@ -73,8 +73,7 @@ impl Board {
         }
         let mut entry = note(&lost.queue, now);
         entry.cause = Some("the file was removed; it was put back".to_owned());
-        locked.append(&mut [entry])?;
-        replace(&lost.queue.path, lost.text.as_bytes())?;
+        locked.put_back(&lost.queue, entry)?;
         write_applied(self, locked.seq)?;
         Ok(true)
     }

@@ -11,8 +11,10 @@ use super::error::Error;
 use super::find::Board;
 use super::hand::HAND;
 use super::log::{Entry, LeaseEntry};
-use super::replace::{replace, sync_folder};
+use super::queue::Queue;
+use super::replace::{Staged, sync_folder};
 use super::restore::restored;
+use super::seen::{Seen, old_path};
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;
 use crate::board::task::TaskId;
@@ -28,18 +30,25 @@ pub(super) fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
     if let (Some(queue), true, true) = (&entry.queue, is_change, is_ours)
         && let Ok(queue) = board.queue_by_id(queue)
     {
-        match board.read(&queue) {
-            Ok(text) => {
-                if let Some(content) = redone(&text.content, entry) {
-                    replace(&queue.path, content.as_bytes())?;
-                }
-            }
-            // A person made it unreadable since, and has to mend it; others can't wait for that.
-            Err(Error::NotText { .. }) => {}
-            Err(error) => return Err(error),
-        }
+        show(board, &queue, entry)?;
     }
     set_lease(board, entry)
+}
+
+fn show(board: &Board, queue: &Queue, entry: &Entry) -> Result<(), Error> {
+    loop {
+        let text = match board.read(queue) {
+            // A person made it unreadable since, and has to mend it; others can't wait for that.
+            Err(Error::NotText { .. }) => return Ok(()),
+            text => text?,
+        };
+        let Some(content) = redone(&text.content, entry) else { return Ok(()) };
+        let staged = Staged::durable(&queue.path, content.as_bytes())?;
+        if staged.swap_if(text.stamp, &old_path(board, queue))?.is_some() {
+            return Seen::forget(board, queue, text.stamp);
+        }
+        // Somebody saves at this very moment.
+    }
 }
 
 pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {

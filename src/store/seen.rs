@@ -186,12 +186,19 @@ impl Seen {
 
     /// After a crash: where the replaced file is the one that Tavern wrote itself and knows, nobody saved it.
     pub(super) fn forget_own(board: &Board, queue: &Queue) -> Result<(), Error> {
-        let Some(seen) = Seen::read(board, queue) else { return Ok(()) };
-        let old = Stamp::at(&old_path(board, queue));
-        if old != Some(seen.file) || old == seen.old {
-            return Ok(());
+        let own = Seen::read(board, queue).map(|seen| seen.file);
+        let old = Stamp::at(&old_path(board, queue)).filter(|old| own == Some(*old));
+        old.map_or(Ok(()), |old| Seen::forget(board, queue, old))
+    }
+
+    /// The replaced file, as of `old`, says nothing that the queue does not.
+    pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
+        match Seen::read(board, queue).filter(|seen| seen.old != Some(old)) {
+            Some(Seen { seq, content, file, .. }) => {
+                Seen::write(board, queue, &content, &Sight { file: Some(file), old: Some(old) }, seq)
+            }
+            None => Ok(()),
         }
-        Seen::write(board, queue, &seen.content, &Sight { file: Some(seen.file), old }, seen.seq)
     }
 
     /// An event is not shown, since somebody saved at the same moment: whoever next looks takes the queue over, whatever
