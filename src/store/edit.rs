@@ -52,15 +52,21 @@ impl Board {
             return Ok(Some(Edited { is_changed: false, entries: Vec::new(), conflicts }));
         }
         let staged = Staged::durable(&queue.path, merged.text.as_bytes())?;
-        if !Sight::of(self, queue).is_of(self, &text) {
+        let is_own = self.looks_after(queue);
+        if is_own && !Sight::of(self, queue).is_of(self, &text) {
             return Ok(None);
         }
         let mut lines: Vec<Entry> = conflicts.iter().map(|conflict| note(queue, conflict.clone(), now)).collect();
         lines.extend(done_by_hand(queue, &text.content, &merged.text, now));
-        let file = staged.swap(&old_path(self, queue))?;
+        let old = old_path(self, queue);
+        let file = if is_own { Some(staged.swap(&old)?) } else { staged.swap_if(text.stamp, &old)? };
+        if file.is_none() {
+            return Ok(None);
+        }
         locked.append(&mut lines)?;
-        let sight = Sight { file: Some(file), old: Some(text.stamp) };
-        Seen::write(self, queue, &merged.text, &sight, locked.seq)?;
+        if is_own {
+            Seen::write(self, queue, &merged.text, &Sight { file, old: Some(text.stamp) }, locked.seq)?;
+        }
         write_applied(self, locked.seq)?;
         lines.retain(|line| line.kind != Kind::Noted);
         Ok(Some(Edited { is_changed: true, entries: lines, conflicts }))

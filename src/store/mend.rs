@@ -118,7 +118,7 @@ impl Board {
             return Ok(false);
         }
         locked.append(&mut entries)?;
-        if self.queues()?.contains(queue) {
+        if self.looks_after(queue) {
             let file = staged.swap(&old_path(self, queue))?;
             let sight = Sight { file: Some(file), old: Some(text.stamp) };
             Seen::write(self, queue, after, &sight, locked.seq)?;

@@ -1,8 +1,9 @@
 //! Queues: which there are, and their text.
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
-use super::replace::replace;
 
 /// A queue document: one of the board's own, or any task file in the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,13 +90,8 @@ impl Board {
             .map(|name| Queue { id: name.trim_end_matches(".md").to_owned(), path: folder.join(name) })
             .filter(|queue| queue.path.is_file())
             .collect();
-        let files = fs::read_to_string(self.path("files")).unwrap_or_default();
-        queues.extend(
-            files
-                .lines()
-                .map(|line| Queue { id: line.to_owned(), path: self.root().join(line) })
-                .filter(|queue| queue.path.is_file()),
-        );
+        let outside = self.remembered().into_iter().map(|id| Queue { path: self.root().join(&id), id });
+        queues.extend(outside.filter(|queue| queue.path.is_file()));
         Ok(queues)
     }
 
@@ -135,23 +130,40 @@ impl Board {
 
     /// The queue that goes by this id, there or not.
     pub(super) fn queue_of(&self, id: &str) -> Queue {
-        let files = fs::read_to_string(self.path("files")).unwrap_or_default();
-        let is_outside = id.contains('/') || files.lines().any(|line| line == id);
+        let is_outside = id.contains('/') || self.remembered().iter().any(|outside| outside == id);
         let path = if is_outside { self.root().join(id) } else { self.path("queues").join(format!("{id}.md")) };
         Queue { id: id.to_owned(), path }
     }
 
+    /// Every program looks at it: it is a queue of the board, or a task file that was remembered, there or not.
+    pub(super) fn looks_after(&self, queue: &Queue) -> bool {
+        queue.path.parent() == Some(&self.path("queues")) || self.remembered().contains(&queue.id)
+    }
+
+    /// The IDs of task files outside the board.
+    fn remembered(&self) -> Vec<String> {
+        let files = fs::read_to_string(self.path("files")).unwrap_or_default();
+        let mut ids: Vec<String> = Vec::new();
+        for line in files.lines().filter(|line| !line.is_empty()) {
+            if !ids.iter().any(|id| id == line) {
+                ids.push(line.to_owned());
+            }
+        }
+        ids
+    }
+
     /// Remembers a task file outside the board, so that every program looks at it from now on.
     pub fn remember(&self, queue: &Queue) -> Result<(), Error> {
-        if self.queues()?.contains(queue) {
+        if self.looks_after(queue) {
             return Ok(());
         }
         self.make_folders()?;
         let path = self.path("files");
-        let mut files = fs::read_to_string(&path).unwrap_or_default();
-        files.push_str(&queue.id);
-        files.push('\n');
-        replace(&path, files.as_bytes())
+        let is_torn = fs::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
+        let line = format!("{}{}\n", if is_torn { "\n" } else { "" }, queue.id);
+        // Without a lock, so that a claim can't fail of it; who remembers another one at the same moment does the same.
+        let append = || OpenOptions::new().append(true).create(true).open(&path)?.write_all(line.as_bytes());
+        append().map_err(Error::io("write to", &path))
     }
 
     pub fn read(&self, queue: &Queue) -> Result<Text, Error> {

@@ -74,13 +74,14 @@ impl Sight {
 
 impl Board {
     /// A queue as it was when the lock was taken, for whoever holds it: what is saved by hand from then on counts for the
-    /// next one, and is merged with what this one writes.
+    /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands.
     pub(super) fn read_settled(&self, queue: &Queue) -> Result<Text, Error> {
         let read = self.read(queue);
         let is_seen = |text: &Text| head(self, queue).is_some_and(|head| head.file == text.stamp);
         match read {
             Ok(text) if is_seen(&text) => Ok(text),
             Err(error @ Error::NotText { .. }) => Err(error),
+            other if !self.looks_after(queue) => other,
             other => match Seen::read(self, queue) {
                 Some(seen) => Ok(Text { queue: queue.clone(), content: seen.content, stamp: seen.file }),
                 None => other,
