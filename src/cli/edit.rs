@@ -111,7 +111,7 @@ impl Copy {
                 (queue, name, loaded, whole)
             }
             Some(task) => {
-                let queue = board.task(&task)?.queue;
+                let queue = board.live_task(&task)?.queue;
                 let loaded = board.read(&queue)?.content;
                 let part = parse(&loaded).0.find(&task).map(|item| item.span.clone());
                 let part = part.ok_or_else(|| crate::store::Error::NoTask(task.clone()))?;

@@ -111,7 +111,7 @@ impl From<store::Error> for CliError {
                 Obstacle::NoEvent(_) => Exit::Usage,
                 _ => Exit::Refused,
             },
-            store::Error::ArchivedPart { .. } => Exit::Refused,
+            store::Error::Archived { .. } | store::Error::ArchivedPart { .. } => Exit::Refused,
             store::Error::Busy(_) => Exit::Busy,
             store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoQueue(_) | store::Error::Folder(_) => {
                 Exit::Usage

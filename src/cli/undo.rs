@@ -74,8 +74,19 @@ impl Verb for Args {
         };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         let now = clock::now();
-        let undone = if self.dry_run { board.preview_undo(&which, &note, now) } else { board.undo(&which, &note, now) };
-        tell(context, &board, &undone.map_err(explained)?, self.dry_run)?;
+        let undone = if self.dry_run {
+            board.preview_undo(&which, &note, now)
+        } else {
+            board.undo(&which, &note, now).map(Some)
+        };
+        match undone.map_err(explained)? {
+            Some(undone) => tell(context, &board, &undone, self.dry_run)?,
+            None => {
+                context
+                    .out
+                    .note("a queue was saved by hand since: that is logged first, and may be what is taken back");
+            }
+        }
         Ok(Exit::Done)
     }
 }

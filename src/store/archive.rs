@@ -14,7 +14,7 @@ use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path};
 use super::shelf::statuses;
-use super::submit::{Done, Locked, Note, Step, write_applied, written};
+use super::submit::{Done, Found, Locked, Note, Step, write_applied, written};
 use crate::board::archive::{self, Gone, Policy};
 use crate::board::decide::decide;
 use crate::board::document::{Document, Item, parse};
@@ -107,6 +107,13 @@ pub(super) fn with_archived<R>(
 }
 
 impl Board {
+    /// As [`Board::task`], but refused if it is archived: what is changed there nobody sees.
+    pub fn live_task(&self, id: &TaskId) -> Result<Found, Error> {
+        let found = self.task(id)?;
+        let is_archived = found.queue.path.starts_with(self.path(FOLDER));
+        if is_archived { Err(Error::Archived { task: id.clone(), status: found.task.status }) } else { Ok(found) }
+    }
+
     /// How many items of `text`, a queue as it was read, would be archived now. With `is_thorough` also those are found
     /// that are in the archive already.
     pub fn due_for_archive(

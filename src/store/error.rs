@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::board::decide::Refusal;
-use crate::board::task::{BadId, TaskId};
+use crate::board::task::{BadId, Status, TaskId};
 
 use super::undo::Obstacle;
 
@@ -33,6 +33,8 @@ pub enum Error {
     Quarantined { task: TaskId },
     #[error("`{0}` is there already")]
     Taken(TaskId),
+    #[error("`{task}` is in the archive")]
+    Archived { task: TaskId, status: Status },
     #[error("`{task}` is archived as a part of `{whole}`")]
     ArchivedPart { task: TaskId, whole: String },
     #[error("an agent named {0} is running already")]
@@ -86,6 +88,8 @@ impl Error {
             Error::NoTask(_) => "list the items with `tavern-status`".into(),
             Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern-check`".into(),
             Error::Taken(_) => "choose another ID, or leave it out and one is made".into(),
+            Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern-release {task} --revive"),
+            Error::Archived { task, .. } => format!("bring it back: tavern-release {task} --reopen"),
             Error::ArchivedPart { task, whole } => {
                 format!("bring all of it back: tavern-release --reopen {whole}, then {task}")
             }

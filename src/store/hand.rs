@@ -194,6 +194,12 @@ pub(super) fn done_by_hand(queue: &Queue, ours: &str, merged: &str, now: Timesta
     entries
 }
 
+/// It tells of the text around the items, and of none of them.
+pub(super) fn is_prose(entry: &Entry) -> bool {
+    let has_item = |text: &Option<String>| text.as_ref().is_some_and(|text| !parse(text).0.items().is_empty());
+    entry.task.is_none() && entry.kind == Kind::Edited && !has_item(&entry.before) && !has_item(&entry.after)
+}
+
 fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Entry {
     let kind = match (&changed.before, &changed.after) {
         (None, _) => Kind::Added,

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::board::document::{Document, Item, parse};
-use crate::board::event::Kind;
 use crate::board::lane::LaneKind;
 use crate::board::likeness;
 use crate::board::merge::{are_alike, bare, merge, prose};
@@ -15,7 +14,7 @@ use crate::board::text::{Edit, apply};
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::{HAND, words};
+use super::hand::{HAND, is_prose, words};
 use super::log::{Entry, walk_back};
 use super::queue::Queue;
 
@@ -159,7 +158,7 @@ impl Past {
         if entry.queue.as_ref() != Some(&queue.id) || (entry.before.is_none() && entry.after.is_none()) {
             return;
         }
-        let until = entry.seq;
+        let (until, is_prose) = (entry.seq, is_prose(&entry));
         match (entry.task, entry.before, entry.after) {
             _ if !is_wanted => self.newest_same = until,
             (Some(task), before, _) => {
@@ -167,7 +166,7 @@ impl Past {
                 let was = before.map(|text| (text, entry.from));
                 self.versions.entry(task).or_default().push(Version { until, by_hand, was });
             }
-            (None, Some(before), Some(_)) if entry.kind == Kind::Edited => self.prose.push((until, before)),
+            (None, Some(before), Some(_)) if is_prose => self.prose.push((until, before)),
             (None, None, Some(text)) => {
                 self.nameless.entry(bare(&text)).or_insert(until);
             }

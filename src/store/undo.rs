@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::error::Error;
 use super::find::Board;
+use super::hand::is_prose;
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Text};
 use super::restore::restored;
@@ -101,17 +102,20 @@ impl Board {
     /// Takes an event back: one compare-and-set under the lock.
     pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
         let mut locked = Locked::new(self, now)?;
-        let plan = Plan::of(&locked, which, note, now)?;
+        let plan = Plan::of(self, locked.seq, which, note, now)?;
         let Plan { event, entry, text, content } = plan;
         let entry = locked.commit(&[Step { content: Some(content), ..entry.into() }], Some(&text))?;
         Ok(Undone { event, entry, queue: text.queue })
     }
 
-    /// What [`Board::undo`] would do, without doing it.
-    pub fn preview_undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
-        let locked = Locked::new(self, now)?;
-        let Plan { event, entry, text, .. } = Plan::of(&locked, which, note, now)?;
-        Ok(Undone { event, entry, queue: text.queue })
+    /// What [`Board::undo`] would do, without doing it and without the lock. Nothing where a queue was saved by hand since:
+    /// that is logged first, and may be the last change.
+    pub fn preview_undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Option<Undone>, Error> {
+        if matches!(which, Which::Last(_)) && !self.by_hand()?.is_empty() {
+            return Ok(None);
+        }
+        let Plan { event, entry, text, .. } = Plan::of(self, self.last_seq()?, which, note, now)?;
+        Ok(Some(Undone { event, entry, queue: text.queue }))
     }
 
     /// The events that could be taken back as far as the log alone tells, the newest first.
@@ -122,6 +126,7 @@ impl Board {
             if let Ok(entry) = serde_json::from_slice::<Entry>(line)
                 && is_in_effect(&entry, &mut taken)
                 && is_change(&entry)
+                && entry.kind != Kind::Archived
                 && task.is_none_or(|task| entry.task.as_ref() == Some(task))
             {
                 found.push(entry);
@@ -133,7 +138,7 @@ impl Board {
 }
 
 fn is_change(entry: &Entry) -> bool {
-    (entry.before.is_some() || entry.after.is_some()) && entry.queue.is_some()
+    (entry.before.is_some() || entry.after.is_some()) && entry.queue.is_some() && !is_prose(entry)
 }
 
 /// No later event that is in effect itself has taken this one back. To be asked of each event, the newest first.
@@ -154,8 +159,8 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(locked: &Locked<'_>, which: &Which, note: &Note, now: Timestamp) -> Result<Plan, Error> {
-        let board = locked.board;
+    /// `last` is the last event's number.
+    fn of(board: &Board, last: u64, which: &Which, note: &Note, now: Timestamp) -> Result<Plan, Error> {
         let (event, since) = find(board, which)?;
         let name = event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string);
         let seq = event.seq;
@@ -195,7 +200,7 @@ impl Plan {
         entry.queue = Some(text.queue.id.clone());
         let odd = || Obstacle::Odd { seq, name: name.clone() };
         describe(&mut entry, &event, &document, item, &content).ok_or_else(odd)?;
-        entry.seq = locked.seq + 1;
+        entry.seq = last + 1;
         let is_as_it_was = entry.after.is_none() || !is_moved || entry.to == event.from;
         if !is_as_it_was || changes(&text.content, &content).len() > 1 {
             return Err(odd().into());
@@ -252,7 +257,11 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
         let is_in_effect = is_in_effect(&entry, &mut taken);
         let is_of = |task: &Option<TaskId>| task.is_none() || *task == entry.task;
         let is_meant = match which {
-            Which::Last(task) => is_in_effect && is_change(&entry) && entry.kind != Kind::Undone && is_of(task),
+            // What was put away is as it was.
+            Which::Last(task) => {
+                let is_other = matches!(entry.kind, Kind::Undone | Kind::Archived);
+                is_in_effect && is_change(&entry) && !is_other && is_of(task)
+            }
             Which::LastUndone(task) => is_in_effect && entry.kind == Kind::Undone && is_of(task),
             Which::Event(seq) => entry.seq == *seq,
         };
@@ -282,7 +291,7 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
 fn place(board: &Board, event: &Entry, name: &str, since: &[Entry]) -> Result<(Text, Option<usize>), Error> {
     let own = event.queue.as_deref().unwrap_or_default();
     if let Some(task) = &event.task {
-        match board.task(task) {
+        match board.live_task(task) {
             Ok(found) if event.after.is_none() => {
                 return Err(Obstacle::Back { name: name.to_owned(), queue: found.queue.id }.into());
             }
