@@ -7,6 +7,7 @@ use crate::state::State;
 use crate::support::{Ran, Scratch};
 
 const QUEUE: &str = ".tavern/queues/main.md";
+const ARCHIVE: &str = ".tavern/queues/archive/main.md";
 
 const ITEMS: &str = "\
 ---
@@ -275,7 +276,6 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
     scratch.write(QUEUE, scratch.read(QUEUE).replace("[ ] T-2", "[x] T-2"));
     scratch.settle();
     scratch.settle();
-    const ARCHIVE: &str = ".tavern/queues/archive/main.md";
     let archive = scratch.read(ARCHIVE);
     assert!(archive.contains("- [x] T-1: one"), "{archive}");
     let list = undo(&scratch, &["--list"]).succeeds();
