@@ -59,7 +59,8 @@ impl Context {
     /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern-commit` does it,
     /// so that the other programs need no git library.
     pub(super) fn commit_queues(&self) {
-        let Some(board) = self.board().ok().filter(|board| Config::commits_transitions(board.dir())) else { return };
+        let is_due = |board: &Board| Config::commits_transitions(board.dir()) && board.has_uncommitted();
+        let Some(board) = self.board().ok().filter(is_due) else { return };
         // Whoever reads our output need not wait for git.
         drop(self.out.flush());
         let known = board.committed().obstacle;

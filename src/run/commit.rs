@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::error::Error;
 use super::site::Site;
+use crate::board::event::Kind;
 use crate::board::task::TaskId;
 use crate::clock;
 use crate::config::Commit;
@@ -43,7 +44,7 @@ pub fn commit_queues(site: &Site, moment: Moment) -> Option<String> {
         Commit::Transition => true,
         Commit::Drain => moment == Moment::DrainEnd,
     };
-    if !is_due {
+    if !is_due || !site.board.has_uncommitted() {
         return None;
     }
     let known = site.board.committed().obstacle;
@@ -74,8 +75,9 @@ pub fn commit_now(site: &Site) -> Result<(), Error> {
 /// Returns the last event that is in the commit.
 fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
     let snapshot = site.board.snapshot(known.seq, clock::now())?;
-    let Some(last) = snapshot.entries.last() else { return Ok(known.seq) };
-    let Some(message) = message(&snapshot.entries) else { return Ok(last.seq) };
+    let last = snapshot.entries.last().map_or(known.seq, |last| last.seq);
+    // The order of items, say, is in no event.
+    let message = message(&snapshot.entries).unwrap_or_else(|| "tavern: the queues".to_owned());
     let root = site.repository()?.main_worktree();
     let files = snapshot.files.into_iter();
     let files: Vec<(PathBuf, Vec<u8>)> =
@@ -87,30 +89,36 @@ fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
                 tries += 1;
                 site.interrupt.wait(PAUSE);
             }
-            other => return Ok(other.map(|_| last.seq)?),
+            other => return Ok(other.map(|_| last)?),
         }
     }
 }
 
-/// What the events did to the queues, item by item; `None` if they changed no text.
+/// What the events did to the queues, item by item; `None` if they changed no text. What has no ID goes by its queue.
 fn message(entries: &[Entry]) -> Option<String> {
-    let mut order: Vec<&TaskId> = Vec::new();
-    let mut told: BTreeMap<&TaskId, String> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| entry.after.is_some()) {
-        let Some(task) = &entry.task else { continue };
-        let words = told.entry(task).or_insert_with(|| {
-            order.push(task);
-            match (entry.from, &entry.before) {
-                (Some(from), _) => format!("{task} {from}"),
-                (None, None) => format!("{task} added"),
-                (None, Some(_)) => format!("{task} changed"),
-            }
+    let mut order: Vec<&str> = Vec::new();
+    let mut told: BTreeMap<&str, String> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.changes_text()) {
+        let task = entry.task.as_ref().map(TaskId::as_str);
+        let Some(name) = task.or(entry.queue.as_deref()) else { continue };
+        let is_first = !told.contains_key(name);
+        let words = told.entry(name).or_insert_with(|| {
+            order.push(name);
+            name.to_owned()
         });
-        if let (Some(_), Some(to)) = (entry.from, entry.to) {
-            let _ = write!(words, " → {to}");
-        }
+        let _ = match (task, entry.from, entry.to) {
+            (Some(_), Some(from), Some(to)) if is_first => write!(words, " {from} → {to}"),
+            (Some(_), Some(_), Some(to)) => write!(words, " → {to}"),
+            (Some(_), ..) if entry.after.is_none() => {
+                let gone = if entry.kind == Kind::Archived { "archived" } else { "removed" };
+                write!(words, "{} {gone}", if is_first { "" } else { " →" })
+            }
+            (Some(_), ..) if is_first && entry.before.is_none() => write!(words, " added"),
+            _ if is_first => write!(words, " changed"),
+            _ => Ok(()),
+        };
     }
-    let lines: Vec<&str> = order.iter().map(|task| told[task].as_str()).collect();
+    let lines: Vec<&str> = order.iter().map(|name| told[name].as_str()).collect();
     let subject = format!("tavern: {}", lines.join(", "));
     match lines.len() {
         0 => None,
@@ -126,7 +134,6 @@ fn message(entries: &[Entry]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::event::Kind;
     use crate::board::task::{Status, Timestamp};
 
     fn entry(task: &str, from: Option<Status>, to: Option<Status>) -> Entry {
@@ -143,7 +150,11 @@ mod tests {
         let ended = entry("T-1", held, done);
         let noted = Entry::new(Kind::Noted, Timestamp::default());
         let changed = Entry { before: Some("before".into()), ..entry("T-2", None, None) };
-        let rows: [(&[Entry], Option<&str>); 5] = [
+        let archived = Entry { from: None, after: None, ..Entry { kind: Kind::Archived, ..changed.clone() } };
+        let typed = Entry { task: None, queue: Some("main".into()), ..changed.clone() };
+        let rows: [(&[Entry], Option<&str>); 7] = [
+            (&[typed.clone(), typed, archived.clone()], Some("tavern: main changed, T-2 archived")),
+            (&[changed.clone(), archived], Some("tavern: T-2 changed → archived")),
             (std::slice::from_ref(&noted), None),
             (&[claimed.clone(), noted.clone()], Some("tavern: T-1 pending → in_progress")),
             (&[claimed.clone(), ended.clone()], Some("tavern: T-1 pending → in_progress → completed")),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use super::error::Error;
 use super::find::Board;
-use super::lock::Lock;
 use super::log::{Entry, tail_log};
 use super::replace::replace;
+use super::submit::Locked;
 use crate::board::task::Timestamp;
 
 /// What is known of the last commit of the queues.
@@ -39,11 +39,15 @@ impl Board {
         Committed { seq, obstacle: lines.next().map(str::to_owned) }
     }
 
+    /// Events since the last commit have changed the text of a queue.
+    pub fn has_uncommitted(&self) -> bool {
+        tail_log(self, self.committed().seq).is_ok_and(|entries| entries.iter().any(Entry::changes_text))
+    }
+
     /// The queues as they are now, and the events since `seq`.
     pub fn snapshot(&self, seq: u64, now: Timestamp) -> Result<Snapshot, Error> {
         // An event is in the log before its queue shows it; whoever died in between is made up for first.
-        self.settle(now)?;
-        let _lock = Lock::take(self)?;
+        let _locked = Locked::new(self, now)?;
         let entries = tail_log(self, seq)?;
         let archive = fs::read_dir(self.path("queues/archive")).into_iter().flatten();
         let archive = archive.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(|path| {

@@ -96,6 +96,11 @@ impl Entry {
             request: None,
         }
     }
+
+    /// A queue's text is another since.
+    pub fn changes_text(&self) -> bool {
+        self.before.is_some() || self.after.is_some()
+    }
 }
 
 impl Board {

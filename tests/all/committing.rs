@@ -58,6 +58,7 @@ fn each_transition_is_a_commit_of_the_queues_alone() {
 #[test]
 fn what_was_typed_added_or_taken_out_is_committed_too() {
     let scratch = board("never");
+    scratch.settle();
     let committed = |change: &dyn Fn(String) -> String| {
         scratch.write(MAIN, change(scratch.read(MAIN)));
         scratch.run("tavern-commit", &[]).succeeds();
