@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::{Ran, Scratch};
+use crate::terminal::Terminal;
 
 const QUEUE: &str = ".tavern/queues/main.md";
 
@@ -163,4 +164,41 @@ fn a_plain_task_file_is_left_alone_unless_it_is_named() {
     assert_eq!(fix(&scratch, &["TODO.md"]).stdout, plan.stdout);
     assert_eq!(scratch.read("TODO.md"), named, "the same text gets the same IDs");
     assert!(!scratch.work().join(".tavern").exists());
+}
+
+#[test]
+fn a_file_that_goes_by_two_names_is_one_queue() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    let text = "## Pending\n\n- [ ] T-1: one\n  ```sh\n  true\n  ```\n";
+    fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+    scratch.write("TODO.md", text);
+    for name in ["main.md", "other.md"] {
+        let link = scratch.work().join(".tavern/queues").join(name);
+        std::os::unix::fs::symlink("../../TODO.md", link).expect("the folder is ours");
+    }
+    let told = scratch.run("tavern-check", &[]).ends(0);
+    assert!(told.stdout.contains("other.md: warning: this is the same file as .tavern/queues/main.md"), "{told}");
+    fix(&scratch, &[]).ends(0);
+    assert_eq!(scratch.read("TODO.md"), text);
+    scratch.run("tavern-status", &[]).ends(0).says("main: 1 pending").says_not("other");
+    for name in ["TODO.md", "other"] {
+        scratch.run("tavern-claim", &["--queue", name, "--format", "json"]).ends(0).says("\"queue\":\"main\"");
+        scratch.run("tavern-release", &["T-1"]).ends(0);
+    }
+    assert!(scratch.work().join(QUEUE).is_symlink(), "it is written through");
+    scratch.run("tavern-log", &[]).ends(0).says_not("by hand");
+}
+
+#[test]
+fn what_is_saved_while_a_person_is_asked_is_not_overwritten() {
+    let scratch = Scratch::empty();
+    scratch.write("TODO.md", "- [ ] one\n");
+    let check = crate::support::program("tavern-check");
+    let mut terminal = Terminal::start(&scratch, &format!("{} --fix TODO.md", check.display()));
+    terminal.shows("do all this?");
+    scratch.write("TODO.md", "- [ ] one\n- [ ] typed\n");
+    terminal.type_in("y\n");
+    terminal.end().ends(75);
+    assert_eq!(scratch.read("TODO.md"), "- [ ] one\n- [ ] typed\n");
 }
