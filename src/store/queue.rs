@@ -1,6 +1,7 @@
 //! Queues: which there are, and their text.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -72,8 +73,15 @@ impl FromStr for Stamp {
     }
 }
 
+/// Without the link that it may be. (The folders above are those of the board, which has none.)
+fn real(path: &Path) -> PathBuf {
+    let link = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
+    link.unwrap_or_else(|| path.to_owned())
+}
+
 impl Board {
-    /// The board's queues by name (`main` first), then the task files that were drained here.
+    /// The board's queues by name (`main` first), then the task files that were drained here. A file that goes by several
+    /// names is the first of them.
     pub fn queues(&self) -> Result<Vec<Queue>, Error> {
         let folder = self.path("queues");
         let mut names: Vec<String> = match fs::read_dir(&folder) {
@@ -92,6 +100,8 @@ impl Board {
             .collect();
         let outside = self.remembered().into_iter().map(|id| Queue { path: self.root().join(&id), id });
         queues.extend(outside.filter(|queue| queue.path.is_file()));
+        let mut files = HashSet::new();
+        queues.retain(|queue| files.insert(real(&queue.path)));
         Ok(queues)
     }
 
@@ -99,7 +109,7 @@ impl Board {
     pub fn queue(&self, name: &str, here: &Path) -> Result<Queue, Error> {
         let own = self.path("queues").join(format!("{name}.md"));
         if !name.contains('/') && own.is_file() {
-            return Ok(Queue { id: name.to_owned(), path: own });
+            return Ok(self.queue_at(own));
         }
         for path in [here.join(name), self.root().join(name)] {
             if let Ok(path) = fs::canonicalize(&path)
@@ -113,6 +123,11 @@ impl Board {
     }
 
     fn queue_at(&self, path: PathBuf) -> Queue {
+        let file = real(&path);
+        let queues = self.queues().unwrap_or_default();
+        if let Some(known) = queues.into_iter().find(|queue| real(&queue.path) == file) {
+            return known;
+        }
         let own = path.strip_prefix(self.path("queues")).ok().and_then(|name| name.to_str()?.strip_suffix(".md"));
         let id = match own {
             Some(name) => name.to_owned(),

@@ -184,7 +184,7 @@ fn a_file_that_goes_by_two_names_is_one_queue() {
     scratch.run("tavern-status", &[]).ends(0).says("main: 1 pending").says_not("other");
     for name in ["TODO.md", "other"] {
         scratch.run("tavern-claim", &["--queue", name, "--format", "json"]).ends(0).says("\"queue\":\"main\"");
-        scratch.run("tavern-release", &["T-1"]).ends(0);
+        scratch.run("tavern-release", &["T-1", "--force"]).ends(0);
     }
     assert!(scratch.work().join(QUEUE).is_symlink(), "it is written through");
     scratch.run("tavern-log", &[]).ends(0).says_not("by hand");

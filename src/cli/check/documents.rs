@@ -52,10 +52,19 @@ pub(super) fn gather(
     let all = board.map(paths).transpose()?.unwrap_or_default();
     let others: Vec<PathBuf> = all.into_iter().filter(|path| !wanted.contains(path)).collect();
     let is_all = files.is_empty();
-    let mut pages = Vec::new();
+    let mut pages: Vec<Page> = Vec::new();
     for (path, is_wanted) in
         wanted.into_iter().map(|path| (path, true)).chain(others.into_iter().map(|path| (path, is_all)))
     {
+        if let Some(page) = pages.iter().find(|page| is_same(&page.path, &path)) {
+            if is_wanted {
+                let message = format!("this is the same file as {}: it is one queue, by that name", page.name);
+                let link = if path.is_symlink() { &path } else { &page.path };
+                let hint = Some(format!("remove the link: rm {}", link.display()));
+                faults.push(Fault::whole(Severity::Warning, "same-file", &shown(&path, here), message, hint));
+            }
+            continue;
+        }
         match read(&path, here) {
             Ok(page) => pages.push(Page { is_wanted, ..page }),
             Err(fault) if is_wanted => faults.push(fault),
@@ -63,6 +72,10 @@ pub(super) fn gather(
         }
     }
     Ok(pages)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 /// The board's queue files, and what stands in their place.
@@ -85,8 +98,9 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
     let whole = |message: String, hint: &str| {
         Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
     };
-    if path.is_dir() {
-        return Err(whole("this is a folder, not a file".to_owned(), "rename it, or move it elsewhere"));
+    if path.exists() && !path.is_file() {
+        let what = if path.is_dir() { "a folder, not a file" } else { "no file with a text" };
+        return Err(whole(format!("this is {what}"), "rename it, or move it elsewhere"));
     }
     let bytes = fs::read(path).map_err(|error| {
         whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", path.display()))

@@ -3,6 +3,7 @@
 //! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{IsTerminal, Write, stdin};
 use std::path::PathBuf;
 
@@ -226,6 +227,9 @@ fn carry_out(scene: &Scene<'_>, lost: &[Lost], change: &Change) -> Result<(), Cl
     };
     let Some(board) = scene.board else {
         // A task file without a board: no lock, and no log.
+        if fs::read_to_string(&change.path).is_ok_and(|text| text != change.before) {
+            return Err(busy());
+        }
         return Ok(replace(&change.path, change.mended.text.as_bytes())?);
     };
     if let Some(lost) = lost.iter().find(|lost| lost.queue.path == change.path) {
