@@ -23,6 +23,7 @@ mod hands;
 mod locks;
 mod loops;
 mod merging;
+mod mess;
 mod model;
 mod past;
 mod plan;

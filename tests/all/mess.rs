@@ -1,0 +1,44 @@
+//! Agents that leave a mess: what they made is kept all the same, and what they did counts as theirs.
+
+use super::support::Scratch;
+
+/// Retries at once, so that no test waits for a back-off.
+const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, overloaded: {backoff: 0s}, killed: {backoff: 0s}}\n";
+
+fn board(queue: &str, config: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    scratch.write(".tavern/queues/main.md", queue);
+    scratch.write(".tavern/config.yaml", format!("{AT_ONCE}{config}"));
+    scratch
+}
+
+/// Lets an agent work on one item.
+fn work_once(scratch: &Scratch) -> String {
+    scratch.run("tavern-agent", &["--once"]).succeeds()
+}
+
+#[test]
+fn commits_of_a_rebase_that_was_not_ended_are_kept_when_the_next_attempt_starts_over() {
+    let script = "  if [ -e ~/once ]; then echo again >again; exit; fi
+  touch ~/once
+  for name in one two; do echo mine >$name; git add $name; git commit -qm Mine-$name; done
+  git switch -qc side HEAD~2
+  echo side >one; git add one; git commit -qm Side
+  git switch -q tavern/T-1
+  git rebase -q side\n";
+    let scratch = board(&format!("- [ ] T-1: Rebase\n  ```sh\n{script}  ```\n"), "");
+    assert!(work_once(&scratch).contains("failed"));
+    // What it has made conflicts with what others have merged meanwhile.
+    scratch.write("one", "theirs\n");
+    scratch.git(&["add", "one"]);
+    scratch.git(&["commit", "--quiet", "--message=Theirs"]);
+    assert!(work_once(&scratch).contains("merged"));
+    let kept = scratch.git(&["log", "--format=%s", "--glob=refs/tavern/salvage/*"]);
+    for name in ["Mine-one", "Mine-two", "Salvage T-1: Rebase"] {
+        assert!(kept.lines().any(|line| line == name), "{name} is not among\n{kept}");
+    }
+    // Whoever works on it next is told where.
+    let prompt = scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds();
+    assert!(prompt.contains("refs/tavern/salvage/T-1/"), "{prompt}");
+}
