@@ -30,17 +30,6 @@ impl Repository {
         }
     }
 
-    /// Makes `reference` (`refs/…` in full) name `commit`, so that git keeps it, unless it names something already.
-    pub fn keep_commit(&self, reference: &str, commit: &CommitId) -> Result<(), GitError> {
-        let repository = self.open()?;
-        self.commit_in(&repository, commit)?;
-        match self.swap(reference, None, Some(commit), "kept") {
-            // It names something already, of an earlier call: that is kept.
-            Err(GitError::Moved { .. }) => Ok(()),
-            other => other,
-        }
-    }
-
     /// Where the branch is, if there is one.
     pub fn branch_tip(&self, name: &str) -> Result<Option<CommitId>, GitError> {
         self.tip_in(&self.open()?, &branch_reference(name)?)

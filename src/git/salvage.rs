@@ -69,6 +69,12 @@ impl Repository {
         Ok(Some(Salvage { commit, unsaved }))
     }
 
+    /// Makes `reference` (`refs/…` in full) keep `commit`, beside what it kept before.
+    pub fn keep_commit(&self, reference: &str, commit: &CommitId) -> Result<CommitId, GitError> {
+        let repository = self.open()?;
+        self.keep(&repository, reference, &self.commit_in(&repository, commit)?)
+    }
+
     /// The tree of everything in `place`, and what could not be read.
     fn rescued_tree(
         &self,
