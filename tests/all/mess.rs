@@ -42,3 +42,34 @@ fn commits_of_a_rebase_that_was_not_ended_are_kept_when_the_next_attempt_starts_
     let prompt = scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds();
     assert!(prompt.contains("refs/tavern/salvage/T-1/"), "{prompt}");
 }
+
+#[test]
+fn work_is_kept_where_its_item_is_told_later_that_it_needs_no_repository() {
+    let script = "  if [ -e ~/once ]; then exit; fi
+  touch ~/once
+  echo precious >work.txt
+  exit 1\n";
+    let scratch = board(&format!("- [ ] T-1: Change my mind\n  ```sh\n{script}  ```\n"), "");
+    assert!(work_once(&scratch).contains("failed"));
+    let queue = scratch.read(".tavern/queues/main.md");
+    scratch.write(".tavern/queues/main.md", queue.replace("(attempt: 1", "(worktree: false, attempt: 1"));
+    assert!(work_once(&scratch).contains("completed"));
+    let kept = scratch.git(&["log", "--all", "--format=%s", "--", "work.txt"]);
+    assert_eq!(kept, "Salvage T-1: Change my mind");
+    assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn what_is_made_in_a_folder_without_a_repository_is_kept_with_its_run() {
+    let script = |last: &str| format!("  ```sh\n  mkdir notes\n  echo precious >notes/text\n  {last}\n  ```\n");
+    let item = |id: &str, last: &str| format!("- [ ] {id}: Look (worktree: false)\n{}", script(last));
+    let scratch = board(&(item("T-1", "true") + &item("T-2", "false")), "max_attempts: 1\n");
+    scratch.run("tavern-agent", &["--until-empty"]);
+    for id in ["T-1", "T-2"] {
+        let run = scratch.run("tavern-runs", &["list", id, "--format", "json"]).succeeds();
+        let run: serde_json::Value = serde_json::from_str(run.trim()).expect("it is one line of JSON");
+        let run = run["run"].as_str().expect("a run has a name");
+        assert_eq!(scratch.read(format!(".tavern/runs/{run}/files/notes/text")), "precious\n");
+        assert!(!scratch.work().join(".tavern/worktrees").join(id).exists());
+    }
+}
