@@ -269,7 +269,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             None => Ok(false),
         },
         Action::DropDamaged { task } => Ok(site.board.drop_damaged_lease(task, clock::now())?),
-        Action::RemoveWorktree { task, path } => remove_worktree(site, task, path),
+        Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
         Action::RemoveAgent { name } => {
             // Another one may go by the name by now.
             let is_back = |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
@@ -349,19 +349,15 @@ fn has_begun(lease: &Lease) -> bool {
     lease.work.is_some()
 }
 
-fn remove_worktree(site: &Site, task: &TaskId, path: &Path) -> Result<bool, Error> {
+fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
     // A person may have reopened it, and somebody taken it.
     match site.board.task(task) {
         Ok(found) if found.task.status.is_ended() && found.lease.is_none() => {}
         Err(store::Error::NoTask(_)) if site.board.lease(task)?.is_none() => {}
         _ => return Ok(false),
     }
-    // A plain folder is what a task without a repository worked in.
-    let mut ended = Task::new(task.clone(), "");
-    let registered = site.repository()?.worktrees_in(&site.board.path("worktrees"))?;
-    ended.worktree = registered.iter().any(|known| known == path) || path.join(".git").exists();
     let merged = site.repository()?.branch_tip(site.integration())?;
-    worktree::clear(site, &ended, merged.as_ref())?;
+    worktree::clear(site, &Task::new(task.clone(), ""), merged.as_ref())?;
     Ok(true)
 }
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::artifacts::{run_name, runs_of};
+use super::artifacts::{Artifacts, run_name, runs_of};
 use super::children;
 use super::error::Error;
 use super::evidence::how;
@@ -207,14 +207,34 @@ pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Opti
         forget(&ready_mark(site, task))?;
         return Ok(None);
     }
-    if !task.worktree {
-        fs::remove_dir_all(&path).map_err(|source| Error::Io { action: "remove", path, source })?;
+    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+    // Its item may say otherwise by now.
+    let is_plain = !path.join(".git").exists() && !is_registered(site, &path)?;
+    if is_plain {
+        put_aside(site, &path, &run_name(&task.id, token))?;
         return Ok(None);
     }
-    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
     let reference = salvage_ref(task, token);
     let merged: Vec<CommitId> = merged.into_iter().cloned().collect();
     Ok(keep_and_remove(site, task, &reference, &merged)?.then_some(reference))
+}
+
+fn is_registered(site: &Site, path: &Path) -> Result<bool, Error> {
+    let known = site.repository()?.worktrees_in(&site.board.path("worktrees"))?;
+    Ok(known.iter().any(|known| known.file_name() == path.file_name()))
+}
+
+/// Removes the folder of an item that needs no repository; what is in it stays with its last run.
+fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
+    if fs::remove_dir(path).is_ok() {
+        return Ok(());
+    }
+    let folder = Artifacts::create(&site.board, run)?.path("files");
+    fs::rename(path, &folder).map_err(|source| Error::Io {
+        action: "keep the files of the run in",
+        path: folder,
+        source,
+    })
 }
 
 /// As [`clear`], of an item that has just ended: it has, also where its worktree can't be removed now. Then the log says
