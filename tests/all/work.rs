@@ -289,3 +289,24 @@ fn commits_are_made_in_the_name_that_git_is_given() {
         .succeeds();
     assert_eq!(names(&scratch), "Frodo <rosie@example.org>, Sam <sam@example.org>");
 }
+
+#[test]
+fn work_that_was_not_approved_is_not_merged_because_a_person_looks_at_it() {
+    let wrong = "- [ ] T-1: Wrong (max_attempts: 1, done_when: [\"false\"])\n  ```sh\n  echo wrong >wrong.txt\n  ```\n";
+    let good = ["T-2", "T-3", "T-4"].map(|id| item(id, "")).concat();
+    let scratch = board(&(wrong.to_owned() + &good), "");
+    scratch.write(".tavern/config.yaml", AT_ONCE);
+    let merged_after = |look: &[&str]| {
+        scratch.git(look);
+        scratch.run("tavern-agent", &["--once"]).succeeds();
+        scratch.git(&["ls-tree", "--name-only", "tavern/integration"])
+    };
+    assert_eq!(merged_after(&["switch", "--quiet", "main"]), "README.md");
+    assert_eq!(merged_after(&["switch", "--quiet", "tavern/T-1"]), "README.md\nT-2.txt");
+    assert_eq!(merged_after(&["switch", "--quiet", "--detach"]), "README.md\nT-2.txt\nT-3.txt");
+    // The branch on which the person works is followed again.
+    scratch.git(&["switch", "--quiet", "main"]);
+    let files = merged_after(&["commit", "--quiet", "--allow-empty", "--message=On main"]);
+    assert_eq!(files, "README.md\nT-2.txt\nT-3.txt\nT-4.txt");
+    assert!(scratch.git(&["log", "--format=%s", "tavern/integration"]).contains("On main"));
+}
