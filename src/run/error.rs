@@ -28,8 +28,6 @@ pub enum Error {
     NoRunner(String),
     #[error("the repository has no commits yet")]
     NoCommits,
-    #[error("HEAD of `{}` is on the integration branch `{branch}`", root.display())]
-    OnIntegration { root: PathBuf, branch: String },
     #[error("set-up command `{command}` {how}")]
     SetUp { command: String, how: String, output: String },
     #[error("can't {action} `{}`", path.display())]
@@ -48,9 +46,6 @@ impl Error {
             Error::NoRole(_) => Some("add it under `roles:` in .tavern/config.yaml, or use --role coder".into()),
             Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
             Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
-            Error::OnIntegration { root, .. } => {
-                Some(format!("switch to your own branch first: git -C {} switch -", root.display()))
-            }
             Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and mend `worktree.setup`".into()),
             Error::Io { .. } => None,
         }

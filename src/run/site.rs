@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::error::Error;
-use crate::board::task::{Task, Timestamp};
+use crate::board::task::{Task, TaskId, Timestamp};
 use crate::config::{Config, Does, Role, Runner, RunnerKind};
 use crate::git::{CommitId, Head, Repository};
 use crate::interrupt::Interrupt;
 use crate::store::{self, Board, Queue, Seek};
+
+/// How the branches of items begin.
+const ITEMS: &str = "tavern/";
 
 /// Everything that a run needs to know of where it is.
 pub struct Site {
@@ -87,7 +90,7 @@ impl Site {
     }
 
     pub fn branch_of(&self, task: &Task) -> String {
-        format!("tavern/{}", task.id)
+        format!("{ITEMS}{}", task.id)
     }
 
     pub fn integration(&self) -> &str {
@@ -100,7 +103,8 @@ impl Site {
         std::iter::once(".tavern/".to_owned()).chain(own.filter(|path| !path.starts_with(".tavern/"))).collect()
     }
 
-    /// The commit that the base branch is at: `base` of config.yaml, else HEAD's.
+    /// The commit that the base branch is at: `base` of config.yaml, else HEAD's. Where HEAD is on no branch, or on an
+    /// item's, a person only looks at something: then the integration branch has no other base than itself.
     pub fn base(&self) -> Result<(Option<String>, CommitId), Error> {
         if let Some(name) = &self.config.base {
             let commit = self.repository()?.branch_tip(name)?;
@@ -110,11 +114,14 @@ impl Site {
             };
             return Ok((Some(name.clone()), commit.ok_or(Error::NoCommits)?));
         }
-        match self.repository()?.head()? {
-            Head::Branch { name, commit } => Ok((Some(name), commit)),
-            Head::Detached { commit } => Ok((None, commit)),
-            Head::Unborn { .. } => Err(Error::NoCommits),
-        }
+        let is_items = |name: &str| name.strip_prefix(ITEMS).is_some_and(|id| id.parse::<TaskId>().is_ok());
+        let commit = match self.repository()?.head()? {
+            Head::Branch { name, commit } if !is_items(&name) => return Ok((Some(name), commit)),
+            Head::Branch { commit, .. } | Head::Detached { commit } => commit,
+            Head::Unborn { .. } => return Err(Error::NoCommits),
+        };
+        let own = self.repository()?.branch_tip(self.integration())?;
+        Ok(own.map_or((None, commit), |tip| (Some(self.integration().to_owned()), tip)))
     }
 
     /// The commit that a worktree's HEAD is at.
