@@ -62,6 +62,16 @@ pub const REJECT: &str = "No.\n\n```yaml\nverdict: reject\nsummary: it stops at 
                       line: 1, text: two is missing}\n```\nDONE\n";
 
 #[test]
+fn what_is_merged_is_past_approval_whatever_became_of_its_branch() {
+    let scratch = board(ONE);
+    verdict(&scratch, 1, APPROVE);
+    agent(&scratch, "coder", "Frodo").says("T-1 done and verified, now in review");
+    agent(&scratch, "reviewer", "Sam").says("T-1 merged as");
+    let again = scratch.run("tavern-report", &["T-1", "--approve"]).ends(4);
+    again.says("`T-1` is completed, so it can't be approved").says("tavern-release T-1 --reopen").says_not("moved on");
+}
+
+#[test]
 fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved() {
     let scratch = board(ONE);
     verdict(&scratch, 1, REJECT);
