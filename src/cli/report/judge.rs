@@ -41,11 +41,13 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
         let event = Event::Reject { review, findings: words(findings)?, most: review::rounds(&site, &task) };
         return submit(args, context, &site, &event, &by);
     }
+    let event = Event::Approve { review, commit: task.commit.clone() };
+    // What is not in review is refused for that, wherever its branch is by now.
+    site.board.preview(&task.id, &event, clock::now())?;
     if let Some(moved) = review::moved(&site, &task)? {
         let hint = format!("have it verified there: tavern-report {} --reject \"look at what is new\"", task.id);
         return Err(CliError::new(Exit::Refused, moved.trim_end_matches('.')).with_hint(hint));
     }
-    let event = Event::Approve { review, commit: task.commit.clone() };
     submit(args, context, &site, &event, &by)
 }
 
