@@ -69,7 +69,9 @@ impl Refusal {
                 (_, Kind::Approved | Kind::Rejected) => {
                     format!("only what is in review can be; tavern-status {task} shows where it stands")
                 }
-                (Status::Draft, _) => format!("move `{task}` to the Pending lane to release it for work"),
+                (Status::Draft, _) => {
+                    format!("it is no more than written down; let it be worked on: tavern-release {task}")
+                }
                 _ => format!("tavern-status {task} shows where it stands"),
             },
             Refusal::Held { task, .. } | Refusal::StillLive { task, .. } => {

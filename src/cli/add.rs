@@ -79,7 +79,7 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", value_parser = on_failure_named)]
     pub on_failure: Option<OnFailure>,
 
-    /// Leave it in Draft: nobody takes it before it is moved to Pending
+    /// Leave it in Draft: nobody takes it before `tavern-release ID`
     #[arg(long)]
     pub draft: bool,
 

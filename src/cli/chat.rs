@@ -134,7 +134,7 @@ fn next(site: &Site, task: &Task) -> Option<String> {
     }
     match task.status {
         Status::Pending => Some("tavern-agent --once".to_owned()),
-        Status::Draft => Some(format!("move {id} to the Pending lane")),
+        Status::Draft => Some(format!("tavern-release {id}")),
         Status::Dead => Some(format!("tavern-release {id} --revive")),
         _ => None,
     }

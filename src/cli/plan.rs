@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "QUEUE", default_value = "main")]
     pub queue: String,
 
-    /// Begin the planned items in Draft: nobody takes them before they are moved to Pending
+    /// Begin the planned items in Draft: nobody takes them before `tavern-release ID`
     #[arg(long)]
     pub draft: bool,
 

@@ -9,12 +9,13 @@ use crate::clock;
 use crate::config::Config;
 use crate::store::{Board, Note};
 
-use super::shared::by_a_person;
+use super::shared::{by_a_person, person};
 use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Give an item back; or bring one back that waits, died or ended
 ///
-/// Without a flag, a held item goes back to pending without using an attempt, and a waiting one is resumed.
+/// Without a flag, a held item goes back to pending without using an attempt, a waiting one is resumed, and
+/// a draft may be worked on from now on.
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
@@ -92,15 +93,19 @@ impl Verb for Args {
             }
             (None, None) => {
                 by_a_person(&board)?;
-                Event::Resume { reason: self.reason.clone() }
+                match board.task(&self.task)?.task.status {
+                    Status::Draft => Event::Allow { by: person() },
+                    _ => Event::Resume { reason: self.reason.clone() },
+                }
             }
         };
+        let by = matches!(event, Event::Allow { .. }).then(person);
         let submit = |task: &TaskId| -> Result<(), CliError> {
             let now = clock::now();
             let status = if self.dry_run {
                 board.preview(task, &event, now)?.to
             } else {
-                board.submit(task, &event, &Note::default(), now)?.task.status
+                board.submit(task, &event, &Note { agent: by.clone(), run: None }, now)?.task.status
             };
             context.out.record(&Record { task: task.clone(), status }, format!("{task} is {status}"))
         };

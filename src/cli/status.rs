@@ -497,6 +497,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
             children::to_do(id, &children).into_iter().for_each(|what| row("to do", what));
         }
         Status::Waiting => row("to do", format!("when it may go on: tavern-release {id}")),
+        Status::Draft => row("to do", format!("let it be worked on: tavern-release {id}")),
         Status::Pending if task.waits_for_permission() => {
             row("to do", format!("allow it to start: tavern-report {id} --approve"));
         }
