@@ -244,8 +244,9 @@ fn warn(context: &Context, board: &Board, task: &Task, has_script: bool) {
             note(format!("no agent can take it before there is a runner `{runner}` in config.yaml"));
         }
         Some(entry) if entry.kind == RunnerKind::Shell && !has_script => {
+            let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
             note(format!(
-                "the runner `{runner}` needs an ```sh block in it; another one: tavern-agent --runner claude"
+                "the runner `{runner}` needs an ```sh block in it; another one: tavern-agent{role} --runner claude"
             ));
         }
         _ => {}

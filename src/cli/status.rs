@@ -15,6 +15,7 @@ use crate::git::Repository;
 use crate::run::Preflight;
 use crate::run::artifacts::{Metadata, runs_of};
 use crate::run::kept::Kept;
+use crate::runner::NotReady;
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, Watch, life};
 
 use children::Child;
@@ -96,6 +97,8 @@ struct QueueLine<'a> {
     queue: &'a str,
     items: BTreeMap<&'static str, usize>,
     quarantined: usize,
+    /// Pending items that no agent can take as config.yaml is.
+    unfit: usize,
     archived: usize,
 }
 
@@ -232,11 +235,19 @@ impl Args {
             let is_quarantined = |index: usize, item: &Item<'_>| item.quarantined || faulted.contains(&(number, index));
             let items = || document.items().iter().enumerate();
             let quarantined = items().filter(|(index, item)| is_quarantined(*index, item)).count();
+            let taker = |index: usize, item: &Item<'_>| match preflight {
+                Some(look) if item.status == Status::Pending && !is_quarantined(index, item) => {
+                    look.taker(document, item).err()
+                }
+                _ => None,
+            };
+            let unfit = items().filter(|(index, item)| taker(*index, item).is_some()).count();
             let record = QueueLine {
                 kind: "queue",
                 queue: &queue.id,
                 items: counts.iter().map(|(status, count)| (status.as_str(), *count)).collect(),
                 quarantined,
+                unfit,
                 archived: archived.count(queue),
             };
             let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
@@ -248,6 +259,9 @@ impl Args {
             }
             if quarantined > 0 {
                 words.push(format!("{quarantined} with problems: tavern-check"));
+            }
+            if unfit > 0 {
+                words.push(format!("{unfit} that no agent as configured can take: tavern-check"));
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
@@ -277,6 +291,9 @@ impl Args {
                 if !is_shown {
                     continue;
                 }
+                let unfit = taker(index, item);
+                let is_unfit = unfit.is_some();
+                let not_ready = unfit.or(not_ready);
                 let title = document.title(item);
                 let mode = mode(document, item);
                 let record = Line {
@@ -294,6 +311,7 @@ impl Args {
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
                 let mark = match (&record.not_ready, mode) {
                     _ if record.quarantined => " (has a problem)".to_owned(),
+                    _ if is_unfit => " (no agent can take it)".to_owned(),
                     (Some(why), _) => format!(" ({})", human::words(why)),
                     (None, Mode::Execute) => String::new(),
                     (None, mode) => format!(" ({mode})"),
@@ -460,9 +478,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     if task.rounds > 0 {
         row("rejected", human::count(task.rounds as usize, "time"));
     }
-    if let (Status::Pending, None, Ok(site)) = (task.status, then, context.light_site(board.clone()))
-        && let Err(error) = Preflight::of(&site).item(task)
-    {
+    if let Some(error) = not_ready(context, board, task, &found.queue).filter(|_| then.is_none()) {
         row("not ready", format!("{error}; {}", error.hint()));
     }
     if let Some(lease) = lease {
@@ -511,6 +527,16 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         row("problem", "its text has one: tavern-check".to_owned());
     }
     context.out.record(&record, text.trim_end())
+}
+
+/// What keeps agents from a pending item, as it is here and now. Of settings that can't be read `tavern-check` tells.
+fn not_ready(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Option<NotReady> {
+    let site = context.light_site(board.clone()).ok().filter(|_| task.status == Status::Pending)?;
+    let look = Preflight::of(&site);
+    let text = board.read(queue).ok()?;
+    let (document, _) = parse(&text.content);
+    let taker = document.find(&task.id).and_then(|item| look.taker(&document, item).err());
+    taker.or_else(|| look.item(task).err())
 }
 
 /// Where the work is of an item that is not completed. A display only: it needs no settings that can be read.

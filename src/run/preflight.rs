@@ -17,10 +17,10 @@ use super::sandbox;
 use super::site::Site;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::Task;
-use crate::config::{Config, Role};
+use crate::board::task::{Task, TaskId};
+use crate::config::{Config, Role, RunnerKind};
 use crate::process::{find_program, first_program};
-use crate::runner::{Access, NotReady, Ready, StartError};
+use crate::runner::{Access, CommandRunner, NotReady, Ready, StartError};
 use crate::store::Board;
 
 /// One look: what was found once is not looked for again, so it is not kept for long.
@@ -131,8 +131,39 @@ impl<'a> Preflight<'a> {
         if front.runner.is_none() && !["done_when", "runner"].iter().any(|key| block.contains(key)) {
             return Ok(());
         }
-        let nobody = "T-0".parse().expect("it is an ID");
-        self.item(&document.task(item, item.id.clone().unwrap_or(nobody)))
+        self.item(&document.task(item, item.id.clone().unwrap_or_else(nobody)))
+    }
+
+    /// What keeps every agent from the item as config.yaml is: its role or its runner is not there, or its runner runs
+    /// the item's own block, and there is none.
+    ///
+    /// # Errors
+    /// The first thing that is missing, with what to type.
+    pub fn taker(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), NotReady> {
+        // The steps of an item are part of it.
+        if item.within.is_some() && item.id.is_none() {
+            return Ok(());
+        }
+        let front = document.front();
+        let role = item.role.as_deref().or(front.role.as_deref()).unwrap_or(DEFAULT_ROLE);
+        let Some(settings) = self.config.roles.get(role) else {
+            return Err(not_ready(Error::NoRole(role.to_owned())));
+        };
+        // Most items name none, and a queue may have ten thousand.
+        let names = front.runner.is_some() || document.block(item).contains("runner");
+        let named = names.then(|| document.task(item, nobody()).runner).flatten();
+        let runner = self.runner.map(str::to_owned).or(named).unwrap_or_else(|| settings.runner.clone());
+        match self.config.runners.get(&runner) {
+            None if CommandRunner::preset(&runner).is_none() => Err(not_ready(Error::NoRunner(runner))),
+            Some(entry) if entry.kind == RunnerKind::Shell && item.shell.is_none() => {
+                let other = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
+                Err(NotReady::new(
+                    format!("it has no ```sh block, which the runner `{runner}` needs"),
+                    format!("indent one under it, or: tavern-agent{other} --runner claude"),
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The program that `command` begins with, if that is told for sure and it is not there.
@@ -146,6 +177,11 @@ impl<'a> Preflight<'a> {
             *self.programs.borrow_mut().entry(program.clone()).or_insert_with_key(|program| is_there(program));
         (!is_there).then_some(program)
     }
+}
+
+/// In place of an item's ID where none is asked for.
+fn nobody() -> TaskId {
+    "T-0".parse().expect("it is an ID")
 }
 
 /// A PATH with folders that depend on where one is might lead to it there.

@@ -190,9 +190,15 @@ fn a_large_board_is_shown_whole() {
         items
     });
     let scratch = board(&items);
-    assert_eq!(scratch.run("tavern-status", &[]).succeeds(), "main: 10000 pending\n");
+    assert_eq!(
+        scratch.run("tavern-status", &[]).succeeds(),
+        "main: 10000 pending, 10000 that no agent as configured can take: tavern-check\n"
+    );
     let all = scratch.run("tavern-status", &["--items"]).succeeds();
-    assert_eq!((all.lines().count(), all.lines().last()), (10_001, Some("  T-10000  pending     Item 10000")));
+    assert_eq!(
+        (all.lines().count(), all.lines().last()),
+        (10_001, Some("  T-10000  pending     Item 10000 (no agent can take it)"))
+    );
 }
 
 #[test]
@@ -305,7 +311,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
             "tavern-status",
             &["--status", "completed"],
             vec![
-                "kind queue items quarantined archived".into(),
+                "kind queue items quarantined unfit archived".into(),
                 "kind queue line task status priority title quarantined mode".into(),
                 "kind queue line task status priority title quarantined mode".into(),
                 "kind queue line task status priority title quarantined mode".into(),

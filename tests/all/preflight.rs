@@ -81,7 +81,7 @@ fn what_was_missing_is_found_when_it_is_there() {
     let path = format!("{}:{path}", bin.display());
     let arguments = ["--name", "Frodo", "--once"];
     let mut agent = scratch.program("tavern-agent").args(&arguments).variable("PATH", &path).start();
-    wait_until("it waits", || doing(&scratch).contains("need a person"));
+    wait_until("it waits", || doing(&scratch).contains("1 item needs a person"));
     scratch.executable("../bin/no-such-program-here", "#!/bin/sh\nexit 0\n");
     // Any change of the board makes it look again; without one it does by itself, later.
     scratch.run("tavern-add", &["Another", "--role", "nobody"]).succeeds();
