@@ -123,6 +123,17 @@ fn items_that_the_runner_can_do_nothing_with_are_refused_before_anything_is_begu
 }
 
 #[test]
+fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    scratch.write(".tavern/queues/main.md", item("good"));
+    scratch.write("to do.md", "- [ ] Write the docs\n");
+    scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
+    let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(4);
+    ran.says("2 items have no ```sh block").says("tavern-drain 'to do.md' --runner claude;");
+}
+
+#[test]
 fn a_file_that_is_no_work_is_told() {
     let scratch = Scratch::repository();
     scratch.write("EMPTY.md", "");
