@@ -193,7 +193,7 @@ impl GitError {
 }
 
 /// The path as a shell reads it, so that a hint can be pasted whatever the folder is called.
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+,@%:=".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }

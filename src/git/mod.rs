@@ -30,7 +30,7 @@ mod fixture;
 
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
-pub use error::{GitError, GitErrorKind};
+pub use error::{GitError, GitErrorKind, quoted};
 pub use history::{CommitSummary, Patch};
 pub use merge::{Follow, Merge};
 pub use repository::{Head, Repository};

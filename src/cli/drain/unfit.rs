@@ -1,9 +1,12 @@
 //! Items that the agents of a drain could do nothing with.
 
+use std::path::Path;
+
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, in_order};
 use crate::board::task::TaskId;
 use crate::cli::{CliError, Exit, human};
+use crate::git::quoted;
 use crate::run::Site;
 use crate::store::Queue;
 
@@ -18,7 +21,7 @@ struct Unfit {
 /// Told before anything is begun: a drain that leaves items behind from the outset is a mistake in the command line.
 pub(super) fn refuse(site: &Site, queues: &[Queue], role: &str) -> Result<(), CliError> {
     let unfit = unfit(site, queues, role)?;
-    if unfit.is_empty() { Ok(()) } else { Err(refused(&unfit, queues)) }
+    if unfit.is_empty() { Ok(()) } else { Err(refused(&unfit)) }
 }
 
 fn unfit(site: &Site, queues: &[Queue], role_name: &str) -> Result<Vec<Unfit>, CliError> {
@@ -45,7 +48,7 @@ fn unfit(site: &Site, queues: &[Queue], role_name: &str) -> Result<Vec<Unfit>, C
 /// How many of a long list are named.
 const NAMED: usize = 10;
 
-fn refused(unfit: &[Unfit], queues: &[Queue]) -> CliError {
+fn refused(unfit: &[Unfit]) -> CliError {
     let items = if unfit.len() == 1 { "1 item has".to_owned() } else { format!("{} items have", unfit.len()) };
     let runner = &unfit[0].runner;
     let mut message = format!("nothing was begun: {items} no ```sh block, which the runner `{runner}` needs");
@@ -55,8 +58,11 @@ fn refused(unfit: &[Unfit], queues: &[Queue]) -> CliError {
     if unfit.len() > NAMED {
         message.push_str(&format!("\n  and {} more", unfit.len() - NAMED));
     }
-    let file = queues.first().map_or("", |queue| &queue.id);
-    let hint =
-        format!("have them done by an agent: tavern-drain {file} --runner claude; or indent an ```sh block under each");
+    let mut files: Vec<String> = unfit.iter().map(|one| quoted(Path::new(&one.queue))).collect();
+    files.dedup();
+    let files = files.join(" ");
+    let hint = format!(
+        "have them done by an agent: tavern-drain {files} --runner claude; or indent an ```sh block under each"
+    );
     CliError::new(Exit::Refused, message).with_hint(hint)
 }
