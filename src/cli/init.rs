@@ -93,6 +93,12 @@ impl Verb for Args {
             (false, true) => next_steps(context, &runner),
             (false, false) => self.stands(context, &board)?,
         }
+        // What was printed is below the board's root, wherever it was typed.
+        if here.canonicalize().is_ok_and(|here| here != board.root()) {
+            let place = board.root().display();
+            let begins = base.filter(|_| is_new).map(|base| format!(", and work begins at its branch `{base}`"));
+            context.out.note(format!("the board is in {place}{}", begins.unwrap_or_default()));
+        }
         Ok(Exit::Done)
     }
 }

@@ -163,14 +163,15 @@ fn a_board_is_made_and_found_from_everywhere() {
     assert!(!scratch.work().join(".tavern").exists());
     let made = scratch.program("tavern-init").args(&["--runner", "shell"]).within(&below).run();
     assert_eq!(made.stdout, told("written") + &set("set"), "{made}");
+    let place = format!("the board is in {}", scratch.work().display());
+    assert!(made.stderr.ends_with(&format!("{place}, and work begins at its branch `main`\n")), "{made}");
     scratch.git(&["worktree", "add", "--quiet", "../linked"]);
     let linked = scratch.folder().join("linked");
     for folder in [scratch.work(), below, linked] {
         let again = scratch.program("tavern-init").within(&folder).run();
-        assert_eq!(
-            (again.stdout.as_str(), again.stderr.as_str()),
-            (kept.as_str(), "the board is there; agents run with `shell`\n")
-        );
+        let elsewhere = if folder == scratch.work() { String::new() } else { format!("{place}\n") };
+        let said = format!("the board is there; agents run with `shell`\n{elsewhere}");
+        assert_eq!((again.stdout.as_str(), again.stderr), (kept.as_str(), said));
         let id = scratch.program("tavern-add").args(&["-q", "x"]).within(&folder).run().succeeds();
         assert!(scratch.read(".tavern/queues/main.md").contains(&format!("- [ ] {}: x\n", id.trim())));
     }
