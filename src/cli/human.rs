@@ -25,6 +25,11 @@ pub fn took(duration: Duration) -> String {
     }
 }
 
+/// As [`took`], of what is known to the second only: `0s`, `12s`, `2m05s`.
+pub fn took_seconds(seconds: u64) -> String {
+    if seconds < 60 { format!("{seconds}s") } else { took(Duration::from_secs(seconds)) }
+}
+
 /// US dollars, to the cent; what is less than a cent is not nothing.
 pub fn money(usd: f64) -> String {
     if usd > 0.0 && usd < 0.01 { "<$0.01".to_owned() } else { format!("${usd:.2}") }
@@ -102,6 +107,7 @@ mod tests {
         );
         assert_eq!(took(Duration::from_millis(85)), "85ms");
         assert_eq!(took(Duration::from_millis(1_490)), "1.4s");
+        assert_eq!([0, 59, 125].map(took_seconds), ["0s", "59s", "2m05s"]);
         assert_eq!([60, 125, 4_320].map(|s| took(seconds(s))), ["1m00s", "2m05s", "1h12m"]);
         assert_eq!([0.0, 0.004, 0.42, 12.0].map(money), ["$0.00", "<$0.01", "$0.42", "$12.00"]);
         assert_eq!([950, 12_345, 1_599_999].map(short), ["950", "12.3k", "1.5M"]);

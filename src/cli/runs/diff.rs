@@ -129,7 +129,7 @@ impl Part {
 
 /// What a run was and what it came to, a line each.
 fn outcome(run: &Metadata) -> String {
-    let took = human::took(std::time::Duration::from_secs(run.seconds(clock::now()).unsigned_abs()));
+    let took = human::took_seconds(run.seconds(clock::now()).unsigned_abs());
     let verified = run.verified.map_or("no", |passed| if passed { "passed" } else { "failed" });
     let rows = [
         ("attempt", run.attempt.to_string()),

@@ -113,7 +113,7 @@ impl Verb for Args {
 
 fn line(run: &Metadata, now: Timestamp) -> String {
     let outcome = run.outcome.map_or("running", Outcome::as_str);
-    let took = human::took(std::time::Duration::from_secs(run.seconds(now).unsigned_abs()));
+    let took = human::took_seconds(run.seconds(now).unsigned_abs());
     let money = human::money(run.usage.usd);
     format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, human::title(&run.summary))
 }
