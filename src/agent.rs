@@ -150,7 +150,7 @@ impl fmt::Display for Told {
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
             }
             Told::Woken { task, trigger } => write!(f, "{task} queued: {trigger}"),
-            Told::Cleared { what } => f.write_str(what),
+            Told::Cleared { what } => write!(f, "cleared up: {what}"),
             Told::Skipped { task: Some(task), why, .. } => write!(f, "{task} skipped: {why}"),
             Told::Skipped { task: None, title, why } => write!(f, "`{title}` skipped: {why}"),
             Told::Hindered { why } => write!(f, "nothing can be started: {why}"),

@@ -175,7 +175,8 @@ impl Args {
             }
             News::Complaint(line) => progress.aside(|| context.out.note(line)),
             News::Died { exit, pause } => {
-                progress.aside(|| context.out.note(format!("an agent {exit}; started again in {pause:.1?}")));
+                let pause = human::took(pause);
+                progress.aside(|| context.out.note(format!("an agent ended ({exit}); started again in {pause}")));
             }
             News::GivenUp { exit } => {
                 progress.aside(|| context.out.note(format!("agents end at once again and again ({exit}): given up")));
