@@ -17,7 +17,8 @@ use crate::config::{Config, RunnerKind};
 use crate::runner::CommandRunner;
 use crate::store::{Birth, Board, Error, Note, Queue};
 
-use super::{CliError, Context, Exit, Verb, task_id};
+use super::shared::{priority, task_id};
+use super::{CliError, Context, Exit, Verb};
 
 /// Put an item into a queue, and print its ID
 ///
@@ -39,7 +40,7 @@ pub struct Args {
     pub id: Option<TaskId>,
 
     /// 0 is most urgent
-    #[arg(long, short = 'p', value_name = "0-9", value_parser = clap::value_parser!(u8).range(0..=9))]
+    #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
     pub priority: Option<u8>,
 
     /// Only after these are completed

@@ -9,7 +9,8 @@ use crate::board::task::TaskId;
 use crate::config::{Config, Does};
 use crate::store::{Board, life};
 
-use super::{CliError, Context, Exit, Verb, add, task_id};
+use super::shared::{priority, task_id};
+use super::{CliError, Context, Exit, Verb, add};
 
 /// Longest title that is made of a request, in characters.
 const TITLE: usize = 100;
@@ -45,7 +46,7 @@ pub struct Args {
     pub id: Option<TaskId>,
 
     /// Of the planning, and of planned items that name none; 0 is most urgent
-    #[arg(long, short = 'p', value_name = "0-9", value_parser = clap::value_parser!(u8).range(0..=9))]
+    #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
     pub priority: Option<u8>,
 
     /// Plan it only after these are completed

@@ -72,6 +72,14 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
     text.parse().map_err(|_: BadId| BadId::HINT.to_owned())
 }
 
+/// Reads a priority that was typed.
+pub(super) fn priority(text: &str) -> Result<u8, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number <= 9)
+        .ok_or_else(|| "a priority is a number from 0, most urgent, to 9".into())
+}
+
 /// What the person at this terminal is called, or the agent in whose run this is.
 pub(super) fn person() -> String {
     let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));

@@ -76,7 +76,7 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern-add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, &[&str], i32, &str); 21] = [
+    let rows: [(&str, &[&str], i32, &str); 23] = [
         ("tavern-add", &["x", "--id=../x"], 2, id),
         ("tavern-add", &["x", "--id", "a b"], 2, id),
         ("tavern-add", &["x", "--id=-rf"], 2, id),
@@ -113,6 +113,18 @@ fn words_on_the_command_line() {
             "error: `codex` is not on PATH\nhint: install it, or choose another",
         ),
         ("tavern-agent", &["--name", "../x"], 2, "error: `../x` can't be an agent's name\nhint: use letters, digits"),
+        (
+            "tavern-add",
+            &["x", "-p", "high"],
+            2,
+            "error: invalid value 'high' for '--priority <0-9>': a priority is a number from 0",
+        ),
+        (
+            "tavern-plan",
+            &["x", "-p", "10"],
+            2,
+            "error: invalid value '10' for '--priority <0-9>': a priority is a number from 0",
+        ),
         ("tavern-init", &["--runner", "x"], 2, runners),
         ("tavern-status", &["T-404"], 2, "error: no item `T-404` in any queue"),
         (
