@@ -1,6 +1,11 @@
-//! Whether an item may have one more child: how deep and how many, and that no two wait for each other.
+//! Whether an item may have one more child: how deep and how many, and that no two wait for each other; and what a child
+//! has of its parent.
+
+use serde_yaml::Value;
 
 use super::decide::Refusal;
+use super::edit::Patch;
+use super::front::Front;
 use super::task::{Task, TaskId};
 
 /// How far items may be broken up.
@@ -40,6 +45,26 @@ pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> 
     }
 }
 
+/// Who has to approve the work of `child` before it is merged is, unless it says so itself, as for its parent: else to hand
+/// work out would be a way round them. `front` is that of the queue that the child goes into.
+pub fn heritage(parent: &Task, child: &Task, front: &Front) -> Patch {
+    let asks = |approve: &[String], moment: &str| approve.iter().any(|asked| asked == moment);
+    let mut set = Vec::new();
+    if child.review.is_none() && parent.review != front.review {
+        set.extend(parent.review.as_ref().map(|review| ("review", Some(texts(review)))));
+    }
+    let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
+    if asks(&parent.approve, "merge") && !asks(own, "merge") {
+        let moments = if asks(own, "start") { "both" } else { "merge" };
+        set.push(("approve", Some(Value::from(moments))));
+    }
+    Patch { set, ..Patch::default() }
+}
+
+fn texts(texts: &[String]) -> Value {
+    Value::Sequence(texts.iter().map(|text| Value::from(text.as_str())).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +99,47 @@ mod tests {
                 (said, refusal) => panic!("{said:?} is not {refusal:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_child_is_approved_by_those_who_approve_its_parent() {
+        let words =
+            |words: &str| words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+        let review = |names: &str| Some(words(names)).filter(|names| !names.is_empty());
+        for (parent, child, front, inherited) in [
+            (("", ""), ("", ""), ("", ""), ""),
+            (("person", ""), ("", ""), ("", ""), "review: [person]"),
+            (("person", ""), ("", ""), ("person", ""), ""),
+            (("person", ""), ("none", ""), ("", ""), ""),
+            (("", "merge"), ("", ""), ("", ""), "approve: merge"),
+            (("", "merge"), ("", ""), ("", "start merge"), ""),
+            (("", "start merge"), ("", "start"), ("", ""), "approve: both"),
+            (("", "merge"), ("", ""), ("", "start"), "approve: both"),
+            (("", "start"), ("", ""), ("", ""), ""),
+            (("2", "merge"), ("", ""), ("reviewer", ""), "review: ['2'], approve: merge"),
+        ] {
+            let task = |(names, moments): (&str, &str)| Task {
+                review: review(names),
+                approve: words(moments),
+                ..Task::new(id("T-1"), "Do it")
+            };
+            let front = Front { review: review(front.0), approve: words(front.1), ..Front::default() };
+            let patch = heritage(&task(parent), &task(child), &front);
+            let told = |(key, value): &(&str, Option<Value>)| {
+                let text = match value.as_ref().expect("it is set") {
+                    Value::Sequence(names) => {
+                        format!("[{}]", names.iter().map(told_name).collect::<Vec<_>>().join(", "))
+                    }
+                    other => told_name(other),
+                };
+                format!("{key}: {text}")
+            };
+            let set: Vec<String> = patch.set.iter().map(told).collect();
+            assert_eq!(set.join(", "), inherited, "{parent:?} {child:?} {front:?}");
+        }
+    }
+
+    fn told_name(name: &Value) -> String {
+        serde_yaml::to_string(name).expect("it is a text").trim_end().to_owned()
     }
 }

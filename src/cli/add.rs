@@ -10,6 +10,8 @@ use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::lease::Token;
+use crate::board::metadata::{Key, Meaning};
+use crate::board::plan::KEYS;
 use crate::board::problem::Severity;
 use crate::board::task::{OnFailure, Status, Task, TaskId};
 use crate::clock;
@@ -19,6 +21,9 @@ use crate::store::{Birth, Board, Error, Note, Queue};
 
 use super::shared::{priority, task_id};
 use super::{CliError, Context, Exit, Verb};
+
+/// The keys that an agent may give to what it hands out, beside a planner's.
+const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Model];
 
 /// Put an item into a queue, and print its ID
 ///
@@ -130,6 +135,7 @@ impl Verb for Args {
             return Err(CliError::new(Exit::Usage, "the item has keys of its own, and flags too").with_hint(hint));
         }
         readable(&new)?;
+        self.may_be_said(&new)?;
         let birth = parent.map(|parent| birth(&board, parent)).transpose()?;
         if self.dry_run {
             board.may_be_added(&queue, &new, birth.as_ref())?;
@@ -194,6 +200,33 @@ impl Args {
             }
         };
         Ok((parent, words))
+    }
+
+    /// An agent hands out work as a planner plans it: who has to approve it, and what it may use, is not for it to say.
+    fn may_be_said(&self, new: &NewItem) -> Result<(), CliError> {
+        if std::env::var_os("TAVERN_TOKEN").is_none_or(|token| token.is_empty()) {
+            return Ok(());
+        }
+        let block = render(new);
+        let (document, _) = parse(&block);
+        let is_own = |key: Key| {
+            let is_set = self.more.iter().any(|(name, _)| *name == key.as_str());
+            is_set || KEYS.contains(&key) || HANDED_OUT.contains(&key)
+        };
+        let mut odd = None;
+        for item in document.items() {
+            document.entries(item, &mut |entry| {
+                if let Meaning::Known(key, _) | Meaning::Absent(key) = entry.meaning
+                    && !is_own(key)
+                {
+                    odd.get_or_insert(key);
+                }
+            });
+        }
+        odd.map_or(Ok(()), |key| {
+            let hint = "leave it out; if you are a person: env -u TAVERN_TOKEN tavern-add \"…\"".to_owned();
+            Err(CliError::new(Exit::Refused, format!("`{}` is not for an agent to say", key.as_str())).with_hint(hint))
+        })
     }
 
     fn fields(&self, parent: Option<&TaskId>) -> Vec<(&'static str, Value)> {

@@ -8,10 +8,11 @@ use super::history::Then;
 use super::queue::Queue;
 use super::shelf::{Shelf, offspring};
 use super::submit::{Locked, Note};
-use crate::board::children::{Bounds, Parent, may_have_child};
+use crate::board::children::{Bounds, Parent, heritage, may_have_child};
 use crate::board::decide::Refusal;
 use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
+use crate::board::front::Front;
 use crate::board::lease::Token;
 use crate::board::task::{MAX_ID, Status, Task, TaskId, Timestamp};
 
@@ -44,7 +45,8 @@ impl Board {
         let mut locked = Locked::new(self, now)?;
         let parent = self.may_be_born(&new, birth)?;
         let id = new.id.clone().or_else(|| self.next_child(&parent.id));
-        locked.add(queue, NewItem { id, ..new }, status, note, now)
+        let heritage = |child: &Task, front: &Front| heritage(&parent, child, front);
+        locked.add(queue, NewItem { id, ..new }, &heritage, status, note, now)
     }
 
     /// What keeps `new` from being put into `queue` now, as the child of another if that is given. Takes no lock.

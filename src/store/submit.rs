@@ -21,6 +21,7 @@ use crate::board::decide::{Change, LeaseChange, decide};
 use crate::board::document::{Document, Item, parse, parse_for};
 use crate::board::edit::{NewItem, Patch, render};
 use crate::board::event::{Event, Kind, Purpose};
+use crate::board::front::Front;
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
@@ -113,7 +114,7 @@ impl Board {
 
     /// Puts a new item into `queue`, by the given ID or a fresh one, and returns it as it stands there.
     pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Task, Error> {
-        Locked::new(self, now)?.add(queue, new, status, note, now)
+        Locked::new(self, now)?.add(queue, new, &|_, _| Patch::default(), status, note, now)
     }
 
     /// What `event` makes of an item; nothing is written.
@@ -291,11 +292,12 @@ impl<'b> Locked<'b> {
         Ok(Locked { board, log, seq, _lock: lock })
     }
 
-    /// As [`Board::add`].
+    /// As [`Board::add`]; `more` are keys that the item has besides, told from how it reads alone and the queue's front.
     pub(super) fn add(
         &mut self,
         queue: &Queue,
         new: NewItem,
+        more: &dyn Fn(&Task, &Front) -> Patch,
         status: Status,
         note: &Note,
         now: Timestamp,
@@ -310,6 +312,12 @@ impl<'b> Locked<'b> {
             None => mint(&mut is_taken),
         };
         let block = render(&NewItem { id: Some(id.clone()), ..new });
+        let block = {
+            let (alone, _) = parse(&block);
+            let edits =
+                alone.find(&id).map(|item| alone.change(item, &more(&alone.task(item, id.clone()), document.front())));
+            apply(&block, &edits.unwrap_or_default())
+        };
         let edits = document.add(status, &block);
         let content = apply(&text.content, &edits);
         let mut entry = Entry { to: Some(status), agent: note.agent.clone(), ..Entry::new(Kind::Added, now) };
