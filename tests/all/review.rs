@@ -258,3 +258,21 @@ fn what_is_in_review_without_a_commit_says_what_to_type() {
     ran.says("it names no commit to look at: move it to the Pending lane")
         .says("`T-2` names no commit: move it to the Pending lane");
 }
+
+#[test]
+fn what_nobody_reviews_is_told() {
+    let scratch = board(
+        "## Pending\n\n- [ ] T-1: One (review: [sekurity, 2, person])\n- [ ] T-2: Two (review: coder)\n\n## Completed\n",
+    );
+    let told = scratch.run("tavern-check", &[]).ends(0);
+    told.says("main.md:3:7: warning: nobody reviews this as `sekurity`")
+        .says("nobody reviews this as `coder`")
+        .says_not("reviewer`");
+}
+
+#[test]
+fn a_reviewer_works_on_nothing() {
+    let scratch = board("## Pending\n\n- [ ] T-1: One (role: reviewer)\n\n## Completed\n");
+    agent(&scratch, "reviewer", "Sam").says_not("T-1");
+    scratch.run("tavern-check", &[]).ends(0).says("no agent can take this: those of role `reviewer` only review");
+}
