@@ -132,7 +132,8 @@ fn task_of(document: &Document<'_>, item: &Item<'_>) -> Task {
 
 fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Why> {
     let wanted = item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE);
-    if wanted == seeker.role { Ok(()) } else { Err(Why::Role(wanted.to_owned())) }
+    // Whoever reviews takes others' work, and none to do.
+    if wanted == seeker.role && !seeker.reviews { Ok(()) } else { Err(Why::Role(wanted.to_owned())) }
 }
 
 fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Why> {
@@ -191,6 +192,7 @@ mod tests {
 - [ ] T-4: For others (role: drone)
 - [ ] T-5: Behind (after: T-1)
 - [ ] T-6: Later (not_before: 2026-11-23T10:00:00Z)
+- [ ] T-7: For whom? (role: reviewer)
 ## In Review
 - [ ] R-1: By Frodo (author: Frodo, commit: 1a2b3c4)
 - [ ] R-2: Half approved (author: Frodo, commit: 1a2b3c4, review: 2, approvals: [reviewer/Sam])
@@ -240,6 +242,7 @@ mod tests {
             (coder("T-5"), Err(Why::Dependencies(vec![(id("T-1"), Some(Status::Pending))]))),
             (coder("T-6"), Err(Why::BackOff("2026-11-23T10:00:00Z".parse().expect("a time")))),
             (reviewer("T-1", "Sam"), Err(Why::Role("coder".into()))),
+            (reviewer("T-7", "Sam"), Err(Why::Role("reviewer".into()))),
             (coder("R-1"), Err(Why::Reviewer("reviewer".into()))),
             (reviewer("R-1", "Sam"), Ok(Purpose::Review)),
             (reviewer("R-1", "Frodo"), Err(Why::Reviewer("reviewer".into()))),

@@ -10,9 +10,9 @@ use crate::board::check;
 use crate::board::document::{Document, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::problem::{Problem, Severity};
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{PERSON, Status, TaskId};
 use crate::cli::CliError;
-use crate::config::{Config, RunnerKind};
+use crate::config::{Config, Does, RunnerKind};
 use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::run::{Preflight, Site};
@@ -148,6 +148,8 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
     let mut roles: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut runners: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut scriptless: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
+    let mut reviewers: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
+    let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
     let nobody: TaskId = "T-0".parse().expect("it is an ID");
     for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
         // The steps of an item are part of it.
@@ -155,8 +157,11 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
             continue;
         }
         let task = document.task(item, nobody.clone());
+        for name in task.reviewers(&[]).into_iter().filter(|name| name != PERSON && !reviews(name)) {
+            reviewers.entry(name).or_default().push(item.head.clone());
+        }
         let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-        let Some(settings) = config.roles.get(role) else {
+        let Some(settings) = config.roles.get(role).filter(|settings| settings.does != Does::Review) else {
             roles.entry(role.to_owned()).or_default().push(item.head.clone());
             continue;
         };
@@ -173,9 +178,20 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
     }
     let mut problems = Vec::new();
     for (role, places) in &roles {
-        let message = format!("no agent can take this{}: role `{role}` is not in config.yaml", and_more(places));
-        let hint = guess(role, config.roles.keys()).unwrap_or_else(|| format!("add `{role}` under `roles:`"));
+        let (why, hint) = if reviews(role) {
+            (format!("those of role `{role}` only review"), "name a role that works, or leave it out".to_owned())
+        } else {
+            let hint = guess(role, config.roles.keys()).unwrap_or_else(|| format!("add `{role}` under `roles:`"));
+            (format!("role `{role}` is not in config.yaml"), hint)
+        };
+        let message = format!("no agent can take this{}: {why}", and_more(places));
         problems.push(Problem::warning("unknown-role", places[0].clone(), message, hint));
+    }
+    for (name, places) in &reviewers {
+        let message = format!("nobody reviews this{} as `{name}`", and_more(places));
+        let known: Vec<&str> = config.roles.keys().map(String::as_str).filter(|name| reviews(name)).collect();
+        let hint = format!("one of: {}, {PERSON}, a number of reviewers, none", known.join(", "));
+        problems.push(Problem::warning("unknown-reviewer", places[0].clone(), message, hint));
     }
     for (runner, places) in &runners {
         let message = format!("this{} wants the runner `{runner}`, which is not in config.yaml", and_more(places));
