@@ -192,3 +192,30 @@ fn a_drain_counts_what_was_archived_meanwhile() {
     let (completed, cancelled, _) = drain();
     assert_eq!((completed, cancelled), (Some(1), Some(1)));
 }
+
+/// git takes queue and archive back to what another branch has of them: what was archived since is in one of them still.
+#[test]
+fn a_branch_switched_under_an_archive_loses_no_item() {
+    let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three (after: T-1)\n";
+    let scratch = board(&format!("## Pending\n\n{items}\n## Completed\n"), "{keep: 1}");
+    scratch.settle();
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "--quiet", "--message=Board"]);
+    scratch.git(&["branch", "older"]);
+    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    scratch.settle();
+    assert_eq!(archived(&scratch), ["T-1"]);
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "--quiet", "--message=Archived"]);
+    scratch.git(&["switch", "--quiet", "older"]);
+    assert_eq!(archived(&scratch), [""; 0]);
+    scratch.run("tavern-add", &["More"]).succeeds();
+    let state = State::of(&scratch);
+    for task in ["T-1", "T-2"] {
+        assert_eq!(state.status(task), Some(Status::Cancelled), "{}", scratch.read(QUEUE));
+    }
+    scratch.run("tavern-check", &["--quiet"]).ends(0);
+    scratch.settle();
+    assert_eq!(archived(&scratch).len(), 1);
+}
