@@ -9,6 +9,7 @@ use std::fs;
 
 use super::error::Error;
 use super::find::Board;
+use super::loaded::task_of;
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
@@ -242,6 +243,29 @@ impl<'b> LongEnded<'b> {
         walk_back(self.board, look).ok()?;
         is_reached.then_some(later)
     }
+}
+
+/// `ours`, with those items of `saved` that were archived and are in no archive any more, as they were when they went: git
+/// has taken the archive back to an older state.
+pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<String, Error> {
+    let (own, archived) = (statuses(&parse(ours).0), Archived::of(board));
+    let is_nowhere = |id: &TaskId| !own.contains_key(id) && archived.status_of(id).is_none();
+    let mut nowhere: HashSet<TaskId> = statuses(&parse(saved).0).into_keys().filter(is_nowhere).collect();
+    let mut text = ours.to_owned();
+    if nowhere.is_empty() {
+        return Ok(text);
+    }
+    walk_back(board, &mut |line| {
+        if task_of(line).is_some_and(|task| nowhere.remove(&task))
+            && let Ok(Entry { kind: Kind::Archived, queue: Some(from_queue), from, before: Some(before), .. }) =
+                serde_json::from_slice::<Entry>(line)
+            && from_queue == queue.id
+        {
+            text = apply(&text, &parse(&text).0.add(from.unwrap_or(Status::Completed), &before));
+        }
+        !nowhere.is_empty()
+    })?;
+    Ok(text)
 }
 
 fn make_folder(board: &Board) -> Result<(), Error> {

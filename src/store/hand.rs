@@ -12,6 +12,7 @@ use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
 
+use super::archive::with_unarchived;
 use super::error::Error;
 use super::find::Board;
 use super::loaded::loaded;
@@ -102,8 +103,9 @@ impl Locked<'_> {
             return Ok(ours.to_owned());
         }
         let held: HashSet<TaskId> = self.board.leased()?.into_iter().collect();
-        let loaded = loaded(self.board, queue, ours, saved)?;
-        let merged = merge(&loaded.text, ours, saved, &|id| held.contains(id));
+        let newest = with_unarchived(self.board, queue, ours, saved)?;
+        let loaded = loaded(self.board, queue, &newest, saved)?;
+        let merged = merge(&loaded.text, &newest, saved, &|id| held.contains(id));
         let back = put_back(saved, &merged.text, &loaded.stale);
         if !back.is_empty() {
             entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));

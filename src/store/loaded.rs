@@ -250,7 +250,7 @@ fn taken_back(mine: &Document<'_>, id: &TaskId, was: Option<&(String, Option<Sta
 }
 
 /// The task of a log line, without reading the rest of it.
-fn task_of(line: &[u8]) -> Option<TaskId> {
+pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
     const NAME: &[u8] = b"\"task\":\"";
     // It stands among the first keys; what stands in texts is escaped.
     let head = &line[..line.len().min(256)];
