@@ -1,6 +1,10 @@
 //! Agents that leave a mess: what they made is kept all the same, and what they did counts as theirs.
 
-use super::support::Scratch;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use super::support::{Scratch, wait_until};
 
 /// Retries at once, so that no test waits for a back-off.
 const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, overloaded: {backoff: 0s}, killed: {backoff: 0s}}\n";
@@ -72,4 +76,81 @@ fn what_is_made_in_a_folder_without_a_repository_is_kept_with_its_run() {
         assert_eq!(scratch.read(format!(".tavern/runs/{run}/files/notes/text")), "precious\n");
         assert!(!scratch.work().join(".tavern/worktrees").join(id).exists());
     }
+}
+
+/// Outcome and reason of each run, oldest first.
+fn outcomes(scratch: &Scratch) -> Vec<(String, String)> {
+    let runs = scratch.run("tavern-runs", &["list", "--format", "json"]).succeeds();
+    let runs = runs.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("it is JSON"));
+    let text = |run: &serde_json::Value, name: &str| run[name].as_str().unwrap_or("none").to_owned();
+    runs.map(|run| (text(&run, "outcome"), text(&run, "reason"))).collect()
+}
+
+#[test]
+fn a_mess_that_keeps_work_from_being_looked_at_is_an_attempt() {
+    let diverge = "echo mine >a; git add a; git commit -qm Mine
+  git switch -qc side-$TAVERN_TOKEN HEAD~1; echo side >a; git add a; git commit -qm Side; git switch -q -";
+    for (mess, told) in [
+        ("cd /; rm -rf \"$TAVERN_WORKTREE\"".to_owned(), "is not a linked worktree"),
+        (format!("{diverge}; git merge -q - || true"), "unresolved conflicts"),
+        (format!("{diverge}; git rebase -q - || true"), "in the middle of a rebase"),
+    ] {
+        let scratch = board(&format!("- [ ] T-1: Mess\n  ```sh\n  {mess}\n  ```\n"), "max_attempts: 1\n");
+        let said = work_once(&scratch);
+        assert!(said.contains("T-1 failed, now dead"), "{mess}: {said}");
+        let (outcome, reason) = outcomes(&scratch).remove(0);
+        assert!(outcome == "failed" && reason.contains(told), "{mess}: {outcome}: {reason}");
+    }
+}
+
+#[test]
+fn a_run_whose_program_could_not_be_started_has_ended() {
+    let scratch = board("- [ ] T-1: Do it\n", "runners: {mine: {kind: command, command: [/bin/mine]}}\n");
+    let program = scratch.executable("mine", "#!/no/such/interpreter\n");
+    let config = scratch.read(".tavern/config.yaml").replace("/bin/mine", &program.display().to_string());
+    scratch.write(".tavern/config.yaml", config);
+    scratch.run("tavern-agent", &["--once", "--runner", "mine"]).succeeds();
+    let (outcome, reason) = outcomes(&scratch).remove(0);
+    assert!(outcome == "killed" && reason.contains("can't start the agent"), "{outcome}: {reason}");
+}
+
+#[test]
+fn a_holder_that_slept_while_another_took_its_task_leaves_the_worktree_alone() {
+    let script = "touch \"$TAVERN_DIR/begun\"; sleep 600";
+    let scratch = board(&format!("- [ ] T-1: Sleep\n  ```sh\n  {script}\n  ```\n"), "lease: 1s\n");
+    let late = scratch.program("tavern-agent").args(&["--once"]).start();
+    wait_until("it has begun", || scratch.work().join(".tavern/begun").exists());
+    late.signal(Signal::STOP);
+    wait_until("its task is given back", || {
+        scratch.run("tavern-reap", &[]).succeeds();
+        scratch.read(".tavern/queues/main.md").contains("returns: 1")
+    });
+    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+    let worktree = scratch.work().join(".tavern/worktrees/T-1");
+    let git = |line: &str| {
+        scratch
+            .command(Path::new("git"))
+            .args(&["-C", &worktree.display().to_string()])
+            .args(&line.split(' ').collect::<Vec<_>>())
+            .run()
+    };
+    git("switch --quiet --detach").succeeds();
+    git("commit --quiet --allow-empty --message=Half").succeeds();
+    late.signal(Signal::CONT);
+    late.end().succeeds();
+    git("symbolic-ref --quiet HEAD").ends(1);
+    assert!(!scratch.git(&["log", "--format=%s", "tavern/T-1"]).contains("Half"));
+}
+
+#[test]
+fn what_a_dead_supervisor_left_running_is_ended_also_when_its_item_was_taken_from_it() {
+    let script = "touch \"$TAVERN_DIR/begun\"; sleep 600";
+    let scratch = board(&format!("- [ ] T-1: Sleep\n  ```sh\n  {script}\n  ```\n"), "");
+    let agent = scratch.program("tavern-agent").args(&["--once"]).start();
+    wait_until("it has begun", || scratch.work().join(".tavern/begun").exists());
+    agent.kill();
+    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    scratch.run("tavern-reap", &[]).succeeds();
+    scratch.has_no_process();
+    assert_eq!(outcomes(&scratch), [("killed".to_owned(), "its supervisor died".to_owned())]);
 }
