@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
 use super::brief::{Brief, does};
+use super::calls::Calls;
 use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, verify};
@@ -14,7 +15,7 @@ use super::heart::Heart;
 use super::inbox::{Inbox, record};
 use super::integrate::follow_base;
 use super::plan;
-use super::reap::mark_of;
+use super::reap::{close_run, mark_of};
 use super::report::Judged;
 use super::review;
 use super::runners;
@@ -27,7 +28,7 @@ use crate::board::task::Status;
 use crate::clock;
 use crate::config::{Dirty, Does, Role};
 use crate::failpoint;
-use crate::git::{CommitId, Merge};
+use crate::git::{CommitId, GitError, Merge};
 use crate::process::start::Environment;
 use crate::process::{Bell, Spec};
 use crate::runner::job::Opening;
@@ -52,13 +53,26 @@ pub struct Finished {
 
 /// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's.
 pub fn run(site: &Site, held: &Claimed) -> Result<Finished, Error> {
-    let heart = Heart::beat(&site.board, &held.lease, &Bell::new());
+    let _heart = Heart::beat(&site.board, &held.lease, &Bell::new());
     let finished = agent(site, held)?;
-    if heart.is_lost() {
-        let judged = Judged::said(Outcome::Killed, "somebody else holds the task now");
-        return Ok(Finished { judged, ..finished });
+    let (run, runner) = (finished.run.clone(), finished.runner.clone());
+    match verified(site, held, finished) {
+        Err(Error::Git(mess)) if is_mess(&mess) => {
+            let judged = Judged::said(Outcome::Failed, &mess.to_string());
+            let artifacts = Artifacts::open(&site.board, &run);
+            let mut metadata = artifacts.metadata()?;
+            metadata.outcome = Some(judged.outcome);
+            metadata.reason = Some(judged.reason.clone());
+            artifacts.write_metadata(&metadata)?;
+            Ok(Finished { run, runner, judged, is_refuted: false })
+        }
+        result => result,
     }
-    verified(site, held, finished)
+}
+
+/// Its agent has left the worktree so that nothing can be verified.
+fn is_mess(error: &GitError) -> bool {
+    matches!(error, GitError::NotAWorktree { .. } | GitError::Conflicted { .. } | GitError::Unfinished { .. })
 }
 
 /// Runs the agent program for `held` and leaves its artifacts. What it came to is not verified yet.
@@ -71,38 +85,73 @@ pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
         Ok(worktree) => worktree,
         Err(why) => return Ok(said(held, Judged::said(Outcome::Failed, &why))),
     };
-    let (artifacts, mut metadata, mut job, brief) = ready(site, held, role, &worktree)?;
+    let ready = ready(site, held, role, &worktree)?;
+    let result = carry_out(site, held, role, &worktree, ready, &heart);
+    if let Err(error) = &result {
+        close_run(site, &run_name(&held.task.id, held.lease.token), &error.to_string())?;
+    }
+    result
+}
+
+/// From the start of the agent program to what it came to.
+fn carry_out(
+    site: &Site,
+    held: &Claimed,
+    role: &Role,
+    worktree: &Worktree,
+    (artifacts, mut metadata, mut job, brief): Ready<'_>,
+    heart: &Heart,
+) -> Result<Finished, Error> {
     failpoint::hit("run.ready").map_err(|source| io_error(&artifacts, source))?;
     let runner = runners::runner(&site.config, &metadata.runner, role)?;
     let session = runner.start(&job)?;
     brief.is_given(held);
-    let mut ended = follow(site, held, session, &artifacts, &heart);
+    let mut ended = follow(site, held, session, &artifacts, heart);
     if is_unknown(&job, &ended) {
         begin_anew(site, held, role, &brief, &artifacts, &mut metadata, &mut job)?;
-        ended = follow(site, held, runner.start(&job)?, &artifacts, &heart);
+        ended = follow(site, held, runner.start(&job)?, &artifacts, heart);
     }
     failpoint::hit("run.ended").map_err(|source| io_error(&artifacts, source))?;
-    match worktree::bring_home(site, &worktree)? {
+    // First of all what it has used up, whatever it has left.
+    close(site, worktree, &artifacts, &mut metadata, &ended)?;
+    let judged = if heart.finds_lost() {
+        // Whoever holds the task works in its worktree.
+        Judged::said(Outcome::Killed, "somebody else holds the task now")
+    } else {
+        tidied(site, held, role, worktree, &artifacts, &ended)?
+    };
+    metadata.outcome = Some(judged.outcome);
+    metadata.reason = Some(judged.reason.clone());
+    metadata.question.clone_from(&judged.question);
+    artifacts.write_metadata(&metadata)?;
+    Ok(Finished { run: metadata.run, runner: Some(metadata.runner), judged, is_refuted: false })
+}
+
+/// Puts in order where it worked, and judges.
+fn tidied(
+    site: &Site,
+    held: &Claimed,
+    role: &Role,
+    worktree: &Worktree,
+    artifacts: &Artifacts,
+    ended: &Ended,
+) -> Result<Judged, Error> {
+    match worktree::bring_home(site, worktree)? {
         Some(Strayed::Home(branch)) => note(site, held, format!("its work was on `{branch}`, and was brought home")),
         Some(Strayed::Away(branch)) => {
             note(site, held, format!("violation: it left its worktree on `{branch}`, apart from its own branch"));
         }
         None => {}
     }
-    close(site, &worktree, &artifacts, &mut metadata, &ended)?;
     let judged = match role.does {
-        Does::Work => judge(&ended),
-        Does::Plan => plan::judge(site, held, &artifacts, &ended)?,
-        Does::Review => review::judge(site, &worktree.path, worktree.view.as_ref(), &artifacts, &ended)?,
+        Does::Work => judge(ended),
+        Does::Plan => plan::judge(site, held, artifacts, ended)?,
+        Does::Review => review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, ended)?,
     };
     if role.does != Does::Work {
         worktree::remove_view(site, &held.task, held.lease.token, worktree.view.as_ref())?;
     }
-    metadata.outcome = Some(judged.outcome);
-    metadata.reason = Some(judged.reason.clone());
-    metadata.question.clone_from(&judged.question);
-    artifacts.write_metadata(&metadata)?;
-    Ok(Finished { run: metadata.run, runner: Some(metadata.runner), judged, is_refuted: false })
+    Ok(judged)
 }
 
 /// Where the run works, or why there is nothing to work on.
@@ -307,13 +356,11 @@ fn io_error(artifacts: &Artifacts, source: std::io::Error) -> Error {
     Error::Io { action: "go on in", path: artifacts.dir().to_owned(), source }
 }
 
+/// A run that may begin.
+pub(super) type Ready<'a> = (Artifacts, Metadata, Job, Brief<'a>);
+
 /// Everything that must be on disk before the agent program starts.
-pub(super) fn ready<'a>(
-    site: &'a Site,
-    held: &Claimed,
-    role: &Role,
-    worktree: &Worktree,
-) -> Result<(Artifacts, Metadata, Job, Brief<'a>), Error> {
+pub(super) fn ready<'a>(site: &'a Site, held: &Claimed, role: &Role, worktree: &Worktree) -> Result<Ready<'a>, Error> {
     let (metadata, job, brief) = plan(site, held, role, worktree)?;
     let artifacts = Artifacts::create(&site.board, &metadata.run)?;
     artifacts.write("prompt.md", &job.prompt)?;
@@ -459,7 +506,7 @@ fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts:
         move |_| bell.ring()
     });
     let mut inbox = Inbox::open(&site.board, &held.task.id, &bell);
-    let mut calls = Calls { artifacts, open: Vec::new(), count: 0 };
+    let mut calls = Calls::of(artifacts);
     loop {
         if site.interrupt.is_raised() || heart.is_lost() {
             session.end(EndReason::Stop);
@@ -497,31 +544,6 @@ fn note(site: &Site, held: &Claimed, text: String) {
     entry.run = Some(run_name(&held.task.id, held.lease.token));
     entry.cause = Some(text);
     drop(site.board.note(entry, now));
-}
-
-/// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
-struct Calls<'a> {
-    artifacts: &'a Artifacts,
-    open: Vec<(String, String, String)>,
-    count: u32,
-}
-
-impl Calls<'_> {
-    fn begin(&mut self, id: String, name: &str, input: &serde_json::Value) {
-        self.count += 1;
-        let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(40).collect();
-        let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
-        let text = format!("{name} {}\n", serde_json::to_string_pretty(input).unwrap_or_default());
-        drop(self.artifacts.write_derived(&file, &text));
-        self.open.push((id, file, text));
-    }
-
-    fn end(&mut self, id: &str, ok: bool, result: &str) {
-        let Some(place) = self.open.iter().position(|(open, ..)| open == id) else { return };
-        let (_, file, text) = self.open.swap_remove(place);
-        let verdict = if ok { "ok" } else { "failed" };
-        drop(self.artifacts.write_derived(&file, &format!("{text}\n--- {verdict}\n{result}\n")));
-    }
 }
 
 /// Writes down how the program ended, before anything is concluded from it.

@@ -14,6 +14,8 @@ use crate::store::{Board, Error};
 
 /// Beats until dropped.
 pub struct Heart {
+    board: Board,
+    lease: Lease,
     stop: Interrupt,
     lost: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -31,26 +33,35 @@ impl Heart {
             let (stop, lost) = (stop.clone(), Arc::clone(&lost));
             move || {
                 while !stop.wait(pause) {
-                    match board.renew(&lease.task, lease.token, clock::now()) {
-                        Ok(_) => {}
-                        Err(Error::Refused(_)) => {
-                            lost.store(true, Ordering::SeqCst);
-                            bell.ring();
-                            return;
-                        }
-                        // A full disk or a slow network drive may recover before the lease runs out.
-                        Err(_) => {}
+                    if is_refused(&board, &lease) {
+                        lost.store(true, Ordering::SeqCst);
+                        bell.ring();
+                        return;
                     }
                 }
             }
         });
-        Heart { stop, lost, thread: Some(thread) }
+        Heart { board: board.clone(), lease: lease.clone(), stop, lost, thread: Some(thread) }
+    }
+
+    /// Beats now: after a sleep of this process, or of the machine, the thread may not have done so yet. True if somebody
+    /// else holds the task.
+    pub fn finds_lost(&self) -> bool {
+        if is_refused(&self.board, &self.lease) {
+            self.lost.store(true, Ordering::SeqCst);
+        }
+        self.is_lost()
     }
 
     /// Somebody else holds the task now.
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::SeqCst)
     }
+}
+
+fn is_refused(board: &Board, lease: &Lease) -> bool {
+    // Any other error, of a full disk or a slow network drive, may be over before the lease runs out.
+    matches!(board.renew(&lease.task, lease.token, clock::now()), Err(Error::Refused(_)))
 }
 
 impl Drop for Heart {

@@ -25,6 +25,7 @@ pub mod verdict;
 pub mod wake;
 pub mod worktree;
 
+mod calls;
 mod error;
 mod looks;
 mod planning;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use super::looks::Looks;
 
-use super::artifacts::{Artifacts, run_name, runs, runs_of};
+use super::artifacts::{Artifacts, run_name, runs, runs_of, summary};
 use super::error::Error;
 use super::integrate::INTEGRATION;
 use super::report::{back_off, most_attempts};
@@ -28,11 +28,14 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
 use crate::process::{self, Mark};
-use crate::runner::Outcome;
+use crate::runner::{self, Outcome};
 use crate::store::{self, AgentFile, Note, Slot, life};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
 const YOUNG_SECONDS: i64 = 60;
+
+/// Why a run has ended whose end nobody has seen.
+pub const DEAD_SUPERVISOR: &str = "its supervisor died";
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -201,8 +204,7 @@ fn plan_rest(
 ) -> Result<(), Error> {
     let live_runs: HashSet<String> = site.board.leases()?.into_iter().filter_map(|l| Some(l.work?.run)).collect();
     for run in runs(&site.board)? {
-        let log = site.board.run_dir(&run.run).join("thread.jsonl");
-        let is_running = run.ended.is_none() && process::is_running(&log).unwrap_or(false);
+        let is_running = run.ended.is_none() && runner::is_live(&site.board.run_dir(&run.run)).unwrap_or(false);
         let planned = Action::EndRun { run: run.run.clone() };
         if is_running && !live_runs.contains(&run.run) && !actions.contains(&planned) {
             actions.push(planned);
@@ -312,7 +314,7 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
         return Ok(false);
     }
     end_processes(site, run)?;
-    close_run(site, run)?;
+    close_run(site, run, DEAD_SUPERVISOR)?;
     Ok(true)
 }
 
@@ -381,8 +383,8 @@ fn is_marked(mark: &Mark) -> bool {
     !process::table::marked(mark).is_empty()
 }
 
-/// Writes the end that its supervisor could not write any more.
-pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
+/// Writes the end that its supervisor could not write, for what it says in `why`.
+pub fn close_run(site: &Site, run: &str, why: &str) -> Result<(), Error> {
     let artifacts = Artifacts::open(&site.board, run);
     let Ok(mut metadata) = artifacts.metadata() else { return Ok(()) };
     if metadata.ended.is_some() {
@@ -390,8 +392,8 @@ pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
     }
     metadata.ended = Some(clock::now());
     metadata.outcome = Some(Outcome::Killed);
-    metadata.reason = Some("its supervisor died".to_owned());
-    metadata.summary = String::from("its supervisor died");
+    metadata.reason = Some(why.to_owned());
+    metadata.summary = summary(why);
     metadata.usage = runners::recorded(site, &metadata);
     metadata.tool_calls = u32::try_from(children(&artifacts.path("tool_calls")).len()).unwrap_or(u32::MAX);
     Ok(artifacts.write_metadata(&metadata)?)

@@ -10,7 +10,7 @@ use super::children;
 use super::error::Error;
 use super::evidence::how;
 use super::integrate::follow_base;
-use super::reap::{close_run, end_processes, mark_of};
+use super::reap::{DEAD_SUPERVISOR, close_run, end_processes, mark_of};
 use super::site::Site;
 use crate::board::event::Kind;
 use crate::board::lease::Lease;
@@ -136,7 +136,7 @@ fn end_earlier(site: &Site, task: &Task, lease: &Lease) -> Result<(), Error> {
     let last = earlier.last().map(|run| run.token);
     for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
         end_processes(site, &run.run)?;
-        close_run(site, &run.run)?;
+        close_run(site, &run.run, DEAD_SUPERVISOR)?;
     }
     Ok(())
 }
@@ -153,9 +153,12 @@ pub enum Strayed {
 /// Brings the worktree back to the item's branch, if its agent has left that.
 pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<Strayed>, Error> {
     let Some(branch) = &worktree.branch else { return Ok(None) };
-    let found = match site.repository()?.head_of(&worktree.path)? {
-        Head::Branch { name, .. } | Head::Unborn { name } => name,
-        Head::Detached { .. } => "HEAD".to_owned(),
+    let found = match site.repository()?.head_of(&worktree.path) {
+        Ok(Head::Branch { name, .. } | Head::Unborn { name }) => name,
+        Ok(Head::Detached { .. }) => "HEAD".to_owned(),
+        // Its agent has removed it.
+        Err(GitError::NotAWorktree { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
     if found == branch.name {
         return Ok(None);
