@@ -154,3 +154,16 @@ fn what_a_dead_supervisor_left_running_is_ended_also_when_its_item_was_taken_fro
     scratch.has_no_process();
     assert_eq!(outcomes(&scratch), [("killed".to_owned(), "its supervisor died".to_owned())]);
 }
+
+#[test]
+fn what_the_checks_of_one_item_leave_where_merges_are_verified_stops_no_other() {
+    // The second one is in nobody's way who is root.
+    for check in ["git switch --quiet --create checked-$$", "mkdir -p left/in; touch left/in/file; chmod -R a-w left"] {
+        let item = |id: &str, check: &str| {
+            format!("- [ ] {id}: Do it (done_when: ['{check}'])\n  ```sh\n  touch {id}\n  ```\n")
+        };
+        let scratch = board(&(item("T-1", check) + &item("T-2", "test ! -e left")), "");
+        scratch.run("tavern-agent", &["--until-empty"]).succeeds();
+        assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\nT-1\nT-2");
+    }
+}
