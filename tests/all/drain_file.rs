@@ -134,6 +134,19 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
 }
 
 #[test]
+fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    let script = "for verb in drain agent; do timeout 10 tavern-$verb 2>>said.txt || echo $? >>said.txt; done";
+    scratch.write(".tavern/queues/main.md", format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"));
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
+    let said = scratch.git(&["show", "tavern/integration:said.txt"]);
+    let refused = "error: this shell holds `T-1`, and what it starts would wait for that\n\
+                   hint: end it first; what others are to do of it: tavern-add \"…\" --parent\n4";
+    assert_eq!(said, format!("{refused}\n{refused}"));
+}
+
+#[test]
 fn a_file_that_is_no_work_is_told() {
     let scratch = Scratch::repository();
     scratch.write("EMPTY.md", "");
