@@ -72,7 +72,9 @@ impl Verb for Args {
         if let Some(task) = &self.chat {
             return chat::run(&self, context, task);
         }
-        let mut site = context.site(context.board()?)?;
+        let board = context.board()?;
+        context.holds_nothing(&board)?;
+        let mut site = context.site(board)?;
         site.runner.clone_from(&self.runner);
         site.model.clone_from(&self.model);
         let role = site.role(&self.role)?.clone();

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::board::lease::Token;
+use crate::clock;
 use crate::config::Config;
 use crate::interrupt::Interrupt;
 use crate::process::{Spec, start};
@@ -11,7 +13,7 @@ use crate::run::Site;
 use crate::store::{Board, Error, Queue};
 
 use super::program::sibling;
-use super::{CliError, Context};
+use super::{CliError, Context, Exit};
 
 impl Context {
     /// The folder that the program was started in.
@@ -76,6 +78,20 @@ impl Context {
         if let Some(why) = board.committed().obstacle.filter(|why| known.as_ref() != Some(why)) {
             self.out.note(why);
         }
+    }
+
+    /// Refuses to work off items within the run of one: it would wait for that one, which waits for it.
+    pub(super) fn holds_nothing(&self, board: &Board) -> Result<(), CliError> {
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let (Ok(task), Ok(token)) = (variable("TAVERN_TASK").parse(), variable("TAVERN_TOKEN").parse::<Token>()) else {
+            return Ok(());
+        };
+        let lease = board.lease(&task)?.filter(|lease| lease.token == token && lease.is_live(clock::now()));
+        lease.map_or(Ok(()), |_| {
+            let message = format!("this shell holds `{task}`, and what it starts would wait for that");
+            let hint = "end it first; what others are to do of it: tavern-add \"…\" --parent".to_owned();
+            Err(CliError::new(Exit::Refused, message).with_hint(hint))
+        })
     }
 
     /// The queues that were named, or all of the board's.

@@ -75,6 +75,7 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board_or_new()?;
+        context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
         site.runner.clone_from(&self.runner);
         site.base()?;
