@@ -134,6 +134,27 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
 }
 
 #[test]
+fn a_reviewer_that_can_judge_nothing_is_told_of() {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    let config = scratch.read(".tavern/config.yaml").replace("#review: []", "review: [reviewer]");
+    scratch.write(".tavern/config.yaml", config);
+    scratch.write(".tavern/queues/main.md", item("good"));
+    let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or judge it \
+               yourself: tavern-report";
+    let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1"]).ends(1);
+    ran.says(&format!("in_review — good\n  {why}"));
+    let status = scratch.run("tavern-status", &[]).succeeds();
+    let id = status.split_whitespace().find(|word| word.starts_with("T-")).expect("it is listed").to_owned();
+    assert!(status.contains(&format!("good ({why} {id} --approve")), "{status}");
+    scratch.run("tavern-status", &[&id]).ends(0).says(&format!("not ready   {why} {id} --approve"));
+    // A runner that could is no matter.
+    let config = scratch.read(".tavern/config.yaml") + "roles: {reviewer: {runner: claude}}\n";
+    scratch.write(".tavern/config.yaml", config);
+    scratch.run("tavern-status", &[]).ends(0).says_not("can't judge");
+}
+
+#[test]
 fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
