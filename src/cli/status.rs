@@ -275,6 +275,9 @@ impl Args {
                 }));
                 let not_ready = match item.status {
                     Status::Pending => preflight.and_then(|look| look.of_item(document, item).err()),
+                    Status::InReview => preflight
+                        .zip(item.id.clone())
+                        .and_then(|(look, id)| look.judges(&document.task(item, id)).err()),
                     _ => None,
                 };
                 let is_shown = match (self.status.as_slice(), self.items) {
@@ -529,10 +532,14 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     context.out.record(&record, text.trim_end())
 }
 
-/// What keeps agents from a pending item, as it is here and now. Of settings that can't be read `tavern-check` tells.
+/// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read `tavern-check` tells.
 fn not_ready(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Option<NotReady> {
-    let site = context.light_site(board.clone()).ok().filter(|_| task.status == Status::Pending)?;
+    let is_ahead = matches!(task.status, Status::Pending | Status::InReview);
+    let site = context.light_site(board.clone()).ok().filter(|_| is_ahead)?;
     let look = Preflight::of(&site);
+    if task.status == Status::InReview {
+        return look.judges(task).err();
+    }
     let text = board.read(queue).ok()?;
     let (document, _) = parse(&text.content);
     let taker = document.find(&task.id).and_then(|item| look.taker(&document, item).err());

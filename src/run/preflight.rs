@@ -166,6 +166,25 @@ impl<'a> Preflight<'a> {
         }
     }
 
+    /// Whether what runs the roles that have yet to approve `task` can judge work.
+    ///
+    /// # Errors
+    /// The first that can't, with what to type.
+    pub fn judges(&self, task: &Task) -> Result<(), NotReady> {
+        for role in task.open_reviews(&task.reviewers(&self.config.review)) {
+            let Some(settings) = self.config.roles.get(&role) else { continue };
+            let runner = self.runner.unwrap_or(&settings.runner);
+            if self.config.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell) {
+                let how = format!("tavern-report {} --approve, or --reject \"…\"", task.id);
+                return Err(NotReady::new(
+                    format!("it waits for a {role}, whose runner `{runner}` can't judge work"),
+                    format!("name another under `roles:`, or judge it yourself: {how}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The program that `command` begins with, if that is told for sure and it is not there.
     fn missing(&self, command: &str) -> Option<String> {
         let program = first_program(command)?;
