@@ -67,6 +67,7 @@ impl Verb for Args {
         if let Some(most) = self.list {
             return list(context, &board, self.task.as_ref(), most);
         }
+        let named = self.task.clone();
         let which = match (self.event, self.redo) {
             (Some(seq), _) => Which::Event(seq),
             (None, true) => Which::LastUndone(self.task),
@@ -79,6 +80,12 @@ impl Verb for Args {
         } else {
             board.undo(&which, &note, now).map(Some)
         };
+        if let (Err(Error::NotUndone(obstacle)), Some(task)) = (&undone, &named)
+            && let Obstacle::Nothing = **obstacle
+        {
+            // An item that is nowhere has had no changes either.
+            board.task(task)?;
+        }
         match undone.map_err(explained)? {
             Some(undone) => tell(context, &board, &undone, self.dry_run)?,
             None => {

@@ -76,7 +76,7 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern-add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, &[&str], i32, &str); 23] = [
+    let rows: [(&str, &[&str], i32, &str); 24] = [
         ("tavern-add", &["x", "--id=../x"], 2, id),
         ("tavern-add", &["x", "--id", "a b"], 2, id),
         ("tavern-add", &["x", "--id=-rf"], 2, id),
@@ -127,6 +127,7 @@ fn words_on_the_command_line() {
         ),
         ("tavern-init", &["--runner", "x"], 2, runners),
         ("tavern-status", &["T-404"], 2, "error: no item `T-404` in any queue"),
+        ("tavern-undo", &["T-404"], 2, "error: no item `T-404` in any queue"),
         (
             "tavern-status",
             &["nope"],
