@@ -40,12 +40,19 @@ enum Step {
     Add(usize),
     Claim(usize),
     /// A reviewer takes it.
-    Review(usize),
+    Review(usize, Reviewer),
     Renew(usize, Whose),
     Held(usize, Whose, Held),
     Reap(usize, Option<Whose>, Life, Blame),
     Person(usize, Person),
     Pass(u32),
+}
+
+/// Who looks at the work; all of it is Frodo's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reviewer {
+    Frodo,
+    Sam,
 }
 
 /// Whose token is shown.
@@ -173,10 +180,10 @@ impl Model {
                 item.attempt += 1;
                 item.take(Status::InProgress, next, now)
             }
-            Step::Review(item) => {
+            Step::Review(item, who) => {
                 let item = &mut self.items[item];
                 let is_early = item.not_before.is_some_and(|at| now < at);
-                if item.status != Some(Status::InReview) || is_early {
+                if item.status != Some(Status::InReview) || is_early || who == Reviewer::Frodo {
                     return Answer::Nothing;
                 }
                 item.take(Status::Reviewing, next, now)
@@ -222,6 +229,37 @@ impl Model {
                 }
             }
             Step::Person(item, person) => self.items[item].person(person, now),
+        }
+    }
+
+    /// What leads on from each item, so that random steps come far.
+    fn rightful(&self) -> impl Fn(usize) -> BoxedStrategy<Step> + use<> {
+        let (statuses, now) = (self.items.clone().map(|item| (item.status, item.not_before)), self.now);
+        move |item| {
+            use Status::{
+                Approved, Cancelled, Completed, Dead, Draft, InProgress, InReview, Pending, Reviewing, Waiting,
+            };
+            let (status, not_before) = statuses[item];
+            let person = |person| Step::Person(item, person);
+            let held = |held| Step::Held(item, Whose::Newest, held);
+            let open = match status {
+                _ if not_before.is_some_and(|at| now < at) => {
+                    vec![Step::Pass(u32::try_from(BACK_OFF).expect("it is short"))]
+                }
+                None => vec![Step::Add(item)],
+                Some(Draft) => unreachable!("nothing is drafted here"),
+                Some(Pending) => vec![Step::Claim(item)],
+                Some(InProgress) => vec![held(Held::Submit), held(Held::Submit), held(Held::Fail), held(Held::Return)],
+                Some(InReview) => {
+                    vec![Step::Review(item, Reviewer::Sam), Step::Review(item, Reviewer::Frodo), person(Person::Reject)]
+                }
+                Some(Reviewing) => vec![held(Held::Approve), held(Held::Reject), held(Held::Reject), held(Held::Fail)],
+                Some(Waiting) => vec![person(Person::Resume), Step::Claim(item)],
+                Some(Approved) => vec![person(Person::Integrate), person(Person::SendBack)],
+                Some(Dead) => vec![person(Person::Revive)],
+                Some(Completed | Cancelled) => vec![person(Person::Reopen)],
+            };
+            proptest::sample::select(open).boxed()
         }
     }
 }
@@ -383,11 +421,12 @@ impl ReferenceStateMachine for Model {
         ];
         let life = prop_oneof![Just(Life::Alive), Just(Life::Gone), Just(Life::Unknown)];
         let blame = prop_oneof![Just(Blame::Agent), Just(Blame::Nobody)];
+        let reviewer = || prop_oneof![Just(Reviewer::Frodo), Just(Reviewer::Sam)];
         prop_oneof![
+            30 => item().prop_flat_map(model.rightful()),
             2 => item().prop_map(Step::Add),
             6 => item().prop_map(Step::Claim),
-            3 => Just(Step::Review(REVIEWED)),
-            1 => item().prop_map(Step::Review),
+            4 => (item(), reviewer()).prop_map(|(item, who)| Step::Review(item, who)),
             2 => (item(), whose()).prop_map(|(item, whose)| Step::Renew(item, whose)),
             8 => (item(), whose(), held).prop_map(|(item, whose, held)| Step::Held(item, whose, held)),
             3 => (item(), proptest::option::weighted(0.8, whose()), life, blame)
@@ -473,8 +512,8 @@ impl Real {
                 let seek = self.seek("Frodo", "coder", item)?;
                 return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
             }
-            Step::Review(item) => {
-                let seek = Seek { reviews: true, ..self.seek("Sam", "reviewer", item)? };
+            Step::Review(item, who) => {
+                let seek = Seek { reviews: true, ..self.seek(&format!("{who:?}"), "reviewer", item)? };
                 return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
             }
             Step::Renew(item, _) => return board.renew(&task(item), token, now).map(|_| None),
@@ -530,7 +569,7 @@ fn task(item: usize) -> TaskId {
 fn answer(result: &Result<Option<Kind>, Error>, step: &Step) -> Answer {
     match result {
         Ok(Some(_)) => Answer::Done,
-        Ok(None) if matches!(step, Step::Claim(_) | Step::Review(_)) => Answer::Nothing,
+        Ok(None) if matches!(step, Step::Claim(_) | Step::Review(..)) => Answer::Nothing,
         Ok(None) => Answer::Renewed,
         Err(Error::Taken(_)) => Answer::Taken,
         Err(Error::NoTask(_)) => Answer::NoTask,
