@@ -54,9 +54,7 @@ pub fn of_agent(
     let mut mounts = vec![Mount::Write(board.dir().to_owned())];
     mounts.extend([config::FILE, "templates", "runs", "worktrees"].map(|name| Mount::Read(board.path(name))));
     mounts.extend([run_dir, worktree].map(|path| Mount::Write(path.to_owned())));
-    for path in &state.folders {
-        fs::create_dir_all(path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
-    }
+    state.folders.iter().map(PathBuf::as_path).chain([board.path("templates").as_path()]).try_for_each(make)?;
     mounts.extend(state.folders.iter().chain(&state.files).cloned().map(Mount::Write));
     command_line(site, role, worktree, Some(program), mounts)
 }
@@ -82,6 +80,7 @@ fn command_line(
     let git = site.repository()?.common_dir();
     let mut mounts = vec![Mount::Write(git.to_owned())];
     // What git would run for a person outside.
+    make(&git.join("hooks"))?;
     mounts.extend(["config", "hooks"].map(|name| Mount::Read(git.join(name))));
     mounts.extend(role.writable.iter().map(|path| Mount::Write(at_home(path))));
     mounts.extend(own);
@@ -104,6 +103,11 @@ fn command_line(
     line.extend(["--setenv", "TMPDIR", THROWN_AWAY, "--chdir"].map(OsString::from));
     line.extend([folder.into(), "--".into()]);
     Ok(line)
+}
+
+/// A folder that is not there can't be shown, and what is not shown read-only could be made inside.
+fn make(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(|source| Error::Io { action: "make", path: path.to_owned(), source })
 }
 
 /// What must be seen though it is where the sandbox has a folder of its own: whatever the repository, programs or a home
