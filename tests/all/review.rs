@@ -111,6 +111,7 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     assert!(!queue.contains("rounds:") && queue.contains("status: waiting"), "{queue}");
     // A person lets it be looked at again: it is still in review at its commit.
     verdict(&scratch, 4, APPROVE);
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("back into review first: tavern-release T-1\n");
     scratch.run("tavern-release", &["T-1"]).ends(0).says("T-1 is in_review");
     agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("T-1 merged as");
 }
@@ -237,6 +238,18 @@ fn what_is_for_a_person_to_allow_no_agent_allows() {
         agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern-report {task} --approve"));
     }
     assert!(!scratch.read(".tavern/queues/main.md").contains("allowed"));
+}
+
+#[test]
+fn what_has_ended_no_agent_brings_back() {
+    let scratch = board("- [ ] T-1: Tried (status: dead, attempt: 3)\n- [x] T-2: Done\n");
+    for (task, flag) in [("T-1", "--revive"), ("T-2", "--reopen")] {
+        let agent = scratch.program("tavern-release").args(&[task, flag]);
+        let agent =
+            agent.variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
+        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern-release {task} {flag}"));
+        scratch.run("tavern-release", &[task, flag]).ends(0).says(&format!("{task} is pending"));
+    }
 }
 
 #[test]
