@@ -63,6 +63,9 @@ impl Refusal {
             Refusal::WrongStatus { task, status, event } => match (status, event) {
                 (Status::Dead, _) => format!("tavern-release {task} --revive"),
                 (Status::Completed | Status::Cancelled, _) => format!("tavern-release {task} --reopen"),
+                (Status::Waiting, Kind::Approved | Kind::Rejected) => {
+                    format!("bring it back into review first: tavern-release {task}")
+                }
                 (Status::Waiting, _) => {
                     format!("tavern-tell {task} \"…\" answers its question; what it waits for: tavern-status {task}")
                 }

@@ -72,6 +72,11 @@ impl Verb for Args {
         let lease = board.lease(&self.task)?;
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
+        if let (Some(flag), Some(_)) = (self.for_people(), self.token) {
+            let message = format!("only a person brings `{}` back, and who shows a token is an agent", self.task);
+            let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern-release {} {flag}", self.task);
+            return Err(CliError::new(Exit::Refused, message).with_hint(hint));
+        }
         let event = match (&lease, self.token) {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },
             _ if self.reopen => Event::Reopen { reason: self.reason.clone() },
@@ -129,6 +134,13 @@ impl Verb for Args {
             held = submit(&child.id).err().or(held);
         }
         held.map_or(Ok(Exit::Done), Err)
+    }
+}
+
+impl Args {
+    /// The flag that gives an item all its attempts again.
+    fn for_people(&self) -> Option<&'static str> {
+        self.revive.then_some("--revive").or(self.reopen.then_some("--reopen"))
     }
 }
 
