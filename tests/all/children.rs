@@ -350,3 +350,15 @@ fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
     assert_eq!(refused.matches("is not for an agent to say").count(), 4, "{refused}");
     assert!(refused.contains("`review` is not for an agent to say\nhint: leave it out"), "{refused}");
 }
+
+#[test]
+fn a_drain_whose_parents_wait_for_children_that_ask_waits_for_a_person() {
+    let scratch = board(ONE, "");
+    script(&scratch, "T-1", 1, BREAK_UP);
+    script(&scratch, "T-1.2", 1, "echo 'WAITING: red or blue?'; exit 0\n");
+    let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
+    drained.says("T-1 waiting").says("to do: tavern-tell T-1.2");
+    // A draft is for nobody to take, and nobody asks about it.
+    scratch.run("tavern-add", &["Later", "--draft", "--parent=T-1"]).ends(0);
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
+}
