@@ -75,9 +75,11 @@ impl Summary {
         Ok(())
     }
 
-    /// A person can go on with each item that is left.
+    /// A person can go on with each item that is left, or with the children that it waits for.
     pub(super) fn waits_for_person(&self) -> bool {
-        !self.left.is_empty() && self.left.iter().all(|left| left.need.is_some())
+        let has_need = |left: &Left| left.need.is_some();
+        let is_parked = |left: &Left| left.status == Status::Waiting;
+        self.left.iter().any(has_need) && self.left.iter().all(|left| has_need(left) || is_parked(left))
     }
 
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
