@@ -173,6 +173,11 @@ impl<'t> Document<'t> {
         task
     }
 
+    /// As [`Document::task`], of an item that may have no ID yet: then it goes by a name of nobody's.
+    pub fn task_of(&self, item: &Item<'_>) -> Task {
+        self.task(item, item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID")))
+    }
+
     /// The item that this one is a child of: the one that it names, else the one that it is a part of.
     pub fn parent_of<'a>(&'a self, item: &'a Item<'_>) -> Option<&'a TaskId> {
         item.parent.as_ref().or_else(|| self.items[item.within?].id.as_ref())

@@ -93,7 +93,7 @@ pub fn may_take(
             may_work(document, item, seeker)?;
             // Only an item of which keys stand somewhere can say more.
             let asks = item.metadata.is_some() || item.block.is_some() || !document.front().approve.is_empty();
-            if asks && task_of(document, item).waits_for_permission() {
+            if asks && document.task_of(item).waits_for_permission() {
                 return Err(Why::Permission);
             }
             depends_on(item, others)?;
@@ -101,12 +101,12 @@ pub fn may_take(
             Ok(Purpose::Work)
         }
         Status::InReview => {
-            may_review(&task_of(document, item), seeker)?;
+            may_review(&document.task_of(item), seeker)?;
             is_due(item, now)?;
             Ok(Purpose::Review)
         }
         Status::Waiting => {
-            let task = task_of(document, item);
+            let task = document.task_of(item);
             let is_answered = task.answered().is_some();
             if task.commit.is_some() && is_answered {
                 may_review(&task, seeker)?;
@@ -123,11 +123,6 @@ pub fn may_take(
         }
         status => Err(Why::Status(status)),
     }
-}
-
-/// `id` is only asked for where the item has one: others are never in review and have no children.
-fn task_of(document: &Document<'_>, item: &Item<'_>) -> Task {
-    document.task(item, item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID")))
 }
 
 fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Why> {

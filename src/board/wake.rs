@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::board::document::{Document, Item};
+use crate::board::document::Document;
 use crate::board::edit::NewItem;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::{Status, Task, TaskId};
@@ -73,7 +73,7 @@ impl Need {
 /// What a planner is needed for in the queue of that name, of `causes`; nothing while one of its planning items is open. What came of
 /// waking it wakes it no more: else it could go on for ever.
 pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Known<'_>) -> Vec<Need> {
-    let tasks = || document.items().iter().filter(|item| !item.nested).map(|item| (item, task_of(document, item)));
+    let tasks = || document.items().iter().filter(|item| !item.nested).map(|item| (item, document.task_of(item)));
     let plans = |task: &Task| (known.plans)(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     if tasks().any(|(_, task)| plans(&task) && !task.status.is_ended()) {
         return Vec::new();
@@ -96,10 +96,6 @@ pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Kno
         }
     }
     needs
-}
-
-fn task_of(document: &Document<'_>, item: &Item<'_>) -> Task {
-    document.task(item, item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID")))
 }
 
 fn dead(task: &Task) -> Option<Need> {

@@ -73,10 +73,8 @@ pub(super) fn of_item(board: &Board, document: &Document<'_>, item: &Item<'_>, r
     if !may_need {
         return None;
     }
-    let named = item.id.clone();
-    let task = document.task(item, named.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID")));
-    let need = of(board, &task, reviewers)?;
-    Some(if named.is_some() { need } else { Need { todo: "tavern-check --fix gives it an ID".to_owned(), ..need } })
+    let need = of(board, &document.task_of(item), reviewers)?;
+    Some(if item.id.is_some() { need } else { Need { todo: "tavern-check --fix gives it an ID".to_owned(), ..need } })
 }
 
 /// In a line: who waits, for what, and what to type.

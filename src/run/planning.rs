@@ -59,7 +59,7 @@ fn state(name: &str, document: &Document<'_>, own: &TaskId) -> QueueState {
 }
 
 fn told(document: &Document<'_>, item: &Item<'_>) -> String {
-    let task = document.task(item, item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID")));
+    let task = document.task_of(item);
     let name = item.id.as_ref().map(|id| format!("{id} ")).unwrap_or_default();
     let Task { title, status, role, after, touches, question, reason, .. } = task;
     let mut line = format!("{name}({status}");

@@ -17,7 +17,7 @@ use super::sandbox;
 use super::site::Site;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::{Task, TaskId};
+use crate::board::task::Task;
 use crate::config::{Config, Role, RunnerKind};
 use crate::process::{find_program, first_program};
 use crate::runner::{Access, CommandRunner, NotReady, Ready, StartError};
@@ -131,7 +131,7 @@ impl<'a> Preflight<'a> {
         if front.runner.is_none() && !["done_when", "runner"].iter().any(|key| block.contains(key)) {
             return Ok(());
         }
-        self.item(&document.task(item, item.id.clone().unwrap_or_else(nobody)))
+        self.item(&document.task_of(item))
     }
 
     /// What keeps every agent from the item as config.yaml is: its role or its runner is not there, or its runner runs
@@ -151,7 +151,7 @@ impl<'a> Preflight<'a> {
         };
         // Most items name none, and a queue may have ten thousand.
         let names = front.runner.is_some() || document.block(item).contains("runner");
-        let named = names.then(|| document.task(item, nobody()).runner).flatten();
+        let named = names.then(|| document.task_of(item).runner).flatten();
         let runner = self.runner.map(str::to_owned).or(named).unwrap_or_else(|| settings.runner.clone());
         match self.config.runners.get(&runner) {
             None if CommandRunner::preset(&runner).is_none() => Err(not_ready(Error::NoRunner(runner))),
@@ -196,11 +196,6 @@ impl<'a> Preflight<'a> {
             *self.programs.borrow_mut().entry(program.clone()).or_insert_with_key(|program| is_there(program));
         (!is_there).then_some(program)
     }
-}
-
-/// In place of an item's ID where none is asked for.
-fn nobody() -> TaskId {
-    "T-0".parse().expect("it is an ID")
 }
 
 /// A PATH with folders that depend on where one is might lead to it there.

@@ -159,8 +159,7 @@ struct Page<'p> {
 impl Page<'_> {
     /// Why an item is not completed: what its last run came to, else what keeps it from being taken.
     fn why(&self, item: &Item<'_>, need: Option<&Need>) -> Option<String> {
-        let id = item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID"));
-        let task = self.document.task(item, id);
+        let task = self.document.task_of(item);
         let is_faulted = item.quarantined || self.faulted.contains(&(self.queue.id.clone(), item.line));
         let open: Vec<String> = task.after.iter().filter_map(|id| self.open(id)).collect();
         let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, in_order};
-use crate::board::task::TaskId;
 use crate::cli::{CliError, Exit, human};
 use crate::git::quoted;
 use crate::run::Site;
@@ -27,13 +26,12 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], role: &str) -> Result<(), Cl
 fn unfit(site: &Site, queues: &[Queue], role_name: &str) -> Result<Vec<Unfit>, CliError> {
     let role = site.role(role_name)?;
     let scripted = site.scripted();
-    let nobody: TaskId = "T-0".parse().expect("it is an ID");
     let mut unfit = Vec::new();
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
         for item in in_order(&document).into_iter().filter(|item| !item.quarantined) {
-            let task = document.task(item, item.id.clone().unwrap_or_else(|| nobody.clone()));
+            let task = document.task_of(item);
             let runner = site.runner_of(&task, role);
             let is_ours = task.role.as_deref().unwrap_or(DEFAULT_ROLE) == role_name;
             if is_ours && scripted.contains(&runner) && document.shell(item).is_none() {
