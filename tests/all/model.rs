@@ -253,8 +253,8 @@ impl Model {
                 Some(InReview) => {
                     vec![Step::Review(item, Reviewer::Sam), Step::Review(item, Reviewer::Frodo), person(Person::Reject)]
                 }
-                Some(Reviewing) => vec![held(Held::Approve), held(Held::Reject), held(Held::Reject), held(Held::Fail)],
-                Some(Waiting) => vec![person(Person::Resume), Step::Claim(item)],
+                Some(Reviewing) => vec![held(Held::Approve), held(Held::Reject), held(Held::Fail), held(Held::Fail)],
+                Some(Waiting) => vec![person(Person::Resume), person(Person::Resume), Step::Claim(item)],
                 Some(Approved) => vec![person(Person::Integrate), person(Person::SendBack)],
                 Some(Dead) => vec![person(Person::Revive)],
                 Some(Completed | Cancelled) => vec![person(Person::Reopen)],
