@@ -449,3 +449,16 @@ fn planned_items_of_a_queue_for_planners_are_for_those_who_work() {
     assert!(text.contains("L-1.1: Make the table (priority: 1, role: coder)"), "{text}");
     agent(&scratch, "coder").says("L-1.1 merged as").says("L-1.2 merged as");
 }
+
+#[test]
+fn what_can_not_be_read_wakes_no_planner() {
+    let scratch = board(WAKE, &EMPTY.replace("## Pending\n", "## Pending\n\n- [ ] T-1: a (after: B-1)\n"));
+    scratch.write(".tavern/queues/b.md", b"- [ ] B-1: Caf\xe9\n");
+    let planner = ["--role", "planner", "--name", "Frodo", "--queue", "main", "--until-empty"];
+    scratch.run("tavern-agent", &planner).says_not("queued");
+    assert_eq!(woken(&scratch), Vec::<String>::new());
+    // Nor is it taken for woken.
+    scratch.write(".tavern/queues/b.md", "- [ ] B-2: Café\n");
+    plan(&scratch, 1, NOTHING);
+    scratch.run("tavern-agent", &planner).ends(0).says("queued: T-1 waits for B-1");
+}
