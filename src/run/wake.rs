@@ -19,7 +19,12 @@ pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Op
     if causes.is_empty() || site.role(role)?.does != Does::Plan {
         return Ok(None);
     }
-    let status_of = |id: &TaskId| site.board.task(id).ok().map(|found| found.task.status);
+    // What can't be read may be there, and may be what is waited for.
+    let status_of = |id: &TaskId| match site.board.task(id) {
+        Ok(found) => Some(found.task.status),
+        Err(store::Error::NoTask(_)) => None,
+        Err(_) => Some(Status::Pending),
+    };
     let sent_back = |id: &TaskId| sent_back(site, id);
     let plans = |role: &str| site.config.roles.get(role).is_some_and(|role| role.does == Does::Plan);
     let known = Known { status_of: &status_of, sent_back: &sent_back, plans: &plans };
