@@ -392,8 +392,6 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
             _ if !alive => "gone",
             AgentState::Working => mode.filter(|mode| *mode != Mode::Execute).map_or("working", Mode::as_str),
             AgentState::Waiting => "waiting",
-            AgentState::Done => "done",
-            AgentState::Failed => "failed",
         };
         let task = agent.task.as_ref().map_or("-", TaskId::as_str);
         let doing = human::title(agent.doing.as_deref().unwrap_or_default());

@@ -19,8 +19,6 @@ pub enum AgentState {
     Working,
     /// Nothing to do, or a limit: it wakes up by itself.
     Waiting,
-    Done,
-    Failed,
 }
 
 /// What an agent tells of itself.
