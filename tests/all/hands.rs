@@ -228,6 +228,24 @@ fn what_is_saved_while_a_queue_is_put_back_is_kept() {
     }
 }
 
+/// A save from an old buffer, before anybody has made the queue show what a killed program did: it is told from a new one.
+#[test]
+fn an_old_save_after_a_program_was_killed_takes_nothing_out() {
+    for (point, again) in [("log.appended", ""), ("replace.renamed", ""), ("log.appended", "replace.renamed=kill@1")] {
+        let scratch = Scratch::board(ITEMS);
+        scratch.run("tavern-add", &["--id", "T-9", "nine"]).succeeds();
+        let claim = scratch.program("tavern-claim").args(&["--task", "T-1", "--agent", "Frodo"]);
+        let ran = claim.variable("TAVERN_FAILPOINT", format!("{point}=kill")).run();
+        assert_eq!(ran.code, None, "{ran}");
+        scratch.write(QUEUE, ITEMS.replace("T-3: three", "T-3: three, typed"));
+        scratch.program("tavern-reap").variable("TAVERN_FAILPOINT", again).run();
+        scratch.settle();
+        let text = scratch.read(QUEUE);
+        assert!(text.contains("T-9: nine") && text.contains("three, typed"), "{point} {again}: {text}");
+        assert_eq!(text.matches("T-1: one").count(), 1, "{point} {again}: {text}");
+    }
+}
+
 /// How an editor saves.
 #[derive(Clone, Copy, Debug)]
 enum Save {
