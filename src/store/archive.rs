@@ -275,7 +275,7 @@ fn make_folder(board: &Board) -> Result<(), Error> {
 
 /// Makes archive and queue show that items of one queue were archived. Doing it again changes nothing; where a person has
 /// changed an item since, it stays.
-pub(super) fn redo(board: &Board, entries: &[Entry]) -> Result<(), Error> {
+pub(super) fn redo(board: &Board, entries: &[Entry], left_to_merge: &[String]) -> Result<(), Error> {
     let Some(queue) = entries.first().and_then(|entry| board.queue_by_id(entry.queue.as_ref()?).ok()) else {
         return Ok(());
     };
@@ -305,7 +305,7 @@ pub(super) fn redo(board: &Board, entries: &[Entry]) -> Result<(), Error> {
         make_folder(board)?;
         replace(&own.path, archived.as_bytes())?;
     }
-    if left != text.content {
+    if left != text.content && !left_to_merge.contains(&queue.id) {
         let staged = Staged::durable(&queue.path, left.as_bytes())?;
         match staged.swap_if(text.stamp, &old_path(board, &queue))? {
             Some(file) if is_seen => {

@@ -18,6 +18,7 @@ use super::find::Board;
 use super::loaded::loaded;
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Stamp};
+use super::redo::is_of_this_boot;
 use super::replace::Staged;
 use super::seen::{Seen, Sight, old_path};
 use super::submit::{Locked, redone, write_applied};
@@ -143,6 +144,19 @@ impl Board {
             (queue, sight)
         });
         Ok(looks.filter(|(queue, sight)| !sight.is_seen(self, queue)).collect())
+    }
+}
+
+impl Board {
+    /// The queues that were saved by hand before anybody has made them show what a killed program did: what they lack of
+    /// it tells an old save from a new one, and is merged into them. After a power cut it may be the file that is old.
+    pub(super) fn left_to_merge(&self) -> Result<Vec<String>, Error> {
+        if !is_of_this_boot(self) {
+            return Ok(Vec::new());
+        }
+        let mut queues = self.by_hand()?;
+        queues.retain(|(queue, sight)| Seen::read(self, queue).is_some_and(|seen| sight.file != Some(seen.file)));
+        Ok(queues.into_iter().map(|(queue, _)| queue.id).collect())
     }
 }
 

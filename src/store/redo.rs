@@ -3,7 +3,7 @@
 //! Doing it again changes nothing.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
@@ -21,28 +21,34 @@ use crate::board::task::TaskId;
 use crate::board::text::apply;
 use crate::process::identity::boot_id;
 
-/// Makes the files show what a logged event says. Doing it again changes nothing: the item's text is the event's
-/// `before` (then it is redone), its `after` (then it was done), or a person's (then it stands).
-pub(super) fn redo(board: &Board, entry: &Entry) -> Result<(), Error> {
+/// Makes the files show what logged events say, but for the queues `left` to whoever takes over what was saved by hand. Doing
+/// it again changes nothing: an item's text is the event's `before` (then it is redone), its `after` (then it was done), or a
+/// person's (then it stands).
+pub(super) fn redo(board: &Board, entries: &[Entry], left: &[String]) -> Result<(), Error> {
     // What was done by hand is in the file, or is merged into it.
-    let is_ours = entry.agent.as_deref() != Some(HAND);
-    let is_change = entry.before.is_some() || entry.after.is_some();
-    if let (Some(queue), true, true) = (&entry.queue, is_change, is_ours)
-        && let Ok(queue) = board.queue_by_id(queue)
-    {
-        show(board, &queue, entry)?;
+    let is_ours = |entry: &&Entry| entry.agent.as_deref() != Some(HAND) && entry.changes_text();
+    let queue_of = |entry: &Entry| entry.queue.clone().filter(|queue| !left.contains(queue));
+    let queues: BTreeSet<String> = entries.iter().filter(is_ours).filter_map(queue_of).collect();
+    for queue in queues.iter().filter_map(|id| board.queue_by_id(id).ok()) {
+        let own: Vec<&Entry> =
+            entries.iter().filter(is_ours).filter(|entry| entry.queue.as_ref() == Some(&queue.id)).collect();
+        show(board, &queue, &own)?;
     }
-    set_lease(board, entry)
+    entries.iter().try_for_each(|entry| set_lease(board, entry))
 }
 
-fn show(board: &Board, queue: &Queue, entry: &Entry) -> Result<(), Error> {
+/// In one step, so that a queue shows all of them or none.
+fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
     loop {
         let text = match board.read(queue) {
             // A person made it unreadable since, and has to mend it; others can't wait for that.
             Err(Error::NotText { .. }) => return Ok(()),
             text => text?,
         };
-        let Some(content) = redone(&text.content, entry) else { return Ok(()) };
+        let content = entries.iter().fold(text.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text));
+        if content == text.content {
+            return Ok(());
+        }
         let staged = Staged::durable(&queue.path, content.as_bytes())?;
         if staged.swap_if(text.stamp, &old_path(board, queue))?.is_some() {
             return Seen::forget(board, queue, text.stamp);
@@ -170,6 +176,11 @@ impl Applied {
             .and_then(|mut file| file.write_all(format!("{seq:010} {synced:010} {boot}\n").as_bytes()))
             .map_err(Error::io("write", &path))
     }
+}
+
+/// What a program left undone it left since this machine was started: no file has lost its newest name.
+pub(super) fn is_of_this_boot(board: &Board) -> bool {
+    Applied::read(board).is_some_and(|applied| applied.boot == boot_id())
 }
 
 /// The number of the last event that the files are known to show.

@@ -277,12 +277,17 @@ impl<'b> Locked<'b> {
         if applied < log.last_seq() {
             log.sync()?;
             let entries = unshown(board, tail_log(board, applied)?);
-            let is_one_move =
-                |one: &Entry, next: &Entry| [one.kind, next.kind] == [Kind::Archived; 2] && one.queue == next.queue;
-            for entries in entries.chunk_by(is_one_move) {
-                match entries[0].kind {
-                    Kind::Archived => archive::redo(board, entries)?,
-                    _ => redo(board, &entries[0])?,
+            let left = board.left_to_merge()?;
+            let is_move = |entry: &Entry| entry.kind == Kind::Archived;
+            let are_one = |one: &Entry, next: &Entry| match (is_move(one), is_move(next)) {
+                (true, true) => one.queue == next.queue,
+                (one, next) => one == next,
+            };
+            for entries in entries.chunk_by(are_one) {
+                if is_move(&entries[0]) {
+                    archive::redo(board, entries, &left)?;
+                } else {
+                    redo(board, entries, &left)?;
                 }
             }
             write_applied(board, log.last_seq())?;
