@@ -244,6 +244,20 @@ fn a_dry_undo_leaves_what_was_saved_by_hand_to_others() {
 }
 
 #[test]
+fn a_dry_reap_leaves_what_is_half_done_to_the_run() {
+    let scratch = board();
+    scratch.write(QUEUE, scratch.read(QUEUE).replace("- [ ] T-1:", "- [x] T-1:"));
+    let (plan, _) = planned_and_done(&scratch, "tavern-reap", &[]);
+    assert!(plan.stderr.contains("more may come up"), "{plan}");
+    let claim = scratch.program("tavern-claim").args(&["--agent", "Sam"]);
+    assert_eq!(claim.variable("TAVERN_FAILPOINT", "log.appended=kill").run().code, None);
+    let (plan, _) = planned_and_done(&scratch, "tavern-reap", &[]);
+    assert!(plan.stderr.contains("more may come up"), "{plan}");
+    let (plan, _) = planned_and_done(&scratch, "tavern-reap", &[]);
+    assert_eq!(plan.stderr, "");
+}
+
+#[test]
 fn a_dry_spawn_prints_what_is_run_where_and_with_which_prompt() {
     let scratch = board();
     let command = r#"command: [sh, -c, "pwd; tr '\\0' '\\n' </proc/$$/cmdline; true", "{task}", "a b {worktree}"]"#;
