@@ -23,14 +23,18 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;
         let mut looks = Looks::load(&site.board);
-        // So that both see the same, the plan is made of a board on which nothing is half done.
-        site.board.settle(clock::now())?;
         if self.dry_run {
+            if !site.board.is_settled()? {
+                let what = "a queue was saved by hand, or a program was killed";
+                context.out.note(format!("{what}: the run begins with taking that over, and more may come up"));
+            }
             for action in plan(&site, Scope::All, &mut looks)? {
                 print(context, &action)?;
             }
             return Ok(Exit::Done);
         }
+        // The plan is made of a board on which nothing is half done.
+        site.board.settle(clock::now())?;
         let slot = site.board.reap_slot()?;
         for action in plan(&site, Scope::All, &mut looks)? {
             if execute(&site, &action, &slot)? {

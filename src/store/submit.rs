@@ -202,7 +202,13 @@ impl Board {
         Ok(true)
     }
 
-    /// Finishes what a crash left half done: nothing else changes.
+    /// Whether [`Board::settle`] would change nothing, as far as can be told without the lock.
+    pub fn is_settled(&self) -> Result<bool, Error> {
+        let is_shown = read_applied(self).is_none_or(|applied| self.last_seq().is_ok_and(|last| last <= applied));
+        Ok(is_shown && self.by_hand()?.is_empty())
+    }
+
+    /// Takes over what was saved by hand, and finishes what a crash left half done.
     pub fn settle(&self, now: Timestamp) -> Result<(), Error> {
         Locked::new(self, now).map(drop)
     }
