@@ -89,9 +89,10 @@ impl Verb for Args {
         match undone.map_err(explained)? {
             Some(undone) => tell(context, &board, &undone, self.dry_run)?,
             None => {
+                let what = "a queue was saved by hand since, or a program was killed";
                 context
                     .out
-                    .note("a queue was saved by hand since: that is logged first, and may be what is taken back");
+                    .note(format!("{what}: the run begins with taking that over, and it may be the last change"));
             }
         }
         Ok(Exit::Done)

@@ -108,10 +108,10 @@ impl Board {
         Ok(Undone { event, entry, queue: text.queue })
     }
 
-    /// What [`Board::undo`] would do, without doing it and without the lock. Nothing where a queue was saved by hand since:
-    /// that is logged first, and may be the last change.
+    /// What [`Board::undo`] would do, without doing it and without the lock. Nothing where a queue was saved by hand since,
+    /// which is logged first and may be the last change, or does not show the last event yet.
     pub fn preview_undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Option<Undone>, Error> {
-        if matches!(which, Which::Last(_)) && !self.by_hand()?.is_empty() {
+        if matches!(which, Which::Last(_)) && !self.is_settled()? {
             return Ok(None);
         }
         let Plan { event, entry, text, .. } = Plan::of(self, self.last_seq()?, which, note, now)?;
