@@ -9,9 +9,10 @@ use super::evidence::{Bench, verify};
 use super::reap::{end_processes, mark_of};
 use super::report::sent_back;
 use super::site::Site;
-use super::worktree::clear_ended;
+use super::worktree::{clean, clear_ended};
 use crate::board::document::parse;
 use crate::board::event::{Event, Kind};
+use crate::board::lease::Token;
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::config::Policy;
@@ -133,11 +134,11 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         return Ok(Some(Integrated::Blocked(text)));
     }
     if !task.done_when.is_empty() {
-        let artifacts = last_artifacts(site, task)?;
+        let (token, artifacts) = last_artifacts(site, task)?;
         // What a merge that was killed is still verifying there would work among our files.
         end_processes(site, INTEGRATION)?;
         let folder = site.scratch();
-        site.repository()?.checkout_scratch(&folder, &merged, &site.board.worktree_lock())?;
+        clean(site, task, token, &folder, &merged)?;
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
         let evidence = verify(site, task, bench, &artifacts, "verify-merged.txt")?;
         if evidence.is_cut_short {
@@ -190,9 +191,9 @@ fn send_back(site: &Site, task: &Task, policy: &Policy, reason: String) -> Resul
     Ok(Integrated::SentBack(reason))
 }
 
-fn last_artifacts(site: &Site, task: &Task) -> Result<Artifacts, Error> {
-    let run = runs_of(&site.board, &task.id)?.pop().map_or_else(|| run_name(&task.id, 0), |run| run.run);
-    Ok(Artifacts::create(&site.board, &run)?)
+fn last_artifacts(site: &Site, task: &Task) -> Result<(Token, Artifacts), Error> {
+    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+    Ok((token, Artifacts::create(&site.board, &run_name(&task.id, token))?))
 }
 
 /// Work on the board inside a task's branch was left out of the merge.

@@ -88,18 +88,27 @@ pub fn view(site: &Site, task: &Task, lease: &Lease, commit: Option<&CommitId>) 
         fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
         return Ok(Worktree { path, branch: None, view: None });
     };
-    let lock = site.board.worktree_lock();
-    match site.repository()?.checkout_scratch(&path, commit, &lock) {
-        // The one before made a branch of its own there, and died.
-        Err(GitError::OtherHead { .. }) => {
-            remove_view(site, task, lease.token, Some(commit))?;
-            site.repository()?.checkout_scratch(&path, commit, &lock)?;
-        }
-        made => drop(made?),
-    }
+    clean(site, task, lease.token, &path, commit)?;
     copy_files(site, &path)?;
     set_up(site, task, lease, &path)?;
     Ok(Worktree { path, branch: None, view: Some(commit.clone()) })
+}
+
+/// Makes the folder at `path` hold exactly the files of `commit`, on no branch.
+pub fn clean(site: &Site, task: &Task, token: u64, path: &Path, commit: &CommitId) -> Result<(), Error> {
+    let lock = site.board.worktree_lock();
+    match site.repository()?.checkout_scratch(path, commit, &lock) {
+        // Whoever was there before has made a branch.
+        Err(GitError::OtherHead { .. }) => {
+            let known = std::slice::from_ref(commit);
+            keep_and_remove_at(site, task, path, &salvage_ref(task, token), known)?;
+        }
+        // Or has left what git can't delete: a folder that is read-only, or another user's. It is put out of the way.
+        Err(GitError::Program { .. }) => drop(site.repository()?.remove_worktree(path, &lock)),
+        made => return Ok(made.map(drop)?),
+    }
+    site.repository()?.checkout_scratch(path, commit, &lock)?;
+    Ok(())
 }
 
 /// Removes the folder in which the task was looked at. What its agent made there in spite of that is kept.
