@@ -354,3 +354,12 @@ fn a_block_with_a_question_is_not_prodded() {
     assert_eq!(ended.signal, Signal::Waiting("red or blue? (1: red; 2: blue)".to_owned()));
     assert_eq!(workshop.provider.calls().len(), 1);
 }
+
+#[test]
+fn what_has_spent_its_tokens_is_not_prodded_on() {
+    let mut workshop = Workshop::new(json!([{"text": "I think so.", "repeat": true}]));
+    workshop.job.prods = Prods { most: 3, undecided: "Go on.".to_owned(), silent: "Wake up.".to_owned() };
+    workshop.job.limits.tokens = Some(1000);
+    let ended = run(&workshop);
+    assert_eq!(workshop.provider.calls().len(), 1, "{ended:?}");
+}
