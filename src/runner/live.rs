@@ -185,7 +185,7 @@ impl ClaudeSession {
     fn is_undecided(&self) -> bool {
         // The program counts turns afresh with each thing that it is told.
         let has_turns = self.limits.turns.is_none_or(|most| self.reading.turns < most);
-        has_turns && self.reading.signal() == Signal::None
+        has_turns && self.overspent(&self.reading.usage).is_none() && self.reading.signal() == Signal::None
     }
 
     fn ask_usage(&mut self) {
@@ -196,10 +196,18 @@ impl ClaudeSession {
     }
 
     fn keep_budget(&mut self, usage: &Usage) {
+        if let Some(why) = self.overspent(usage) {
+            self.end(why);
+        }
+    }
+
+    fn overspent(&self, usage: &Usage) -> Option<EndReason> {
         if self.limits.usd.is_some_and(|most| usage.usd >= most) {
-            self.end(EndReason::Usd);
+            Some(EndReason::Usd)
         } else if self.limits.tokens.is_some_and(|most| usage.fresh() >= most) {
-            self.end(EndReason::Tokens);
+            Some(EndReason::Tokens)
+        } else {
+            None
         }
     }
 
