@@ -310,3 +310,26 @@ fn work_that_was_not_approved_is_not_merged_because_a_person_looks_at_it() {
     assert_eq!(files, "README.md\nT-2.txt\nT-3.txt\nT-4.txt");
     assert!(scratch.git(&["log", "--format=%s", "tavern/integration"]).contains("On main"));
 }
+
+#[test]
+fn what_a_worktree_is_set_up_with_is_there_when_a_merge_is_verified() {
+    let item = |id: &str, makes: &str| {
+        let check = "test -e deps/one && test -e .env";
+        format!("- [ ] {id}: Do it (done_when: [\"{check}\"])\n  ```sh\n  touch {makes}\n  ```\n")
+    };
+    let queue = [item("T-1", "one.txt"), item("T-2", "broken"), item("T-3", "three.txt")].concat();
+    let setup = "worktree: {setup: 'test ! -e broken && mkdir deps && touch deps/one', copy: [.env]}\n";
+    let scratch = board(&queue, setup);
+    scratch.write(".gitignore", "deps\n.env\n");
+    scratch.git(&["add", ".gitignore"]);
+    scratch.git(&["commit", "--quiet", "--message=Ignore"]);
+    scratch.write(".env", "KEY=1\n");
+    let told = agent(&scratch);
+    // Work that can't be set up is neither merged nor done again: a person looks at it, and the others go on.
+    assert!(told.contains("T-2 blocked: set-up command"), "{told}");
+    assert_eq!(
+        scratch.git(&["ls-tree", "--name-only", "tavern/integration"]),
+        ".gitignore\nREADME.md\none.txt\nthree.txt"
+    );
+    assert_eq!(claimed_in_order(&scratch), ["T-1", "T-2", "T-3"]);
+}
