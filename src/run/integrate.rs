@@ -9,7 +9,7 @@ use super::evidence::{Bench, verify};
 use super::reap::{end_processes, mark_of};
 use super::report::sent_back;
 use super::site::Site;
-use super::worktree::{clean, clear_ended};
+use super::worktree::{clean, clear_ended, furnish};
 use crate::board::document::parse;
 use crate::board::event::{Event, Kind};
 use crate::board::lease::Token;
@@ -139,6 +139,11 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         end_processes(site, INTEGRATION)?;
         let folder = site.scratch();
         clean(site, task, token, &folder, &merged)?;
+        match furnish(site, task, mark_of(site, INTEGRATION), &folder) {
+            // It may be the work's fault, or the network's: a person sees which, and nothing is done again meanwhile.
+            Err(error @ Error::SetUp { .. }) => return Ok(Some(Integrated::Blocked(in_words(&error)))),
+            furnished => furnished?,
+        }
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
         let evidence = verify(site, task, bench, &artifacts, "verify-merged.txt")?;
         if evidence.is_cut_short {
@@ -170,6 +175,10 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[std::path::Pa
     complete(site, task, Some(merged))?;
     clear_ended(site, task, Some(merged))?;
     Ok(Integrated::Merged(Some(merged.clone())))
+}
+
+fn in_words(error: &Error) -> String {
+    error.hint().map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"))
 }
 
 fn io_error(site: &Site, source: std::io::Error) -> Error {

@@ -18,7 +18,7 @@ use crate::board::task::Task;
 use crate::clock;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Head};
-use crate::process::{CommandSpec, run_command};
+use crate::process::{CommandSpec, Mark, run_command};
 use crate::store::Entry;
 
 /// Where a run works.
@@ -89,8 +89,7 @@ pub fn view(site: &Site, task: &Task, lease: &Lease, commit: Option<&CommitId>) 
         return Ok(Worktree { path, branch: None, view: None });
     };
     clean(site, task, lease.token, &path, commit)?;
-    copy_files(site, &path)?;
-    set_up(site, task, lease, &path)?;
+    furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), &path)?;
     Ok(Worktree { path, branch: None, view: Some(commit.clone()) })
 }
 
@@ -300,8 +299,7 @@ fn is_set_up(site: &Site, task: &Task) -> bool {
 fn make_ready(site: &Site, task: &Task, lease: &Lease, path: &Path, tip: &CommitId) -> Result<(), Error> {
     let mark = ready_mark(site, task);
     forget(&mark)?;
-    copy_files(site, path)?;
-    if let Err(error) = set_up(site, task, lease, path) {
+    if let Err(error) = furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), path) {
         // A half set-up worktree must not pass for a whole one at the next attempt.
         keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(tip))?;
         return Err(error);
@@ -319,6 +317,12 @@ fn forget(mark: &Path) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Copies into a new worktree what git ignores and work needs, and sets it up.
+pub fn furnish(site: &Site, task: &Task, mark: Mark, path: &Path) -> Result<(), Error> {
+    copy_files(site, path)?;
+    set_up(site, task, mark, path)
 }
 
 fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
@@ -342,7 +346,7 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn set_up(site: &Site, task: &Task, lease: &Lease, worktree: &Path) -> Result<(), Error> {
+fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), Error> {
     let command = &site.config.worktree.setup;
     if command.is_empty() {
         return Ok(());
@@ -353,7 +357,7 @@ fn set_up(site: &Site, task: &Task, lease: &Lease, worktree: &Path) -> Result<()
             ("TAVERN_TASK".into(), task.id.to_string()),
             ("TAVERN_ROOT".into(), site.board.root().to_string_lossy().into_owned()),
         ],
-        run: Some(mark_of(site, &run_name(&task.id, lease.token))),
+        run: Some(mark),
         ..CommandSpec::new(command, worktree)
     };
     let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {
