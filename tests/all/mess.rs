@@ -167,3 +167,17 @@ fn what_the_checks_of_one_item_leave_where_merges_are_verified_stops_no_other() 
         assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\nT-1\nT-2");
     }
 }
+
+#[test]
+fn a_worktree_that_can_not_be_removed_keeps_nothing_else_from_being_cleared() {
+    let script = "git worktree add -q -b inner inner\n  echo precious >inner/file\n  touch made";
+    let scratch = board(&format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"), "");
+    assert!(work_once(&scratch).contains("merged"));
+    let gone = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
+    let file = scratch.work().join(".tavern/agents/Sam.yaml");
+    wait_until("another agent waits", || file.exists());
+    gone.kill();
+    scratch.run("tavern-reap", &[]).ends(4).says("inner").says("Sam");
+    assert!(!file.exists());
+    assert_eq!(scratch.read(".tavern/worktrees/T-1/inner/file"), "precious\n");
+}
