@@ -36,13 +36,20 @@ impl Verb for Args {
         // The plan is made of a board on which nothing is half done.
         site.board.settle(clock::now())?;
         let slot = site.board.reap_slot()?;
+        let mut failure = None;
         for action in plan(&site, Scope::All, &mut looks)? {
-            if execute(&site, &action, &slot)? {
-                print(context, &action)?;
+            match execute(&site, &action, &slot) {
+                Ok(true) => print(context, &action)?,
+                Ok(false) => {}
+                // It keeps nothing else from being cleared.
+                Err(error) => {
+                    let earlier = failure.replace(error);
+                    earlier.iter().for_each(|error| context.out.note(error.to_string()));
+                }
             }
         }
         looks.save(&site.board)?;
-        Ok(Exit::Done)
+        failure.map_or(Ok(Exit::Done), |error| Err(error.into()))
     }
 }
 
