@@ -1,6 +1,8 @@
 //! Work, from the queue to the merge, with the shell runner: what is taken in which order, what a worktree is made of,
 //! what becomes of success and of failure.
 
+use std::path::Path;
+
 use super::support::Scratch;
 
 /// Retries at once, so that no test waits for a back-off.
@@ -67,18 +69,25 @@ fn an_item_for_another_role_is_left_alone() {
 
 #[test]
 fn a_new_worktree_is_set_up_and_given_the_files_that_git_ignores() {
-    let queue = "- [ ] T-1: Use them (done_when: [grep -q made set-up.txt])\n  ```sh\n  cat .env deep/er/key set-up.txt > all.txt\n  ```\n";
-    let config = "worktree: {copy: [.env, deep], setup: \"echo made >> set-up.txt; test -f .env\"}\n";
+    let queue = "- [ ] T-1: Use them (done_when: [grep -q made set-up.txt])\n  ```sh\n  cat .env deep/er/key conf/*.local set-up.txt > all.txt\n  ```\n";
+    let config =
+        "worktree: {copy: [.env, deep, 'conf/*.local', 'none/*'], setup: \"echo made >> set-up.txt; test -f .env\"}\n";
     let scratch = board(queue, config);
-    scratch.write(".gitignore", ".env\ndeep/\nset-up.txt\n");
+    scratch.write(".gitignore", ".env\ndeep/\nconf/\nset-up.txt\n");
     scratch.git(&["add", ".gitignore"]);
     scratch.git(&["commit", "--quiet", "--message=Ignore"]);
     scratch.write(".env", "secret\n");
     scratch.write("deep/er/key", "key\n");
+    for name in ["one.local", "two.local", "other", "in/three.local"] {
+        scratch.write(format!("conf/{name}"), format!("{name}\n"));
+    }
+    // As package managers make them.
+    scratch.command(Path::new("ln")).args(&["-s", "er", "deep/link"]).run().succeeds();
+    scratch.command(Path::new("ln")).args(&["-s", "nowhere", "deep/lost"]).run().succeeds();
     let ran = scratch.run("tavern-agent", &["--until-empty"]);
-    // The scratch worktree in which merges are verified has no set-up file: `done_when` says so there.
     assert_eq!(ran.code, Some(0), "{ran}");
-    assert_eq!(scratch.git(&["show", "tavern/T-1:all.txt"]), "secret\nkey\nmade");
+    assert_eq!(scratch.git(&["show", "tavern/T-1:all.txt"]), "secret\nkey\none.local\ntwo.local\nmade");
+    assert!(!scratch.work().join(".tavern/worktrees/integration/conf/other").exists());
 }
 
 #[test]
