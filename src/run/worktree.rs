@@ -3,7 +3,11 @@
 #![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Component, Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
 
 use super::artifacts::{Artifacts, run_name, runs_of};
 use super::children;
@@ -17,7 +21,7 @@ use crate::board::lease::Lease;
 use crate::board::task::Task;
 use crate::clock;
 use crate::failpoint;
-use crate::git::{CommitId, GitError, Head};
+use crate::git::{CommitId, GitError, Head, matches};
 use crate::process::{CommandSpec, Mark, run_command};
 use crate::store::Entry;
 
@@ -278,7 +282,7 @@ fn keep_and_remove_at(
     let path = path.to_owned();
     let kept = if path.exists() { site.repository()?.salvage(&path, reference, &message, merged)? } else { None };
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
-        let source = std::io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
+        let source = io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
         return Err(Error::Io { action: "remove", path, source });
     }
     failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
@@ -312,7 +316,7 @@ fn make_ready(site: &Site, task: &Task, lease: &Lease, path: &Path, tip: &Commit
 
 fn forget(mark: &Path) -> Result<(), Error> {
     match fs::remove_file(mark) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(Error::Io { action: "remove", path: mark.to_owned(), source })
         }
         _ => Ok(()),
@@ -326,24 +330,44 @@ pub fn furnish(site: &Site, task: &Task, mark: Mark, path: &Path) -> Result<(), 
 }
 
 fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
-    for name in &site.config.worktree.copy {
-        let (from, to) = (site.board.root().join(name), worktree.join(name));
-        if !from.exists() || to.exists() {
+    let root = site.board.root();
+    for name in site.config.worktree.copy.iter().flat_map(|glob| named(root, glob)) {
+        let (from, to) = (root.join(&name), worktree.join(&name));
+        if to.exists() {
             continue;
         }
-        for entry in walkdir::WalkDir::new(&from).into_iter().filter_map(Result::ok) {
+        for entry in WalkDir::new(&from).into_iter().filter_map(Result::ok) {
             let relative = entry.path().strip_prefix(&from).expect("it was found below `from`");
             let target = if relative.as_os_str().is_empty() { to.clone() } else { to.join(relative) };
-            let made = if entry.file_type().is_dir() {
-                fs::create_dir_all(&target)
-            } else {
-                let parent = target.parent().unwrap_or(worktree);
-                fs::create_dir_all(parent).and_then(|()| fs::copy(entry.path(), &target).map(|_| ()))
-            };
-            made.map_err(|source| Error::Io { action: "copy to", path: target, source })?;
+            copy(&entry, &target).map_err(|source| Error::Io { action: "copy to", path: target, source })?;
         }
     }
     Ok(())
+}
+
+/// The files and folders below `root` that `glob` names, relative to it; neither git's nor ours.
+fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
+    let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
+    let fixed: PathBuf = Path::new(glob).components().take_while(is_plain).collect();
+    let depth = Path::new(glob).components().count() - fixed.components().count();
+    let most = if glob.contains("**") { usize::MAX } else { depth };
+    let found = WalkDir::new(root.join(fixed)).min_depth(depth).max_depth(most).sort_by_file_name();
+    let is_own = |entry: &DirEntry| [".git", ".tavern"].iter().any(|own| entry.path() == root.join(own));
+    let found = found.into_iter().filter_entry(|entry| !is_own(entry)).filter_map(Result::ok);
+    let found = found.filter_map(|entry| entry.path().strip_prefix(root).ok().map(Path::to_owned));
+    found.filter(|path| depth == 0 || matches(glob, path)).collect()
+}
+
+fn copy(entry: &DirEntry, to: &Path) -> io::Result<()> {
+    if entry.file_type().is_dir() {
+        return fs::create_dir_all(to);
+    }
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    if entry.path().is_file() {
+        return fs::copy(entry.path(), to).map(drop);
+    }
+    // A link that leads to a folder, or nowhere.
+    symlink(fs::read_link(entry.path())?, to)
 }
 
 fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), Error> {
