@@ -181,3 +181,15 @@ fn a_worktree_that_can_not_be_removed_keeps_nothing_else_from_being_cleared() {
     assert!(!file.exists());
     assert_eq!(scratch.read(".tavern/worktrees/T-1/inner/file"), "precious\n");
 }
+
+#[test]
+fn nobody_is_asked_for_a_password() {
+    let ask = "printf \"protocol=https\\nhost=example.org\\n\\n\" | git credential fill";
+    let queue = format!("- [ ] T-1: Push (done_when: ['! {{ {ask}; }}'])\n  ```sh\n  {ask} || touch made\n  ```\n");
+    let scratch = board(&queue, &format!("worktree: {{setup: '{ask} || true'}}\n"));
+    let program = scratch.executable("ask", "#!/bin/sh\ntouch ~/asked\necho secret\n");
+    let agent = scratch.program("tavern-agent").args(&["--once"]).variable("SSH_ASKPASS", &program);
+    agent.without("GIT_TERMINAL_PROMPT").run().succeeds();
+    assert!(!scratch.folder().join("home/asked").exists());
+    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\nmade");
+}
