@@ -10,7 +10,7 @@ use super::bell::Bell;
 use super::child::Exit;
 use super::excerpt::Excerpt;
 use super::mark::Mark;
-use super::start::{Output, Spec, start};
+use super::start::{Output, Spec, UNATTENDED, start};
 use crate::clock;
 use crate::interrupt::Interrupt;
 
@@ -86,7 +86,8 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let (reader, writer) = io::pipe()?;
     let mut program = Spec::new("sh", &spec.cwd).args(["-c", &spec.command]).mark(Mark::command());
     program.wrapper.clone_from(&spec.wrapper);
-    program.env = spec.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    program.env = UNATTENDED.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    program.env.extend(spec.env.iter().map(|(name, value)| (name.into(), value.into())));
     program.env_remove = spec.env_remove.iter().map(Into::into).collect();
     program.marks.extend(spec.run.clone());
     // One pipe for both streams keeps their order. It is no file, so that a flood can't fill the disk.

@@ -74,6 +74,15 @@ const GIT_VARIABLES: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
+/// Set for programs that nobody sits before: git and ssh fail where they would ask or edit.
+pub const UNATTENDED: [(&str, &str); 4] = [
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_EDITOR", "true"),
+    // Else ssh asks at the terminal, which no group in the background may read from, and git in a window.
+    ("SSH_ASKPASS", "false"),
+    ("SSH_ASKPASS_REQUIRE", "force"),
+];
+
 impl Spec {
     /// `program` in `cwd`, with no arguments, no input and no output.
     pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Spec {

@@ -29,7 +29,7 @@ use crate::clock;
 use crate::config::{Dirty, Does, Role};
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
-use crate::process::start::Environment;
+use crate::process::start::{Environment, UNATTENDED};
 use crate::process::{Bell, Spec};
 use crate::runner::job::Opening;
 use crate::runner::{
@@ -468,10 +468,8 @@ fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -
         ("TAVERN_TOKEN".to_owned(), held.lease.token.to_string()),
         ("TAVERN_INBOX".to_owned(), text(site.board.inbox(&held.task.id))),
         ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
-        // No step of an agent's may wait for somebody to type.
-        ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
-        ("GIT_EDITOR".to_owned(), "true".to_owned()),
     ];
+    env.extend(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(ToOwned::to_owned));
     if let (Some(own), Some(path)) = (own, std::env::var_os("PATH")) {
         let paths = std::env::split_paths(&path).chain([own]);

@@ -13,15 +13,13 @@ use super::runners;
 use super::site::Site;
 use super::worktree;
 use crate::clock;
+use crate::process::start::UNATTENDED;
 use crate::process::{Bell, attend};
 use crate::runner::{Job, Outcome, StartError};
 use crate::store::Claimed;
 
 /// So often `show` is called while the program runs.
 const SHOWN: Duration = Duration::from_secs(30);
-
-/// What is set for programs that nobody sits before.
-const UNATTENDED: [&str; 2] = ["GIT_TERMINAL_PROMPT", "GIT_EDITOR"];
 
 /// A talk that is over.
 #[derive(Clone, Debug)]
@@ -86,6 +84,6 @@ pub fn foresee(site: &Site, held: &Claimed) -> Result<Foreseen, Error> {
 }
 
 fn attended(mut job: Job) -> Job {
-    job.env.retain(|(name, _)| !UNATTENDED.contains(&name.as_str()));
+    job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
     job
 }
