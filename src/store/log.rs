@@ -215,8 +215,8 @@ impl Log {
 }
 
 /// The last whole line of a file and the length up to its end.
-fn last_line(file: &mut File) -> io::Result<(u64, Option<Vec<u8>>)> {
-    let mut end = file.metadata()?.len();
+fn last_line(file: &mut (impl Read + Seek)) -> io::Result<(u64, Option<Vec<u8>>)> {
+    let mut end = file.seek(SeekFrom::End(0))?;
     let mut tail: Vec<u8> = Vec::new();
     let mut whole: Option<u64> = None;
     while end > 0 {
@@ -375,6 +375,32 @@ mod tests {
         assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
         let seqs: Vec<u64> = tail_log(&board, 5).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [6, 7]);
+    }
+
+    /// Counts how often it is read.
+    struct Counted(io::Cursor<Vec<u8>>, u32);
+
+    impl Read for Counted {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            self.0.read(into)
+        }
+    }
+
+    impl Seek for Counted {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_found_in_few_steps_since_each_looks_at_all_of_it() {
+        let line = "x".repeat(4_000_000);
+        let text = format!("a line\n{line}\nhalf a li");
+        let mut file = Counted(io::Cursor::new(text.into_bytes()), 0);
+        let (length, last) = last_line(&mut file).expect("it can be read");
+        assert_eq!((length, last.map(|last| last.len())), (4_000_008, Some(line.len())));
+        assert!(file.1 < 20, "{} steps", file.1);
     }
 
     #[test]
