@@ -219,8 +219,11 @@ fn last_line(file: &mut (impl Read + Seek)) -> io::Result<(u64, Option<Vec<u8>>)
     let mut end = file.seek(SeekFrom::End(0))?;
     let mut tail: Vec<u8> = Vec::new();
     let mut whole: Option<u64> = None;
+    let mut step = 8192;
     while end > 0 {
-        let start = end.saturating_sub(8192);
+        let start = end.saturating_sub(step);
+        // What was read is looked at again: a line of an item as long as a book is found in a few ever longer steps.
+        step *= 2;
         let mut chunk = vec![0; (end - start) as usize];
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(&mut chunk)?;
