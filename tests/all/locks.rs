@@ -56,6 +56,32 @@ fn a_lock_is_removed_once_its_git_is_dead_and_not_before() {
     }
 }
 
+#[test]
+fn a_git_of_another_repository_keeps_no_lock_here() {
+    let scratch = board();
+    // git says so to what it starts: its own repository, wherever it is.
+    let line = "git init --quiet \"$0\" && cd \"$0\" && sleep 600 | exec env -u OLDPWD GIT_DIR=.git git cat-file --batch-check";
+    let other = scratch.folder().join("other").display().to_string();
+    let running = scratch.command(Path::new("sh")).args(&["-c", line, &other]).in_a_group().start();
+    wait_until("the other git runs", || {
+        let table = tavern::process::table::all();
+        table.iter().any(|entry| {
+            fs::read_link(format!("/proc/{}/cwd", entry.pid)).is_ok_and(|cwd| cwd == Path::new(&other))
+                && is_git(entry.pid)
+        })
+    });
+    let lock = scratch.work().join(".git/refs/heads/tavern/integration.lock");
+    File::create(&lock).expect("the folder is ours");
+    reaped(&scratch, &[], LATER);
+    assert!(!lock.exists(), "nobody here holds it");
+    running.signal_group(Signal::KILL);
+    running.end();
+}
+
+fn is_git(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "git\n")
+}
+
 /// Made by hand, as if a git had been killed an hour ago.
 fn left(scratch: &Scratch, name: &str) -> PathBuf {
     let lock = scratch.work().join(".git").join(name);
