@@ -1,8 +1,10 @@
 //! Could a living process still be at work with a file that it made? Asked before a lock file is taken for one that a
 //! killed program has left.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +23,10 @@ pub fn may_live(program: &str, folders: &[PathBuf], file: &Path, written: System
         has_open(entry.pid, &file)
             || (began(entry) <= written + ROUNDING && is_called(entry.pid, program) && may_work_in(entry.pid, folders))
     };
-    all().iter().filter(|entry| !entry.is_zombie).any(may_be_it)
+    // One that ends while it is looked at can't be told from one that may not be looked at.
+    let is_there =
+        |entry: &Entry| Entry::of(entry.pid).is_some_and(|now| now.start_time == entry.start_time && !now.is_zombie);
+    all().iter().filter(|entry| !entry.is_zombie).any(|entry| may_be_it(entry) && is_there(entry))
 }
 
 fn boot_time() -> Option<SystemTime> {
@@ -54,15 +59,19 @@ fn may_work_in(pid: u32, folders: &[PathBuf]) -> bool {
         let mut bytes = Vec::new();
         let file = fs::File::open(format!("/proc/{pid}/{name}"));
         let Ok(_) = file.and_then(|mut file| file.read_to_end(&mut bytes)) else { return true };
-        // A relative path may lead anywhere.
-        let is_relative = |word: &[u8]| {
+        // git says `GIT_DIR=.git` to what it starts; a path that can't be followed may lead anywhere.
+        let leads_in = |word: &[u8]| {
             let value = word.strip_prefix(b"GIT_DIR=").or_else(|| word.strip_prefix(b"--git-dir="));
-            word == b"--git-dir" || value.is_some_and(|value| !value.starts_with(b"/"))
+            let path = value.map(|value| cwd.join(OsStr::from_bytes(value)).canonicalize());
+            let is_in = |path: io::Result<PathBuf>| {
+                path.map_or(true, |path| folders.iter().any(|folder| path.starts_with(folder)))
+            };
+            word == b"--git-dir" || path.is_some_and(is_in)
         };
         let names = |folder: &PathBuf| {
             let folder = folder.as_os_str().as_encoded_bytes();
             bytes.windows(folder.len()).any(|part| part == folder)
         };
-        bytes.split(|byte| *byte == 0).any(is_relative) || folders.iter().any(names)
+        bytes.split(|byte| *byte == 0).any(leads_in) || folders.iter().any(names)
     })
 }
