@@ -182,6 +182,20 @@ fn a_start_that_asks_for_a_person_waits_for_one() {
 }
 
 #[test]
+fn work_that_passes_every_review_and_no_merge_does_not_go_round_for_ever() {
+    let scratch = board(&ONE.replace("test -s T-1.txt", "'! pwd | grep -q integration'"));
+    let config = scratch.read(".tavern/config.yaml").replace("failed: {", "failed: {attempt: false, ");
+    scratch.write(".tavern/config.yaml", format!("{config}max_attempts: 2\n"));
+    for round in 1..=2 {
+        verdict(&scratch, round, APPROVE);
+        agent(&scratch, "coder", "Frodo").says("now in review");
+        agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("`! pwd | grep -q integration`");
+    }
+    let queue = scratch.read(".tavern/queues/main.md");
+    assert!(queue.contains("## Dead Letter\n\n- [ ] T-1"), "{queue}");
+}
+
+#[test]
 fn no_agent_stands_in_for_a_person() {
     let queue = "## Pending\n\n- [ ] T-1: One (approve: merge, review: none, done_when: test -s T-1.txt)\n\n\
                  - [ ] T-2: Two (approve: start)\n\n- [ ] T-3: Three (after: T-1)\n\n## Waiting\n\n\
