@@ -115,10 +115,12 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
     (wait / 10).clamp(TimeDelta::zero(), TimeDelta::seconds(10)) * random / 255
 }
 
-/// The event for approved work that could not be integrated.
+/// The event for approved work that could not be integrated. It has used its attempt, whatever `policy` says: a whole run, and
+/// reviews, were spent on it.
 pub fn sent_back(site: &Site, task: &Task, policy: &Policy, reason: &str) -> Event {
-    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-    Event::SendBack { retry: retry(site, task, policy, None, role), reason: reason.to_owned() }
+    let most = most_attempts(site, task, task.role.as_deref().unwrap_or(DEFAULT_ROLE));
+    let retry = Retry { blame: Blame::Agent, not_before: back_off(policy, task.attempt), most };
+    Event::SendBack { retry, reason: reason.to_owned() }
 }
 
 /// What config.yaml says of an outcome that gives the task back.
