@@ -71,6 +71,8 @@ pub enum Told {
         outcome: Outcome,
         reason: String,
         status: Status,
+        /// The end of its back-off.
+        again_at: Option<Timestamp>,
     },
     Reviewed {
         task: TaskId,
@@ -140,7 +142,10 @@ impl fmt::Display for Told {
             }
             Told::Reviewed { task, reason, status: Status::Approved, .. } => write!(f, "{task} {reason}"),
             Told::Reviewed { task, reason, status, .. } => write!(f, "{task} {reason}, now {status}"),
-            Told::Ended { task, status, outcome, reason, .. } => write!(f, "{task} {outcome}, now {status}: {reason}"),
+            Told::Ended { task, status, outcome, reason, again_at, .. } => {
+                write!(f, "{task} {outcome}, now {status}: {reason}")?;
+                again_at.map_or(Ok(()), |at| write!(f, "; again at {}", at.format("%H:%M:%S UTC")))
+            }
             Told::Integrated { task, commit: Some(commit) } => write!(f, "{task} merged as {commit}"),
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
@@ -351,6 +356,7 @@ impl Agent<'_> {
                         outcome: judged.outcome,
                         reason: judged.plan.and(done.entry.cause).unwrap_or(judged.reason),
                         status: done.task.status,
+                        again_at: done.task.not_before.filter(|at| *at > clock::now()),
                     },
                 });
                 if done.task.status == Status::Dead {

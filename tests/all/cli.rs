@@ -302,7 +302,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
             &["--once"],
             vec![
                 "agent event task title attempt runner".into(),
-                "agent event task run outcome reason status".into(),
+                "agent event task run outcome reason status again_at".into(),
                 "agent event task commit".into(),
             ],
         ),
