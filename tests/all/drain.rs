@@ -197,7 +197,9 @@ fn script(number: usize, after: &[String]) -> String {
         lines.push("sleep 0.3".to_owned());
     }
     lines.push(format!("printf 'file {number}\\nchanged for {id}\\n' >{file}"));
-    lines.push(format!("mkdir -p done && echo '{id} is done' >done/{id}"));
+    // One that is killed ends the script: on the left of `&&` it would be passed over.
+    lines.push("mkdir -p done".to_owned());
+    lines.push(format!("echo '{id} is done' >done/{id}"));
     if number % 5 != 1 {
         lines.push(format!("git add --all && (git diff --cached --quiet || git commit --quiet -m 'Work on {id}')"));
     }
