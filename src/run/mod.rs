@@ -16,6 +16,7 @@ pub mod integrate;
 pub mod kept;
 pub mod plan;
 pub mod preflight;
+pub mod proof;
 pub mod reap;
 pub mod report;
 pub mod review;
