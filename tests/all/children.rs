@@ -326,7 +326,7 @@ fn a_plain_checklist_grows_while_it_is_drained() {
 fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     let scratch = board("- [ ] T-1: Break it up (empty: allowed)\n", "max_attempts: 1\n");
     let add = "tavern-add --parent 'Fails and matters' --done-when 'test -e ok' --on-failure escalate\n\
-               env -u TAVERN_ROLE tavern-agent --name Sam --once\n";
+               env -u TAVERN_ROLE -u TAVERN_TASK tavern-agent --name Sam --once\n";
     script(&scratch, "T-1", 1, add);
     let ran = agent(&scratch);
     assert_eq!([status(&scratch, "T-1"), status(&scratch, "T-1.1")], ["waiting", "dead"], "{ran}");
