@@ -137,6 +137,17 @@ impl Repository {
         Ok(true)
     }
 
+    /// The commit that the worktree at `path` was at, on no branch, before somebody deleted its folder: only git's entry
+    /// for it still names that.
+    pub fn lost_head(&self, path: &Path) -> Result<Option<CommitId>, GitError> {
+        let path = registration::resolved(path)?;
+        let entry = registration::find(self.common_dir(), &path)?.filter(|entry| !entry.path.exists());
+        Ok(entry.and_then(|entry| match entry.head {
+            RegisteredHead::Commit(commit) => commit.parse().ok(),
+            _ => None,
+        }))
+    }
+
     /// The roots of all registered linked worktrees whose folder exists, anybody's, in order.
     pub fn worktrees(&self) -> Result<Vec<PathBuf>, GitError> {
         let all = registration::all(self.common_dir())?;

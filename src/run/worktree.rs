@@ -64,6 +64,7 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
     };
     let mut is_ready = path.exists() && is_set_up(site, task);
     let lock = site.board.worktree_lock();
+    keep_lost(site, &path, &salvage_ref(task, lease.token), &[tip.clone(), start.clone()])?;
     match site.repository()?.add_worktree(&path, &name, &start, &lock) {
         // Its supervisor died before it could bring an agent home that was elsewhere.
         Err(GitError::OtherHead { .. }) if site.repository()?.bring_home(&path, &name)? => {
@@ -118,7 +119,7 @@ pub fn clean(site: &Site, task: &Task, token: u64, path: &Path, commit: &CommitI
 pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitId>) -> Result<(), Error> {
     let path = site.board.view(&task.id);
     if path.exists() && !path.join(".git").exists() {
-        return fs::remove_dir_all(&path).map_err(|source| Error::Io { action: "remove", path, source });
+        return put_aside(site, &path, &run_name(&task.id, token));
     }
     let known: Vec<CommitId> = commit.into_iter().cloned().collect();
     keep_and_remove_at(site, task, &path, &salvage_ref(task, token), &known).map(drop)
@@ -280,7 +281,12 @@ fn keep_and_remove_at(
 ) -> Result<bool, Error> {
     let message = format!("Salvage {}: {}", task.id, task.title);
     let path = path.to_owned();
-    let kept = if path.exists() { site.repository()?.salvage(&path, reference, &message, merged)? } else { None };
+    if !path.exists() {
+        let is_kept = keep_lost(site, &path, reference, merged)?;
+        site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
+        return Ok(is_kept);
+    }
+    let kept = site.repository()?.salvage(&path, reference, &message, merged)?;
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
         let source = io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
         return Err(Error::Io { action: "remove", path, source });
@@ -288,6 +294,19 @@ fn keep_and_remove_at(
     failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
     site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
     Ok(kept.is_some())
+}
+
+/// Keeps what was committed on no branch in a worktree that its agent has deleted, unless it is part of `merged`.
+fn keep_lost(site: &Site, path: &Path, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
+    let repository = site.repository()?;
+    let Some(lost) = repository.lost_head(path)? else { return Ok(false) };
+    for known in merged {
+        if repository.is_ancestor(&lost, known)? {
+            return Ok(false);
+        }
+    }
+    repository.keep_commit(reference, &lost)?;
+    Ok(true)
 }
 
 /// Beside the worktrees: the one of this task was made ready to the end. A set-up that was killed begins again.
@@ -349,7 +368,8 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
 fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
     let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
     let fixed: PathBuf = Path::new(glob).components().take_while(is_plain).collect();
-    let depth = Path::new(glob).components().count() - fixed.components().count();
+    let parts = Path::new(glob).components().filter(|part| part.as_os_str() != "**");
+    let depth = parts.count() - fixed.components().count();
     let most = if glob.contains("**") { usize::MAX } else { depth };
     let found = WalkDir::new(root.join(fixed)).min_depth(depth).max_depth(most).sort_by_file_name();
     let is_own = |entry: &DirEntry| [".git", ".tavern"].iter().any(|own| entry.path() == root.join(own));

@@ -48,6 +48,21 @@ fn commits_of_a_rebase_that_was_not_ended_are_kept_when_the_next_attempt_starts_
 }
 
 #[test]
+fn commits_on_no_branch_are_kept_where_the_worktree_was_deleted_after_them() {
+    let script = "  if [ -e ~/once ]; then echo again >again; exit; fi
+  touch ~/once
+  git checkout -q --detach
+  echo precious >work.txt; git add work.txt; git commit -qm Precious
+  cd ..; rm -rf T-1
+  exit 1\n";
+    let scratch = board(&format!("- [ ] T-1: Leave nothing\n  ```sh\n{script}  ```\n"), "");
+    assert!(work_once(&scratch).contains("failed"));
+    assert!(work_once(&scratch).contains("merged"));
+    let kept = scratch.git(&["log", "--format=%s", "--glob=refs/tavern/salvage/*"]);
+    assert!(kept.lines().any(|line| line == "Precious"), "{kept}");
+}
+
+#[test]
 fn work_is_kept_where_its_item_is_told_later_that_it_needs_no_repository() {
     let script = "  if [ -e ~/once ]; then exit; fi
   touch ~/once
