@@ -8,14 +8,14 @@ use super::artifacts::Metadata;
 use super::attempt::{self, Foreseen, plan, ready};
 use super::error::Error;
 use super::heart::Heart;
-use super::reap::end_processes;
+use super::reap::{close_run, end_processes};
 use super::runners;
 use super::site::Site;
 use super::worktree;
 use crate::clock;
 use crate::process::start::UNATTENDED;
 use crate::process::{Bell, attend};
-use crate::runner::{Job, Outcome, StartError};
+use crate::runner::{Job, Outcome};
 use crate::store::Claimed;
 
 /// So often `show` is called while the program runs.
@@ -47,9 +47,18 @@ pub fn talk(site: &Site, held: &Claimed, begun: impl FnOnce(&Metadata), show: im
     let role = site.role(&held.lease.role)?;
     let worktree = worktree::prepare(site, &held.task, &held.lease)?;
     let (artifacts, mut metadata, job, brief) = ready(site, held, role, &worktree)?;
-    let spec = runners::runner(&site.config, &metadata.runner, role)?.attended(&attended(job))?;
-    begun(&metadata);
-    let program = attend(&spec, &bell).map_err(StartError::from)?;
+    let spec = runners::runner(&site.config, &metadata.runner, role)?.attended(&attended(job));
+    let began = spec.and_then(|spec| {
+        begun(&metadata);
+        Ok(attend(&spec, &bell)?)
+    });
+    let program = match began {
+        Ok(program) => program,
+        Err(error) => {
+            close_run(site, &metadata.run, &error.to_string())?;
+            return Err(error.into());
+        }
+    };
     brief.is_given(held);
     let exit = loop {
         if let Some(exit) = program.ended() {
