@@ -9,7 +9,7 @@ use std::fs;
 
 use super::error::Error;
 use super::find::Board;
-use super::loaded::task_of;
+use super::loaded::{MOST_LINES, task_of};
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
@@ -255,7 +255,9 @@ pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &
     if nowhere.is_empty() {
         return Ok(text);
     }
+    let mut lines = 0;
     walk_back(board, &mut |line| {
+        lines += 1;
         if task_of(line).is_some_and(|task| nowhere.remove(&task))
             && let Ok(Entry { kind: Kind::Archived, queue: Some(from_queue), from, before: Some(before), .. }) =
                 serde_json::from_slice::<Entry>(line)
@@ -263,7 +265,7 @@ pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &
         {
             text = apply(&text, &parse(&text).0.add(from.unwrap_or(Status::Completed), &before));
         }
-        !nowhere.is_empty()
+        !nowhere.is_empty() && lines < MOST_LINES
     })?;
     Ok(text)
 }

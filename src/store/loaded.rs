@@ -19,7 +19,7 @@ use super::log::{Entry, walk_back};
 use super::queue::Queue;
 
 /// Lines of the log that are looked at, newest first.
-const MOST_LINES: usize = 50_000;
+pub(super) const MOST_LINES: usize = 50_000;
 
 /// What was done by hand so many events before the first one that a save knows nothing of, the saver may not have seen
 /// either: a save shows only once it has been taken over.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
+use super::replace::sync_folder;
 
 /// A queue document: one of the board's own, or any task file in the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,8 +178,13 @@ impl Board {
         let is_torn = fs::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
         let line = format!("{}{}\n", if is_torn { "\n" } else { "" }, queue.id);
         // Without a lock, so that a claim can't fail of it; who remembers another one at the same moment does the same.
-        let append = || OpenOptions::new().append(true).create(true).open(&path)?.write_all(line.as_bytes());
-        append().map_err(Error::io("write to", &path))
+        let append = || {
+            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            file.write_all(line.as_bytes())?;
+            file.sync_all()
+        };
+        append().map_err(Error::io("write to", &path))?;
+        sync_folder(&path)
     }
 
     pub fn read(&self, queue: &Queue) -> Result<Text, Error> {
