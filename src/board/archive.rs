@@ -3,7 +3,7 @@
 //! Knows no files. Both texts are read again: an item that would read otherwise in the archive, or whose going would make
 //! another one read otherwise, stays where it is.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use chrono::TimeDelta;
@@ -161,8 +161,11 @@ fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bo
 fn without_doubles(items: Vec<Gone>, document: &Document<'_>, archive: &str) -> Vec<Gone> {
     let mut items = items;
     let (archived, _) = parse(archive);
-    let count = |block: &str| document.items().iter().filter(|item| document.block(item).trim_end() == block).count();
-    items.retain(|item| item.id.is_some() || (count(item.block.trim_end()) == 1 && !has(&archived, item)));
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for item in document.items().iter().filter(|item| item.id.is_none()) {
+        *count.entry(document.block(item).trim_end()).or_default() += 1;
+    }
+    items.retain(|item| item.id.is_some() || (count.get(item.block.trim_end()) == Some(&1) && !has(&archived, item)));
     items
 }
 

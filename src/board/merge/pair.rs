@@ -73,7 +73,12 @@ pub(super) fn pair(a: &Version<'_>, old: &[usize], b: &Version<'_>, new: &[usize
 /// From 0 to 1; one that goes on where the other ends is the same.
 fn likeness_of_titles(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty() && !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
-    if goes_on { 1.0 } else { likeness::of_chars(title, other) }
+    if goes_on { 1.0 } else { likeness::of_chars(beginning(title), beginning(other)) }
+}
+
+/// As much of a title as is compared: to compare two of megabytes takes minutes.
+fn beginning(title: &str) -> &str {
+    title.char_indices().nth(500).map_or(title, |(end, _)| &title[..end])
 }
 
 /// One title may be the other, retyped.
