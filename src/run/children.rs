@@ -29,7 +29,7 @@ fn works(site: &Site, held: &Claimed) -> bool {
 /// The children of `task` that it does not go on without: they have not ended, or a person is to look after their failure.
 /// One that was archived is not waited for; who parks an item has to know of the same ones as who wakes it.
 fn open(site: &Site, task: &Task) -> Vec<TaskId> {
-    let is_live = |id: &TaskId| site.board.task(id).is_ok_and(|found| !found.queue.id.starts_with("archive/"));
+    let is_live = |id: &TaskId| site.board.live_task(id).is_ok();
     let is_waited_for = |child: &Task| child.on_failure.keeps_waiting(child.status) && is_live(&child.id);
     let children = site.board.children(&task.id).into_iter();
     children.filter(|child| !child.status.is_ended() || is_waited_for(child)).map(|child| child.id).collect()

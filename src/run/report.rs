@@ -158,5 +158,5 @@ fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>
 /// The end of the back-off before try number `nth` + 1.
 pub fn back_off(policy: &Policy, nth: u32) -> Option<Timestamp> {
     let wait = TimeDelta::from_std(policy.wait(nth)).unwrap_or(TimeDelta::MAX);
-    (wait > TimeDelta::zero()).then(|| clock::now() + wait)
+    (wait > TimeDelta::zero()).then(|| clock::now().checked_add_signed(wait).unwrap_or(Timestamp::MAX_UTC))
 }
