@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::task::Budget;
+
 /// Which of the implementations runs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -15,6 +17,16 @@ pub enum RunnerKind {
     /// Any command line.
     #[default]
     Command,
+}
+
+impl RunnerKind {
+    /// The limits of `budget` that a run of this kind does not keep: only the Claude CLI says what it uses.
+    pub fn unkept(self, budget: &Budget) -> Vec<&'static str> {
+        let asked =
+            [("usd", budget.usd.is_some()), ("tokens", budget.tokens.is_some()), ("turns", budget.turns.is_some())];
+        let is_kept = self == RunnerKind::Claude;
+        asked.into_iter().filter(|(_, is_set)| *is_set && !is_kept).map(|(name, _)| name).collect()
+    }
 }
 
 /// One agent program.

@@ -214,6 +214,30 @@ fn nothing_is_said_of_an_account_but_where_it_is() {
 }
 
 #[test]
+fn limits_that_a_runner_does_not_keep_are_told() {
+    let scratch = board(
+        "- [ ] T-1: One (budget: {usd: 2, minutes: 5})\n  ```sh\n  true\n  ```\n\
+         - [ ] T-2: Two (runner: claude, budget: {usd: 2, turns: 9})\n\
+         - [ ] T-3: Three (role: careful, runner: shell)\n  ```sh\n  true\n  ```\n",
+        "roles: {drone: {budget: {tokens: 5, turns: 3}}, careful: {runner: claude, budget: {turns: 4}}}\n",
+    );
+    let told = scratch.run("tavern-check", &["--format", "json"]).stdout;
+    let faults = told.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let unkept: Vec<(Value, String)> = faults
+        .filter(|fault| fault["code"] == "unkept-limit" && fault["severity"] == "warning")
+        .map(|fault| (fault["line"].clone(), fault["message"].as_str().unwrap_or_default().to_owned()))
+        .collect();
+    let told = |line: Value, message: &str| (line, message.to_owned());
+    let expected = [
+        told(Value::Null, "role `drone`: the runner `shell` does not keep the limit on `tokens`, `turns`"),
+        told(1.into(), "of this, the runner `shell` does not keep the limit on `usd`"),
+        told(6.into(), "of this, the runner `shell` does not keep the limit on `turns`"),
+    ];
+    assert_eq!(unkept.len(), expected.len(), "{unkept:?}");
+    assert!(expected.iter().all(|one| unkept.contains(one)), "{unkept:?}");
+}
+
+#[test]
 fn files_that_an_item_sends_to_are_there_or_are_told_of() {
     let scratch = board(
         "- [ ] T-1: Log in\n  Follow specs/auth.md#login and see [here](specs/here.md).\n- [ ] T-2: Write specs/new.md\n- [ ] T-3: see specs/merged.md\n",

@@ -20,7 +20,7 @@ use crate::runner::CommandRunner;
 use crate::store::{Archived, Board, Error};
 
 use super::mentions::mentioned;
-use super::{Fault, shown};
+use super::{Fault, KEPT, not_kept, shown};
 
 /// A text that could be read, with the name by which messages call it.
 pub(super) struct Page {
@@ -149,6 +149,7 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
     let mut runners: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut scriptless: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut reviewers: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
+    let mut unkept: BTreeMap<(String, Vec<&str>), Vec<Range<usize>>> = BTreeMap::new();
     let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
     let nobody: TaskId = "T-0".parse().expect("it is an ID");
     for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
@@ -166,6 +167,17 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
             continue;
         };
         let runner = task.runner.as_deref().unwrap_or(&settings.runner);
+        let kind = config.runners.get(runner).map_or(RunnerKind::Command, |entry| entry.kind);
+        let mut limits = kind.unkept(&task.budget);
+        if runner != settings.runner {
+            // With its own runner the role's limits are told nowhere else.
+            limits.extend(kind.unkept(&settings.budget));
+            limits.sort_unstable();
+            limits.dedup();
+        }
+        if !limits.is_empty() {
+            unkept.entry((runner.to_owned(), limits)).or_default().push(item.head.clone());
+        }
         match config.runners.get(runner) {
             None if CommandRunner::preset(runner).is_none() => {
                 runners.entry(runner.to_owned()).or_default().push(item.head.clone());
@@ -202,6 +214,10 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
         let message = format!("the runner `{runner}` can do nothing with this{}: no ```sh block", and_more(places));
         let hint = "indent one under the item, or use another runner: --runner claude";
         problems.push(Problem::warning("no-script", places[0].clone(), message, hint));
+    }
+    for ((runner, limits), places) in &unkept {
+        let message = format!("of this{}, {}", and_more(places), not_kept(runner, limits));
+        problems.push(Problem::warning("unkept-limit", places[0].clone(), message, KEPT));
     }
     problems
 }

@@ -40,6 +40,15 @@ pub struct Args {
     pub yes: bool,
 }
 
+/// What to do about a limit that a runner does not keep.
+const KEPT: &str = "set `minutes` or `memory_mb`, which every runner keeps, or use a runner of kind claude";
+
+/// That `runner` does not keep some of a budget's limits.
+fn not_kept(runner: &str, limits: &[&str]) -> String {
+    let names: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
+    format!("the runner `{runner}` does not keep the limit on {}", names.join(", "))
+}
+
 /// One thing that is wrong.
 #[derive(Serialize)]
 struct Fault {

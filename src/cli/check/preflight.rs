@@ -14,7 +14,7 @@ use crate::run::{Error, Preflight, Site, preflight, sandbox};
 use crate::store::{self, Board, Switch};
 
 use super::fix::Planned;
-use super::{Fault, shown};
+use super::{Fault, KEPT, not_kept, shown};
 
 /// Everything but the text of queues. Without a configuration that can be read, only what needs none. What is `planned`
 /// to be mended is as if it were.
@@ -41,6 +41,13 @@ pub(super) fn check(
             let known: Vec<&str> = Template::names().collect();
             let hint = format!("write {}, or use a built-in one: {}", shown(&path, here), known.join(", "));
             faults.push(Fault::whole(Severity::Error, "no-template", &config_file, message, Some(hint)));
+        }
+        let unkept =
+            config.runners.get(&role.runner).map(|runner| runner.kind.unkept(&role.budget)).unwrap_or_default();
+        if !unkept.is_empty() {
+            let message = format!("role `{name}`: {}", not_kept(&role.runner, &unkept));
+            let hint = Some(KEPT.to_owned());
+            faults.push(Fault::whole(Severity::Warning, "unkept-limit", &config_file, message, hint));
         }
     }
     match Site::open(board.clone(), Interrupt::new()) {
