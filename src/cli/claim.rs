@@ -72,6 +72,7 @@ struct Record<'a> {
 impl Verb for Args {
     const NAME: &'static str = "tavern-claim";
     const CHANGES_QUEUES: bool = true;
+    const HAS_VARIABLES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

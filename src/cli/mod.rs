@@ -62,6 +62,9 @@ pub trait Verb: clap::Args {
     /// It changes queues in a step or a few, after which they are committed where config.yaml asks for it.
     const CHANGES_QUEUES: bool = false;
 
+    /// It has variables for a shell to take; of others `--format env` is refused before they do anything.
+    const HAS_VARIABLES: bool = false;
+
     fn run(self, context: &Context) -> Result<Exit, CliError>;
 }
 

@@ -109,7 +109,8 @@ impl Output {
     }
 }
 
-fn no_variables() -> CliError {
+/// What is said where a program that has none is asked for them.
+pub(super) fn no_variables() -> CliError {
     let hint = "use `--format text` or `--format json`".to_owned();
     CliError::new(Exit::Usage, "this program has no variables to print").with_hint(hint)
 }

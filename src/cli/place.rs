@@ -68,7 +68,8 @@ impl Context {
         let known = board.committed().obstacle;
         let commit = || -> io::Result<()> {
             let (program, verb) = sibling("commit")?;
-            let spec = Spec::new(program, self.here()).args(verb).arg("--dir").arg(board.dir());
+            let spec =
+                Spec::new(program, self.here()).args(verb).args(["--format", "text"]).arg("--dir").arg(board.dir());
             start(spec)?.wait(Duration::MAX);
             Ok(())
         };

@@ -10,6 +10,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
+use super::output::{Format, no_variables};
 use super::shared::Shared;
 use super::{
     Verb, add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, plan, reap, release, renew,
@@ -106,6 +107,7 @@ impl Program {
 fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliError> {
     let is_tried = matches.try_get_one("dry_run").is_ok_and(|dry_run| dry_run == Some(&true));
     match V::from_arg_matches(matches) {
+        Ok(_) if context.out.format() == Format::Env && !V::HAS_VARIABLES => Err(no_variables()),
         Ok(verb) => {
             let ended = verb.run(context);
             if V::CHANGES_QUEUES && !is_tried {

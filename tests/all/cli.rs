@@ -272,6 +272,31 @@ fn keys(line: &str) -> String {
 }
 
 #[test]
+fn variables_are_refused_before_anything_is_done() {
+    let scratch = board("- [ ] T-1: Keep it\n");
+    let before = scratch.read(".tavern/queues/main.md");
+    for variable in ["text", "env"] {
+        let flags: &[&str] = if variable == "text" { &["--format", "env"] } else { &[] };
+        let cancel = scratch.program("tavern-release").args(&["T-1", "--cancel"]).args(flags);
+        let ran = cancel.variable("TAVERN_FORMAT", variable).run().ends(2);
+        assert_eq!(
+            ran.stderr,
+            "error: this program has no variables to print\nhint: use `--format text` or `--format json`\n"
+        );
+        assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+    }
+    // What a program that has some starts for itself is not asked for any.
+    scratch.write(".tavern/config.yaml", "commit: transition\n");
+    let ran = scratch
+        .program("tavern-add")
+        .args(&["More", "--id", "T-2", "-m", "```sh\ntrue\n```"])
+        .variable("TAVERN_FORMAT", "env")
+        .run();
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran}");
+    assert_eq!(scratch.git(&["status", "--porcelain", ".tavern/queues"]), "");
+}
+
+#[test]
 fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let scratch = board(&[item("T-1"), item("T-2"), item("T-3"), item("T-4")].concat());
     let task = "id title description status priority after role tags parent runner model done_when touches budget worktree \
