@@ -163,7 +163,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
     };
     let mut line = format!("{} {what}", entry.time.format("%Y-%m-%d %H:%M:%S"));
     if let Some(commit) = &entry.commit {
-        line.push_str(&format!(" at {}", &commit[..commit.len().min(7)]));
+        line.push_str(&format!(" at {}", commit.get(..7).unwrap_or(commit)));
     }
     if let Some(token) = entry.token.filter(|_| entry.kind == Kind::Claimed) {
         line.push_str(&format!(" with token {token}"));

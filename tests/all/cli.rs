@@ -297,6 +297,13 @@ fn variables_are_refused_before_anything_is_done() {
 }
 
 #[test]
+fn a_commit_that_a_person_has_typed_may_have_any_letters() {
+    let scratch = board("- [ ] T-1: One (status: in_review, review: person, worktree: false, commit: grün ääh)\n");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+    scratch.run("tavern-log", &[]).ends(0).says("approved T-1, now approved at grün ääh");
+}
+
+#[test]
 fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let scratch = board(&[item("T-1"), item("T-2"), item("T-3"), item("T-4")].concat());
     let task = "id title description status priority after role tags parent runner model done_when touches budget worktree \
