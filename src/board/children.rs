@@ -46,12 +46,15 @@ pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> 
 }
 
 /// Who has to approve the work of `child` before it is merged is, unless it says so itself, as for its parent: else to hand
-/// work out would be a way round them. `front` is that of the queue that the child goes into.
-pub fn heritage(parent: &Task, child: &Task, front: &Front) -> Patch {
+/// work out would be a way round them. `front` is that of the queue that the child goes into; `general` are those of
+/// config.yaml, who approve what says nothing.
+pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) -> Patch {
     let asks = |approve: &[String], moment: &str| approve.iter().any(|asked| asked == moment);
     let mut set = Vec::new();
-    if child.review.is_none() && parent.review != front.review {
-        set.extend(parent.review.as_ref().map(|review| ("review", Some(texts(review)))));
+    let review = parent.review.as_deref().unwrap_or(general);
+    let here = front.review.as_deref().unwrap_or(general);
+    if child.review.is_none() && review != here && (parent.review.is_some() || !review.is_empty()) {
+        set.push(("review", Some(texts(review))));
     }
     let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
     if asks(&parent.approve, "merge") && !asks(own, "merge") {
@@ -106,7 +109,7 @@ mod tests {
         let words =
             |words: &str| words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
         let review = |names: &str| Some(words(names)).filter(|names| !names.is_empty());
-        for (parent, child, front, inherited) in [
+        for (parent, child, front, general, inherited) in [
             (("", ""), ("", ""), ("", ""), ""),
             (("person", ""), ("", ""), ("", ""), "review: [person]"),
             (("person", ""), ("", ""), ("person", ""), ""),
@@ -117,14 +120,24 @@ mod tests {
             (("", "merge"), ("", ""), ("", "start"), "approve: both"),
             (("", "start"), ("", ""), ("", ""), ""),
             (("2", "merge"), ("", ""), ("reviewer", ""), "review: ['2'], approve: merge"),
-        ] {
+        ]
+        .map(|(parent, child, front, inherited)| (parent, child, front, "", inherited))
+        .into_iter()
+        .chain([
+            // Those of config.yaml hold for the child of an item that says nothing, wherever it goes.
+            (("", ""), ("", ""), ("none", ""), "person", "review: [person]"),
+            (("", ""), ("", ""), ("", ""), "person", ""),
+            (("", ""), ("", ""), ("person", ""), "person", ""),
+            (("", ""), ("none", ""), ("none", ""), "person", ""),
+            (("person", ""), ("", ""), ("", ""), "person", ""),
+        ]) {
             let task = |(names, moments): (&str, &str)| Task {
                 review: review(names),
                 approve: words(moments),
                 ..Task::new(id("T-1"), "Do it")
             };
             let front = Front { review: review(front.0), approve: words(front.1), ..Front::default() };
-            let patch = heritage(&task(parent), &task(child), &front);
+            let patch = heritage(&task(parent), &task(child), &front, &words(general));
             let told = |(key, value): &(&str, Option<Value>)| {
                 let text = match value.as_ref().expect("it is set") {
                     Value::Sequence(names) => {
@@ -135,7 +148,7 @@ mod tests {
                 format!("{key}: {text}")
             };
             let set: Vec<String> = patch.set.iter().map(told).collect();
-            assert_eq!(set.join(", "), inherited, "{parent:?} {child:?} {front:?}");
+            assert_eq!(set.join(", "), inherited, "{parent:?} {child:?} {front:?} {general}");
         }
     }
 

@@ -372,9 +372,9 @@ fn live_queue(board: &Board, task: &TaskId) -> Result<Queue, Error> {
 }
 
 fn birth(board: &Board, parent: TaskId) -> Result<Birth, CliError> {
-    let bounds = Config::load(board.dir())?.children;
-    let bounds = Bounds { depth: bounds.depth, most: bounds.most };
-    Ok(Birth { token: token_for(&parent), parent, bounds })
+    let config = Config::load(board.dir())?;
+    let bounds = Bounds { depth: config.children.depth, most: config.children.most };
+    Ok(Birth { token: token_for(&parent), parent, bounds, review: config.review })
 }
 
 /// An agent that adds a child to the item that it holds has to hold it still.

@@ -23,6 +23,8 @@ pub struct Birth {
     /// Of whoever holds the parent and adds the child in its name; a person needs none.
     pub token: Option<Token>,
     pub bounds: Bounds,
+    /// Who has to approve what says nothing of it.
+    pub review: Vec<String>,
 }
 
 impl Board {
@@ -45,7 +47,7 @@ impl Board {
         let mut locked = Locked::new(self, now)?;
         let parent = self.may_be_born(&new, birth)?;
         let id = new.id.clone().or_else(|| self.next_child(&parent.id));
-        let heritage = |child: &Task, front: &Front| heritage(&parent, child, front);
+        let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
         locked.add(queue, NewItem { id, ..new }, &heritage, status, note, now)
     }
 

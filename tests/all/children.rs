@@ -356,6 +356,16 @@ fn a_drain_whose_parents_wait_for_children_that_ask_waits_for_a_person() {
     let scratch = board(ONE, "");
     script(&scratch, "T-1", 1, BREAK_UP);
     script(&scratch, "T-1.2", 1, "echo 'WAITING: red or blue?'; exit 0\n");
+#[test]
+fn a_queue_without_reviews_is_no_way_round_those_of_the_board() {
+    let scratch = board("- [ ] T-1: Hand it out (empty: allowed)\n", "review: [person]\n");
+    scratch.write(".tavern/queues/chores.md", "---\nreview: none\n---\n");
+    scratch.run("tavern-add", &["Look", "--parent=T-1", "--queue", "chores"]).succeeds();
+    assert!(scratch.read(".tavern/queues/chores.md").contains("review: [person]"), "the board's reviewers hold");
+    scratch.run("tavern-add", &["Sweep", "--queue", "chores", "--id", "T-2"]).succeeds();
+    scratch.run("tavern-status", &["T-2"]).ends(0).says_not("person");
+}
+
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
     drained.says("T-1 waiting").says("to do: tavern-tell T-1.2");
     // A draft is for nobody to take, and nobody asks about it.
