@@ -1,7 +1,8 @@
 #!/bin/sh
 # One agent as a shell loop: what `tavern-agent` does, over the small programs, which must be on the PATH.
 #   scripts/agent-loop.sh [--until-empty] [FLAGS OF tavern-claim, such as --role or --runner]
-# Ends on Ctrl-C, on a signal and on .tavern/STOP; waits while there is .tavern/PAUSE. If it is killed, its item is free.
+# Ends on Ctrl-C, on a signal and on .tavern/STOP, and if its flags are wrong; what else keeps it from taking an item is
+# looked at again after 30 seconds (or EVERY). Waits while there is .tavern/PAUSE. If it is killed, its item is free.
 set -u
 wait=30s over=none ended='' child='' out=$(mktemp)
 [ "${1-}" != --until-empty ] || { wait=0s over=3 && shift; }
@@ -20,7 +21,12 @@ while [ -z "$ended" ]; do
     run tavern-claim --role coder --pid $$ --wait="$wait" --format env "$@" >"$out"
     [ "$code" != 4 ] && [ "$code" != "$over" ] || exit 0 # .tavern/STOP; nothing left to take
     [ "$code" != 3 ] || continue
-    [ "$code.$ended" = 0. ] || exit "${ended:-$code}"
+    [ -z "$ended" ] && [ "$code" != 2 ] || exit "${ended:-2}" # wrong flags
+    if [ "$code" != 0 ]; then # a busy board, a full disk: it may pass
+        sleep "${EVERY:-30}" & child=$!
+        wait "$child"; kill "$child" 2>/dev/null; child=''
+        continue
+    fi
     eval "export $(cat "$out")"
     run tavern-spawn
     run tavern-report || [ "$code" != 2 ] || run tavern-release --reason 'its agent could not be started'

@@ -154,6 +154,22 @@ fn the_reap_loop_clears_up_and_obeys_stop() {
 }
 
 #[test]
+fn what_may_pass_ends_no_loop_and_a_wrong_command_line_does() {
+    for name in ["agent-loop.sh", "reap-loop.sh"] {
+        let scratch = Scratch::repository();
+        scratch.script(name).args(&["--no-such-flag"]).run().ends(2);
+        let said = scratch.folder().join("said");
+        let running = scratch.script(name).variable("EVERY", "0.1").told_to(&said).start();
+        let failed = || std::fs::read_to_string(&said).unwrap_or_default().matches("error: no board").count();
+        wait_until("it has tried again", || failed() > 6);
+        scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+        let written = scratch.write(".tavern/STOP.new", "");
+        std::fs::rename(&written, written.with_extension("")).expect("the folder is ours");
+        running.end().ends(0);
+    }
+}
+
+#[test]
 fn the_demo_script_is_the_demo() {
     let scratch = Scratch::empty();
     let ran = scratch.script("demo.sh").args(&["--format", "json"]).run();
