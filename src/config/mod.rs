@@ -134,7 +134,7 @@ pub struct Worktree {
     pub setup: String,
     /// Globs of untracked files that are copied from the main work tree.
     pub copy: Vec<String>,
-    /// Limit of `setup`.
+    /// Limit of `setup`; 0: none.
     pub timeout: Period,
     /// Worktrees stay after the item's end.
     pub keep: bool,
@@ -187,7 +187,7 @@ pub enum Lane {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Verify {
-    /// Limit of each command.
+    /// Limit of each command; 0: none.
     pub timeout: Period,
     /// How much of each command's output is kept.
     pub output: Size,

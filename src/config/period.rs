@@ -34,6 +34,11 @@ impl Period {
         self.0
     }
 
+    /// As a limit, of which no time at all means that there is none.
+    pub const fn limit(self) -> Duration {
+        if self.is_zero() { Duration::MAX } else { self.0 }
+    }
+
     /// No time at all: where it says so, switched off.
     pub const fn is_zero(self) -> bool {
         self.0.is_zero()
@@ -153,6 +158,12 @@ mod tests {
             assert_eq!(period.duration(), Duration::from_millis(milliseconds), "{text}");
             assert_eq!(period.to_string(), written);
         }
+    }
+
+    #[test]
+    fn no_time_at_all_is_no_limit() {
+        assert_eq!(Period::default().limit(), Duration::MAX);
+        assert_eq!(Period::seconds(2).limit(), Duration::from_secs(2));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub fn verify(
     let wrapper = sandbox::of_command(site, role, folder)?;
     for command in &task.done_when {
         let spec = CommandSpec {
-            timeout: site.config.verify.timeout.duration(),
+            timeout: site.config.verify.timeout.limit(),
             grace: site.config.grace.duration().min(Duration::from_secs(10)),
             keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
             env: vec![("TAVERN_TASK".into(), task.id.to_string())],

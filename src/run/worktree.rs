@@ -396,7 +396,7 @@ fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), E
         return Ok(());
     }
     let spec = CommandSpec {
-        timeout: site.config.worktree.timeout.duration(),
+        timeout: site.config.worktree.timeout.limit(),
         env: vec![
             ("TAVERN_TASK".into(), task.id.to_string()),
             ("TAVERN_ROOT".into(), site.board.root().to_string_lossy().into_owned()),

@@ -297,6 +297,13 @@ fn variables_are_refused_before_anything_is_done() {
 }
 
 #[test]
+fn a_limit_of_no_time_is_none() {
+    let scratch = board("- [ ] T-1: One (done_when: test -e T-1.txt)\n  ```sh\n  echo 1 > T-1.txt\n  ```\n");
+    scratch.write(".tavern/config.yaml", "verify: {timeout: 0}\nworktree: {setup: 'sleep 0.1', timeout: 0}\n");
+    scratch.run("tavern-agent", &["--until-empty"]).ends(0).says("T-1 merged as");
+}
+
+#[test]
 fn a_commit_that_a_person_has_typed_may_have_any_letters() {
     let scratch = board("- [ ] T-1: One (status: in_review, review: person, worktree: false, commit: grün ääh)\n");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
