@@ -13,6 +13,7 @@ use crate::run::Site;
 use crate::store::{Board, Error, Queue};
 
 use super::program::sibling;
+use super::shared::run_around;
 use super::{CliError, Context, Exit};
 
 impl Context {
@@ -84,12 +85,17 @@ impl Context {
     /// Refuses to work off items within the run of one: it would wait for that one, which waits for it.
     pub(super) fn holds_nothing(&self, board: &Board) -> Result<(), CliError> {
         let variable = |name| std::env::var(name).unwrap_or_default();
-        let (Ok(task), Ok(token)) = (variable("TAVERN_TASK").parse(), variable("TAVERN_TOKEN").parse::<Token>()) else {
-            return Ok(());
+        let held = match (variable("TAVERN_TASK").parse(), variable("TAVERN_TOKEN").parse::<Token>()) {
+            (Ok(task), Ok(token)) => {
+                let lease = board.lease(&task)?.filter(|lease| lease.token == token && lease.is_live(clock::now()));
+                lease.map(|_| format!("this shell holds `{task}`"))
+            }
+            _ => None,
         };
-        let lease = board.lease(&task)?.filter(|lease| lease.token == token && lease.is_live(clock::now()));
-        lease.map_or(Ok(()), |_| {
-            let message = format!("this shell holds `{task}`, and what it starts would wait for that");
+        // Whatever an agent has put into its environment, its run is known.
+        let held = held.or_else(|| run_around(board).map(|run| format!("this is run {run}")));
+        held.map_or(Ok(()), |held| {
+            let message = format!("{held}, and what it starts would wait for that");
             let hint = "end it first; what others are to do of it: tavern-add \"…\" --parent".to_owned();
             Err(CliError::new(Exit::Refused, message).with_hint(hint))
         })

@@ -77,6 +77,9 @@ impl Verb for Args {
             let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern-release {} {flag}", self.task);
             return Err(CliError::new(Exit::Refused, message).with_hint(hint));
         }
+        if self.for_people().is_some() {
+            by_a_person(&board)?;
+        }
         let event = match (&lease, self.token) {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },
             _ if self.reopen => Event::Reopen { reason: self.reason.clone() },

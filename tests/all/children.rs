@@ -1,7 +1,7 @@
 //! Items that are broken up: their children are added from an agent's own shell, the parent is put aside and goes on in
 //! mode unify when they have ended.
 
-use crate::support::{Ran, Scratch};
+use crate::support::{Ran, Scratch, wait_until};
 
 /// An agent program: keeps its prompt as `notes/TASK/N`, then does what `scripts/TASK-N` says, in N the number of its
 /// runs of that item; else it writes a file named for the item, and is done.
@@ -326,9 +326,14 @@ fn a_plain_checklist_grows_while_it_is_drained() {
 fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     let scratch = board("- [ ] T-1: Break it up (empty: allowed)\n", "max_attempts: 1\n");
     let add = "tavern-add --parent 'Fails and matters' --done-when 'test -e ok' --on-failure escalate\n\
-               env -u TAVERN_ROLE -u TAVERN_TASK tavern-agent --name Sam --once\n";
+               mkfifo \"$NOTES/go\"\necho added >\"$NOTES/added\"\ncat \"$NOTES/go\"\n";
     script(&scratch, "T-1", 1, add);
-    let ran = agent(&scratch);
+    let running = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
+    let notes = scratch.folder().join("home/notes");
+    wait_until("the child is added", || notes.join("added").exists());
+    scratch.run("tavern-agent", &["--name", "Sam", "--once"]).ends(0);
+    std::fs::write(notes.join("go"), "").expect("the script reads it");
+    let ran = running.end().ends(0);
     assert_eq!([status(&scratch, "T-1"), status(&scratch, "T-1.1")], ["waiting", "dead"], "{ran}");
     scratch.run("tavern-status", &["T-1"]).ends(0).says("T-1.1 failed: tavern-release T-1.1 --revive");
 }
@@ -352,11 +357,6 @@ fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
 }
 
 #[test]
-fn a_drain_whose_parents_wait_for_children_that_ask_waits_for_a_person() {
-    let scratch = board(ONE, "");
-    script(&scratch, "T-1", 1, BREAK_UP);
-    script(&scratch, "T-1.2", 1, "echo 'WAITING: red or blue?'; exit 0\n");
-#[test]
 fn a_queue_without_reviews_is_no_way_round_those_of_the_board() {
     let scratch = board("- [ ] T-1: Hand it out (empty: allowed)\n", "review: [person]\n");
     scratch.write(".tavern/queues/chores.md", "---\nreview: none\n---\n");
@@ -366,6 +366,11 @@ fn a_queue_without_reviews_is_no_way_round_those_of_the_board() {
     scratch.run("tavern-status", &["T-2"]).ends(0).says_not("person");
 }
 
+#[test]
+fn a_drain_whose_parents_wait_for_children_that_ask_waits_for_a_person() {
+    let scratch = board(ONE, "");
+    script(&scratch, "T-1", 1, BREAK_UP);
+    script(&scratch, "T-1.2", 1, "echo 'WAITING: red or blue?'; exit 0\n");
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
     drained.says("T-1 waiting").says("to do: tavern-tell T-1.2");
     // A draft is for nobody to take, and nobody asks about it.

@@ -165,6 +165,14 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     let refused = "error: this shell holds `T-1`, and what it starts would wait for that\n\
                    hint: end it first; what others are to do of it: tavern-add \"…\" --parent\n4";
     assert_eq!(said, format!("{refused}\n{refused}"));
+    // Nor under another name than its own.
+    let script = "for verb in drain agent; do env -u TAVERN_TOKEN -u TAVERN_TASK -u TAVERN_RUN timeout 10 tavern-$verb \
+                  2>>hidden.txt || echo $? >>hidden.txt; done";
+    scratch.write(".tavern/queues/main.md", format!("- [ ] T-2: Nest\n  ```sh\n  {script}\n  ```\n"));
+    scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
+    let said = scratch.git(&["show", "tavern/integration:hidden.txt"]);
+    let told = said.matches(", and what it starts would wait for that\nhint: end it first;").count();
+    assert_eq!((told, said.matches("error: this is run T-2@").count()), (2, 2), "{said}");
 }
 
 #[test]

@@ -199,7 +199,8 @@ fn work_that_passes_every_review_and_no_merge_does_not_go_round_for_ever() {
 fn no_agent_stands_in_for_a_person() {
     let queue = "## Pending\n\n- [ ] T-1: One (approve: merge, review: none, done_when: test -s T-1.txt)\n\n\
                  - [ ] T-2: Two (approve: start)\n\n- [ ] T-3: Three (after: T-1)\n\n## Waiting\n\n\
-                 - [ ] T-4: Four (question: Which?)\n\n## In Review\n\n## Completed\n";
+                 - [ ] T-4: Four (question: Which?)\n\n## In Review\n\n## Completed\n\n- [x] T-6: Six\n\n\
+                 ## Dead\n\n- [ ] T-5: Five (attempt: 3)\n";
     let scratch = board(queue);
     agent(&scratch, "coder", "Frodo").says("now in review");
     let env = "env -u TAVERN_TOKEN -u TAVERN_RUN -u TAVERN_TASK -u TAVERN_AGENT";
@@ -210,6 +211,8 @@ fn no_agent_stands_in_for_a_person() {
         format!("{env} tavern-report T-2 --approve"),
         "tavern-release T-4".to_owned(),
         format!("{env} tavern-release T-4"),
+        format!("{env} tavern-release T-5 --revive"),
+        format!("{env} tavern-release T-6 --reopen"),
     ];
     for line in lines {
         let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");
