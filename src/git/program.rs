@@ -23,6 +23,7 @@ use super::lock::Lock;
 use super::repository::ConfigFiles;
 use super::stale;
 use crate::clock;
+use crate::process::start::UNATTENDED;
 
 /// For steps that touch no file contents.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
@@ -106,18 +107,7 @@ impl Call {
         for name in FOREIGN {
             command.env_remove(name);
         }
-        for (name, value) in [
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_ASKPASS", ""),
-            ("SSH_ASKPASS", ""),
-            ("GIT_EDITOR", "true"),
-            ("GIT_SEQUENCE_EDITOR", "true"),
-            ("GIT_PAGER", "cat"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("LC_ALL", "C"),
-        ] {
-            command.env(name, value);
-        }
+        command.envs(UNATTENDED).envs([("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")]);
         if let Some(files) = config {
             match &files.system {
                 Some(path) => command.env("GIT_CONFIG_SYSTEM", path),
@@ -311,10 +301,9 @@ mod tests {
     #[test]
     fn nothing_asks_edits_or_waits_for_input() {
         let fixture = Fixture::new();
-        let script =
-            "alias.x=!echo $GIT_EDITOR $GIT_SEQUENCE_EDITOR $GIT_TERMINAL_PROMPT \"[$GIT_ASKPASS]\" $LC_ALL; cat";
+        let script = "alias.x=!echo $GIT_EDITOR $GIT_SEQUENCE_EDITOR $GIT_TERMINAL_PROMPT \"[$GIT_ASKPASS]\" $SSH_ASKPASS $SSH_ASKPASS_REQUIRE $LC_ALL; cat";
         let output = call(&fixture).args(["-c", script, "x"]).read().expect("the alias succeeds");
-        assert_eq!(String::from_utf8_lossy(&output), "true true 0 [] C\n");
+        assert_eq!(String::from_utf8_lossy(&output), "true true 0 [] false force C\n");
     }
 
     #[test]

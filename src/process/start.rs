@@ -75,10 +75,14 @@ const GIT_VARIABLES: [&str; 8] = [
 ];
 
 /// Set for programs that nobody sits before: git and ssh fail where they would ask or edit.
-pub const UNATTENDED: [(&str, &str); 4] = [
+pub const UNATTENDED: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_EDITOR", "true"),
-    // Else ssh asks at the terminal, which no group in the background may read from, and git in a window.
+    // Else `sequence.editor` wins for a rebase.
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    // Nothing to ask with: it wins over `core.askPass` and SSH_ASKPASS, and editors' terminals set it to a window.
+    ("GIT_ASKPASS", ""),
+    // Else ssh asks at the terminal, which no group in the background may read from.
     ("SSH_ASKPASS", "false"),
     ("SSH_ASKPASS_REQUIRE", "force"),
 ];

@@ -204,6 +204,8 @@ fn nobody_is_asked_for_a_password() {
     let scratch = board(&queue, &format!("worktree: {{setup: '{ask} || true'}}\n"));
     let program = scratch.executable("ask", "#!/bin/sh\ntouch ~/asked\necho secret\n");
     let agent = scratch.program("tavern-agent").args(&["--once"]).variable("SSH_ASKPASS", &program);
+    // As the terminals of editors set it.
+    let agent = agent.variable("GIT_ASKPASS", &program);
     agent.without("GIT_TERMINAL_PROMPT").run().succeeds();
     assert!(!scratch.folder().join("home/asked").exists());
     assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\nmade");
