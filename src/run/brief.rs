@@ -89,11 +89,13 @@ impl<'a> Brief<'a> {
     }
 
     /// A task whose attempts were all given back to it since its run `last`, by a person from the dead letter lane or because
-    /// it is a child to be retried, begins with a clear head.
+    /// it is a child to be retried, begins with a clear head. A look at it counts no attempts.
     pub fn begins_anew(&self, held: &Claimed, last: &Metadata) -> bool {
         let is_revived = |entry: &Entry| entry.kind == Kind::Revived && entry.seq > last.token;
         let has_failed = |entry: &Entry| entry.kind == Kind::Failed && entry.token == Some(last.token);
-        let is_counted_afresh = |entry: &Entry| has_failed(entry) && held.lease.attempt <= last.attempt;
+        let is_counted_afresh = |entry: &Entry| {
+            held.task.status == Status::InProgress && has_failed(entry) && held.lease.attempt <= last.attempt
+        };
         last.attempt > held.lease.attempt
             || self.entries.iter().any(|entry| is_revived(entry) || is_counted_afresh(entry))
     }

@@ -272,3 +272,18 @@ fn in_a_sandbox_the_cli_keeps_its_session_and_goes_on_in_it() {
     assert_eq!(sessions.len(), 2);
     assert_eq!(sessions[0], sessions[1], "its record was kept");
 }
+
+#[test]
+fn a_reviewer_that_failed_goes_on_in_its_session() {
+    let approve = "```yaml\nverdict: approve\nsummary: well done\n```\n\nDONE";
+    let steps = json!([bash(COMMIT), say("DONE"), say("Hm."), say(approve)]);
+    let settings = json!({"review": ["reviewer"], "roles": {"reviewer": {"prods": 0}}});
+    let project = Project::with(settings, HELLO, steps);
+    project.work();
+    let reviewer = ["--role", "reviewer", "--name", "Sam", "--until-empty"];
+    project.scratch.run("tavern-agent", &reviewer).succeeds();
+    let runs = project.runs();
+    assert_eq!(project.outcomes(), ["success", "failed", "success"], "{runs:#?}");
+    assert_eq!(runs[1]["session"], runs[2]["session"], "{runs:#?}");
+    assert_ne!(runs[0]["session"], runs[1]["session"], "{runs:#?}");
+}
