@@ -97,10 +97,13 @@ impl Site {
         &self.config.integration.branch
     }
 
-    /// Paths (from the repository's root) that a task's branch may not change: the board, and the queue's own file.
+    /// Paths (from the repository's root) that a task's branch may not change: the board, and the queue's own file, with
+    /// the one that it is a link to.
     pub fn protected(&self, queue: &Queue) -> Vec<String> {
-        let own = queue.path.strip_prefix(self.board.root()).ok().map(|path| path.to_string_lossy().into_owned());
-        std::iter::once(".tavern/".to_owned()).chain(own.filter(|path| !path.starts_with(".tavern/"))).collect()
+        let files = queue.files();
+        let own = files.iter().filter_map(|path| path.strip_prefix(self.board.root()).ok());
+        let own = own.map(|path| path.to_string_lossy().into_owned()).filter(|path| !path.starts_with(".tavern/"));
+        std::iter::once(".tavern/".to_owned()).chain(own).collect()
     }
 
     /// The commit that the base branch is at: `base` of config.yaml, else HEAD's. Where HEAD is on no branch, or on an

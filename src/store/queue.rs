@@ -23,6 +23,13 @@ pub struct Queue {
     pub path: PathBuf,
 }
 
+impl Queue {
+    /// Its path, and that of the file that this is a link to (else once more the same).
+    pub fn files(&self) -> [PathBuf; 2] {
+        [self.path.clone(), real(&self.path)]
+    }
+}
+
 /// A queue as it was read.
 #[derive(Clone, Debug)]
 pub struct Text {

@@ -48,7 +48,7 @@ impl Watch {
         board.make_folders()?;
         let (sender, wakes) = channel();
         let others = if queues.is_empty() { Vec::new() } else { board.queues()? };
-        let queues = queues.iter().chain(&others).map(|queue| queue.path.clone());
+        let queues = queues.iter().chain(&others).flat_map(Queue::files);
         let files: Vec<PathBuf> = queues.chain([board.path("PAUSE"), board.path("STOP")]).collect();
         let quota = board.path("quota");
         let folders = folders(&files, &quota);

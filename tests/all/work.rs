@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::support::Scratch;
+use super::support::{Scratch, wait_until};
 
 /// Retries at once, so that no test waits for a back-off.
 const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, empty: {backoff: 0s}, overloaded: {backoff: 0s}}\n";
@@ -216,7 +216,7 @@ fn agents_are_named_and_one_name_is_one_agent() {
     let scratch = board("", "names: [Merry, Pippin]\n");
     let first = scratch.program("tavern-agent").start();
     let named = |count: usize| {
-        super::support::wait_until("the agents show themselves", || {
+        wait_until("the agents show themselves", || {
             scratch.run("tavern-status", &["--format", "json"]).succeeds().matches("\"kind\":\"agent\"").count()
                 == count
         });
@@ -267,7 +267,7 @@ fn a_supervisor_sleeps_while_its_agent_works() {
     let scratch = board(&format!("- [ ] T-1: Take its time\n  ```sh\n  {script}\n  ```\n"), "");
     let agent = scratch.program("tavern-agent").args(&["--once"]).start();
     let tick = |wanted: u32| {
-        super::support::wait_until("it works", || {
+        wait_until("it works", || {
             let tick = std::fs::read_to_string(scratch.work().join("tick")).unwrap_or_default();
             tick.trim().parse::<u32>().is_ok_and(|tick| tick >= wanted)
         });
@@ -341,4 +341,27 @@ fn what_a_worktree_is_set_up_with_is_there_when_a_merge_is_verified() {
         ".gitignore\nREADME.md\none.txt\nthree.txt"
     );
     assert_eq!(claimed_in_order(&scratch), ["T-1", "T-2", "T-3"]);
+}
+
+#[test]
+fn a_queue_that_is_a_link_is_watched_and_guarded_where_its_file_lies() {
+    let scratch = board("", "roles: {coder: {queues: [todo]}}\n");
+    let tick = "sed -i 's/\\[ \\]/[x]/' docs/TODO.md";
+    scratch.write("docs/TODO.md", "- [ ] T-9: Later (role: nobody)\n");
+    scratch.git(&["add", "docs"]);
+    scratch.git(&["commit", "--quiet", "--message=Plan"]);
+    let link = scratch.work().join(".tavern/queues/todo.md");
+    std::os::unix::fs::symlink("../../docs/TODO.md", link).expect("the folder is ours");
+    scratch.settle();
+    let running = scratch.program("tavern-agent").args(&["--name", "Frodo"]).start();
+    let waits = || std::fs::read_to_string(scratch.work().join(".tavern/agents/Frodo.yaml"));
+    wait_until("it waits", || waits().is_ok_and(|text| text.contains("waiting")));
+    let later = scratch.read("docs/TODO.md");
+    let item = format!("- [ ] T-1: Tick it\n  ```sh\n  {tick}\n  touch made\n  ```\n");
+    scratch.write("docs/TODO.md", later + &item);
+    wait_until("it wakes and merges", || scratch.run("tavern-log", &[]).succeeds().contains("T-1 was merged"));
+    running.kill();
+    assert!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]).contains("made"));
+    let merged = scratch.git(&["show", "tavern/integration:docs/TODO.md"]);
+    assert_eq!(merged, "- [ ] T-9: Later (role: nobody)");
 }
