@@ -3,6 +3,11 @@
 //! The merge is made in memory, `done_when` is run again at the merged commit in a scratch worktree, and only then the
 //! branch is moved, by compare-and-swap. Killed anywhere, doing it again comes to the same.
 
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
 use super::artifacts::{Artifacts, run_name, runs_of};
 use super::error::Error;
 use super::evidence::{Bench, verify};
@@ -14,7 +19,7 @@ use crate::board::document::parse;
 use crate::board::event::{Event, Kind};
 use crate::board::lease::Token;
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock;
+use crate::clock::{self, Deadline};
 use crate::config::Policy;
 use crate::failpoint;
 use crate::git::{CommitId, Follow, GitError, Merge};
@@ -22,6 +27,20 @@ use crate::store::{Entry, Note, Queue};
 
 /// The name under which the processes that verify merges are marked, as those of runs are under their run's.
 pub const INTEGRATION: &str = "integration";
+
+/// The artifact of the run that is merged, with what was seen at the merged commit.
+const MERGED: &str = "verify-merged.txt";
+
+/// How long a set-up that failed is not tried again by the same process, as every wake-up would.
+const SET_UP_AGAIN: Duration = Duration::from_secs(600);
+
+/// A merge whose worktree could not be set up.
+pub struct Stuck {
+    work: CommitId,
+    tip: CommitId,
+    until: Deadline,
+    why: String,
+}
 
 /// What became of an approved task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,18 +153,26 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         return Ok(Some(Integrated::Blocked(text)));
     }
     if !task.done_when.is_empty() {
+        if let Some(why) = stuck(site, task, work, &tip) {
+            return Ok(Some(Integrated::Blocked(why)));
+        }
         let (token, artifacts) = last_artifacts(site, task)?;
         // What a merge that was killed is still verifying there would work among our files.
         end_processes(site, INTEGRATION)?;
         let folder = site.scratch();
         clean(site, task, token, &folder, &merged)?;
-        match furnish(site, task, mark_of(site, INTEGRATION), &folder) {
-            // It may be the work's fault, or the network's: a person sees which, and nothing is done again meanwhile.
-            Err(error @ Error::SetUp { .. }) => return Ok(Some(Integrated::Blocked(in_words(&error)))),
-            furnished => furnished?,
+        // It may be the work's fault, the network's or the disk's: a person sees which.
+        if let Err(error) = furnish(site, task, mark_of(site, INTEGRATION), &folder) {
+            if let Error::SetUp { command, how, output } = &error {
+                artifacts.write_derived(MERGED, &format!("$ {command}\n{how}\n{output}"))?;
+            }
+            let stuck = Stuck { work: work.clone(), tip, until: Deadline::after(SET_UP_AGAIN), why: in_words(&error) };
+            let why = stuck.why.clone();
+            locked(site).insert(task.id.clone(), stuck);
+            return Ok(Some(Integrated::Blocked(why)));
         }
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
-        let evidence = verify(site, task, bench, &artifacts, "verify-merged.txt")?;
+        let evidence = verify(site, task, bench, &artifacts, MERGED)?;
         if evidence.is_cut_short {
             return Ok(Some(Integrated::Blocked("interrupted".to_owned())));
         }
@@ -177,8 +204,21 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[std::path::Pa
     Ok(Integrated::Merged(Some(merged.clone())))
 }
 
+/// Why the task's merge can't be set up, if that was tried not long ago with the same work and branch.
+fn stuck(site: &Site, task: &Task, work: &CommitId, tip: &CommitId) -> Option<String> {
+    let all = locked(site);
+    let same = all.get(&task.id).filter(|stuck| stuck.work == *work && stuck.tip == *tip)?;
+    (!same.until.has_passed()).then(|| same.why.clone())
+}
+
+fn locked(site: &Site) -> MutexGuard<'_, HashMap<TaskId, Stuck>> {
+    site.stuck.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn in_words(error: &Error) -> String {
-    error.hint().map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"))
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{error}{cause}{hint}")
 }
 
 fn io_error(site: &Site, source: std::io::Error) -> Error {

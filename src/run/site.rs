@@ -1,9 +1,11 @@
 //! The place where work is done: a board, its configuration, its repository.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use super::error::Error;
+use super::integrate::Stuck;
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::config::{Config, Does, Role, Runner, RunnerKind};
 use crate::git::{CommitId, Head, Repository};
@@ -18,6 +20,8 @@ pub struct Site {
     pub board: Board,
     pub config: Config,
     repository: OnceLock<Repository>,
+    /// Merges that could not be set up here, by this process.
+    pub(super) stuck: Mutex<HashMap<TaskId, Stuck>>,
     pub interrupt: Interrupt,
     /// `--runner`: overrides what items, queues and roles say.
     pub runner: Option<String>,
@@ -35,7 +39,8 @@ impl Site {
     /// With a repository that is opened where it is first needed, for a program that may not need it.
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let config = Config::load(board.dir())?;
-        Ok(Site { board, config, repository: OnceLock::new(), interrupt, runner: None, model: None })
+        let (repository, stuck) = (OnceLock::new(), Mutex::default());
+        Ok(Site { board, config, repository, stuck, interrupt, runner: None, model: None })
     }
 
     pub fn repository(&self) -> Result<&Repository, Error> {

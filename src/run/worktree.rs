@@ -351,14 +351,16 @@ pub fn furnish(site: &Site, task: &Task, mark: Mark, path: &Path) -> Result<(), 
 fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
     let root = site.board.root();
     for name in site.config.worktree.copy.iter().flat_map(|glob| named(root, glob)) {
-        let (from, to) = (root.join(&name), worktree.join(&name));
-        if to.exists() {
+        // A link that is tracked and leads nowhere is there, too.
+        if fs::symlink_metadata(worktree.join(&name)).is_ok() {
             continue;
         }
-        for entry in WalkDir::new(&from).into_iter().filter_map(Result::ok) {
-            let relative = entry.path().strip_prefix(&from).expect("it was found below `from`");
-            let target = if relative.as_os_str().is_empty() { to.clone() } else { to.join(relative) };
-            copy(&entry, &target).map_err(|source| Error::Io { action: "copy to", path: target, source })?;
+        // A link to a folder is copied as one: what is written below its copy would be written to that folder.
+        let found = WalkDir::new(root.join(&name)).follow_root_links(false);
+        for entry in found.into_iter().filter_map(Result::ok) {
+            let inner = entry.path().strip_prefix(root).expect("it was found below the root");
+            let to = worktree.join(inner);
+            copy(&entry, &to, root, worktree).map_err(|source| Error::Io { action: "copy to", path: to, source })?;
         }
     }
     Ok(())
@@ -378,7 +380,8 @@ fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
     found.filter(|path| depth == 0 || matches(glob, path)).collect()
 }
 
-fn copy(entry: &DirEntry, to: &Path) -> io::Result<()> {
+/// Files, folders and links; what else lies there (a socket, a pipe) belongs to who made it.
+fn copy(entry: &DirEntry, to: &Path, root: &Path, worktree: &Path) -> io::Result<()> {
     if entry.file_type().is_dir() {
         return fs::create_dir_all(to);
     }
@@ -386,8 +389,18 @@ fn copy(entry: &DirEntry, to: &Path) -> io::Result<()> {
     if entry.path().is_file() {
         return fs::copy(entry.path(), to).map(drop);
     }
-    // A link that leads to a folder, or nowhere.
-    symlink(fs::read_link(entry.path())?, to)
+    if entry.path_is_symlink() {
+        return symlink(led(entry.path(), root, worktree)?, to);
+    }
+    Ok(())
+}
+
+/// Where the copy of a link leads: what is below `root` is not to be reached from a worktree, so it is the same place there.
+fn led(link: &Path, root: &Path, worktree: &Path) -> io::Result<PathBuf> {
+    let target = fs::read_link(link)?;
+    // One that leads nowhere is copied as it is written.
+    let real = fs::canonicalize(link).unwrap_or(target);
+    Ok(real.strip_prefix(root).map(|inner| worktree.join(inner)).unwrap_or(real))
 }
 
 fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), Error> {

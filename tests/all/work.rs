@@ -344,6 +344,66 @@ fn what_a_worktree_is_set_up_with_is_there_when_a_merge_is_verified() {
 }
 
 #[test]
+fn what_can_not_be_copied_keeps_no_agent_from_working() {
+    let queue = "- [ ] T-1: Link (done_when: [test -L lost, test -e deep/link/made])\n  ```sh\n  touch src/made\n  rm lost\n  ln -s no/where lost\n  \
+                 git add -f lost\n  ```\n- [ ] T-2: Block (done_when: [test -f conf])\n  ```sh\n  rm -r conf\n  touch conf\n  git add -f conf\n  ```\n";
+    let scratch = board(queue, "worktree: {copy: [deep, lost, conf/key]}\n");
+    scratch.write(".gitignore", "deep\nlost\nconf\n");
+    scratch.write("src/kept", "");
+    scratch.git(&["add", ".gitignore", "src"]);
+    scratch.git(&["commit", "--quiet", "--message=Ignore"]);
+    scratch.write("deep/file", "");
+    scratch.write("lost", "");
+    scratch.write("conf/key", "");
+    scratch.command(Path::new("mkfifo")).args(&["deep/pipe"]).run().succeeds();
+    let own = scratch.work().join("src");
+    std::os::unix::fs::symlink(own, scratch.work().join("deep/link")).expect("the folder is ours");
+    let told = agent(&scratch);
+    assert!(told.contains("T-1 merged as"), "{told}");
+    assert!(told.contains("T-2 blocked: can't copy to") && told.contains("os error"), "{told}");
+    assert!(scratch.run("tavern-status", &["T-2"]).succeeds().contains("approved"));
+    assert!(!scratch.work().join("src/made").exists());
+}
+
+#[test]
+fn a_copied_link_is_no_way_back_into_the_users_folder() {
+    let queue = "- [ ] T-1: Look\n  ```sh\n  readlink near far >links.txt\n  ```\n";
+    let scratch = board(queue, "worktree: {copy: [near, far]}\n");
+    let outside = scratch.folder().join("home/far");
+    std::fs::create_dir(&outside).expect("the folder is ours");
+    std::fs::write(outside.join("file"), "far\n").expect("the folder is ours");
+    scratch.write("src/file", "near\n");
+    scratch.write(".gitignore", "near\nfar\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "--message=Ignore"]);
+    for (name, to) in [("near", scratch.work().join("src")), ("far", outside.clone())] {
+        std::os::unix::fs::symlink(to, scratch.work().join(name)).expect("the folder is ours");
+    }
+    agent(&scratch);
+    let near = scratch.work().join(".tavern/worktrees/T-1/src");
+    let links = format!("{}\n{}", near.display(), outside.display());
+    assert_eq!(scratch.git(&["show", "tavern/integration:links.txt"]), links);
+    assert_eq!(std::fs::read_to_string(outside.join("file")).expect("it is there"), "far\n");
+    assert_eq!(scratch.read("src/file"), "near\n");
+}
+
+#[test]
+fn a_set_up_that_failed_at_a_merge_is_not_tried_at_every_wake_up() {
+    let broken = "- [ ] T-1: Break it (done_when: [\"true\"])\n  ```sh\n  touch broken\n  ```\n";
+    let setup = "test ! -e broken || { echo once >>\"$TAVERN_ROOT/../tried\"; echo no network; exit 3; }";
+    let scratch =
+        board(&[broken, &item("T-2", " (worktree: false)")].concat(), &format!("worktree: {{setup: '{setup}'}}\n"));
+    let told = agent(&scratch);
+    assert!(told.contains("T-1 blocked: set-up command") && told.contains("T-2 completed"), "{told}");
+    assert_eq!(scratch.read("../tried"), "once\n");
+    let run = scratch.run("tavern-runs", &["show", "T-1"]).succeeds();
+    assert!(run.contains("verify-merged.txt"), "{run}");
+    // A person who asks for it has it done.
+    scratch.run("tavern-merge", &["T-1"]).ends(4).says("set-up command");
+    assert_eq!(scratch.read("../tried"), "once\nonce\n");
+}
+
+#[test]
 fn a_queue_that_is_a_link_is_watched_and_guarded_where_its_file_lies() {
     let scratch = board("", "roles: {coder: {queues: [todo]}}\n");
     let tick = "sed -i 's/\\[ \\]/[x]/' docs/TODO.md";
