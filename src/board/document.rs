@@ -209,6 +209,10 @@ impl<'t> Document<'t> {
         if only.id.as_ref() != Some(id) {
             return None;
         }
+        // A key that is to say the status has to be read as one.
+        if only.said.status != Some(status) && text.contains(&format!("status: {}", status.as_str())) {
+            return None;
+        }
         let mut task = alone.task(only, id.clone());
         task.status = status;
         Some((alone.block(only).to_owned(), task))

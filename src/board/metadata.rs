@@ -347,6 +347,17 @@ mod tests {
             let found = find_parenthesis(line).unwrap_or_default();
             assert_eq!(found.map(|span| &line[span]), *expected, "{line}");
         }
+        let unclosed = [
+            "a (done_when: grep -q '(' f)",
+            "a (done_when: grep -q ')' f)",
+            "a (see: b, done_when: c) (done_when: see (x)",
+        ];
+        for line in unclosed {
+            assert_eq!(find_parenthesis(line).map_err(|span| &line[span]), Err("done_when"), "{line}");
+        }
+        for title in ["a (b) (see (x)", "a(role: (x)", "a (role: y) (x)", "a (role: y) f(see (x))"] {
+            assert_eq!(find_parenthesis(title), Ok(None), "{title}");
+        }
         let near = "a (priorty: 1, foo: b)";
         assert_eq!(find_parenthesis(near).map_err(|span| &near[span]), Err("priorty"));
     }
@@ -463,12 +474,20 @@ mod tests {
             ("a (tags: y, priority: 1, role: x)", "priority", None, "a (tags: y, role: x)"),
             ("a", "priority", None, "a"),
             ("a (role: x)", "priority", None, "a (role: x)"),
+            // What would be read as more of the last value stands before it.
+            ("a (done_when: grep -q '{' f)", "agent", Some("x"), "a (agent: x, done_when: grep -q '{' f)"),
+            ("a ( role: y, reason: see [x)", "status", Some("dead"), "a (status: dead, role: y, reason: see [x)"),
+            ("a (reason: \"see)", "agent", Some("\"x, y\""), "a (agent: \"x, y\", reason: \"see)"),
+            ("a (\"b", "reason", Some("\"c, d\""), "a (\"b (reason: \"c, d\")"),
             // What would read as something else is kept as null.
             ("a (foo: b, role: x)", "role", None, "a (foo: b, role: null)"),
             ("a (role: x) (tags: y)", "tags", None, "a (role: x) (tags: null)"),
         ];
         for (line, key, value, expected) in rows {
             assert_eq!(set_in_line(line, key, value), expected, "{line} {key} {value:?}");
+            if value.is_some() {
+                assert!(line_has(expected, key), "{expected}");
+            }
         }
     }
 

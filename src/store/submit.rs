@@ -467,7 +467,8 @@ impl From<Entry> for Step {
     }
 }
 
-/// The text and the task that `edits` leave of an item; `content` is the whole document after them.
+/// The text and the task that `edits` leave of an item; `content` is the whole document after them. `None` if it doesn't
+/// read as the item with that status.
 pub(super) fn written(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
@@ -478,7 +479,8 @@ pub(super) fn written(
 ) -> Option<(String, Task)> {
     let in_full = || {
         let (after, _) = parse(content);
-        after.find(id).map(|item| (after.block(item).to_owned(), after.task(item, id.clone())))
+        let item = after.find(id).filter(|item| item.status == status)?;
+        Some((after.block(item).to_owned(), after.task(item, id.clone())))
     };
     let plainly = document.written(item, edits, id, status);
     debug_assert!(plainly.is_none() || plainly == in_full(), "{plainly:?} is not {:?}", in_full());
@@ -518,4 +520,22 @@ fn with_item<R>(
     }
     // It may be in the one that can't be read.
     Err(unreadable.unwrap_or_else(|| Error::NoTask(task.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_is_not_read_back_is_not_written() {
+        let text = "- [ ] T-1: a (reason: see [x)\n";
+        let (document, _) = parse(text);
+        let (item, id) = (&document.items()[0], "T-1".parse().expect("an ID"));
+        let written = |at: &str, key: &str| {
+            let edits = [Edit::insert(text.find(at).expect("it is there"), key)];
+            written(&document, Some(item), &edits, &apply(text, &edits), &id, Status::InProgress)
+        };
+        assert!(written("reason", "status: in_progress, ").is_some_and(|(_, task)| task.status == Status::InProgress));
+        assert_eq!(written(")", ", status: in_progress"), None);
+    }
 }

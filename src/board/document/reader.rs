@@ -335,6 +335,15 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn near_key(&mut self, name: Range<usize>) {
         let near = Key::nearest(&self.text[name.clone()]).map_or("", Key::as_str);
+        if near == &self.text[name.clone()] {
+            self.problems.push(Problem::warning(
+                "unknown-key",
+                name.clone(),
+                format!("the parenthesis of `{near}` is not closed where it should be, so it is part of the title"),
+                "write values that have parentheses in double quotes",
+            ));
+            return;
+        }
         self.problems.push(Problem::warning(
             "unknown-key",
             name.clone(),

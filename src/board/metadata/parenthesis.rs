@@ -6,12 +6,21 @@ use super::value::{meaning, plain_of};
 use super::{Entry, Key, Meaning};
 
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
-/// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known.
+/// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known, or
+/// if the parentheses in its values were in quotes.
 pub fn find_parenthesis(line: &str) -> Result<Option<Range<usize>>, Range<usize>> {
     let end = line.trim_end().len();
     if end == 0 || line.as_bytes()[end - 1] != b')' {
         return Ok(None);
     }
+    match last_parenthesis(line, end) {
+        Ok(None) => key_of_unclosed(line, end).map_or(Ok(None), Err),
+        found => found,
+    }
+}
+
+/// The parenthesis that closes at `end`, if it is metadata.
+fn last_parenthesis(line: &str, end: usize) -> Result<Option<Range<usize>>, Range<usize>> {
     let Some(open) = matching_open(line, end) else { return Ok(None) };
     if open > 0 && !matches!(line.as_bytes()[open - 1], b' ' | b'\t') {
         return Ok(None);
@@ -46,7 +55,8 @@ pub fn find_parenthesis(line: &str) -> Result<Option<Range<usize>>, Range<usize>
     }
 }
 
-/// Where the parenthesis opens that closes just before `end`. Quotes count inside parentheses, where a value begins.
+/// Where the parenthesis opens that closes just before `end`. Quotes count inside parentheses
+/// that begin with a key, where a value begins.
 fn matching_open(line: &str, end: usize) -> Option<usize> {
     let bytes = &line.as_bytes()[..end - 1];
     // The ordinary case: nothing in between needs a closer look.
@@ -54,15 +64,37 @@ fn matching_open(line: &str, end: usize) -> Option<usize> {
     if bytes[open] == b'(' {
         return Some(open);
     }
-    let mut opened = Vec::new();
+    unclosed(bytes).0.pop().map(|(open, _)| open)
+}
+
+/// The known key that a parenthesis begins with which another one in its values keeps from being closed at `end`.
+fn key_of_unclosed(line: &str, end: usize) -> Option<Range<usize>> {
+    let bytes = &line.as_bytes()[..end - 1];
+    let (mut opened, closed) = unclosed(bytes);
+    // The last one is closed at the end; if there is none, an earlier one was closed too soon.
+    let outer = if opened.pop().is_some() { opened } else { closed.into_iter().collect() };
+    outer.into_iter().filter(|(open, _)| *open == 0 || matches!(bytes[open - 1], b' ' | b'\t')).find_map(|(open, _)| {
+        key_at(bytes, skip_blanks(bytes, open + 1)).filter(|name| Key::named(&line[name.clone()]).is_some())
+    })
+}
+
+/// Where a parenthesis opens, and whether it or one around it begins with a key.
+type Opened = (usize, bool);
+
+/// The parentheses that are open at the end, and the last one that was closed.
+fn unclosed(bytes: &[u8]) -> (Vec<Opened>, Option<Opened>) {
+    let mut opened: Vec<Opened> = Vec::new();
+    let mut closed = None;
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            b'(' => opened.push(at),
-            b')' => {
-                opened.pop();
+            b'(' => {
+                let has_keys = opened.last().is_some_and(|(_, has_keys)| *has_keys)
+                    || key_at(bytes, skip_blanks(bytes, at + 1)).is_some();
+                opened.push((at, has_keys));
             }
-            b'"' | b'\'' if !opened.is_empty() && begins_value(&bytes[..at]) => {
+            b')' => closed = opened.pop().or(closed),
+            b'"' | b'\'' if opened.last().is_some_and(|(_, has_keys)| *has_keys) && begins_value(&bytes[..at]) => {
                 if let Some(close) = closing_quote(bytes, at) {
                     at = close;
                 }
@@ -71,7 +103,7 @@ fn matching_open(line: &str, end: usize) -> Option<usize> {
         }
         at += 1;
     }
-    opened.pop()
+    (opened, closed)
 }
 
 /// The quote that closes the one at `open`, if any does.

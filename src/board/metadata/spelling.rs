@@ -63,7 +63,15 @@ pub fn set_in_line(line: &str, name: &str, value: Option<&str>) -> String {
     let Some(index) = pairs.iter().position(|pair| &line[pair.name.clone()] == name) else {
         let last = pairs.last().map_or(span.start + 1, |pair| pair.value.end);
         return match value {
-            Some(value) => format!("{}, {name}: {value}{}", &line[..last], line[last..].trim_start_matches(',')),
+            Some(value) => {
+                let behind = format!("{}, {name}: {value}{}", &line[..last], line[last..].trim_start_matches(','));
+                if line_has(&behind, name) {
+                    return behind;
+                }
+                // The last value leaves a bracket or a quote open, and would go on over what is behind it.
+                let first = span.start + 1;
+                format!("{}{name}: {value}, {}", &line[..first], line[first..].trim_start_matches([' ', '\t']))
+            }
             None => line.to_owned(),
         };
     };
