@@ -520,6 +520,17 @@ mod tests {
         assert_eq!(set_in_block(odd, "role", Some("c")).as_deref(), Some("reason: |\n  a\n  b\nrole: c\n"));
         assert_eq!(set_in_block("role: # why\n", "role", Some("c")).as_deref(), Some("role: c # why\n"));
         assert_eq!(set_in_block("role: x", "role", None).as_deref(), Some(""));
+        // Lines that only the YAML parser knows are no part of the key above them.
+        for own in ["jira.ticket: X\n", "\"done_when\": a\n", "role : coder\n", "my key:\n  - v\n"] {
+            let text = |above: &str| format!("{above}{own}tags: [x]\n");
+            assert_eq!(set_in_block(&text("model: a\n"), "model", None), Some(text("")));
+            assert_eq!(set_in_block(&text("model:\n  - a\n"), "model", Some("b")), Some(text("model: b\n")));
+        }
+        // These are.
+        for value in ["[a, (b,\n'c]',\nd e]", "{a: [b],\nc d: e}", "\"a\nb c\"", "'it''s\nb'", "\n-\n  a\n- b"] {
+            let text = |above: &str| format!("{above}my key: v\nrole: x\n");
+            assert_eq!(set_in_block(&text(&format!("tags: {value}\n")), "tags", None), Some(text("")), "{value}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(En
     let lines = Lines::of(text, block.content.clone());
     let whole = if lines.is_ordinary { Value::Null } else { parse_block(text, block)? };
     let mut read = HashSet::new();
-    for pair in &lines.pairs {
+    for pair in lines.pairs.iter().filter(|pair| !pair.name.is_empty()) {
         let name = &text[pair.name.clone()];
         if !lines.is_ordinary {
             read.insert(name);
@@ -95,6 +95,7 @@ pub(super) struct Lines {
 }
 
 pub(super) struct LinePair {
+    /// Empty if only the YAML parser knows what the line is.
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
     /// The key's lines, with the last one's line end.
@@ -118,7 +119,9 @@ impl Lines {
         let mut is_ordinary = true;
         let mut margin: Option<&str> = None;
         let mut at = content.start;
-        for line in text[content].split_inclusive('\n') {
+        // Where the last value ends that may go on at the margin.
+        let mut open_until = content.start;
+        for line in text[content.clone()].split_inclusive('\n') {
             let start = at;
             at += line.len();
             let trimmed = line.trim_start_matches([' ', '\t']);
@@ -129,13 +132,21 @@ impl Lines {
             }
             let bare_start = start + indent.len();
             let is_base = *margin.get_or_insert(indent) == indent;
-            let is_element = bare.starts_with("- ");
+            let is_element = bare == "-" || bare.starts_with("- ");
             if is_base && !is_element {
                 let Some(name) = block_key(bare) else {
                     is_ordinary = false;
-                    if let Some(last) = pairs.last_mut() {
-                        last.lines.end = at;
-                        last.style = Style::Odd;
+                    match pairs.last_mut() {
+                        Some(last) if start < open_until => {
+                            last.lines.end = at;
+                            last.style = Style::Odd;
+                        }
+                        _ => pairs.push(LinePair {
+                            name: start..start,
+                            value: bare_start..bare_start + bare.len(),
+                            lines: start..at,
+                            style: Style::Odd,
+                        }),
                     }
                     continue;
                 };
@@ -144,6 +155,9 @@ impl Lines {
                 let value = without_comment(after.trim_start());
                 let style = if is_ordinary_value(value) { Style::Line } else { Style::Odd };
                 is_ordinary &= style == Style::Line;
+                if style == Style::Odd && start >= open_until {
+                    open_until = end_of_flow(&text.as_bytes()[..content.end], value_start);
+                }
                 pairs.push(LinePair {
                     name: bare_start..bare_start + name.len(),
                     value: value_start..value_start + value.len(),
@@ -181,6 +195,27 @@ fn block_key(line: &str) -> Option<&str> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     (is_name && (after.is_empty() || after.starts_with([' ', '\t']))).then_some(name)
+}
+
+/// Where the list, map or quoted text ends that begins at `start`; other values end there.
+fn end_of_flow(bytes: &[u8], start: usize) -> usize {
+    let mut depth = 0usize;
+    let mut at = start;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' | b'\'' if at == start || !bytes[at - 1].is_ascii_alphanumeric() => {
+                at = closing_quote(bytes, at).unwrap_or(bytes.len());
+            }
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+        at += 1;
+    }
+    bytes.len()
 }
 
 fn without_comment(value: &str) -> &str {
