@@ -37,7 +37,14 @@ impl Held<'_> {
 
     /// The value on one line, fit for the title line if `on_line`.
     fn spelling(&self, on_line: bool) -> String {
-        let is_fit = !self.raw.contains(['\n', '\r']) && (!on_line || self.on_line);
+        let is_one_line = !self.raw.contains(['\n', '\r']);
+        // Its lines stand further in or out than its beginning, so they can't be read by themselves.
+        if (!is_one_line || self.raw.starts_with("- "))
+            && let Some(parts) = self.list()
+        {
+            return metadata::flow(&parts.iter().map(|part| Value::from(&**part)).collect());
+        }
+        let is_fit = is_one_line && (!on_line || self.on_line);
         match serde_yaml::from_str::<Value>(self.raw) {
             Ok(value) if !is_fit => metadata::flow(&value),
             _ => self.raw.to_owned(),

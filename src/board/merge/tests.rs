@@ -105,6 +105,25 @@ fn keys_of_a_task_block_are_merged_one_by_one() {
 }
 
 #[test]
+fn a_list_on_lines_of_its_own_is_taken_element_by_element() {
+    let with = |keys: &str| format!("- [ ] T-1: one\n\n  ```yaml task\n{keys}  ```\n");
+    let base = with("  done_when: cargo test\n");
+    let ours = with("  done_when: cargo test\n  role: coder\n");
+    for commands in [vec!["cargo test", "cargo clippy"], vec!["cargo clippy"]] {
+        let lines: String = commands.iter().map(|command| format!("    - {command}\n")).collect();
+        let result = clean(&base, &ours, &with(&format!("  done_when:\n{lines}")));
+        let (document, problems) = parse(&result);
+        assert_eq!(problems, [], "{result}");
+        let task = document.task_of(&document.items()[0]);
+        assert_eq!(
+            (task.done_when, task.role.as_deref()),
+            (commands.iter().map(|c| (*c).to_owned()).collect(), Some("coder")),
+            "{result}"
+        );
+    }
+}
+
+#[test]
 fn what_contradicts_stands_from_both_sides_and_parses() {
     let rows = [
         ("title", "T-2: two", "T-2: zwei", "T-2: deux"),
