@@ -315,6 +315,7 @@ mod tests {
     use super::block::{Lines, Style};
     use super::value::{Plain, list_of, plain_of, plain_of_yaml};
     use super::*;
+    use crate::board::document::parse;
 
     #[test]
     fn the_last_parenthesis_is_metadata_only_if_it_reads_as_keys() {
@@ -447,6 +448,24 @@ mod tests {
         for empty in ["", "~", "null", "NULL"] {
             assert_eq!(read_line(&format!("role: {empty}")), [("role".to_owned(), Meaning::Absent(Key::Role))]);
         }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about how long it takes")]
+    fn long_texts_are_read_in_one_pass() {
+        let begun = std::time::Instant::now();
+        let (many, blanks) = (40_000, " ".repeat(400_000));
+        let list = format!("[{}{blanks}]", "a, ".repeat(many));
+        assert!(matches!(plain_of(&list), Some(Plain::Many(parts)) if parts.len() == many));
+        let boxes = format!("- [ ] T-1: a {}{blanks}\n", "[ ]".repeat(many));
+        let (document, _) = parse(&boxes);
+        assert_eq!(document.items().len(), 1);
+        let quoted: String = (0..many).map(|number| format!("\"k{number:05}\": 1\n")).collect();
+        let block = TaskBlock { fences: 0..quoted.len(), content: 0..quoted.len(), column: 0 };
+        let mut found = 0;
+        read_block(&quoted, &block, &mut |entry| found += usize::from(entry.at == found * 12 + 1)).expect("it is YAML");
+        assert_eq!(found, many);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -244,7 +244,7 @@ fn is_inert(text: &str, line: Range<usize>) -> bool {
     while let Some(open) = memchr(b'[', &text.as_bytes()[at..line.end]) {
         at += open + 1;
         let is_box = matches!(&text.as_bytes()[at..line.end], [b' ' | b'x' | b'X', b']', ..]);
-        if is_box && markup::leading_id(text[at + 2..line.end].trim_end()).0.is_some() {
+        if is_box && markup::leading_id(&text[at + 2..line.end]).0.is_some() {
             return false;
         }
     }

@@ -48,10 +48,11 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(En
     }
     // Keys that are written in another way, such as in quotes.
     let keys = whole.as_mapping().into_iter().flatten().filter_map(|(key, _)| key.as_str());
+    let mut from = block.content.start;
     for key in keys.filter(|key| !read.contains(key)) {
-        let content = &text[block.content.clone()];
-        let Some(at) = content.find(key) else { continue };
-        let at = block.content.start + at;
+        let Some(at) = text[from..block.content.end].find(key) else { continue };
+        let at = from + at;
+        from = at + key.len();
         let meaning =
             Key::named(key).map_or(Meaning::Unknown, |known| meaning(known, whole.get(key).and_then(plain_of_yaml)));
         found(Entry { name: &text[at..at + key.len()], at, value: at..at + key.len(), meaning });

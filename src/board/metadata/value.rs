@@ -89,7 +89,7 @@ impl<'t> Iterator for Elements<'t> {
     type Item = &'t str;
 
     fn next(&mut self) -> Option<&'t str> {
-        if self.0.trim().is_empty() {
+        if self.0.trim_start().is_empty() {
             return None;
         }
         let bytes = self.0.as_bytes();
