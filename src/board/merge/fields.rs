@@ -320,9 +320,9 @@ fn set(
     }
 }
 
-/// A fenced block's opening line, the lines between, and the closing one.
+/// A fenced block's opening line, the lines between, and the closing one, if it isn't left open at once.
 fn content(fenced: &str) -> (&str, &str, &str) {
     let first = markup::line_end(fenced, 0, fenced.len());
-    let last = markup::line_start(fenced, first, fenced.trim_end().len());
+    let last = markup::line_start(fenced, first, fenced.trim_end().len().max(first));
     (&fenced[..first], &fenced[first..last], &fenced[last..])
 }

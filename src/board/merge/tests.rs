@@ -124,6 +124,14 @@ fn a_list_on_lines_of_its_own_is_taken_element_by_element() {
 }
 
 #[test]
+fn a_task_block_of_which_only_the_first_line_is_there_is_kept() {
+    let base = "- [ ] T-4: odd (priority: 1)";
+    let result =
+        clean(base, &format!("{base}\n  ```yaml task\n## Pending"), "- [ ] T-4: odd (priority: 1, role: coder)");
+    assert_eq!(result, "- [ ] T-4: odd (priority: 1, role: coder)\n  ```yaml task\n## Pending");
+}
+
+#[test]
 fn what_contradicts_stands_from_both_sides_and_parses() {
     let rows = [
         ("title", "T-2: two", "T-2: zwei", "T-2: deux"),
