@@ -356,6 +356,9 @@ mod tests {
         for line in unclosed {
             assert_eq!(find_parenthesis(line).map_err(|span| &line[span]), Err("done_when"), "{line}");
         }
+        let (_, problems) = parse("- [ ] T-1: a (done_when: grep -q '(' f)\n");
+        let told = "`done_when` does not end with the line, so this parenthesis is part of the title";
+        assert_eq!(problems.iter().map(|problem| &*problem.message).collect::<Vec<_>>(), [told]);
         for title in ["a (b) (see (x)", "a(role: (x)", "a (role: y) (x)", "a (role: y) f(see (x))"] {
             assert_eq!(find_parenthesis(title), Ok(None), "{title}");
         }

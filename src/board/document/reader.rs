@@ -334,22 +334,14 @@ impl<'t, 's> Reader<'t, 's> {
     }
 
     fn near_key(&mut self, name: Range<usize>) {
-        let near = Key::nearest(&self.text[name.clone()]).map_or("", Key::as_str);
-        if near == &self.text[name.clone()] {
-            self.problems.push(Problem::warning(
-                "unknown-key",
-                name.clone(),
-                format!("the parenthesis of `{near}` is not closed where it should be, so it is part of the title"),
-                "write values that have parentheses in double quotes",
-            ));
-            return;
+        let written = &self.text[name.clone()];
+        let near = Key::nearest(written).map_or("", Key::as_str);
+        let (mut what, mut hint) = ("is no key", format!("did you mean `{near}`?"));
+        if near == written {
+            (what, hint) = ("does not end with the line", "put values with parentheses in double quotes".into());
         }
-        self.problems.push(Problem::warning(
-            "unknown-key",
-            name.clone(),
-            format!("`{}` is no key, so this parenthesis is part of the title", &self.text[name]),
-            format!("did you mean `{near}`?"),
-        ));
+        let message = format!("`{written}` {what}, so this parenthesis is part of the title");
+        self.problems.push(Problem::warning("unknown-key", name, message, hint));
     }
 
     fn line_of(&mut self, offset: usize) -> usize {
