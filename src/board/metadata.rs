@@ -453,10 +453,9 @@ mod tests {
         }
     }
 
+    /// In more than one pass they would take minutes.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "it is about how long it takes")]
     fn long_texts_are_read_in_one_pass() {
-        let begun = std::time::Instant::now();
         let (many, blanks) = (40_000, " ".repeat(400_000));
         let list = format!("[{}{blanks}]", "a, ".repeat(many));
         assert!(matches!(plain_of(&list), Some(Plain::Many(parts)) if parts.len() == many));
@@ -468,7 +467,6 @@ mod tests {
         let mut found = 0;
         read_block(&quoted, &block, &mut |entry| found += usize::from(entry.at == found * 12 + 1)).expect("it is YAML");
         assert_eq!(found, many);
-        assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
     }
 
     #[test]
