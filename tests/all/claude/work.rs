@@ -27,7 +27,7 @@ fn an_item_becomes_a_verified_and_merged_commit() {
     let queue = project.scratch.read(".tavern/queues/main.md");
     let completed = queue.split("## Completed").nth(1).expect("the lane is there");
     // Quoted if it looks like a number.
-    let named = completed.replace('\'', "");
+    let named = completed.replace('"', "");
     assert!(named.contains(&format!("- [x] T-1: Write hello (attempt: 1, commit: {merge}, completed: ")), "{queue}");
     assert_eq!(project.scratch.git(&["log", "--format=%s", "main"]), "Begin");
     assert!(!project.scratch.work().join("hello").exists());
