@@ -2,7 +2,8 @@
 # One agent as a shell loop: what `tavern-agent` does, over the small programs, which must be on the PATH.
 #   scripts/agent-loop.sh [--until-empty] [FLAGS OF tavern-claim, such as --role or --runner]
 # Ends on Ctrl-C, on a signal and on .tavern/STOP, and if its flags are wrong; what else keeps it from taking an item is
-# looked at again after 30 seconds (or EVERY). Waits while there is .tavern/PAUSE. If it is killed, its item is free.
+# looked at again after 30 seconds (or EVERY); with --until-empty only a busy board is. Waits while there is .tavern/PAUSE.
+# If it is killed, its item is free.
 set -u
 wait=30s over=none ended='' child='' out=$(mktemp)
 [ "${1-}" != --until-empty ] || { wait=0s over=3 && shift; }
@@ -23,6 +24,7 @@ while [ -z "$ended" ]; do
     [ "$code" != 3 ] || continue
     [ -z "$ended" ] && [ "$code" != 2 ] || exit "${ended:-2}" # wrong flags
     if [ "$code" != 0 ]; then # a busy board, a full disk: it may pass
+        [ "$code" = 75 ] || [ "$over" = none ] || exit "$code"
         sleep "${EVERY:-30}" & child=$!
         wait "$child"; kill "$child" 2>/dev/null; child=''
         continue
