@@ -211,6 +211,7 @@ fn no_agent_stands_in_for_a_person() {
         format!("{env} tavern-report T-2 --approve"),
         "tavern-release T-4".to_owned(),
         format!("{env} tavern-release T-4"),
+        "tavern-release T-4 --revive".to_owned(),
         format!("{env} tavern-release T-5 --revive"),
         format!("{env} tavern-release T-6 --reopen"),
     ];
