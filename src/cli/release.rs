@@ -9,7 +9,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::store::{Board, Note};
 
-use super::shared::{by_a_person, person};
+use super::shared::{by_a_person, by_a_person_without, person};
 use super::{CliError, Context, Exit, Verb, task_id};
 
 /// Give an item back; or bring one back that waits, died or ended
@@ -72,13 +72,9 @@ impl Verb for Args {
         let lease = board.lease(&self.task)?;
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
-        if let (Some(flag), Some(_)) = (self.for_people(), self.token) {
-            let message = format!("only a person brings `{}` back, and who shows a token is an agent", self.task);
-            let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern-release {} {flag}", self.task);
-            return Err(CliError::new(Exit::Refused, message).with_hint(hint));
-        }
-        if self.for_people().is_some() {
-            by_a_person(&board)?;
+        if let Some(flag) = self.for_people() {
+            let why = format!("only a person brings `{}` back, and who shows a token is an agent", self.task);
+            by_a_person_without(self.token, &board, why, &format!("tavern-release {} {flag}", self.task))?;
         }
         let event = match (&lease, self.token) {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::FalseyValueParser;
 
+use crate::board::lease::Token;
 use crate::board::task::{BadId, TaskId};
 use crate::process::table::marks_around;
 use crate::store::Board;
@@ -101,6 +102,19 @@ pub(super) fn by_a_person(board: &Board) -> Result<(), CliError> {
     let Some(run) = run_around(board) else { return Ok(()) };
     let message = format!("this is run {run}, and no agent stands in for a person");
     Err(CliError::new(Exit::Refused, message).with_hint(ASK.to_owned()))
+}
+
+/// As [`by_a_person`], and refused for `why` to who shows a `token`, as an agent does that somebody runs by hand; `command` is
+/// what a person types.
+pub(super) fn by_a_person_without(
+    token: Option<Token>,
+    board: &Board,
+    why: String,
+    command: &str,
+) -> Result<(), CliError> {
+    by_a_person(board)?;
+    let hint = || format!("if you are a person: env -u TAVERN_TOKEN {command}");
+    token.map_or(Ok(()), |_| Err(CliError::new(Exit::Refused, why).with_hint(hint())))
 }
 
 impl Shared {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
-use crate::cli::shared::{by_a_person, person};
+use crate::cli::shared::{by_a_person, by_a_person_without, person};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
 use crate::run::{Site, review};
@@ -28,10 +28,8 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let by = person();
     let may_start = matches!(task.status, Status::Pending | Status::Draft);
     if args.approve && may_start {
-        by_a_person(&site.board)?;
-        if args.token.is_some() {
-            return Err(not_for_agents(&task.id));
-        }
+        let why = format!("only a person lets `{}` be started, and who shows a token is an agent", task.id);
+        by_a_person_without(args.token, &site.board, why, &format!("tavern-report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
         return submit(args, context, &site, &event, &by);
     }
@@ -59,13 +57,6 @@ fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Rev
     }
     by_a_person(&site.board)?;
     Ok(Review { token: args.token, by: person, role: PERSON.to_owned(), reviewers })
-}
-
-/// What begins, and what a planner drafted, is looked over by a person; an agent's shell has the token of its claim.
-fn not_for_agents(task: &TaskId) -> CliError {
-    let message = format!("only a person lets `{task}` be started, and who shows a token is an agent");
-    let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern-report {task} --approve");
-    CliError::new(Exit::Refused, message).with_hint(hint)
 }
 
 fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
