@@ -241,7 +241,8 @@ impl Args {
                 }
                 _ => None,
             };
-            let unfit = items().filter(|(index, item)| taker(*index, item).is_some()).count();
+            let mut takers: Vec<Option<NotReady>> = items().map(|(index, item)| taker(index, item)).collect();
+            let unfit = takers.iter().flatten().count();
             let record = QueueLine {
                 kind: "queue",
                 queue: &queue.id,
@@ -294,7 +295,7 @@ impl Args {
                 if !is_shown {
                     continue;
                 }
-                let unfit = taker(index, item);
+                let unfit = takers[index].take();
                 let is_unfit = unfit.is_some();
                 let not_ready = unfit.or(not_ready);
                 let title = document.title(item);
