@@ -673,7 +673,7 @@ fn tells(last: &Entry, before: &State, after: &State) {
 }
 
 prop_state_machine! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 256, ..ProptestConfig::default() })]
     #[test]
     fn the_board_is_its_model(sequential 1..100 => Real);
 }

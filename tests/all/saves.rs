@@ -180,7 +180,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_save_undoes_a_transition_or_loses_a_word(text in select(vec![LANES, LOOSE]), steps in steps()) {
