@@ -95,7 +95,7 @@ pub enum Life {
     Unknown,
 }
 
-/// How long ago a holder was last heard of (W5).
+/// How long ago a holder was last heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {

@@ -277,7 +277,7 @@ pub struct Task {
 /// The one that approves who is no role: a person.
 pub const PERSON: &str = "person";
 
-/// What the holder of a task is doing with it (A3). Any of them may follow any other.
+/// What the holder of a task is doing with it. Any of them may follow any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {

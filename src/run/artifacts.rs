@@ -68,7 +68,7 @@ pub struct Metadata {
     /// What the agent wanted to do and was not allowed to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<String>,
-    /// At most 150 characters (O3).
+    /// At most 150 characters.
     #[serde(default)]
     pub summary: String,
 }

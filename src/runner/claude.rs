@@ -1,4 +1,4 @@
-//! The Claude runner: which command line and environment start the Claude CLI for unattended work (contract §1).
+//! The Claude runner: which command line and environment start the Claude CLI for unattended work.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_the_contracts() {
+    fn the_command_line_starts_unattended_work() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut job = Job::in_folder(folder.path());
         job.session = "U".to_owned();

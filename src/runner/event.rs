@@ -112,7 +112,7 @@ pub enum Nesting {
     Inner,
 }
 
-/// How a turn ended: the `result` event of the Claude CLI (contract §2).
+/// How a turn ended: the `result` event of the Claude CLI.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TurnResult {
     pub subtype: String,

@@ -30,7 +30,7 @@ pub const STDERR_LOG: &str = "stderr.log";
 
 /// How often the CLI is asked at most what it has spent.
 const USAGE_INTERVAL: Duration = Duration::from_secs(2);
-/// How long it may take to end after its answer: it waits 5 s for its background shells (contract §3).
+/// How long it may take to end after its answer: it waits 5 s for its background shells.
 const LINGER: Duration = Duration::from_secs(20);
 
 /// A running Claude CLI, spoken to over its standard input and read from its log.
@@ -69,7 +69,7 @@ struct Ending {
     next_at: Instant,
 }
 
-/// The CLI starts each shell in a session of its own; only an interrupt makes it end them itself (contract §3).
+/// The CLI starts each shell in a session of its own; only an interrupt makes it end them itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The control request `interrupt`: ends the running tool or call, and yields a result.
@@ -247,7 +247,7 @@ impl ClaudeSession {
         if self.reading.has_open_tool() { Tool::Running } else { Tool::None }
     }
 
-    /// The end of what it wrote to standard error in this run; some failures dump kilobytes (contract §3).
+    /// The end of what it wrote to standard error in this run; some failures dump kilobytes.
     fn stderr_tail(&self) -> String {
         const MOST: u64 = 4096;
         let mut tail = Vec::new();

@@ -1,5 +1,5 @@
 //! Sixty-one recordings of the real CLI (tests/fixtures/claude, CLI 2.1.197), replayed through the reader: each must yield
-//! the outcome that the contract calls for. The table is written by hand; no recording may be missing from it.
+//! the outcome in the table below. It is written by hand; no recording may be missing from it.
 
 use std::collections::BTreeMap;
 use std::fs;

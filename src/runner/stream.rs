@@ -1,4 +1,4 @@
-//! One line of the Claude CLI's `stream-json` output → events (contract §2, CLI 2.1.197). Pure, and it can't fail: what
+//! One line of the Claude CLI's `stream-json` output → events (as of CLI 2.1.197). Pure, and it can't fail: what
 //! it doesn't know is [`AgentEvent::Other`], what is no JSON is [`AgentEvent::Unreadable`].
 
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ fn rate_limit(info: &Value) -> AgentEvent {
     }
 }
 
-/// An answer to a control request; that to `get_usage` tells what was spent (contract §4).
+/// An answer to a control request; that to `get_usage` tells what was spent.
 fn reply(response: &Value) -> AgentEvent {
     let ok = text(response, "subtype") == "success";
     let body = if ok { &response["response"] } else { &response["error"] };
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_rate_limit_event_tells_when_it_ends() {
-        // From the package's own schema (contract §2): none was ever recorded.
+        // From the package's own schema: none was ever recorded.
         let line = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795314466,"rateLimitType":"five_hour"}}"#;
         assert_eq!(
             read(line),

@@ -1,4 +1,4 @@
-//! The Claude CLI's own record of a session, from which usage is recovered when there was no result (contract §7).
+//! The Claude CLI's own record of a session, from which usage is recovered when there was no result.
 //! Read only; the CLI owns the file.
 
 use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn prices_are_those_that_the_cli_reported() {
         let usage = Usage { input: 1200, cache_write: 300, cache_read: 8000, output: 150, ..Usage::default() };
-        // Contract §2.
+        // What the CLI itself reported for such calls.
         let rows = [
             ("claude-opus-4-8", 0.015_625),
             ("claude-sonnet-5", 0.009_375),

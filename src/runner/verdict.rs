@@ -1,4 +1,4 @@
-//! Events, exit status and what was done from here → outcome (contract §2, §3 and §6). Pure.
+//! Events, exit status and what was done from here → outcome. Pure.
 //!
 //! The rule behind all rules: `is_error` of the last result is the truth, exit status 0 proves nothing, and words count
 //! only in what the program itself reports as the provider's failure, never in what the agent says or its tools print.
@@ -279,7 +279,7 @@ fn is_broken_off(turn: &TurnResult) -> bool {
 
 /// What the provider's answer means. `error` is the CLI's own word for it, `text` the message of its report.
 fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
-    // A key's spending limit comes as a plain 400 (contract §6). The words are the provider's own.
+    // A key's spending limit comes as a plain 400. The words are the provider's own.
     let is_spent = text.contains("usage limit") || text.contains("regain access");
     match (status, error) {
         (Some(429), _) | (_, "rate_limit") => Outcome::UsageLimit,

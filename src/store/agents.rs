@@ -12,7 +12,7 @@ use super::replace::replace_unsynced;
 use crate::board::lease::Holder;
 use crate::board::task::{TaskId, Timestamp};
 
-/// What an agent does (A2).
+/// What an agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {

@@ -16,13 +16,13 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(path: impl AsRef<Path>) -> String {
+pub fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Every Rust file under `folder`, if there is one, as paths from the root.
-fn rust_files(folder: &str) -> Vec<PathBuf> {
+pub fn rust_files(folder: &str) -> Vec<PathBuf> {
     if !root().join(folder).exists() {
         return Vec::new();
     }
@@ -33,7 +33,7 @@ fn rust_files(folder: &str) -> Vec<PathBuf> {
 }
 
 /// The lines of `text` that are no comments, up to the tests at its end.
-fn code(text: &str) -> impl Iterator<Item = &str> {
+pub fn code(text: &str) -> impl Iterator<Item = &str> {
     let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
     code.lines().filter(|line| !line.trim_start().starts_with("//"))
 }
@@ -50,7 +50,7 @@ fn table(text: &str, first: &str) -> Vec<Vec<String>> {
     rows.take_while(|line| line.starts_with('|')).map(cells).collect()
 }
 
-fn assert_none(faults: &[String], rule: &str) {
+pub fn assert_none(faults: &[String], rule: &str) {
     assert!(faults.is_empty(), "{rule}:\n  {}\n", faults.join("\n  "));
 }
 

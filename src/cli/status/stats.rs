@@ -13,7 +13,7 @@ use crate::clock;
 use crate::run::artifacts::runs;
 use crate::store::{Board, Entry, Queue, read_log};
 
-/// Numbers about a board (S10).
+/// Numbers about a board.
 #[derive(Default, Serialize)]
 struct Stats {
     kind: &'static str,

@@ -123,7 +123,7 @@ impl Project {
     pub fn wait_for_hold(&self) {
         let held = self.scratch.folder().join("home/held");
         wait_until("an agent's command holds", || held.exists());
-        // The CLI writes its transcript late: killed before, it knows nothing of its session (contract, section 7).
+        // The CLI writes its transcript late: killed before, it knows nothing of its session.
         let transcripts = self.scratch.folder().join("home/.claude/projects");
         wait_until("the session is on disk", || {
             let files = walkdir::WalkDir::new(&transcripts).into_iter().filter_map(Result::ok);
