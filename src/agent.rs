@@ -599,8 +599,8 @@ fn describe(nothing: &Nothing) -> String {
             format!("waiting for items; {}", roles.join(", "))
         }
         (0, 0) => "waiting for items".to_owned(),
-        (0, 1) => "waiting: 1 item needs a person, see tavern-status".to_owned(),
-        (0, stuck) => format!("waiting: {stuck} items need a person, see tavern-status"),
+        (0, 1) => "waiting: 1 item needs a person, see tavern status".to_owned(),
+        (0, stuck) => format!("waiting: {stuck} items need a person, see tavern status"),
         (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
         (others, _) => format!("waiting: {others} items are under way or behind others"),
     }

@@ -117,14 +117,14 @@ impl<'d> Checker<'d> {
                         needed,
                         "cancelled-dependency",
                         format!("this waits for `{needed}`, which was cancelled"),
-                        format!("remove `{needed}` from `after`, or reopen it: tavern-release --reopen {needed}"),
+                        format!("remove `{needed}` from `after`, or reopen it: tavern release --reopen {needed}"),
                     ),
                     Some(Status::Dead) => self.warning(
                         number,
                         needed,
                         "dead-dependency",
                         format!("this waits for `{needed}`, which is in the dead letter lane"),
-                        format!("bring it back: tavern-release --revive {needed}"),
+                        format!("bring it back: tavern release --revive {needed}"),
                     ),
                     Some(_) => {}
                 }

@@ -61,38 +61,38 @@ impl Refusal {
     pub fn hint(&self) -> String {
         match self {
             Refusal::WrongStatus { task, status, event } => match (status, event) {
-                (Status::Dead, _) => format!("tavern-release {task} --revive"),
-                (Status::Completed | Status::Cancelled, _) => format!("tavern-release {task} --reopen"),
+                (Status::Dead, _) => format!("tavern release {task} --revive"),
+                (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
                 (Status::Waiting, Kind::Approved | Kind::Rejected) => {
-                    format!("bring it back into review first: tavern-release {task}")
+                    format!("bring it back into review first: tavern release {task}")
                 }
                 (Status::Waiting, _) => {
-                    format!("tavern-tell {task} \"…\" answers its question; what it waits for: tavern-status {task}")
+                    format!("tavern tell {task} \"…\" answers its question; what it waits for: tavern status {task}")
                 }
                 (_, Kind::Approved | Kind::Rejected) => {
-                    format!("only what is in review can be; tavern-status {task} shows where it stands")
+                    format!("only what is in review can be; tavern status {task} shows where it stands")
                 }
                 (Status::Draft, _) => {
-                    format!("it is no more than written down; let it be worked on: tavern-release {task}")
+                    format!("it is no more than written down; let it be worked on: tavern release {task}")
                 }
-                _ => format!("tavern-status {task} shows where it stands"),
+                _ => format!("tavern status {task} shows where it stands"),
             },
             Refusal::Held { task, .. } | Refusal::StillLive { task, .. } => {
-                format!("wait for it, or see who works on it: tavern-status {task}")
+                format!("wait for it, or see who works on it: tavern status {task}")
             }
             Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
-                format!("the work is kept on branch tavern/{task}; what happened: tavern-log {task}")
+                format!("the work is kept on branch tavern/{task}; what happened: tavern log {task}")
             }
             Refusal::OwnWork { task, .. } | Refusal::SecondApproval { task, .. } => {
                 format!(
-                    "let somebody else look at it: tavern-claim --role reviewer --task {task}, or do it by hand: tavern-report {task} --approve"
+                    "let somebody else look at it: tavern claim --role reviewer --task {task}, or do it by hand: tavern report {task} --approve"
                 )
             }
-            Refusal::OtherCommit { task, .. } => format!("look again: tavern-status {task}"),
-            Refusal::Unasked { task } => format!("tavern-status {task} shows where it stands"),
+            Refusal::OtherCommit { task, .. } => format!("look again: tavern status {task}"),
+            Refusal::Unasked { task } => format!("tavern status {task} shows where it stands"),
             Refusal::EndedParent { task, status } => {
                 let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
-                format!("add it without --parent, or bring `{task}` back first: tavern-release {task} {flag}")
+                format!("add it without --parent, or bring `{task}` back first: tavern release {task} {flag}")
             }
             Refusal::TooDeep { .. } => {
                 "do it within the item, or name a parent further up; `children: {depth: …}` of config.yaml is the bound"

@@ -139,7 +139,7 @@ fn aim(queue: &str, goal: &str) -> Need {
 fn about(task: &Task) -> String {
     let Task { id, title, .. } = task;
     format!(
-        "{id} is: {title}\n\nIts text and history: `tavern-status {id}`, `tavern-log {id}`, `tavern-runs show {id}`. What it left is on\n\
+        "{id} is: {title}\n\nIts text and history: `tavern status {id}`, `tavern log {id}`, `tavern runs show {id}`. What it left is on\n\
          the branch `tavern/{id}`, if there is one. Plan what is to be done in its place or before it; if only a person can\n\
          help, ask one."
     )

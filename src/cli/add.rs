@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", value_parser = on_failure_named)]
     pub on_failure: Option<OnFailure>,
 
-    /// Leave it in Draft: nobody takes it before `tavern-release ID`
+    /// Leave it in Draft: nobody takes it before `tavern release ID`
     #[arg(long)]
     pub draft: bool,
 
@@ -225,7 +225,7 @@ impl Args {
             });
         }
         odd.map_or(Ok(()), |key| {
-            let hint = "leave it out; if you are a person: env -u TAVERN_TOKEN tavern-add \"…\"".to_owned();
+            let hint = "leave it out; if you are a person: env -u TAVERN_TOKEN tavern add \"…\"".to_owned();
             Err(CliError::new(Exit::Refused, format!("`{}` is not for an agent to say", key.as_str())).with_hint(hint))
         })
     }
@@ -281,7 +281,7 @@ fn warn(context: &Context, board: &Board, task: &Task, has_script: bool) {
         Some(entry) if entry.kind == RunnerKind::Shell && !has_script => {
             let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
             note(format!(
-                "the runner `{runner}` needs an ```sh block in it; another one: tavern-agent{role} --runner claude"
+                "the runner `{runner}` needs an ```sh block in it; another one: tavern agent{role} --runner claude"
             ));
         }
         _ => {}
@@ -316,7 +316,7 @@ impl Typed {
         let (document, _) = parse(&whole);
         let mut items = document.items().iter().filter(|item| item.within.is_none());
         let Some(item) = items.next().filter(|item| !document.title(item).is_empty()) else {
-            let hint = "tavern-add \"what is to be done\"".to_owned();
+            let hint = "tavern add \"what is to be done\"".to_owned();
             return Err(CliError::new(Exit::Usage, "an item needs a title").with_hint(hint));
         };
         if items.next().is_some() {

@@ -83,7 +83,7 @@ impl Verb for Args {
             // A queue that nobody typed comes from the role.
             let is_of_role = self.queues.is_empty() && error.exit == Exit::Usage;
             let hint =
-                format!("role {} takes from it; make it with tavern-init, or name another: --queue FILE", self.role);
+                format!("role {} takes from it; make it with tavern init, or name another: --queue FILE", self.role);
             if is_of_role { error.with_hint(hint) } else { error }
         })?;
         if !self.dry_run {
@@ -190,7 +190,7 @@ fn preview(context: &Context, agent: &Agent<'_>) -> Result<Exit, CliError> {
 
 fn ended(context: &Context, agent: &Agent<'_>) {
     let Agent { name, role, .. } = agent;
-    context.out.note(format!("{name} ends: nothing is left that a {role} could do; see tavern-status"));
+    context.out.note(format!("{name} ends: nothing is left that a {role} could do; see tavern status"));
 }
 
 /// What the queues say, if they all say the same, else config.yaml.

@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let has_terminal = io::stdin().is_terminal();
     if !has_terminal && !args.dry_run {
         let message = "to talk with an agent needs a terminal, and standard input is none";
-        let hint = format!("say it from here: tavern-tell {task} \"…\"; or let it be worked on: tavern-agent --once");
+        let hint = format!("say it from here: tavern tell {task} \"…\"; or let it be worked on: tavern agent --once");
         return Err(CliError::new(Exit::Usage, message).with_hint(hint));
     }
     let mut site = context.quick_site(context.board()?)?;
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
 }
 
-/// In `tavern-status`, as any agent at work.
+/// In `tavern status`, as any agent at work.
 fn show(site: &Site, held: &Claimed) {
     let now = clock::now();
     let file = AgentFile {
@@ -133,9 +133,9 @@ fn next(site: &Site, task: &Task) -> Option<String> {
         return Some(need.todo);
     }
     match task.status {
-        Status::Pending => Some("tavern-agent --once".to_owned()),
-        Status::Draft => Some(format!("tavern-release {id}")),
-        Status::Dead => Some(format!("tavern-release {id} --revive")),
+        Status::Pending => Some("tavern agent --once".to_owned()),
+        Status::Draft => Some(format!("tavern release {id}")),
+        Status::Dead => Some(format!("tavern release {id} --revive")),
         _ => None,
     }
 }

@@ -260,7 +260,7 @@ fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<
     }
     if let Some((role, count)) = nothing.elsewhere.iter().find(|(other, _)| *other != role) {
         let words = if *count == 1 { "1 item is".to_owned() } else { format!("{count} items are") };
-        return Ok(error.with_hint(format!("{words} for role {role}: tavern-claim --role {role}")));
+        return Ok(error.with_hint(format!("{words} for role {role}: tavern claim --role {role}")));
     }
     let hint = match (nothing.wake_at, nothing.stuck.first()) {
         (Some(at), _) => format!("the next one may be taken at {at}; --wait waits for it"),
@@ -268,7 +268,7 @@ fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<
         (None, None) if nothing.under_way + nothing.later > 0 => {
             "all that is left is in somebody's hands or waits for it; --wait waits too".to_owned()
         }
-        (None, None) => "add one: tavern-add \"what is to be done\"".to_owned(),
+        (None, None) => "add one: tavern add \"what is to be done\"".to_owned(),
     };
     Ok(error.with_hint(hint))
 }
@@ -282,12 +282,12 @@ fn explain_one(board: &Board, id: &TaskId, role: &str, nothing: &Nothing) -> Res
     let (why, hint) = match (&found.lease, nothing.stuck.first(), nothing.wake_at) {
         (Some(lease), ..) => (
             format!("is held by {}", lease.agent),
-            format!("it comes back by itself if {} dies; take it away: tavern-release --force {id}", lease.agent),
+            format!("it comes back by itself if {} dies; take it away: tavern release --force {id}", lease.agent),
         ),
         (_, None, _) if task.status != Status::Pending => {
-            (format!("is {}", task.status), format!("all about it: tavern-status {id}"))
+            (format!("is {}", task.status), format!("all about it: tavern status {id}"))
         }
-        _ if wanted != role => (format!("is for role {wanted}"), format!("tavern-claim --task {id} --role {wanted}")),
+        _ if wanted != role => (format!("is for role {wanted}"), format!("tavern claim --task {id} --role {wanted}")),
         (_, Some(stuck), _) => ("can't be taken".to_owned(), stuck.why.clone()),
         (_, _, Some(at)) => (format!("may be taken again at {at}"), "wait for it: --wait".to_owned()),
         _ => (format!("waits for {}", open()), "wait for it too: --wait".to_owned()),

@@ -270,6 +270,6 @@ fn editor(board: &Board) -> Result<String, CliError> {
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         return Ok("vi".to_owned());
     }
-    let hint = "name an editor that needs none: EDITOR=… tavern-edit; or change the queue's file itself at any time";
+    let hint = "name an editor that needs none: EDITOR=… tavern edit; or change the queue's file itself at any time";
     Err(CliError::new(Exit::Usage, "there is no terminal to open an editor in").with_hint(hint.to_owned()))
 }

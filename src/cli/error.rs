@@ -63,7 +63,7 @@ impl CliError {
         Some(CliError::new(exit, message).with_hint(format!("to go on: rm .tavern/{file}")))
     }
 
-    /// Standard output could not be written. That its reader has gone (`tavern-log | head`) is nobody's fault, and is
+    /// Standard output could not be written. That its reader has gone (`tavern log | head`) is nobody's fault, and is
     /// told to nobody.
     pub fn output(error: &io::Error) -> CliError {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -84,7 +84,7 @@ fn command() -> Command {
 fn list(context: &Context) -> Exit {
     let printed = PROGRAMS.iter().try_for_each(|program| {
         let entry = Entry { name: program.name, job: program.job() };
-        let text = format!("{:<20}{}", entry.name, entry.job);
+        let text = format!("tavern {:<13}{}", program.verb(), entry.job);
         context.out.record(&entry, text)
     });
     end(printed.and_then(|()| context.out.flush()).map(|()| Exit::Done))

@@ -20,7 +20,7 @@ mod merging;
 /// Make a board in this repository, or bring it up to date
 ///
 /// Writes `.tavern/` with a commented config.yaml, an empty queue, a .gitignore for the volatile part, and a
-/// .gitattributes by which git merges queues item by item; what does that, `tavern-merge-driver`, is named in the
+/// .gitattributes by which git merges queues item by item; what does that, `tavern merge-driver`, is named in the
 /// repository's own git configuration. Safe to run again: nothing that is there is overwritten.
 #[derive(clap::Args)]
 pub struct Args {
@@ -181,8 +181,8 @@ fn next_steps(context: &Context, runner: &str) {
         "shell" => "an item's own ```sh block".to_owned(),
         other => format!("`{other}`"),
     };
-    context.out.note(format!("agents run {what}; another program: tavern-agent --runner NAME, or config.yaml"));
-    context.out.note("next: tavern-add \"what is to be done\", then tavern-agent (or tavern-drain)");
+    context.out.note(format!("agents run {what}; another program: tavern agent --runner NAME, or config.yaml"));
+    context.out.note("next: tavern add \"what is to be done\", then tavern agent (or tavern drain)");
 }
 
 /// config.yaml with the agents' program in it; one that only the presets know is written out.

@@ -281,7 +281,7 @@ enum Woken {
     Reader,
 }
 
-/// Nobody may write for hours, and only a write would tell that `tavern-log --follow | head` has lost its reader: a
+/// Nobody may write for hours, and only a write would tell that `tavern log --follow | head` has lost its reader: a
 /// thread asks the system to say so. It ends with the process.
 fn watch_reader(sender: Sender<Woken>) {
     std::thread::spawn(move || {

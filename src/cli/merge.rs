@@ -42,7 +42,7 @@ impl Verb for Args {
             if status != Status::Approved {
                 let message = format!("`{task}` is {status}: only what is approved is merged");
                 return Err(
-                    CliError::new(Exit::Refused, message).with_hint(format!("all about it: tavern-status {task}"))
+                    CliError::new(Exit::Refused, message).with_hint(format!("all about it: tavern status {task}"))
                 );
             }
         }

@@ -10,8 +10,8 @@ use super::{CliError, Context, Exit, Verb};
 
 /// Merge two versions of a queue item by item, for git
 ///
-/// git calls it, once `tavern-init` has set it up; any two versions of a task file can be merged by hand. The result
-/// takes the place of OURS. What truly contradicts stands in it from both sides, in comments that `tavern-check` lists,
+/// git calls it, once `tavern init` has set it up; any two versions of a task file can be merged by hand. The result
+/// takes the place of OURS. What truly contradicts stands in it from both sides, in comments that `tavern check` lists,
 /// so the merge goes on. Where it exits with anything but 0 it has written nothing.
 #[derive(clap::Args)]
 pub struct Args {
@@ -55,7 +55,7 @@ impl Verb for Args {
             context.out.note(format!("{name}: {conflict}"));
         }
         if !merged.conflicts.is_empty() {
-            context.out.note("what is left to settle is listed by: tavern-check");
+            context.out.note("what is left to settle is listed by: tavern check");
         }
         Ok(Exit::Done)
     }
@@ -65,7 +65,7 @@ impl Verb for Args {
 fn read(path: &Path, name: &str) -> Result<String, CliError> {
     let bytes = fs::read(path).map_err(|error| {
         let message = format!("can't read `{}`", path.display());
-        let hint = "git calls this program; by hand: tavern-merge-driver BASE OURS THEIRS".to_owned();
+        let hint = "git calls this program; by hand: tavern merge-driver BASE OURS THEIRS".to_owned();
         CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }.with_hint(hint)
     })?;
     String::from_utf8(bytes).map_err(|error| {

@@ -41,20 +41,20 @@ pub(super) fn of(board: &Board, task: &Task, reviewers: &[String]) -> Option<Nee
         // Whoever is free takes it.
         Status::Waiting if task.answered().is_some() => return None,
         Status::Waiting => match &task.question {
-            Some(question) => (What::Answer, question.clone(), format!("tavern-tell {id} \"…\"")),
+            Some(question) => (What::Answer, question.clone(), format!("tavern tell {id} \"…\"")),
             None if task.mode == Mode::Unify => {
                 let children = board.children(id);
                 let failed = &children.iter().find(|child| child.on_failure.keeps_waiting(child.status))?.id;
-                let todo = format!("tavern-release {failed} --revive, or --cancel to go on without it");
+                let todo = format!("tavern release {failed} --revive, or --cancel to go on without it");
                 (What::Child, format!("its child {failed} failed"), todo)
             }
-            None => (What::Release, reason(), format!("tavern-release {id}")),
+            None => (What::Release, reason(), format!("tavern release {id}")),
         },
         Status::Pending if task.waits_for_permission() => {
-            (What::Permission, "may it be started?".to_owned(), format!("tavern-report {id} --approve"))
+            (What::Permission, "may it be started?".to_owned(), format!("tavern report {id} --approve"))
         }
         Status::InReview if task.open_reviews(&task.reviewers(reviewers)).iter().any(|role| role == PERSON) => {
-            let todo = format!("tavern-report {id} --approve, or --reject \"…\"");
+            let todo = format!("tavern report {id} --approve, or --reject \"…\"");
             (What::Approval, "may it be merged?".to_owned(), todo)
         }
         _ => return None,
@@ -74,7 +74,7 @@ pub(super) fn of_item(board: &Board, document: &Document<'_>, item: &Item<'_>, r
         return None;
     }
     let need = of(board, &document.task_of(item), reviewers)?;
-    Some(if item.id.is_some() { need } else { Need { todo: "tavern-check --fix gives it an ID".to_owned(), ..need } })
+    Some(if item.id.is_some() { need } else { Need { todo: "tavern check --fix gives it an ID".to_owned(), ..need } })
 }
 
 /// In a line: who waits, for what, and what to type.

@@ -59,7 +59,7 @@ impl Context {
     }
 
     /// Commits the queues after a verb that may have changed them, where config.yaml asks for it. What can't be done is
-    /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern-commit` does it,
+    /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern commit` does it,
     /// so that the other programs need no git library.
     pub(super) fn commit_queues(&self) {
         let is_due = |board: &Board| Config::commits_transitions(board.dir()) && board.has_uncommitted();
@@ -75,7 +75,7 @@ impl Context {
             Ok(())
         };
         if let Err(error) = commit() {
-            self.out.note(format!("the queues are not committed for now: tavern-commit can't be started: {error}"));
+            self.out.note(format!("the queues are not committed for now: tavern commit can't be started: {error}"));
         }
         if let Some(why) = board.committed().obstacle.filter(|why| known.as_ref() != Some(why)) {
             self.out.note(why);
@@ -96,7 +96,7 @@ impl Context {
         let held = held.or_else(|| run_around(board).map(|run| format!("this is run {run}")));
         held.map_or(Ok(()), |held| {
             let message = format!("{held}, and what it starts would wait for that");
-            let hint = "end it first; what others are to do of it: tavern-add \"…\" --parent".to_owned();
+            let hint = "end it first; what others are to do of it: tavern add \"…\" --parent".to_owned();
             Err(CliError::new(Exit::Refused, message).with_hint(hint))
         })
     }

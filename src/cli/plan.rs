@@ -17,7 +17,7 @@ const TITLE: usize = 100;
 
 /// Queue a request for a planner, who turns it into items; print the planning item's ID
 ///
-/// The request is the arguments, or standard input. Nothing is waited for: `tavern-agent --role planner` takes it up, and
+/// The request is the arguments, or standard input. Nothing is waited for: `tavern agent --role planner` takes it up, and
 /// adds all items of its plan, or none. With --no-model the request itself becomes one item.
 #[derive(clap::Args)]
 pub struct Args {
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "QUEUE", default_value = "main")]
     pub queue: String,
 
-    /// Begin the planned items in Draft: nobody takes them before `tavern-release ID`
+    /// Begin the planned items in Draft: nobody takes them before `tavern release ID`
     #[arg(long)]
     pub draft: bool,
 
@@ -105,7 +105,7 @@ impl Verb for Args {
         };
         let exit = item.run(context)?;
         if !self.dry_run && !self.no_model && !has_planner(&board, &config) {
-            context.out.note(format!("nobody plans at the moment: tavern-agent --role {role}"));
+            context.out.note(format!("nobody plans at the moment: tavern agent --role {role}"));
         }
         Ok(exit)
     }
@@ -144,7 +144,7 @@ impl Args {
 fn parted(request: &str) -> Result<(String, Option<String>), CliError> {
     let request = request.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}').replace("\r\n", "\n");
     if request.is_empty() {
-        let hint = "tavern-plan \"what is wanted\"".to_owned();
+        let hint = "tavern plan \"what is wanted\"".to_owned();
         return Err(CliError::new(Exit::Usage, "a request needs some words").with_hint(hint));
     }
     let (first, rest) = request.split_once('\n').unwrap_or((&request, ""));

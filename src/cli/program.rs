@@ -136,7 +136,7 @@ pub(super) fn usage(error: &clap::Error) -> Exit {
     // Nobody is left to be told that the output is closed.
     let _ = error.print();
     if error.kind() == ErrorKind::MissingRequiredArgument && error.to_string().contains("--token") {
-        let hint = "take an item first: eval \"export $(tavern-claim --format env)\"".to_owned();
+        let hint = "take an item first: eval \"export $(tavern claim --format env)\"".to_owned();
         CliError::new(Exit::Usage, "").with_hint(hint).print();
     }
     let _ = io::stdout().flush();

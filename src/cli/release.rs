@@ -74,7 +74,7 @@ impl Verb for Args {
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
         if let Some(flag) = self.for_people() {
             let why = format!("only a person brings `{}` back, and who shows a token is an agent", self.task);
-            by_a_person_without(self.token, &board, why, &format!("tavern-release {} {flag}", self.task))?;
+            by_a_person_without(self.token, &board, why, &format!("tavern release {} {flag}", self.task))?;
         }
         let event = match (&lease, self.token) {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },
@@ -86,7 +86,7 @@ impl Verb for Args {
             (None, Some(token)) if board.task(&self.task)?.task.status == Status::Waiting => {
                 by_a_person(&board)?;
                 let message = format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.task);
-                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern-release {}", self.task);
+                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", self.task);
                 return Err(CliError::new(Exit::Refused, message).with_hint(hint));
             }
             (_, Some(token)) => Event::Return { token, retry, reason },
@@ -163,7 +163,7 @@ fn tell_of(context: &Context, task: &TaskId, open: &[Task]) {
     }
     let names: Vec<&str> = open.iter().map(|child| child.id.as_str()).collect();
     context.out.note(format!(
-        "its children go on: {}; to give them up too: tavern-release {task} --cancel --children",
+        "its children go on: {}; to give them up too: tavern release {task} --cancel --children",
         names.join(", ")
     ));
 }

@@ -20,7 +20,7 @@ mod judge;
 
 /// Record what became of an item that you hold
 ///
-/// Without a flag, what `tavern-spawn` found. A success is verified first: the item's `done_when` is run at the
+/// Without a flag, what `tavern spawn` found. A success is verified first: the item's `done_when` is run at the
 /// commit, and only if all of it passes the item is approved, or goes into review. Exits with 6 if it does not.
 /// A person judges work in review with --approve and --reject, and needs no token for it.
 #[derive(clap::Args)]
@@ -192,11 +192,11 @@ fn mode_named(name: &str) -> Result<Mode, String> {
 }
 
 fn no_token() -> CliError {
-    let hint = "take an item first: eval \"export $(tavern-claim --format env)\"".to_owned();
+    let hint = "take an item first: eval \"export $(tavern claim --format env)\"".to_owned();
     CliError::new(Exit::Usage, "whose work it is shows the token of its claim: --token").with_hint(hint)
 }
 
 fn no_run(task: &TaskId) -> CliError {
-    let hint = "say --done, --failed or --waiting, or run the agent first: tavern-spawn".to_owned();
+    let hint = "say --done, --failed or --waiting, or run the agent first: tavern spawn".to_owned();
     CliError::new(Exit::Usage, format!("no run of `{task}` says what became of it")).with_hint(hint)
 }

@@ -18,7 +18,7 @@ use super::{CliError, Context, Exit, Verb, task_id};
 /// Run the agent program for an item that you hold
 ///
 /// Makes its worktree, builds the prompt, runs the agent, renews the lease and keeps what happened under
-/// `.tavern/runs`. Exits with the outcome; `tavern-report` records it.
+/// `.tavern/runs`. Exits with the outcome; `tavern report` records it.
 #[derive(clap::Args)]
 pub struct Args {
     /// The item

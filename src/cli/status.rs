@@ -204,7 +204,7 @@ impl Args {
             }
         }
         texts.extend(others(board, queues));
-        // Of settings that can't be read `tavern-check` tells.
+        // Of settings that can't be read `tavern check` tells.
         let site = context.light_site(board.clone()).ok();
         let needs = self.list(context, board, texts, queues, site.as_ref().map(Preflight::of).as_ref())?;
         wanted(context, &needs)?;
@@ -253,16 +253,16 @@ impl Args {
             };
             let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             if words.is_empty() {
-                words.push(format!("no items; add one: tavern-add --queue {} \"…\"", queue.id));
+                words.push(format!("no items; add one: tavern add --queue {} \"…\"", queue.id));
             }
             if record.archived > 0 {
                 words.push(format!("{} archived", record.archived));
             }
             if quarantined > 0 {
-                words.push(format!("{quarantined} with problems: tavern-check"));
+                words.push(format!("{quarantined} with problems: tavern check"));
             }
             if unfit > 0 {
-                words.push(format!("{unfit} that no agent as configured can take: tavern-check"));
+                words.push(format!("{unfit} that no agent as configured can take: tavern check"));
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
@@ -509,29 +509,29 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         _ if then.is_some() => {}
         Status::Waiting if task.answered().is_some() => row("answered", "whoever is free goes on with it".to_owned()),
         Status::Waiting if task.question.is_some() => {
-            row("to do", format!("answer it: tavern-tell {id} \"…\", or type `Answer: …` under it"));
+            row("to do", format!("answer it: tavern tell {id} \"…\", or type `Answer: …` under it"));
         }
         Status::Waiting if task.is_parked() => {
             children::to_do(id, &children).into_iter().for_each(|what| row("to do", what));
         }
-        Status::Waiting => row("to do", format!("when it may go on: tavern-release {id}")),
-        Status::Draft => row("to do", format!("let it be worked on: tavern-release {id}")),
+        Status::Waiting => row("to do", format!("when it may go on: tavern release {id}")),
+        Status::Draft => row("to do", format!("let it be worked on: tavern release {id}")),
         Status::Pending if task.waits_for_permission() => {
-            row("to do", format!("allow it to start: tavern-report {id} --approve"));
+            row("to do", format!("allow it to start: tavern report {id} --approve"));
         }
-        Status::InReview => row("to do", format!("look at it, then tavern-report {id} --approve, or --reject \"…\"")),
-        Status::Dead => row("to do", format!("bring it back: tavern-release --revive {id}")),
-        Status::Approved => row("to do", "merge it: tavern-merge".to_owned()),
+        Status::InReview => row("to do", format!("look at it, then tavern report {id} --approve, or --reject \"…\"")),
+        Status::Dead => row("to do", format!("bring it back: tavern release --revive {id}")),
+        Status::Approved => row("to do", "merge it: tavern merge".to_owned()),
         _ => {}
     }
     let is_now = then.is_none();
     if found.quarantined || is_now && faulted(board, &[]).contains(&(found.queue.id.clone(), found.line)) {
-        row("problem", "its text has one: tavern-check".to_owned());
+        row("problem", "its text has one: tavern check".to_owned());
     }
     context.out.record(&record, text.trim_end())
 }
 
-/// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read `tavern-check` tells.
+/// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read `tavern check` tells.
 fn not_ready(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Option<NotReady> {
     let is_ahead = matches!(task.status, Status::Pending | Status::InReview);
     let site = context.light_site(board.clone()).ok().filter(|_| is_ahead)?;

@@ -112,7 +112,7 @@ impl Args {
         if !own || token.is_none() {
             return Ok(());
         }
-        let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern-tell {} \"…\"", self.task);
+        let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern tell {} \"…\"", self.task);
         Err(CliError::new(Exit::Refused, message).with_hint(hint))
     }
 
@@ -127,7 +127,7 @@ impl Args {
         }
         let text = text.trim();
         if text.is_empty() {
-            let hint = format!("say it: tavern-tell {} \"…\"", self.task);
+            let hint = format!("say it: tavern tell {} \"…\"", self.task);
             return Err(CliError::new(Exit::Usage, "there is nothing to tell").with_hint(hint));
         }
         Ok(text.to_owned())
@@ -158,7 +158,7 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
         _ => return Ok(()),
     };
     let message = format!("`{}` is {}, so nobody would hear it", task.id, task.status);
-    let hint = format!("bring it back with what you say: tavern-release {} {how} -m \"…\"", task.id);
+    let hint = format!("bring it back with what you say: tavern release {} {how} -m \"…\"", task.id);
     Err(CliError::new(Exit::Refused, message).with_hint(hint))
 }
 
@@ -176,7 +176,7 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
         let how = match found.task.status {
             Status::Approved => format!("it is told {next}, if it comes back"),
             Status::InReview => format!("it is told {next}, to a reviewer or, if it comes back, to its agent"),
-            Status::Waiting => format!("it is told {next}; what it waits for: tavern-status {}", found.task.id),
+            Status::Waiting => format!("it is told {next}; what it waits for: tavern status {}", found.task.id),
             Status::Draft => format!("it is told {next}, when it is released for work"),
             _ => format!("it is told {next}"),
         };

@@ -142,7 +142,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone, is_dry: bool) -> Resu
         context.out.note(format!("its merge stays; to take that back too: {left}"));
         if let (Some(task), false) = (&entry.task, is_dry) {
             context.out.note(format!(
-                "to have it done again: tavern-release {task} --cancel && tavern-release {task} --reopen"
+                "to have it done again: tavern release {task} --cancel && tavern release {task} --reopen"
             ));
         }
     }

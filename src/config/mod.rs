@@ -353,7 +353,7 @@ impl Config {
         }
         for (name, runner) in &self.runners {
             if let Some(fault) = runner.fault() {
-                let hint = "see the examples in the commented file that `tavern-init` writes";
+                let hint = "see the examples in the commented file that `tavern init` writes";
                 return Some(Fault::new(&["runners", name], format!("runner `{name}` {fault}"), hint));
             }
         }

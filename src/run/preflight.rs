@@ -70,7 +70,7 @@ impl<'a> Preflight<'a> {
         match fs2::available_space(root) {
             Ok(free) if free < least.bytes() => Err(NotReady::new(
                 format!("less than {least} are free on the disk of {}", root.display()),
-                "make room (tavern-reap clears what died), or set `free_disk` in .tavern/config.yaml",
+                "make room (tavern reap clears what died), or set `free_disk` in .tavern/config.yaml",
             )),
             // A file system that doesn't tell is none that is full.
             _ => Ok(()),
@@ -159,7 +159,7 @@ impl<'a> Preflight<'a> {
                 let other = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
                 Err(NotReady::new(
                     format!("it has no ```sh block, which the runner `{runner}` needs"),
-                    format!("indent one under it, or: tavern-agent{other} --runner claude"),
+                    format!("indent one under it, or: tavern agent{other} --runner claude"),
                 ))
             }
             _ => Ok(()),
@@ -175,7 +175,7 @@ impl<'a> Preflight<'a> {
             let Some(settings) = self.config.roles.get(&role) else { continue };
             let runner = self.runner.unwrap_or(&settings.runner);
             if self.config.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell) {
-                let how = format!("tavern-report {} --approve, or --reject \"…\"", task.id);
+                let how = format!("tavern report {} --approve, or --reject \"…\"", task.id);
                 return Err(NotReady::new(
                     format!("it waits for a {role}, whose runner `{runner}` can't judge work"),
                     format!("name another under `roles:`, or judge it yourself: {how}"),

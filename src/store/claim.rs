@@ -433,14 +433,14 @@ impl Nothing {
                     format!("it depends on {}", names.join(", "))
                 }
                 Why::Unfit(why) => why.clone(),
-                Why::Permission => format!("a person has to allow it: tavern-report {} --approve", called(item)),
-                Why::Approval => format!("a person has to approve it: tavern-report {} --approve", called(item)),
+                Why::Permission => format!("a person has to allow it: tavern report {} --approve", called(item)),
+                Why::Approval => format!("a person has to approve it: tavern report {} --approve", called(item)),
                 Why::FailedChild(child) => {
                     format!(
-                        "its child {child} failed: tavern-release {child} --revive, or --cancel to go on without it"
+                        "its child {child} failed: tavern release {child} --revive, or --cancel to go on without it"
                     )
                 }
-                _ => "its text has a problem: tavern-check".to_owned(),
+                _ => "its text has a problem: tavern check".to_owned(),
             };
             self.stuck.push(Stuck { queue: queue.id.clone(), line: item.line, task: item.id.clone(), why });
             return;

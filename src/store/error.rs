@@ -66,7 +66,7 @@ impl Error {
         Some(match self {
             Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
             Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
-            Error::NoBoard(_) => "make one with `tavern-init`, or work a plain file with `tavern-drain TODO.md`".into(),
+            Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
             Error::Io { source, path, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => {
                     format!("see who may write there: ls -ld {}", nearest(path).display())
@@ -80,18 +80,18 @@ impl Error {
                 _ => return None,
             },
             Error::Busy(_) => "try again; who holds it: fuser .tavern/lock".into(),
-            Error::NoQueue(_) => "list the queues with `tavern-status`, or give a path such as TODO.md".into(),
+            Error::NoQueue(_) => "list the queues with `tavern status`, or give a path such as TODO.md".into(),
             Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
             Error::NotText { path, .. } => {
-                format!("save the file as UTF-8; where it is not: tavern-check {}", path.display())
+                format!("save the file as UTF-8; where it is not: tavern check {}", path.display())
             }
-            Error::NoTask(_) => "list the items with `tavern-status`".into(),
-            Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern-check`".into(),
+            Error::NoTask(_) => "list the items with `tavern status`".into(),
+            Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
             Error::Taken(_) => "choose another ID, or leave it out and one is made".into(),
-            Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern-release {task} --revive"),
-            Error::Archived { task, .. } => format!("bring it back: tavern-release {task} --reopen"),
+            Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern release {task} --revive"),
+            Error::Archived { task, .. } => format!("bring it back: tavern release {task} --reopen"),
             Error::ArchivedPart { task, whole } => {
-                format!("bring all of it back: tavern-release --reopen {whole}, then {task}")
+                format!("bring all of it back: tavern release --reopen {whole}, then {task}")
             }
             Error::SecondAgent(_) => "choose another --name, or leave it out and a free one is taken".into(),
             Error::BadId(_) => BadId::HINT.into(),

@@ -189,10 +189,10 @@ pub(super) fn settled(conflict: &Conflict, held: &HashSet<TaskId>) -> String {
     let item = conflict.item.as_deref().unwrap_or("the text");
     let why = match conflict.what.as_str() {
         "removed" | "status" if conflict.item.as_ref().is_some_and(|item| is_named(item, held)) => {
-            "it is held, so it was put back: tavern-release takes it from its holder"
+            "it is held, so it was put back: tavern release takes it from its holder"
         }
         "removed" => "what was changed was kept",
-        _ => "both versions are kept: tavern-check shows where",
+        _ => "both versions are kept: tavern check shows where",
     };
     format!("{item}: {} was changed by hand and by others; {why}", conflict.what)
 }

@@ -53,7 +53,7 @@ fn an_archived_item_is_still_known() {
     let status = scratch.run("tavern-status", &[]).succeeds();
     assert_eq!(
         status.lines().next(),
-        Some("main: 1 pending, 2 completed, 1 archived, 1 that no agent as configured can take: tavern-check")
+        Some("main: 1 pending, 2 completed, 1 archived, 1 that no agent as configured can take: tavern check")
     );
     let one = scratch.run("tavern-status", &["T-1"]).succeeds();
     assert!(one.starts_with("T-1 One\n  status      completed\n  queue       archive/main, line 3\n"), "{one}");
@@ -82,7 +82,7 @@ fn parts_go_and_come_back_with_the_whole() {
     assert_eq!(archived(&scratch), ["T-1", "T-1.1"]);
     let refused = scratch.run("tavern-release", &["--reopen", "T-1.1"]);
     assert_eq!(refused.code, Some(4), "{refused}");
-    assert!(refused.stderr.contains("tavern-release --reopen T-1"), "{refused}");
+    assert!(refused.stderr.contains("tavern release --reopen T-1"), "{refused}");
     scratch.run("tavern-release", &["--reopen", "T-1"]).succeeds();
     scratch.run("tavern-release", &["--reopen", "T-1.1"]).succeeds();
     assert_eq!(archived(&scratch), [""; 0]);

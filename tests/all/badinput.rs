@@ -26,7 +26,7 @@ fn a_place_that_is_no_board() {
     let no_repository =
         "error: `~` is not in a git repository\nhint: make one with `git init` and a first commit, or cd into one\n";
     let no_board =
-        "error: no board in `~`\nhint: make one with `tavern-init`, or work a plain file with `tavern-drain TODO.md`\n";
+        "error: no board in `~`\nhint: make one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
     let is_bare = "error: `~` is a bare repository: a board needs a main work tree\nhint: clone it, and run Tavern in the clone\n";
     let programs: [(&str, &[&str]); 12] = [
         ("tavern-add", &["x"]),
@@ -74,7 +74,7 @@ fn a_repository_without_commits() {
 fn words_on_the_command_line() {
     let scratch = board();
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
-    let title = "error: an item needs a title\nhint: tavern-add \"what is to be done\"\n";
+    let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
     let rows: [(&str, &[&str], i32, &str); 24] = [
         ("tavern-add", &["x", "--id=../x"], 2, id),
@@ -134,8 +134,8 @@ fn words_on_the_command_line() {
             2,
             "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9",
         ),
-        ("tavern-runs", &["show", "nope"], 2, "error: no run `nope`\nhint: list them: tavern-runs list"),
-        ("tavern-renew", &["T-1"], 2, "hint: take an item first: eval \"export $(tavern-claim --format env)\""),
+        ("tavern-runs", &["show", "nope"], 2, "error: no run `nope`\nhint: list them: tavern runs list"),
+        ("tavern-renew", &["T-1"], 2, "hint: take an item first: eval \"export $(tavern claim --format env)\""),
     ];
     let before = scratch.read(".tavern/queues/main.md");
     for (program, arguments, code, words) in rows {
@@ -327,7 +327,7 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
     let scratch = board();
     scratch.write(".tavern/queues/main.md", b"- [ ] caf\xe9\n");
     let words = "error: `~/.tavern/queues/main.md` is not UTF-8 (line 1)\n\
-                 hint: save the file as UTF-8; where it is not: tavern-check ~/.tavern/queues/main.md\n";
+                 hint: save the file as UTF-8; where it is not: tavern check ~/.tavern/queues/main.md\n";
     says(&scratch, &scratch.run("tavern-claim", &["--queue", "main"]), 5, words);
     says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
     scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");
@@ -400,7 +400,7 @@ fn rules_say_no_with_a_way_out() {
             3,
             "error: `T-1` is held by Rosie\nhint: it comes back by itself if Rosie dies",
         ),
-        ("tavern-claim", &["--task", "T-2"], 3, "error: `T-2` is completed\nhint: all about it: tavern-status T-2"),
+        ("tavern-claim", &["--task", "T-2"], 3, "error: `T-2` is completed\nhint: all about it: tavern status T-2"),
         ("tavern-renew", &["T-1", "--token", "9"], 4, "error: token 9 for `T-1` is stale: Rosie holds it with token 1"),
         ("tavern-report", &["T-2", "--token", "1", "--done"], 4, "error: nobody holds `T-2` any more"),
         ("tavern-report", &["T-1", "--token", "1"], 2, "hint: say --done, --failed or --waiting, or run the agent"),

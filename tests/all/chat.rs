@@ -118,9 +118,9 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         let ran = ran.ends(0);
         assert_eq!(queue(&scratch), QUEUE, "{ran}");
         let hint = match task {
-            "T-1" => "tavern-agent --once",
-            "T-2" => "tavern-tell T-2",
-            _ => "tavern-release T-3 --revive",
+            "T-1" => "tavern agent --once",
+            "T-2" => "tavern tell T-2",
+            _ => "tavern release T-3 --revive",
         };
         ran.says("as it was; your work is in").says(hint);
 
@@ -170,7 +170,7 @@ fn a_talk_that_dies_leaves_the_item_as_it_was() {
 fn without_a_terminal_it_says_what_to_do_instead() {
     let scratch = board();
     let ran = scratch.run("tavern-agent", &["--chat", "T-2"]).ends(2);
-    ran.says("standard input is none").says("tavern-tell T-2").says("tavern-agent --once");
+    ran.says("standard input is none").says("tavern tell T-2").says("tavern agent --once");
     let foreseen = scratch.run("tavern-agent", &["--chat", "T-2", "--dry-run"]).succeeds();
     assert!(foreseen.starts_with("cd ") && foreseen.contains("agent.sh") && foreseen.contains("T-2@"), "{foreseen}");
     assert_eq!(queue(&scratch), QUEUE);

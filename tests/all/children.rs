@@ -65,7 +65,7 @@ const ONE: &str = "## Pending\n\n- [ ] T-1: Make two files (done_when: test -s T
                    Completed\n\n## Dead Letter\n";
 
 const BREAK_UP: &str =
-    "tavern-report --mode break_up\ntavern-add 'The first' --parent\ntavern-add 'The second' --parent\n";
+    "tavern report --mode break_up\ntavern-add 'The first' --parent\ntavern-add 'The second' --parent\n";
 
 #[test]
 fn an_agent_breaks_its_item_up_and_goes_on_when_the_children_have_ended() {
@@ -75,7 +75,7 @@ fn an_agent_breaks_its_item_up_and_goes_on_when_the_children_have_ended() {
     let ran = agent(&scratch);
     ran.says("T-1 waits for its children: T-1.1, T-1.2").says("T-1 merged as").says_not("failed").says_not("empty");
     let first = prompt(&scratch, "T-1", 1);
-    assert!(first.contains("tavern-add") && !first.contains("<children>"), "{first}");
+    assert!(first.contains("tavern add") && !first.contains("<children>"), "{first}");
     let second = prompt(&scratch, "T-1", 2);
     let told = |id: &str, title: &str| {
         let merged = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
@@ -111,9 +111,9 @@ fn what_the_parent_has_committed_is_verified_with_what_its_children_made() {
 #[test]
 fn children_that_fail_do_what_is_set_for_each() {
     let scratch = board("- [ ] T-1: Break it up (empty: allowed)\n", "max_attempts: 1\n");
-    let add = "tavern-add --parent Fails --done-when false --on-failure go_on\n\
-               tavern-add --parent 'Fails and matters' --done-when 'test -e ok' --on-failure escalate\n\
-               tavern-add --parent 'Succeeds the second time' --done-when 'test -s 2.txt' --on-failure retry\n";
+    let add = "tavern add --parent Fails --done-when false --on-failure go_on\n\
+               tavern add --parent 'Fails and matters' --done-when 'test -e ok' --on-failure escalate\n\
+               tavern add --parent 'Succeeds the second time' --done-when 'test -s 2.txt' --on-failure retry\n";
     script(&scratch, "T-1", 1, add);
     script(&scratch, "T-1", 2, "true\n");
     script(&scratch, "T-1.3", 1, "echo 1 >1.txt\n");
@@ -125,15 +125,15 @@ fn children_that_fail_do_what_is_set_for_each() {
     shown
         .says("child       T-1.1 (dead): Fails")
         .says("child       T-1.3 (completed): Succeeds the second time")
-        .says("T-1.2 failed: tavern-release T-1.2 --revive, or go on without it: tavern-release T-1.2 --cancel")
+        .says("T-1.2 failed: tavern release T-1.2 --revive, or go on without it: tavern release T-1.2 --cancel")
         .says_not("T-1.1 failed");
     scratch.run("tavern-status", &["T-1.2"]).ends(0).says("parent      T-1 (waiting)");
-    let needed = "waits for you:\n  T-1: its child T-1.2 failed — tavern-release T-1.2 --revive, or --cancel to go on without it\n";
+    let needed = "waits for you:\n  T-1: its child T-1.2 failed — tavern release T-1.2 --revive, or --cancel to go on without it\n";
     scratch.run("tavern-status", &[]).ends(0).says(needed);
     scratch
         .run("tavern-claim", &["--task", "T-1"])
         .ends(3)
-        .says("its child T-1.2 failed: tavern-release T-1.2 --revive");
+        .says("its child T-1.2 failed: tavern release T-1.2 --revive");
     scratch.run("tavern-release", &["T-1.2", "--cancel"]).ends(0);
     agent(&scratch).says("T-1 merged as");
     let told = prompt(&scratch, "T-1", 2);
@@ -147,7 +147,7 @@ fn children_that_fail_do_what_is_set_for_each() {
 #[test]
 fn a_parent_that_makes_nothing_of_nothing_is_not_believed() {
     let scratch = board("- [ ] T-1: Break it up (max_attempts: 1)\n", "");
-    script(&scratch, "T-1", 1, "tavern-add --parent Fails --id T-2\n");
+    script(&scratch, "T-1", 1, "tavern add --parent Fails --id T-2\n");
     script(&scratch, "T-2", 1, "true\n");
     script(&scratch, "T-2", 2, "true\n");
     script(&scratch, "T-2", 3, "true\n");
@@ -158,7 +158,7 @@ fn a_parent_that_makes_nothing_of_nothing_is_not_believed() {
 #[test]
 fn a_supervisor_that_dies_before_it_parks_leaves_an_item_that_knows_its_children() {
     let scratch = board(&ONE.replace(" -a -s T-1.2.txt", ""), "");
-    script(&scratch, "T-1", 1, "tavern-add --parent One\nkill -KILL $PPID\nsleep 600\n");
+    script(&scratch, "T-1", 1, "tavern add --parent One\nkill -KILL $PPID\nsleep 600\n");
     script(&scratch, "T-1", 2, "true\n");
     script(&scratch, "T-1", 3, "true\n");
     let killed = scratch.run("tavern-agent", &["--name", "Sam", "--until-empty"]);
@@ -179,7 +179,7 @@ fn children_are_bounded_in_depth_and_number_and_named_by_their_parent() {
     assert_eq!(add(&["--parent", "T-1"]).succeeds(), "T-1.2\n");
     assert_eq!(add(&["--parent=T-1.1", "--queue", "main"]).succeeds(), "T-1.1.1\n");
     add(&["--parent=T-1.1.1"]).ends(4).says("`T-1.1.1` is 2 levels down already").says("hint: do it within the item");
-    add(&["--parent=T-9"]).ends(4).says("`T-9` is completed").says("tavern-release T-9 --reopen");
+    add(&["--parent=T-9"]).ends(4).says("`T-9` is completed").says("tavern release T-9 --reopen");
     add(&["--parent=T-7"]).ends(2).says("no item `T-7`");
     add(&["--parent=T-1.1", "--after", "T-1"]).ends(4).says("none of them can wait for it");
     add(&["--parent"]).ends(2).says("TAVERN_TASK names no item");
@@ -252,7 +252,7 @@ fn giving_up_a_parent_says_what_becomes_of_its_children() {
     let queue = "- [ ] T-1: One\n- [ ] T-1.1: A (parent: T-1)\n- [ ] T-1.1.1: B (parent: T-1.1)\n- [x] T-1.2: C (parent: T-1)\n";
     let scratch = board(queue, "");
     let alone = scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
-    alone.says("its children go on: T-1.1, T-1.1.1; to give them up too: tavern-release T-1 --cancel --children");
+    alone.says("its children go on: T-1.1, T-1.1.1; to give them up too: tavern release T-1 --cancel --children");
     scratch.run("tavern-status", &["T-1.1"]).ends(0).says("parent      T-1 (cancelled)");
     scratch.run("tavern-release", &["T-1", "--cancel", "--children", "--dry-run"]).ends(0).says("T-1.1 is cancelled");
     let all = scratch.run("tavern-release", &["T-1", "--cancel", "--children"]).ends(0);
@@ -289,8 +289,8 @@ fn parts_of_an_item_are_its_children() {
 #[test]
 fn modes_are_reported_shown_and_logged() {
     let scratch = board("- [ ] T-1: One\n", "");
-    let look = "for mode in plan delegate break_up unify; do\n    tavern-report --mode $mode\n    tavern-status >>\"$NOTES/seen\"\n    \
-                tavern-status --format json >>\"$NOTES/seen.json\"\ndone\ntavern-report --mode execute\necho 1 >one.txt\n";
+    let look = "for mode in plan delegate break_up unify; do\n    tavern report --mode $mode\n    tavern status >>\"$NOTES/seen\"\n    \
+                tavern status --format json >>\"$NOTES/seen.json\"\ndone\ntavern-report --mode execute\necho 1 >one.txt\n";
     script(&scratch, "T-1", 1, look);
     agent(&scratch).says("T-1 merged as");
     let (seen, json) = (scratch.read("../home/notes/seen"), scratch.read("../home/notes/seen.json"));
@@ -307,14 +307,14 @@ fn modes_are_reported_shown_and_logged() {
 #[test]
 fn a_plain_checklist_grows_while_it_is_drained() {
     let scratch = Scratch::repository();
-    let item = "---\nmax_attempts: 1\n---\n- [ ] T-1: Break it up (done_when: test -s T-1.1.txt)\n  ```sh\n  [ -e T-1.1.txt ] || printf 'Part\\n\\n```sh\\n%s\\n```\\n' \"$PART\" | tavern-add --parent --on-failure escalate\n  ```\n";
+    let item = "---\nmax_attempts: 1\n---\n- [ ] T-1: Break it up (done_when: test -s T-1.1.txt)\n  ```sh\n  [ -e T-1.1.txt ] || printf 'Part\\n\\n```sh\\n%s\\n```\\n' \"$PART\" | tavern add --parent --on-failure escalate\n  ```\n";
     scratch.write("TODO.md", item);
     let drain = |part: &str, code| {
         let drain = scratch.program("tavern-drain").args(&["TODO.md", "--runner", "shell"]).variable("PART", part);
         drain.run().ends(code)
     };
     drain("exit 3", 1)
-        .says("  its child T-1.1 failed\n  to do: tavern-release T-1.1 --revive, or --cancel to go on without it");
+        .says("  its child T-1.1 failed\n  to do: tavern release T-1.1 --revive, or --cancel to go on without it");
     let todo = scratch.read("TODO.md");
     assert!(todo.contains("mode: unify") && todo.contains("T-1.1: Part"), "{todo}");
     scratch.write("TODO.md", todo.replace("exit 3", "echo 1 >T-1.1.txt"));
@@ -325,7 +325,7 @@ fn a_plain_checklist_grows_while_it_is_drained() {
 #[test]
 fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     let scratch = board("- [ ] T-1: Break it up (empty: allowed)\n", "max_attempts: 1\n");
-    let add = "tavern-add --parent 'Fails and matters' --done-when 'test -e ok' --on-failure escalate\n\
+    let add = "tavern add --parent 'Fails and matters' --done-when 'test -e ok' --on-failure escalate\n\
                mkfifo \"$NOTES/go\"\necho added >\"$NOTES/added\"\ncat \"$NOTES/go\"\n";
     script(&scratch, "T-1", 1, add);
     let running = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
@@ -335,7 +335,7 @@ fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     std::fs::write(notes.join("go"), "").expect("the script reads it");
     let ran = running.end().ends(0);
     assert_eq!([status(&scratch, "T-1"), status(&scratch, "T-1.1")], ["waiting", "dead"], "{ran}");
-    scratch.run("tavern-status", &["T-1"]).ends(0).says("T-1.1 failed: tavern-release T-1.1 --revive");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("T-1.1 failed: tavern release T-1.1 --revive");
 }
 
 #[test]
@@ -343,9 +343,9 @@ fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
     let queue = "## Pending\n\n- [ ] T-1: Break it up (approve: merge, review: none, done_when: test -s T-1.1.txt)\n\n## In Review\n\n\
                  ## Waiting\n\n## Completed\n";
     let scratch = board(queue, "review: [reviewer]\n");
-    let add = "tavern-add --parent One\ntavern-add 'Two (parent: T-1, tags: [a])'\n\
+    let add = "tavern add --parent One\ntavern-add 'Two (parent: T-1, tags: [a])'\n\
                for keys in 'review: none' 'budget: {usd: 99}' 'allowed: true' 'max_attempts: 9'; do\n\
-               tavern-add \"Sneak (parent: T-1, $keys)\" 2>>\"$NOTES/refused\" && exit 1\ndone\n";
+               tavern add \"Sneak (parent: T-1, $keys)\" 2>>\"$NOTES/refused\" && exit 1\ndone\n";
     script(&scratch, "T-1", 1, add);
     agent(&scratch).says("T-1.1 done and verified, now in review").says_not("merged");
     for id in ["T-1.1", "T-1.2"] {
@@ -372,7 +372,7 @@ fn a_drain_whose_parents_wait_for_children_that_ask_waits_for_a_person() {
     script(&scratch, "T-1", 1, BREAK_UP);
     script(&scratch, "T-1.2", 1, "echo 'WAITING: red or blue?'; exit 0\n");
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
-    drained.says("T-1 waiting").says("to do: tavern-tell T-1.2");
+    drained.says("T-1 waiting").says("to do: tavern tell T-1.2");
     // A draft is for nobody to take, and nobody asks about it.
     scratch.run("tavern-add", &["Later", "--draft", "--parent=T-1"]).ends(0);
     scratch.run("tavern-drain", &["--agents", "1"]).ends(1);

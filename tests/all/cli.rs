@@ -73,7 +73,7 @@ fn a_waiting_agent_ends_at_once() {
     );
     assert_eq!(
         scratch.run("tavern-status", &[]).succeeds(),
-        "main: no items; add one: tavern-add --queue main \"…\"\n"
+        "main: no items; add one: tavern add --queue main \"…\"\n"
     );
 }
 
@@ -193,7 +193,7 @@ fn a_large_board_is_shown_whole() {
     let scratch = board(&items);
     assert_eq!(
         scratch.run("tavern-status", &[]).succeeds(),
-        "main: 10000 pending, 10000 that no agent as configured can take: tavern-check\n"
+        "main: 10000 pending, 10000 that no agent as configured can take: tavern check\n"
     );
     let all = scratch.run("tavern-status", &["--items"]).succeeds();
     assert_eq!(
@@ -226,7 +226,7 @@ fn a_dry_run_of_the_reaper_prints_what_it_does() {
 #[test]
 fn the_log_is_followed_as_json_with_a_heartbeat() {
     let scratch = board("");
-    let line = "exec tavern-log --follow --format json --heartbeat 100ms > ../out";
+    let line = "exec tavern log --follow --format json --heartbeat 100ms > ../out";
     let path = format!(
         "{}:{}",
         crate::support::program("tavern").parent().expect("a folder").display(),

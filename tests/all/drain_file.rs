@@ -81,11 +81,11 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
         "TODO.md: T-1 dead — fails\n  exit 3\n  see .tavern/runs/T-1@2\n  its work: git show refs/tavern/salvage/T-1/2\n\
          TODO.md: T-2 dead — is not right\n  `test -e y.txt` exit 1\n  see .tavern/runs/T-2@3\n  its work: git show tavern/T-2\n\
          TODO.md: T-3 pending — waits\n  it waits for T-1 (dead)\n\
-         TODO.md: T-4 pending — circles\n  its text has a problem: tavern-check TODO.md\n\
-         TODO.md: T-5 pending — circles\n  its text has a problem: tavern-check TODO.md\n\
+         TODO.md: T-4 pending — circles\n  its text has a problem: tavern check TODO.md\n\
+         TODO.md: T-5 pending — circles\n  its text has a problem: tavern check TODO.md\n\
          TODO.md: T-6 pending — is a reviewer's\n  it is for role reviewer\n\
-         TODO.md: T-7 pending — twins\n  its text has a problem: tavern-check TODO.md\n\
-         TODO.md: T-7 pending — twins too\n  its text has a problem: tavern-check TODO.md\n\
+         TODO.md: T-7 pending — twins\n  its text has a problem: tavern check TODO.md\n\
+         TODO.md: T-7 pending — twins too\n  its text has a problem: tavern check TODO.md\n\
          merged work is on branch tavern/integration\n"
             .replace("T-1@2", &last_run(&scratch, "T-1"))
             .replace("T-1/2", &last_run(&scratch, "T-1").replace('@', "/"))
@@ -116,7 +116,7 @@ fn items_that_the_runner_can_do_nothing_with_are_refused_before_anything_is_begu
         ran.to_string(),
         "exit 4\n--- stdout\n--- stderr\n\
          error: nothing was begun: 1 item has no ```sh block, which the runner `shell` needs\n  TODO.md:5: Write the docs\n\
-         hint: have them done by an agent: tavern-drain TODO.md --runner claude; or indent an ```sh block under each\n"
+         hint: have them done by an agent: tavern drain TODO.md --runner claude; or indent an ```sh block under each\n"
     );
     assert_eq!(scratch.read("TODO.md"), text);
     assert_eq!(scratch.git(&["branch", "--list"]), "* main");
@@ -130,7 +130,7 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
     scratch.write("to do.md", "- [ ] Write the docs\n");
     scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(4);
-    ran.says("2 items have no ```sh block").says("tavern-drain 'to do.md' --runner claude;");
+    ran.says("2 items have no ```sh block").says("tavern drain 'to do.md' --runner claude;");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
     scratch.write(".tavern/config.yaml", config);
     scratch.write(".tavern/queues/main.md", item("good"));
     let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or judge it \
-               yourself: tavern-report";
+               yourself: tavern report";
     let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1"]).ends(1);
     ran.says(&format!("in_review — good\n  {why}"));
     let status = scratch.run("tavern-status", &[]).succeeds();
@@ -163,7 +163,7 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:said.txt"]);
     let refused = "error: this shell holds `T-1`, and what it starts would wait for that\n\
-                   hint: end it first; what others are to do of it: tavern-add \"…\" --parent\n4";
+                   hint: end it first; what others are to do of it: tavern add \"…\" --parent\n4";
     assert_eq!(said, format!("{refused}\n{refused}"));
     // Nor under another name than its own.
     let script = "for verb in drain agent; do env -u TAVERN_TOKEN -u TAVERN_TASK -u TAVERN_RUN timeout 10 tavern-$verb \
@@ -188,7 +188,7 @@ fn a_file_that_is_no_work_is_told() {
     for (name, words) in [
         (
             "NO.md",
-            "no queue or file `NO.md`\nhint: list the queues with `tavern-status`, or give a path such as TODO.md",
+            "no queue or file `NO.md`\nhint: list the queues with `tavern status`, or give a path such as TODO.md",
         ),
         ("folder", "`folder` is a folder, not a file\nhint: name a file in it, such as folder/TODO.md"),
     ] {
@@ -230,7 +230,7 @@ fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
     let place = scratch.work().canonicalize().expect("it is there");
     let way_out = format!("`tavern/integration` is checked out in {0}: git -C {0} switch --detach", place.display());
     assert_eq!(ran.stderr.matches(&way_out).count(), 1, "told once: {ran}");
-    assert!(ran.stdout.contains("approved — good\n  verified, but not merged: tavern-merge says why\n"), "{ran}");
+    assert!(ran.stdout.contains("approved — good\n  verified, but not merged: tavern merge says why\n"), "{ran}");
     assert_eq!(scratch.git(&["rev-parse", "HEAD"]), before);
     assert_eq!(scratch.run("tavern-merge", &[]).code, Some(4));
     // What the hint says is what helps.

@@ -49,7 +49,7 @@ fn copies(scratch: &Scratch) -> Vec<PathBuf> {
 fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
     let scratch = Scratch::board(ITEMS);
     // Meanwhile one is taken, and one is added.
-    let script = "tavern-claim --task T-2 --agent Frodo >/dev/null; tavern-add more --id T-9 >/dev/null
+    let script = "tavern claim --task T-2 --agent Frodo >/dev/null; tavern add more --id T-9 >/dev/null
         sed -i 's/T-1: one/T-1: first/; /T-3/d; s/the owner/the owner, again/' \"$1\"";
     let told = edit(&scratch, &[], script).succeeds();
     assert!(
@@ -124,7 +124,7 @@ fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
 fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
     let scratch = Scratch::board(ITEMS);
     let script =
-        "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern-claim --task T-2 --agent Frodo >/dev/null
+        "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern claim --task T-2 --agent Frodo >/dev/null
         sed -i 's/T-1: one/T-1: yours/; /T-2/d' \"$1\"";
     let ran = edit(&scratch, &[], script);
     assert!(ran.stderr.contains("T-1: title") && ran.stderr.contains("T-2: removed"), "{ran}");

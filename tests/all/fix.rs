@@ -116,7 +116,7 @@ fn a_queue_that_was_lost_is_put_back() {
         let path = scratch.work().join(QUEUE);
         if is_gone { fs::remove_file(&path) } else { fs::write(&path, "") }.expect("it is ours");
         let told = scratch.run("tavern-check", &[]);
-        assert!(told.stdout.contains("put it back: tavern-check --fix; or forget it: rm "), "{told}");
+        assert!(told.stdout.contains("put it back: tavern check --fix; or forget it: rm "), "{told}");
         let done = fixed(&scratch);
         assert!(done.stdout.contains("\n+- [ ] T-1: One\n"), "{done}");
         assert_eq!(scratch.read(QUEUE), text);

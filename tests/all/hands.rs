@@ -137,7 +137,7 @@ fn a_held_item_cannot_be_edited_away() {
         scratch.settle();
         assert_eq!(State::of(&scratch).status("T-1"), Some(Status::InProgress));
         let said = scratch.run("tavern-log", &["-n", "1"]).succeeds();
-        assert!(said.contains("T-1") && said.contains("tavern-release"), "{said}");
+        assert!(said.contains("T-1") && said.contains("tavern release"), "{said}");
     }
     scratch.write(QUEUE, held.replace("T-1: one", "T-1: one, retitled"));
     scratch.settle();

@@ -13,7 +13,7 @@ coder)
     # T-9 is not done before T-1 was looked at.
     [ "$TAVERN_TASK" != T-9 ] || timeout 40 sh -c 'until [ -e "$NOTES/T-1/1" ]; do sleep 0.05; done'
     # T-5 brings T-6 up, and is not done before somebody else works on that.
-    [ "$TAVERN_TASK" != T-5 ] || env -u TAVERN_TOKEN tavern-add 'T-6: Six (review: none)' >"$notes/added"
+    [ "$TAVERN_TASK" != T-5 ] || env -u TAVERN_TOKEN tavern add 'T-6: Six (review: none)' >"$notes/added"
     [ "$TAVERN_TASK" != T-5 ] || timeout 40 sh -c 'until [ -e "$NOTES/T-6" ]; do sleep 0.05; done'
     echo "round by $TAVERN_AGENT" >>"$TAVERN_TASK.txt"
     rm prompt.seen
@@ -68,7 +68,7 @@ fn what_is_merged_is_past_approval_whatever_became_of_its_branch() {
     agent(&scratch, "coder", "Frodo").says("T-1 done and verified, now in review");
     agent(&scratch, "reviewer", "Sam").says("T-1 merged as");
     let again = scratch.run("tavern-report", &["T-1", "--approve"]).ends(4);
-    again.says("`T-1` is completed, so it can't be approved").says("tavern-release T-1 --reopen").says_not("moved on");
+    again.says("`T-1` is completed, so it can't be approved").says("tavern release T-1 --reopen").says_not("moved on");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     assert!(!queue.contains("rounds:") && queue.contains("status: waiting"), "{queue}");
     // A person lets it be looked at again: it is still in review at its commit.
     verdict(&scratch, 4, APPROVE);
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("back into review first: tavern-release T-1\n");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("back into review first: tavern release T-1\n");
     scratch.run("tavern-release", &["T-1"]).ends(0).says("T-1 is in_review");
     agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("T-1 merged as");
 }
@@ -153,7 +153,7 @@ fn nobody_reviews_their_own_work_and_two_approvals_are_of_two_agents() {
 fn a_person_approves_or_rejects_by_hand() {
     let scratch = board(&ONE.replace("done_when:", "approve: merge, review: none, done_when:"));
     agent(&scratch, "coder", "Frodo");
-    scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern-report T-1 --approve");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern report T-1 --approve");
     agent(&scratch, "reviewer", "Sam").says_not("T-1");
     scratch.run("tavern-report", &["T-1", "--reject", " "]).ends(2).says("helps nobody");
     let rejected = scratch.program("tavern-report").args(&["T-1", "--reject", "-"]).input("Count on.\nTo three.\n");
@@ -175,7 +175,7 @@ fn a_person_approves_or_rejects_by_hand() {
 fn a_start_that_asks_for_a_person_waits_for_one() {
     let scratch = board(&ONE.replace("done_when:", "approve: start, review: none, done_when:"));
     agent(&scratch, "coder", "Frodo").says_not("claimed");
-    scratch.run("tavern-claim", &["--task", "T-1"]).ends(3).says("tavern-report T-1 --approve");
+    scratch.run("tavern-claim", &["--task", "T-1"]).ends(3).says("tavern report T-1 --approve");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is pending");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("anybody's permission");
     agent(&scratch, "coder", "Frodo").says("T-1 merged as");
@@ -205,15 +205,15 @@ fn no_agent_stands_in_for_a_person() {
     agent(&scratch, "coder", "Frodo").says("now in review");
     let env = "env -u TAVERN_TOKEN -u TAVERN_RUN -u TAVERN_TASK -u TAVERN_AGENT";
     let lines = [
-        "tavern-report T-1 --approve".to_owned(),
-        format!("{env} tavern-report T-1 --approve"),
-        format!("{env} tavern-report T-1 --reject 'It is mine'"),
-        format!("{env} tavern-report T-2 --approve"),
-        "tavern-release T-4".to_owned(),
-        format!("{env} tavern-release T-4"),
-        "tavern-release T-4 --revive".to_owned(),
-        format!("{env} tavern-release T-5 --revive"),
-        format!("{env} tavern-release T-6 --reopen"),
+        "tavern report T-1 --approve".to_owned(),
+        format!("{env} tavern report T-1 --approve"),
+        format!("{env} tavern report T-1 --reject 'It is mine'"),
+        format!("{env} tavern report T-2 --approve"),
+        "tavern release T-4".to_owned(),
+        format!("{env} tavern release T-4"),
+        "tavern release T-4 --revive".to_owned(),
+        format!("{env} tavern release T-5 --revive"),
+        format!("{env} tavern release T-6 --reopen"),
     ];
     for line in lines {
         let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");
@@ -253,7 +253,7 @@ fn what_is_for_a_person_to_allow_no_agent_allows() {
         let agent = scratch.program("tavern-report").args(&[task, "--approve"]);
         let agent =
             agent.variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
-        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern-report {task} --approve"));
+        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern report {task} --approve"));
     }
     assert!(!scratch.read(".tavern/queues/main.md").contains("allowed"));
 }
@@ -265,7 +265,7 @@ fn what_has_ended_no_agent_brings_back() {
         let agent = scratch.program("tavern-release").args(&[task, flag]);
         let agent =
             agent.variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
-        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern-release {task} {flag}"));
+        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern release {task} {flag}"));
         scratch.run("tavern-release", &[task, flag]).ends(0).says(&format!("{task} is pending"));
     }
 }

@@ -77,12 +77,12 @@ fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
     assert_eq!(left, 0, "it was told");
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     assert_eq!(log.matches("T-1 was told by rosie: Mind the gap.").count(), 1, "{log}");
-    tell(&scratch, "Too late.").ends(4).says("tavern-release T-1 --reopen -m");
+    tell(&scratch, "Too late.").ends(4).says("tavern release T-1 --reopen -m");
 }
 
 #[test]
 fn a_deaf_agent_is_told_at_its_next_run() {
-    let hold = "env -u TAVERN_TASK -u TAVERN_TOKEN tavern-tell T-1 'I am great.' 2>\"$STEPS/own\" || true\n\
+    let hold = "env -u TAVERN_TASK -u TAVERN_TOKEN tavern tell T-1 'I am great.' 2>\"$STEPS/own\" || true\n\
                 touch \"$STEPS/held\"; while [ ! -e \"$STEPS/go\" ]; do sleep 0.05; done; exit 1";
     let scratch = board(ONE, &[hold, WORK]);
     let running = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
@@ -101,8 +101,8 @@ fn a_deaf_agent_is_told_at_its_next_run() {
 #[test]
 fn what_can_not_be_told_says_what_to_type() {
     let scratch = board(&ONE.replace("## Waiting\n", "## Waiting\n\n## Dead Letter\n\n- [ ] T-2: Two\n"), &[]);
-    scratch.run("tavern-tell", &["T-2", "Go on."]).ends(4).says("tavern-release T-2 --revive -m");
-    scratch.run("tavern-tell", &["T-1"]).ends(2).says("there is nothing to tell").says("tavern-tell T-1");
+    scratch.run("tavern-tell", &["T-2", "Go on."]).ends(4).says("tavern release T-2 --revive -m");
+    scratch.run("tavern-tell", &["T-1"]).ends(2).says("there is nothing to tell").says("tavern tell T-1");
     scratch.run("tavern-tell", &["T-1", "x", "--from", "a b"]).ends(2).says("can't be a name");
     scratch.run("tavern-tell", &["T-9", "x"]).ends(2);
     let told =
@@ -121,7 +121,7 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
         scratch
             .run("tavern-status", &[])
             .ends(0)
-            .says(&format!("waits for you:\n  T-1 asks: {question} — tavern-tell T-1 \"…\""));
+            .says(&format!("waits for you:\n  T-1 asks: {question} — tavern tell T-1 \"…\""));
     };
     let has_prompt = |number: u32| {
         wait_until("it was told", || scratch.folder().join(format!("home/notes/{number}")).exists());
@@ -171,16 +171,16 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
                  - [ ] Nameless (approve: start)\n\n## In Review\n\n## Waiting\n\n- [ ] T-4: Come back (reason: it came back too often)\n\n## Completed\n";
     let scratch = board(queue, &["echo 'WAITING: red or blue?'", WORK]);
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
-    let drained = drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern-tell T-1 \"…\"");
-    drained.says("to do: tavern-report T-2 --approve").says("to do: tavern-release T-4");
-    let expected = "waits for you:\n  main:6: may it be started? — tavern-check --fix gives it an ID\n";
+    let drained = drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");
+    drained.says("to do: tavern report T-2 --approve").says("to do: tavern release T-4");
+    let expected = "waits for you:\n  main:6: may it be started? — tavern check --fix gives it an ID\n";
     let seen = scratch.run("tavern-status", &[]).succeeds();
     for line in [
         "waits for you:\n",
-        "  T-1 asks: red or blue? — tavern-tell T-1 \"…\"\n",
-        "  T-2: may it be started? — tavern-report T-2 --approve\n",
-        "  T-3: may it be merged? — tavern-report T-3 --approve, or --reject \"…\"\n",
-        "  T-4: it came back too often — tavern-release T-4\n",
+        "  T-1 asks: red or blue? — tavern tell T-1 \"…\"\n",
+        "  T-2: may it be started? — tavern report T-2 --approve\n",
+        "  T-3: may it be merged? — tavern report T-3 --approve, or --reject \"…\"\n",
+        "  T-4: it came back too often — tavern release T-4\n",
         &expected["waits for you:\n  main:6".len()..],
     ] {
         assert!(seen.contains(line), "{line} in\n{seen}");
@@ -192,7 +192,7 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
         "{json}"
     );
     let full = scratch.run("tavern-status", &["T-1"]).ends(0);
-    full.says("asks        red or blue?").says("answer it: tavern-tell T-1");
+    full.says("asks        red or blue?").says("answer it: tavern tell T-1");
     // What an agent could still do is no person's.
     scratch.run("tavern-add", &["--id", "T-9", "--role", "planner", "Plan"]).ends(0);
     scratch.run("tavern-drain", &["--agents", "1"]).ends(1);

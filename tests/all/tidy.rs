@@ -202,7 +202,7 @@ fn every_program_is_in_every_table() {
     files.sort_unstable();
     assert_eq!(files, sorted, "files in src/bin, and the table in src/cli/program.rs");
     let wanted: Vec<Vec<String>> =
-        PROGRAMS.iter().map(|program| vec![format!("`{}`", program.name), program.job()]).collect();
+        PROGRAMS.iter().map(|program| vec![format!("`tavern {}`", program.verb()), program.job()]).collect();
     let as_written: String =
         wanted.iter().map(|row| format!("| {} | {} |\n", row[0], row[1].replace('|', "\\|"))).collect();
     for page in ["README.md", "specs/commands.md"] {

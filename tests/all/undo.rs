@@ -155,11 +155,11 @@ fn what_somebody_holds_or_held_is_left_alone() {
     let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let ran = undo(&scratch, &["T-1"]);
-    refused(&ran, "hint: take it from its holder: tavern-release T-1 --force");
+    refused(&ran, "hint: take it from its holder: tavern release T-1 --force");
     scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
     let ran = undo(&scratch, &["T-1"]);
     refused(&ran, "in_progress, in the hands of nobody");
-    assert!(ran.stderr.contains("tavern-claim --task T-1"), "{ran}");
+    assert!(ran.stderr.contains("tavern claim --task T-1"), "{ran}");
     State::of(&scratch).agrees();
 }
 
@@ -284,7 +284,7 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
     for arguments in [&["--event", &ticked][..], &["T-1"]] {
         let ran = undo(&scratch, arguments);
         refused(&ran, "`T-1` is in the archive");
-        assert!(ran.stderr.contains("tavern-release T-1 --reopen"), "{ran}");
+        assert!(ran.stderr.contains("tavern release T-1 --reopen"), "{ran}");
     }
     assert_eq!(scratch.read(ARCHIVE), archive);
     scratch.run("tavern-check", &[]).ends(0).says_not("was removed");

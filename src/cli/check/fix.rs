@@ -223,7 +223,7 @@ fn carry_out(scene: &Scene<'_>, lost: &[Lost], change: &Change) -> Result<(), Cl
     let now = clock::now();
     let busy = || {
         let message = format!("{} was changed by somebody else meanwhile", change.name);
-        CliError::new(Exit::Busy, message).with_hint("try again: tavern-check --fix".to_owned())
+        CliError::new(Exit::Busy, message).with_hint("try again: tavern check --fix".to_owned())
     };
     let Some(board) = scene.board else {
         // A task file without a board: no lock, and no log.

@@ -107,7 +107,7 @@ fn leases(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // Temp files are told of by the plan of a clean-up.
         let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.starts_with(store::TEMP_PREFIX)) else { continue };
-        let hint = Some(format!("remove it, then give its item back: rm {}; tavern-reap", path.display()));
+        let hint = Some(format!("remove it, then give its item back: rm {}; tavern reap", path.display()));
         let message = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
                 Ok(_) => continue,
@@ -145,7 +145,7 @@ fn lost(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) 
         let what = if lost.is_gone { "removed, though something is left to do in it" } else { "emptied" };
         let message = format!("this queue was {what}: Tavern has its text");
         let forget = board.seen_path(&lost.queue);
-        let hint = format!("put it back: tavern-check --fix; or forget it: rm {}", forget.display());
+        let hint = format!("put it back: tavern check --fix; or forget it: rm {}", forget.display());
         faults.push(Fault::whole(Severity::Warning, "lost-queue", &shown(&lost.queue.path, here), message, Some(hint)));
     }
 }
@@ -210,7 +210,7 @@ fn merging(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
     if is_named && matches!(site.repository().map(|repository| repository.setting("merge.tavern.driver")), Ok(Ok(None)))
     {
         let message = "this clone has no `merge.tavern.driver`, so git merges queues line by line".to_owned();
-        let hint = Some("set it up: tavern-init".to_owned());
+        let hint = Some("set it up: tavern init".to_owned());
         faults.push(Fault::whole(Severity::Warning, "no-merge-driver", &shown(&path, here), message, hint));
     }
 }
@@ -231,7 +231,7 @@ fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
     }
 }
 
-/// What `tavern-reap --dry-run` would say.
+/// What `tavern reap --dry-run` would say.
 fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
     let actions = match plan(site, Scope::All, &mut Looks::load(&site.board)) {
         Ok(actions) => actions,
@@ -253,7 +253,7 @@ fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
         let message = format!("something died here; to do: {action}");
-        let hint = Some("do it, and all else of this kind: tavern-reap".to_owned());
+        let hint = Some("do it, and all else of this kind: tavern reap".to_owned());
         faults.push(Fault::whole(Severity::Warning, "leftover", &shown(&path, here), message, hint));
     }
 }

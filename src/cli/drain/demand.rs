@@ -35,7 +35,7 @@ impl fmt::Display for Unstaffed {
         let waits = if self.items == 1 { "waits" } else { "wait" };
         write!(
             f,
-            "{items} {waits} for a {role}, and nobody works as one: tavern-agent --role {role}, or --agents …,{role}=1"
+            "{items} {waits} for a {role}, and nobody works as one: tavern agent --role {role}, or --agents …,{role}=1"
         )
     }
 }

@@ -81,7 +81,7 @@ impl Verb for Args {
         site.base()?;
         let queues = context.queues(&site.board, &self.files)?;
         if queues.is_empty() {
-            let hint = "name a file: tavern-drain TODO.md".to_owned();
+            let hint = "name a file: tavern drain TODO.md".to_owned();
             return Err(CliError::new(Exit::Usage, "there is no queue to drain").with_hint(hint));
         }
         let crew = self.agents.of(&self.role);

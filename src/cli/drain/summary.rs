@@ -167,12 +167,12 @@ impl Page<'_> {
             Status::Waiting if task.question.is_some() => task.question.map(|question| format!("it asks: {question}")),
             Status::Waiting if task.is_parked() => need.map(|need| need.why.clone()).or(task.reason),
             _ if task.reason.is_some() => task.reason,
-            _ if is_faulted => Some(format!("its text has a problem: tavern-check {}", self.queue.id)),
+            _ if is_faulted => Some(format!("its text has a problem: tavern check {}", self.queue.id)),
             Status::InReview => Some(self.preflight.judges(&task).map_or_else(
                 |error| format!("{error}; {}", error.hint()),
-                |()| format!("verified, and in review: tavern-status {} says who has to approve it", task.id),
+                |()| format!("verified, and in review: tavern status {} says who has to approve it", task.id),
             )),
-            Status::Approved => Some("verified, but not merged: tavern-merge says why".to_owned()),
+            Status::Approved => Some("verified, but not merged: tavern merge says why".to_owned()),
             Status::Pending if !open.is_empty() => Some(format!("it waits for {}", open.join(", "))),
             Status::Pending if !self.crew.iter().any(|post| post.role == role) => {
                 Some(format!("it is for role {role}"))

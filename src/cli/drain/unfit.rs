@@ -60,7 +60,7 @@ fn refused(unfit: &[Unfit]) -> CliError {
     files.dedup();
     let files = files.join(" ");
     let hint = format!(
-        "have them done by an agent: tavern-drain {files} --runner claude; or indent an ```sh block under each"
+        "have them done by an agent: tavern drain {files} --runner claude; or indent an ```sh block under each"
     );
     CliError::new(Exit::Refused, message).with_hint(hint)
 }

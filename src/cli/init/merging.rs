@@ -26,7 +26,7 @@ const ARGUMENTS: &str = " %O %A %B %L %P || git merge-file -q -L ours -L base -L
 pub(super) fn attributes(found: Option<&str>) -> Option<String> {
     let line = format!("{PATTERN} merge=tavern\n");
     let Some(found) = found else {
-        return Some(format!("# Queues are merged item by item; `tavern-init` tells git how.\n{line}"));
+        return Some(format!("# Queues are merged item by item; `tavern init` tells git how.\n{line}"));
     };
     let is_said = found.lines().any(|line| {
         let mut words = line.split_whitespace();

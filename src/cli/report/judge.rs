@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let may_start = matches!(task.status, Status::Pending | Status::Draft);
     if args.approve && may_start {
         let why = format!("only a person lets `{}` be started, and who shows a token is an agent", task.id);
-        by_a_person_without(args.token, &site.board, why, &format!("tavern-report {} --approve", task.id))?;
+        by_a_person_without(args.token, &site.board, why, &format!("tavern report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
         return submit(args, context, &site, &event, &by);
     }
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     // What is not in review is refused for that, wherever its branch is by now.
     site.board.preview(&task.id, &event, clock::now())?;
     if let Some(moved) = review::moved(&site, &task)? {
-        let hint = format!("have it verified there: tavern-report {} --reject \"look at what is new\"", task.id);
+        let hint = format!("have it verified there: tavern report {} --reject \"look at what is new\"", task.id);
         return Err(CliError::new(Exit::Refused, moved.trim_end_matches('.')).with_hint(hint));
     }
     submit(args, context, &site, &event, &by)
@@ -90,7 +90,7 @@ fn words(findings: &str) -> Result<String, CliError> {
         read.map_err(|error| CliError::from_error(Exit::Failed, &error))?;
     }
     if text.trim().is_empty() {
-        let hint = "say what is to be different: tavern-report ID --reject \"…\"".to_owned();
+        let hint = "say what is to be different: tavern report ID --reject \"…\"".to_owned();
         return Err(CliError::new(Exit::Usage, "a rejection without a word helps nobody").with_hint(hint));
     }
     Ok(text.trim().to_owned())

@@ -122,7 +122,7 @@ fn line(run: &Metadata, now: Timestamp) -> String {
 fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, CliError> {
     let by_name = all.iter().find(|run| run.run == name);
     by_name.or_else(|| all.iter().rfind(|run| run.task.as_str() == name)).ok_or_else(|| {
-        let hint = "list them: tavern-runs list".to_owned();
+        let hint = "list them: tavern runs list".to_owned();
         CliError::new(Exit::Usage, format!("no run `{name}`")).with_hint(hint)
     })
 }

@@ -34,12 +34,12 @@ pub(super) fn to_do(id: &TaskId, children: &[Child]) -> Vec<String> {
         .map(|child| {
             let child = &child.task;
             format!(
-                "{child} failed: tavern-release {child} --revive, or go on without it: tavern-release {child} --cancel"
+                "{child} failed: tavern release {child} --revive, or go on without it: tavern release {child} --cancel"
             )
         })
         .collect();
     if what.is_empty() {
-        what.push(format!("nothing: it goes on when its children have ended; to go on before: tavern-release {id}"));
+        what.push(format!("nothing: it goes on when its children have ended; to go on before: tavern release {id}"));
     }
     what
 }

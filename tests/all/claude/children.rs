@@ -7,7 +7,7 @@ use super::project::{Project, bash, say};
 #[test]
 fn an_agent_hands_a_part_out_and_goes_on_in_its_session() {
     let steps = json!([
-        bash("tavern-report --mode delegate && tavern-add 'Write hello' --parent -m 'Into the file hello.'"),
+        bash("tavern report --mode delegate && tavern add 'Write hello' --parent -m 'Into the file hello.'"),
         say("I have handed it out.\n\nDONE"),
         bash("echo hi > hello && git add -A && git commit -qm 'Say hello'"),
         say("I chose hi.\n\nDONE"),

@@ -32,7 +32,7 @@ fn a_request_goes_all_ways_and_ends_merged() {
         ["T-1.1 (from", "T-1.2 (from", "T-1.3 (from", "T-1.4 (from"].map(|id| format!("Branch: tavern/{id}"));
     let part = "Branch: tavern/T-1.1.1 (from";
     let limit = json!({"error": 429, "message": "You have hit your limit", "headers": {"x-should-retry": "false"}});
-    let hand_out = "tavern-add 'Write the part' --parent --on-failure escalate --done-when 'test -s part.txt'";
+    let hand_out = "tavern add 'Write the part' --parent --on-failure escalate --done-when 'test -s part.txt'";
     let steps = json!([
         of("working as planner", say(PLAN)),
         of(part, say("I forgot.\n\nDONE")),
@@ -70,7 +70,7 @@ fn a_request_goes_all_ways_and_ends_merged() {
     let left = ["T-1.1", "T-1.1.1", "T-1.2", "T-1.3", "T-1.4"].map(status);
     assert_eq!(left, ["waiting", "dead", "completed", "waiting", "completed"], "{first}\n{}", project.log());
     let first = first.says("T-1 planned").says("T-1.2 rejected: it stops at one").says("is closed until");
-    first.says("tavern-tell T-1.3").says("tavern-release T-1.1.1 --revive");
+    first.says("tavern tell T-1.3").says("tavern release T-1.1.1 --revive");
     project.assert_tidy();
 
     project.scratch.run("tavern-tell", &["T-1.3", "blue"]).succeeds();

@@ -136,13 +136,13 @@ fn a_person_goes_on_in_the_session_that_asked_and_the_agent_after_them() {
     project.work();
     let before = project.scratch.read(".tavern/queues/main.md");
     has_been_welcomed(&project);
-    let mut terminal = Terminal::start(&project.scratch, "tavern-agent --chat T-1 --name Frodo");
+    let mut terminal = Terminal::start(&project.scratch, "tavern agent --chat T-1 --name Frodo");
     project.provider.wait_for_calls(2);
     terminal.shows("person.");
     terminal.type_in("/exit");
     terminal.shows("/exit");
     terminal.type_in("\r");
-    terminal.end().ends(0).says("T-1 is waiting, as it was").says("tavern-tell T-1");
+    terminal.end().ends(0).says("T-1 is waiting, as it was").says("tavern tell T-1");
     assert_eq!(project.scratch.read(".tavern/queues/main.md"), before);
     project.assert_tidy();
 

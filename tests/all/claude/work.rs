@@ -178,8 +178,8 @@ fn a_process_left_behind_is_ended() {
 #[test]
 fn the_small_programs_do_the_same() {
     let project = Project::new(HELLO, json!([bash(COMMIT), say("DONE")]));
-    let script = "set -e; claim=$(tavern-claim --agent Sam --format env); eval \"export $claim\"
-        tavern-spawn --format json; tavern-report; tavern-merge";
+    let script = "set -e; claim=$(tavern claim --agent Sam --format env); eval \"export $claim\"
+        tavern spawn --format json; tavern report; tavern merge";
     let programs = crate::support::program("tavern-claim");
     let path = format!(
         "{}:{}",
