@@ -20,7 +20,7 @@ use crate::interrupt::Cause;
 use crate::run::commit::{Moment, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
-use crate::run::reap::{self, Looks, Scope};
+use crate::run::reap::{self, ExpiredLeases, Scope};
 use crate::run::report::{self, Judged};
 use crate::run::verdict::Ruling;
 use crate::run::wake::wake;
@@ -200,7 +200,7 @@ impl Agent<'_> {
 
     fn run_loop(&self) -> Result<End, Error> {
         let mut blocked = Vec::new();
-        let mut looks = Looks::default();
+        let mut looks = ExpiredLeases::default();
         let templates = Templates::default();
         let mut runs = 0;
         let mut last_wait = String::new();
@@ -433,7 +433,7 @@ impl Agent<'_> {
     }
 
     /// Gives back what dead agents held.
-    fn clear(&self, looks: &mut Looks) -> Result<(), Error> {
+    fn clear(&self, looks: &mut ExpiredLeases) -> Result<(), Error> {
         if reap::plan(self.site, Scope::Leases, looks)?.is_empty() {
             return Ok(());
         }
@@ -454,7 +454,7 @@ impl Agent<'_> {
     /// `tavern-reap` says why.
     fn clear_all(&self) {
         let Ok(Some(slot)) = self.site.board.try_reap_slot() else { return };
-        let mut looks = Looks::load(&self.site.board);
+        let mut looks = ExpiredLeases::load(&self.site.board);
         for action in reap::plan(self.site, Scope::All, &mut looks).unwrap_or_default() {
             if reap::execute(self.site, &action, &slot).unwrap_or_default() {
                 (self.tell)(&Told::Cleared { what: action.to_string() });

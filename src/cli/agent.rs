@@ -15,7 +15,7 @@ use crate::clock;
 use crate::config::Does;
 use crate::process;
 use crate::run::integrate::approved;
-use crate::run::reap::{self, Looks, Scope};
+use crate::run::reap::{self, ExpiredLeases, Scope};
 use crate::run::{Site, preflight};
 use crate::store::{Board, Claimed, Queue, Slot, Switch};
 
@@ -156,7 +156,7 @@ fn preview(context: &Context, agent: &Agent<'_>) -> Result<Exit, CliError> {
     let (site, name) = (agent.site, &agent.name);
     let taken = agent.foresee()?;
     if site.board.switch() == Switch::On {
-        for action in reap::plan(site, Scope::Leases, &mut Looks::default())? {
+        for action in reap::plan(site, Scope::Leases, &mut ExpiredLeases::default())? {
             print(context, name, &Told::Cleared { what: action.to_string() });
         }
         for (_, task) in approved(site, &agent.queues) {

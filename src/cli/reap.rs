@@ -1,7 +1,7 @@
 //! `tavern-reap`: clear up after what died.
 
 use crate::clock;
-use crate::run::reap::{Action, Looks, Scope, execute, plan};
+use crate::run::reap::{Action, ExpiredLeases, Scope, execute, plan};
 
 use super::{CliError, Context, Exit, Verb};
 
@@ -22,7 +22,7 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;
-        let mut looks = Looks::load(&site.board);
+        let mut looks = ExpiredLeases::load(&site.board);
         if self.dry_run {
             if !site.board.is_settled()? {
                 let what = "a queue was saved by hand, or a program was killed";

@@ -8,8 +8,8 @@ use crate::board::task::{Mode, Status, TaskId};
 use crate::clock;
 use crate::run::Site;
 use crate::run::attempt::{self, Finished};
-use crate::run::proof;
 use crate::run::report::{self, Judged};
+use crate::run::verify;
 use crate::runner::Outcome;
 use crate::store::{self, Note};
 
@@ -94,10 +94,10 @@ impl Verb for Args {
         }
         let held = held(&board, &self.task, token, self.dry_run)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
-        let is_verified = self.failed.is_none() && self.waiting.is_none() && proof::takes_time(&held);
+        let is_verified = self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
         let is_slow = is_verified && !self.dry_run;
         let site = if is_slow { context.site(board)? } else { context.light_site(board)? };
-        let verified = if self.dry_run { proof::foreseen } else { proof::verified };
+        let verified = if self.dry_run { verify::foreseen } else { verify::verified };
         let finished = match (&self.failed, &self.waiting) {
             (Some(reason), _) => attempt::said(&held, Judged::said(Outcome::Failed, reason)),
             (_, Some(question)) => attempt::said(&held, Judged::said(Outcome::Waiting, question)),

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::git::Repository;
 use crate::run::Preflight;
 use crate::run::artifacts::{Metadata, runs_of};
-use crate::run::kept::Kept;
+use crate::run::unmerged::Unmerged;
 use crate::runner::NotReady;
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, Watch, life};
 
@@ -552,7 +552,7 @@ fn kept(board: &Board, task: &Task) -> Vec<String> {
     }
     let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
     let repository = Repository::discover(board.root());
-    repository.map(|repository| Kept::of(&repository, &integration).places(&task.id)).unwrap_or_default()
+    repository.map(|repository| Unmerged::of(&repository, &integration).places(&task.id)).unwrap_or_default()
 }
 
 fn words(freshness: Freshness) -> &'static str {

@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
 use super::brief::Brief;
-use super::calls::Calls;
 use super::children;
 use super::error::Error;
-use super::heart::Heart;
+use super::heartbeat::Heartbeat;
 use super::inbox::{Inbox, record};
 use super::integrate::follow_base;
 use super::plan;
-use super::proof;
 use super::reap::{close_run, mark_of};
 use super::report::Judged;
 use super::review;
 use super::runners;
 use super::sandbox;
 use super::site::Site;
+use super::tool_calls::ToolCalls;
+use super::verify;
 use super::worktree::{self, Strayed, Worktree};
 use crate::board::event::{Event, Kind};
 use crate::board::lease::Work;
@@ -52,10 +52,10 @@ pub struct Finished {
 
 /// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's.
 pub fn run(site: &Site, held: &Claimed) -> Result<Finished, Error> {
-    let _heart = Heart::beat(&site.board, &held.lease, &Bell::new());
+    let _heart = Heartbeat::start(&site.board, &held.lease, &Bell::new());
     let finished = agent(site, held)?;
     let (run, runner) = (finished.run.clone(), finished.runner.clone());
-    match proof::verified(site, held, finished) {
+    match verify::verified(site, held, finished) {
         Err(Error::Git(mess)) if is_mess(&mess) => {
             let judged = Judged::said(Outcome::Failed, &mess.to_string());
             let artifacts = Artifacts::open(&site.board, &run);
@@ -77,7 +77,7 @@ fn is_mess(error: &GitError) -> bool {
 /// Runs the agent program for `held` and leaves its artifacts. What it came to is not verified yet.
 pub fn agent(site: &Site, held: &Claimed) -> Result<Finished, Error> {
     let bell = Bell::new();
-    let heart = Heart::beat(&site.board, &held.lease, &bell);
+    let heart = Heartbeat::start(&site.board, &held.lease, &bell);
     let role = site.role(&held.lease.role)?;
     let held = &children::unifying(site, held)?;
     let worktree = match place(site, held, role)? {
@@ -99,7 +99,7 @@ fn carry_out(
     role: &Role,
     worktree: &Worktree,
     (artifacts, mut metadata, mut job, brief): Ready<'_>,
-    heart: &Heart,
+    heart: &Heartbeat,
 ) -> Result<Finished, Error> {
     failpoint::hit("run.ready").map_err(|source| io_error(&artifacts, source))?;
     let runner = runners::runner(&site.config, &metadata.runner, role)?;
@@ -402,14 +402,20 @@ fn limits(task: &crate::board::task::Task, role: &Role) -> Limits {
 }
 
 /// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
-fn follow(site: &Site, held: &Claimed, mut session: Box<dyn Session>, artifacts: &Artifacts, heart: &Heart) -> Ended {
+fn follow(
+    site: &Site,
+    held: &Claimed,
+    mut session: Box<dyn Session>,
+    artifacts: &Artifacts,
+    heart: &Heartbeat,
+) -> Ended {
     let bell = session.bell();
     let _subscription = site.interrupt.subscribe_for_now({
         let bell = bell.clone();
         move |_| bell.ring()
     });
     let mut inbox = Inbox::open(&site.board, &held.task.id, &bell);
-    let mut calls = Calls::of(artifacts);
+    let mut calls = ToolCalls::of(artifacts);
     loop {
         if site.interrupt.is_raised() || heart.is_lost() {
             session.end(EndReason::Stop);

@@ -7,7 +7,7 @@ use super::children::results;
 use super::error::Error;
 use super::inbox;
 use super::plan;
-use super::planning::planning;
+use super::plan_brief::planning;
 use super::report::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};

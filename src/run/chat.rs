@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::artifacts::Metadata;
 use super::attempt::{self, Foreseen, plan, ready};
 use super::error::Error;
-use super::heart::Heart;
+use super::heartbeat::Heartbeat;
 use super::reap::{close_run, end_processes};
 use super::runners;
 use super::site::Site;
@@ -39,7 +39,7 @@ pub struct Talked {
 /// The worktree can't be made, or the program not be started.
 pub fn talk(site: &Site, held: &Claimed, begun: impl FnOnce(&Metadata), show: impl Fn()) -> Result<Talked, Error> {
     let bell = Bell::new();
-    let heart = Heart::beat(&site.board, &held.lease, &bell);
+    let heart = Heartbeat::start(&site.board, &held.lease, &bell);
     let _subscription = site.interrupt.subscribe_for_now({
         let bell = bell.clone();
         move |_| bell.ring()

@@ -6,9 +6,9 @@ use super::artifacts::{Artifacts, Metadata, runs_of};
 use super::attempt::Finished;
 use super::error::Error;
 use super::integrate::follow_base;
-use super::kept::Kept;
 use super::report::Judged;
 use super::site::Site;
+use super::unmerged::Unmerged;
 use crate::board::event::Event;
 use crate::board::task::{Mode, Status, Task, TaskId};
 use crate::clock;
@@ -88,7 +88,7 @@ pub fn results(site: &Site, task: &Task) -> Vec<ChildResult> {
     if children.is_empty() {
         return Vec::new();
     }
-    let kept = site.repository().ok().map(|repository| Kept::of(repository, site.integration()));
+    let kept = site.repository().ok().map(|repository| Unmerged::of(repository, site.integration()));
     let place = |child: &Task| kept.as_ref().and_then(|kept| kept.places(&child.id).into_iter().next());
     let result = |child: Task| ChildResult {
         kept: if child.status == Status::Completed { None } else { place(&child) },

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use chrono::TimeDelta;
 use serde::Serialize;
 
-pub use super::looks::Looks;
+pub use super::expired::ExpiredLeases;
 
 use super::artifacts::{Artifacts, run_name, runs, runs_of, summary};
 use super::error::Error;
@@ -91,12 +91,12 @@ pub enum Scope {
 }
 
 /// What there is to clear.
-pub fn plan(site: &Site, scope: Scope, looks: &mut Looks) -> Result<Vec<Action>, Error> {
+pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<Action>, Error> {
     let now = clock::now();
     let mut actions = Vec::new();
     let items = Items::of(site, scope, now)?;
     let leases = site.board.leases()?;
-    looks.keep(&leases);
+    looks.retain(&leases);
     for lease in &leases {
         let verdict = match (life(&lease.holder), lease.is_live(now)) {
             (Life::Gone, _) => Some((Blame::Nobody, "its supervisor is gone".to_owned())),

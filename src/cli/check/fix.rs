@@ -16,7 +16,7 @@ use crate::cli::unified::{Names, painted, unified};
 use crate::clock;
 use crate::interrupt::Interrupt;
 use crate::run::Site;
-use crate::run::reap::{Action, Looks, Scope, execute, plan};
+use crate::run::reap::{Action, ExpiredLeases, Scope, execute, plan};
 use crate::store::{Archived, Board, Lost, Queue, read_log, replace};
 
 use super::documents::{Page, gather};
@@ -90,7 +90,7 @@ pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<P
     let site = site.and_then(|board| Site::open(board.clone(), Interrupt::new()).ok());
     let mut planned = prepare(scene)?;
     if let Some(site) = &site {
-        planned.actions = plan(site, Scope::All, &mut Looks::load(&site.board)).unwrap_or_default();
+        planned.actions = plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)).unwrap_or_default();
         // Nothing is wrong with what is only to be archived.
         planned.actions.retain(|action| !matches!(action, Action::Archive { .. }));
     }

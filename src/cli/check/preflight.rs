@@ -9,7 +9,7 @@ use crate::board::task::TaskId;
 use crate::config::{Config, Role};
 use crate::interrupt::Interrupt;
 use crate::prompt::{self, Template, TemplateError};
-use crate::run::reap::{Action, Looks, Scope, plan};
+use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::{Error, Preflight, Site, preflight, sandbox};
 use crate::store::{self, Board, Switch};
 
@@ -233,7 +233,7 @@ fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
 
 /// What `tavern reap --dry-run` would say.
 fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
-    let actions = match plan(site, Scope::All, &mut Looks::load(&site.board)) {
+    let actions = match plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)) {
         Ok(actions) => actions,
         Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
     };

@@ -14,7 +14,7 @@ use crate::cli::need::{self, Need};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
 use crate::run::artifacts::runs_of;
-use crate::run::kept::Kept;
+use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site};
 use crate::store::{Board, Queue, tail_log};
 
@@ -115,7 +115,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
     let mut summary = Summary::default();
     let faulted = faulted(&site.board, queues);
     let preflight = &Preflight::of(site);
-    let kept = Kept::of(site.repository()?, site.integration());
+    let kept = Unmerged::of(site.repository()?, site.integration());
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);

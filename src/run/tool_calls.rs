@@ -3,15 +3,15 @@
 use super::artifacts::Artifacts;
 
 /// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
-pub(super) struct Calls<'a> {
+pub(super) struct ToolCalls<'a> {
     artifacts: &'a Artifacts,
     open: Vec<(String, String, String)>,
     count: u32,
 }
 
-impl<'a> Calls<'a> {
-    pub(super) fn of(artifacts: &'a Artifacts) -> Calls<'a> {
-        Calls { artifacts, open: Vec::new(), count: 0 }
+impl<'a> ToolCalls<'a> {
+    pub(super) fn of(artifacts: &'a Artifacts) -> ToolCalls<'a> {
+        ToolCalls { artifacts, open: Vec::new(), count: 0 }
     }
 
     pub(super) fn begin(&mut self, id: String, name: &str, input: &serde_json::Value) {

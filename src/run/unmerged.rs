@@ -4,7 +4,7 @@ use crate::board::task::TaskId;
 use crate::git::{CommitId, Head, Repository};
 
 /// What a repository keeps of items that did not end completed.
-pub struct Kept<'r> {
+pub struct Unmerged<'r> {
     repository: &'r Repository,
     /// All salvage refs, with their commits.
     salvaged: Vec<(String, CommitId)>,
@@ -12,15 +12,15 @@ pub struct Kept<'r> {
     tip: Option<CommitId>,
 }
 
-impl<'r> Kept<'r> {
+impl<'r> Unmerged<'r> {
     /// Looks once for all items. `integration` is the branch that work is merged into.
-    pub fn of(repository: &'r Repository, integration: &str) -> Kept<'r> {
+    pub fn of(repository: &'r Repository, integration: &str) -> Unmerged<'r> {
         let head = || match repository.head() {
             Ok(Head::Branch { commit, .. } | Head::Detached { commit }) => Some(commit),
             Ok(Head::Unborn { .. }) | Err(_) => None,
         };
         let tip = repository.branch_tip(integration).ok().flatten().or_else(head);
-        Kept { repository, salvaged: repository.references("refs/tavern/salvage/").unwrap_or_default(), tip }
+        Unmerged { repository, salvaged: repository.references("refs/tavern/salvage/").unwrap_or_default(), tip }
     }
 
     /// The branch of the item if it holds what is not merged, then what was salvaged last; as `git show` takes them.

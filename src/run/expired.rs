@@ -12,29 +12,29 @@ use crate::store::{self, Board};
 /// out at once and every holder is about to renew.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Looks {
-    seen: Vec<Look>,
+pub struct ExpiredLeases {
+    seen: Vec<Sighting>,
 }
 
 /// A lease as it was found expired.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Look {
+struct Sighting {
     task: TaskId,
     token: Token,
     heartbeat_at: Timestamp,
     at: Timestamp,
 }
 
-impl Looks {
+impl ExpiredLeases {
     /// What the last reaper of the board has seen; nothing if that can't be read.
-    pub fn load(board: &Board) -> Looks {
+    pub fn load(board: &Board) -> ExpiredLeases {
         let text = fs::read_to_string(board.path(FILE)).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// For the next reaper of the board, where it differs from what the last one has left.
     pub fn save(&self, board: &Board) -> Result<(), store::Error> {
-        if *self == Looks::load(board) {
+        if *self == ExpiredLeases::load(board) {
             return Ok(());
         }
         let text = serde_json::to_string(self).expect("looks are plain data");
@@ -43,7 +43,7 @@ impl Looks {
 
     /// Seen like this before, at least half a lease ago, without a heartbeat since.
     pub fn is_second(&mut self, lease: &Lease, now: Timestamp) -> bool {
-        let same = |seen: &&Look| {
+        let same = |seen: &&Sighting| {
             seen.task == lease.task && seen.token == lease.token && seen.heartbeat_at == lease.heartbeat_at
         };
         match self.seen.iter().find(same) {
@@ -51,14 +51,14 @@ impl Looks {
             None => {
                 self.seen.retain(|seen| seen.task != lease.task);
                 let (task, token, heartbeat_at) = (lease.task.clone(), lease.token, lease.heartbeat_at);
-                self.seen.push(Look { task, token, heartbeat_at, at: now });
+                self.seen.push(Sighting { task, token, heartbeat_at, at: now });
                 false
             }
         }
     }
 
     /// Forgets leases that are no more.
-    pub fn keep(&mut self, leases: &[Lease]) {
+    pub fn retain(&mut self, leases: &[Lease]) {
         self.seen.retain(|seen| leases.iter().any(|lease| lease.task == seen.task && lease.token == seen.token));
     }
 }

@@ -13,7 +13,7 @@ use crate::process::Bell;
 use crate::store::{Board, Error};
 
 /// Beats until dropped.
-pub struct Heart {
+pub struct Heartbeat {
     board: Board,
     lease: Lease,
     stop: Interrupt,
@@ -21,10 +21,10 @@ pub struct Heart {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Heart {
-    /// Renews `lease` three times in its length. If somebody else holds the task, `bell` rings and [`Heart::is_lost`]
+impl Heartbeat {
+    /// Renews `lease` three times in its length. If somebody else holds the task, `bell` rings and [`Heartbeat::is_lost`]
     /// says so: the late holder must stop.
-    pub fn beat(board: &Board, lease: &Lease, bell: &Bell) -> Heart {
+    pub fn start(board: &Board, lease: &Lease, bell: &Bell) -> Heartbeat {
         let stop = Interrupt::new();
         let lost = Arc::new(AtomicBool::new(false));
         let pause = Duration::from_secs(u64::from(lease.seconds)) / 3;
@@ -41,7 +41,7 @@ impl Heart {
                 }
             }
         });
-        Heart { board: board.clone(), lease: lease.clone(), stop, lost, thread: Some(thread) }
+        Heartbeat { board: board.clone(), lease: lease.clone(), stop, lost, thread: Some(thread) }
     }
 
     /// Beats now: after a sleep of this process, or of the machine, the thread may not have done so yet. True if somebody
@@ -64,7 +64,7 @@ fn is_refused(board: &Board, lease: &Lease) -> bool {
     matches!(board.renew(&lease.task, lease.token, clock::now()), Err(Error::Refused(_)))
 }
 
-impl Drop for Heart {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.stop.raise(Cause::Stopped);
         if let Some(thread) = self.thread.take() {

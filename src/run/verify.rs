@@ -6,7 +6,7 @@ use super::brief::does;
 use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, verify};
-use super::heart::Heart;
+use super::heartbeat::Heartbeat;
 use super::plan;
 use super::reap::mark_of;
 use super::report::Judged;
@@ -89,7 +89,7 @@ pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
         }
         return Ok(Finished { judged, ..finished });
     }
-    let _heart = takes_time(held).then(|| Heart::beat(&site.board, &held.lease, &Bell::new()));
+    let _heart = takes_time(held).then(|| Heartbeat::start(&site.board, &held.lease, &Bell::new()));
     let artifacts = match held.task.done_when.as_slice() {
         [] => Artifacts::open(&site.board, &finished.run),
         _ => Artifacts::create(&site.board, &finished.run)?,
