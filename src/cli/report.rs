@@ -7,9 +7,10 @@ use crate::board::lease::Token;
 use crate::board::task::{Mode, Status, TaskId};
 use crate::clock;
 use crate::run::Site;
-use crate::run::attempt::{self, Finished};
-use crate::run::report::{self, Judged};
+use crate::run::report;
+use crate::run::result::Judged;
 use crate::run::verify;
+use crate::run::{Finished, attempt};
 use crate::runner::Outcome;
 use crate::store::{self, Note};
 

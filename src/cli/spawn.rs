@@ -7,7 +7,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::process;
-use crate::run::report::Judged;
+use crate::run::result::Judged;
 use crate::run::{Preflight, Site, attempt, sandbox};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
 use crate::run::Preflight;
-use crate::run::artifacts::{Metadata, runs_of};
+use crate::run::record::{Metadata, runs_of};
 use crate::run::unmerged::Unmerged;
 use crate::runner::NotReady;
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, Watch, life};

@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::artifacts::{Artifacts, Metadata, run_name, runs_of, summary};
+use super::artifacts::Artifacts;
+use super::base::follow_base;
 use super::brief::Brief;
 use super::children;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::inbox::{Inbox, record};
-use super::integrate::follow_base;
 use super::plan;
-use super::reap::{close_run, mark_of};
-use super::report::Judged;
+use super::processes::mark_of;
+use super::record::close_run;
+use super::record::keep_patch;
+use super::record::{Metadata, run_name, runs_of, summary};
+use super::result::Finished;
+use super::result::Judged;
 use super::review;
 use super::runners;
 use super::sandbox;
@@ -27,7 +31,7 @@ use crate::board::lease::Work;
 use crate::clock;
 use crate::config::{Does, Role};
 use crate::failpoint;
-use crate::git::{CommitId, GitError};
+use crate::git::GitError;
 use crate::process::start::{Environment, UNATTENDED};
 use crate::process::{Bell, Spec};
 use crate::runner::job::Opening;
@@ -35,20 +39,6 @@ use crate::runner::{
     AgentEvent, EndReason, Ended, Job, Limits, Next, Outcome, Prodding, Prods, Runner, Session, Signal, StartError,
 };
 use crate::store::{Claimed, Entry, Note};
-
-/// Longest `diff.patch`, in bytes.
-const PATCH_LIMIT: usize = 4 << 20;
-
-/// A finished run.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    pub run: String,
-    /// What ran; `None` where nothing did.
-    pub runner: Option<String>,
-    pub judged: Judged,
-    /// `done_when` was run and did not pass.
-    pub is_refuted: bool,
-}
 
 /// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's.
 pub fn run(site: &Site, held: &Claimed) -> Result<Finished, Error> {
@@ -482,13 +472,6 @@ fn close(
     }
     artifacts.write("result.txt", &ended.result)?;
     Ok(artifacts.write_metadata(metadata)?)
-}
-
-/// `diff.patch`: derived from git, so a failure to write it harms nothing.
-pub(super) fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
-    let Ok(repository) = site.repository() else { return };
-    let patch = repository.diff(base, tip, PATCH_LIMIT);
-    drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));
 }
 
 /// From how the program ended to what the run came to, before verification: structure decides, not words; only a

@@ -2,13 +2,14 @@
 
 use std::fs;
 
-use super::artifacts::{Artifacts, Metadata, runs_of};
+use super::artifacts::Artifacts;
 use super::children::results;
 use super::error::Error;
 use super::inbox;
 use super::plan;
 use super::plan_brief::planning;
-use super::report::most_attempts;
+use super::record::{Metadata, runs_of};
+use super::retry::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
 use crate::board::event::Kind;
@@ -76,7 +77,7 @@ impl<'a> Brief<'a> {
             mode: task.mode.to_string(),
             integration: site.integration().to_owned(),
             review: review_task(site, held),
-            planning: does(site, held, Does::Plan).then(|| planning(site, held, worktree)),
+            planning: site.does(held, Does::Plan).then(|| planning(site, held, worktree)),
             findings: findings(&entries, None),
             answers: answers(&entries, None),
             children: if task.status == Status::InProgress { results(site, task) } else { Vec::new() },
@@ -186,11 +187,6 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     Template::built_in(name).ok_or_else(|| {
         TemplateError::whole(name, "there is no such template in .tavern/templates, and none is built in")
     })
-}
-
-/// Does the holder's role do that?
-pub(super) fn does(site: &Site, held: &Claimed, what: Does) -> bool {
-    site.config.roles.get(&held.lease.role).is_some_and(|role| role.does == what)
 }
 
 /// The task's history. A log that can't be read leaves the runs' own records.

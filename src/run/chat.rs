@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::artifacts::Metadata;
 use super::attempt::{self, Foreseen, plan, ready};
 use super::error::Error;
 use super::heartbeat::Heartbeat;
-use super::reap::{close_run, end_processes};
+use super::processes::end_processes;
+use super::record::Metadata;
+use super::record::close_run;
+use super::record::recorded;
 use super::runners;
 use super::site::Site;
 use super::worktree;
@@ -76,7 +78,7 @@ pub fn talk(site: &Site, held: &Claimed, begun: impl FnOnce(&Metadata), show: im
     metadata.outcome = Some(Outcome::Success);
     metadata.reason = Some("chat".to_owned());
     metadata.summary = format!("chat: {exit}");
-    metadata.usage = runners::recorded(site, &metadata);
+    metadata.usage = recorded(site, &metadata);
     metadata.commit = worktree.branch.and_then(|_| site.tip_of(&worktree.path).ok()).map(|tip| tip.as_str().to_owned());
     artifacts.write_metadata(&metadata)?;
     Ok(Talked { run: metadata.run, worktree: worktree.path, exit, is_lost: heart.is_lost() })

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::artifacts::{Artifacts, Metadata, runs_of};
-use super::attempt::Finished;
+use super::artifacts::Artifacts;
+use super::base::follow_base;
 use super::error::Error;
-use super::integrate::follow_base;
-use super::report::Judged;
+use super::record::{Metadata, runs_of};
+use super::result::Finished;
+use super::result::Judged;
 use super::site::Site;
 use super::unmerged::Unmerged;
 use crate::board::event::Event;

@@ -14,7 +14,7 @@ use crate::process::Bell;
 use crate::runner::{NotHeard, Session};
 use crate::store::{Board, Claimed, Entry, Message};
 
-use super::artifacts::run_name;
+use super::record::run_name;
 
 /// A message of `from` as it lies in an inbox, and as an agent reads it.
 pub fn letter(from: &str, text: &str) -> String {

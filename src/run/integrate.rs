@@ -3,44 +3,31 @@
 //! The merge is made in memory, `done_when` is run again at the merged commit in a scratch worktree, and only then the
 //! branch is moved, by compare-and-swap. Killed anywhere, doing it again comes to the same.
 
-use std::collections::HashMap;
 use std::error::Error as _;
-use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
 
-use super::artifacts::{Artifacts, run_name, runs_of};
+use super::artifacts::Artifacts;
+use super::base::follow_base;
 use super::error::Error;
 use super::evidence::{Bench, verify};
-use super::reap::{end_processes, mark_of};
+use super::furnish::furnish;
+use super::processes::INTEGRATION;
+use super::processes::{end_processes, mark_of};
+use super::record::{run_name, runs_of};
 use super::report::sent_back;
 use super::site::Site;
-use super::worktree::{clean, clear_ended, furnish};
+use super::worktree::{clean, clear_ended};
 use crate::board::document::parse;
 use crate::board::event::{Event, Kind};
 use crate::board::lease::Token;
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock::{self, Deadline};
+use crate::clock::{self};
 use crate::config::Policy;
 use crate::failpoint;
-use crate::git::{CommitId, Follow, GitError, Merge};
+use crate::git::{CommitId, GitError, Merge};
 use crate::store::{Entry, Note, Queue};
-
-/// The name under which the processes that verify merges are marked, as those of runs are under their run's.
-pub const INTEGRATION: &str = "integration";
 
 /// The artifact of the run that is merged, with what was seen at the merged commit.
 const MERGED: &str = "verify-merged.txt";
-
-/// How long a set-up that failed is not tried again by the same process, as every wake-up would.
-const SET_UP_AGAIN: Duration = Duration::from_secs(600);
-
-/// A merge whose worktree could not be set up.
-pub struct Stuck {
-    work: CommitId,
-    tip: CommitId,
-    until: Deadline,
-    why: String,
-}
 
 /// What became of an approved task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,32 +51,6 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<(Queue, TaskId)> {
         found.extend(ids.filter_map(|item| Some((queue.clone(), item.id.clone()?))));
     }
     found
-}
-
-/// Brings the integration branch up to its base, making it if it is not there. The base's conflict, if there is one,
-/// is returned in words: it stops integration, not work.
-pub fn follow_base(site: &Site) -> Result<(CommitId, Option<String>), Error> {
-    let (base, commit) = site.base()?;
-    let branch = site.integration();
-    if base.as_deref() != Some(branch) {
-        site.repository()?.start_branch(branch, &commit)?;
-    }
-    let conflict = match site.repository()?.follow(branch, &commit) {
-        Ok(Follow::Conflict(paths)) => {
-            let base = base.as_deref().unwrap_or("HEAD");
-            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            Some(format!(
-                "`{branch}` and `{base}` conflict in {}; merge them by hand: git switch {branch} && git merge {base}",
-                paths.join(", ")
-            ))
-        }
-        Ok(_) => None,
-        // Somebody else moved it meanwhile, or has it checked out: it is used as it is.
-        Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let tip = site.repository()?.branch_tip(branch)?.ok_or(Error::NoCommits)?;
-    Ok((tip, conflict))
 }
 
 /// Integrates one approved task. The caller holds the board's merge slot.
@@ -153,7 +114,7 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         return Ok(Some(Integrated::Blocked(text)));
     }
     if !task.done_when.is_empty() {
-        if let Some(why) = stuck(site, task, work, &tip) {
+        if let Some(why) = site.stuck.why(&task.id, work, &tip) {
             return Ok(Some(Integrated::Blocked(why)));
         }
         let (token, artifacts) = last_artifacts(site, task)?;
@@ -166,9 +127,8 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
             if let Error::SetUp { command, how, output } = &error {
                 artifacts.write_derived(MERGED, &format!("$ {command}\n{how}\n{output}"))?;
             }
-            let stuck = Stuck { work: work.clone(), tip, until: Deadline::after(SET_UP_AGAIN), why: in_words(&error) };
-            let why = stuck.why.clone();
-            locked(site).insert(task.id.clone(), stuck);
+            let why = in_words(&error);
+            site.stuck.remember(&task.id, work, tip, &why);
             return Ok(Some(Integrated::Blocked(why)));
         }
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
@@ -202,17 +162,6 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[std::path::Pa
     complete(site, task, Some(merged))?;
     clear_ended(site, task, Some(merged))?;
     Ok(Integrated::Merged(Some(merged.clone())))
-}
-
-/// Why the task's merge can't be set up, if that was tried not long ago with the same work and branch.
-fn stuck(site: &Site, task: &Task, work: &CommitId, tip: &CommitId) -> Option<String> {
-    let all = locked(site);
-    let same = all.get(&task.id).filter(|stuck| stuck.work == *work && stuck.tip == *tip)?;
-    (!same.until.has_passed()).then(|| same.why.clone())
-}
-
-fn locked(site: &Site) -> MutexGuard<'_, HashMap<TaskId, Stuck>> {
-    site.stuck.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn in_words(error: &Error) -> String {

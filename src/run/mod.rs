@@ -5,6 +5,7 @@
 
 pub mod artifacts;
 pub mod attempt;
+pub mod base;
 pub mod brief;
 pub mod chat;
 pub mod children;
@@ -15,8 +16,12 @@ pub mod inbox;
 pub mod integrate;
 pub mod plan;
 pub mod preflight;
+pub mod processes;
 pub mod reap;
+pub mod record;
 pub mod report;
+pub mod result;
+pub mod retry;
 pub mod review;
 pub mod runners;
 pub mod sandbox;
@@ -28,12 +33,14 @@ pub mod worktree;
 
 mod error;
 mod expired;
+mod furnish;
 mod plan_brief;
 mod site;
+mod stuck_merges;
 mod tool_calls;
 
-pub use artifacts::{Metadata, run_name};
-pub use attempt::Finished;
 pub use error::Error;
 pub use preflight::Preflight;
+pub use record::{Metadata, run_name};
+pub use result::Finished;
 pub use site::Site;

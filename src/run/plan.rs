@@ -1,9 +1,9 @@
 //! A planner's run: what it wrote is on disk before it is taken, and is taken whole or not at all.
 
 use super::artifacts::Artifacts;
-use super::attempt::Finished;
 use super::error::Error;
-use super::report::Judged;
+use super::result::Finished;
+use super::result::Judged;
 use super::site::Site;
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;

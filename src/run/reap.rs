@@ -12,12 +12,14 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 pub use super::expired::ExpiredLeases;
+use super::processes::{end_processes, is_marked, mark_of};
+use super::record::{DEAD_SUPERVISOR, close_run};
 
-use super::artifacts::{Artifacts, run_name, runs, runs_of, summary};
+use super::artifacts::Artifacts;
 use super::error::Error;
-use super::integrate::INTEGRATION;
-use super::report::{back_off, most_attempts};
-use super::runners;
+use super::processes::INTEGRATION;
+use super::record::{run_name, runs, runs_of};
+use super::retry::{back_off, most_attempts};
 use super::site::Site;
 use super::worktree;
 use crate::board::archive::Policy;
@@ -27,15 +29,11 @@ use crate::board::lease::{Lease, Life, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
-use crate::process::{self, Mark};
-use crate::runner::{self, Outcome};
+use crate::runner::{self};
 use crate::store::{self, AgentFile, Note, Slot, life};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
 const YOUNG_SECONDS: i64 = 60;
-
-/// Why a run has ended whose end nobody has seen.
-pub const DEAD_SUPERVISOR: &str = "its supervisor died";
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -361,42 +359,6 @@ fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
     let merged = site.repository()?.branch_tip(site.integration())?;
     worktree::clear(site, &Task::new(task.clone(), ""), merged.as_ref())?;
     Ok(true)
-}
-
-/// Ends what lives of the processes that are marked with `run`, politely at first.
-pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
-    let swept = process::end_marked(&mark_of(site, run), site.config.grace.duration());
-    if swept.survivors.is_empty() {
-        return Ok(());
-    }
-    let path = site.board.run_dir(run);
-    let source = std::io::Error::other(format!("processes {:?} do not end", swept.survivors));
-    Err(Error::Io { action: "end the run in", path, source })
-}
-
-/// The mark in the environment of a run's processes: its folder, which is unique on this host.
-pub fn mark_of(site: &Site, run: &str) -> Mark {
-    Mark::run(site.board.run_dir(run).to_string_lossy())
-}
-
-fn is_marked(mark: &Mark) -> bool {
-    !process::table::marked(mark).is_empty()
-}
-
-/// Writes the end that its supervisor could not write, for what it says in `why`.
-pub fn close_run(site: &Site, run: &str, why: &str) -> Result<(), Error> {
-    let artifacts = Artifacts::open(&site.board, run);
-    let Ok(mut metadata) = artifacts.metadata() else { return Ok(()) };
-    if metadata.ended.is_some() {
-        return Ok(());
-    }
-    metadata.ended = Some(clock::now());
-    metadata.outcome = Some(Outcome::Killed);
-    metadata.reason = Some(why.to_owned());
-    metadata.summary = summary(why);
-    metadata.usage = runners::recorded(site, &metadata);
-    metadata.tool_calls = u32::try_from(children(&artifacts.path("tool_calls")).len()).unwrap_or(u32::MAX);
-    Ok(artifacts.write_metadata(&metadata)?)
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

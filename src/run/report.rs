@@ -3,57 +3,19 @@
 
 use chrono::TimeDelta;
 
-use super::attempt::Finished;
 use super::error::Error;
 use super::plan;
+use super::result::Finished;
+use super::retry::{back_off, most_attempts, policy, retry};
 use super::review;
 use super::site::Site;
-use super::verdict::Verdict;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry};
-use crate::board::plan::Plan;
-use crate::board::task::{Task, TaskId, Timestamp};
+use crate::board::task::Task;
 use crate::clock;
 use crate::config::Policy;
 use crate::runner::Outcome;
 use crate::store::{Claimed, Quota};
-
-/// A run's result after verification.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    pub outcome: Outcome,
-    /// In one line, for the item and the log.
-    pub reason: String,
-    /// The verified commit, for a success.
-    pub commit: Option<String>,
-    /// When the provider's limit ends, if it said so.
-    pub resets_at: Option<Timestamp>,
-    /// What is asked of a person, if that is the outcome.
-    pub question: Option<String>,
-    /// Of a review that came to one.
-    pub verdict: Option<Verdict>,
-    /// Of a planner's run that came to one.
-    pub plan: Option<Plan>,
-    /// That a success has to wait for.
-    pub children: Vec<TaskId>,
-}
-
-impl Judged {
-    /// An outcome with its reason; a question, where the outcome is to wait for a person.
-    pub fn said(outcome: Outcome, reason: &str) -> Judged {
-        let question = (outcome == Outcome::Waiting).then(|| reason.to_owned());
-        Judged {
-            outcome,
-            reason: reason.to_owned(),
-            commit: None,
-            resets_at: None,
-            question,
-            verdict: None,
-            plan: None,
-            children: Vec::new(),
-        }
-    }
-}
 
 /// The event that reports `finished` for its holder.
 pub fn event(site: &Site, held: &Claimed, finished: &Finished) -> Event {
@@ -121,42 +83,4 @@ pub fn sent_back(site: &Site, task: &Task, policy: &Policy, reason: &str) -> Eve
     let most = most_attempts(site, task, task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     let retry = Retry { blame: Blame::Agent, not_before: back_off(policy, task.attempt), most };
     Event::SendBack { retry, reason: reason.to_owned() }
-}
-
-/// What config.yaml says of an outcome that gives the task back.
-pub fn policy(site: &Site, outcome: Outcome) -> &Policy {
-    let outcomes = &site.config.outcomes;
-    match outcome {
-        Outcome::Success | Outcome::Waiting | Outcome::Failed => &outcomes.failed,
-        Outcome::Timeout => &outcomes.timeout,
-        Outcome::Killed => &outcomes.killed,
-        Outcome::UsageLimit => &outcomes.usage_limit,
-        Outcome::Overloaded => &outcomes.overloaded,
-        Outcome::Auth => &outcomes.auth,
-        Outcome::PermissionDenied => &outcomes.permission_denied,
-        Outcome::Budget => &outcomes.budget,
-        Outcome::Empty => &outcomes.empty,
-        Outcome::Crashed => &outcomes.crashed,
-    }
-}
-
-/// How often an item is tried: as it says itself, or its queue, the role that it is for, or the board.
-pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
-    let of_role = || site.config.roles.get(role)?.max_attempts;
-    task.max_attempts.or_else(of_role).unwrap_or(site.config.max_attempts)
-}
-
-fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>, role: &str) -> Retry {
-    let (blame, most, nth) = if policy.attempt {
-        (Blame::Agent, most_attempts(site, task, role), task.attempt)
-    } else {
-        (Blame::Nobody, site.config.max_returns, task.returns + 1)
-    };
-    Retry { blame, not_before: resets_at.or_else(|| back_off(policy, nth)), most }
-}
-
-/// The end of the back-off before try number `nth` + 1.
-pub fn back_off(policy: &Policy, nth: u32) -> Option<Timestamp> {
-    let wait = TimeDelta::from_std(policy.wait(nth)).unwrap_or(TimeDelta::MAX);
-    (wait > TimeDelta::zero()).then(|| clock::now().checked_add_signed(wait).unwrap_or(Timestamp::MAX_UTC))
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::artifacts::Artifacts;
-use super::attempt::Finished;
 use super::error::Error;
-use super::report::{Judged, most_attempts};
+use super::result::Finished;
+use super::result::Judged;
+use super::retry::most_attempts;
 use super::site::Site;
 use super::verdict::{Ruling, Verdict};
 use crate::board::eligible::DEFAULT_ROLE;

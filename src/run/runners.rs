@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::artifacts::Metadata;
 use super::error::Error;
-use super::site::Site;
 use crate::config::{Config, Role, RunnerKind};
-use crate::runner::{Claude, CommandRunner, Runner, Shell, Usage};
+use crate::runner::{Claude, CommandRunner, Runner, Shell};
 
 /// The runner called `name`, as agents of `role` use it.
 pub fn runner(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
@@ -25,13 +23,6 @@ pub fn runner(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner
             ..Claude::default()
         }),
     })
-}
-
-/// What a run has used up that nobody follows any more, as its program has recorded it.
-pub fn recorded(site: &Site, run: &Metadata) -> Usage {
-    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
-    let Ok(program) = runner(&site.config, &run.runner, role) else { return Usage::default() };
-    program.recorded(session, &environment(&site.config, &run.runner), run.started)
 }
 
 /// What config.yaml sets in the environment of a runner's agents.

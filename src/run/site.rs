@@ -1,16 +1,15 @@
 //! The place where work is done: a board, its configuration, its repository.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use super::error::Error;
-use super::integrate::Stuck;
+use super::stuck_merges::StuckMerges;
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::config::{Config, Does, Role, Runner, RunnerKind};
 use crate::git::{CommitId, Head, Repository};
 use crate::interrupt::Interrupt;
-use crate::store::{self, Board, Queue, Seek};
+use crate::store::{self, Board, Claimed, Queue, Seek};
 
 /// How the branches of items begin.
 const ITEMS: &str = "tavern/";
@@ -21,7 +20,7 @@ pub struct Site {
     pub config: Config,
     repository: OnceLock<Repository>,
     /// Merges that could not be set up here, by this process.
-    pub(super) stuck: Mutex<HashMap<TaskId, Stuck>>,
+    pub(super) stuck: StuckMerges,
     pub interrupt: Interrupt,
     /// `--runner`: overrides what items, queues and roles say.
     pub runner: Option<String>,
@@ -39,7 +38,7 @@ impl Site {
     /// With a repository that is opened where it is first needed, for a program that may not need it.
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let config = Config::load(board.dir())?;
-        let (repository, stuck) = (OnceLock::new(), Mutex::default());
+        let (repository, stuck) = (OnceLock::new(), StuckMerges::default());
         Ok(Site { board, config, repository, stuck, interrupt, runner: None, model: None })
     }
 
@@ -66,6 +65,11 @@ impl Site {
     pub fn model_of(&self, task: &Task, role: &Role) -> Option<String> {
         let own = || task.model.clone().filter(|_| role.does == Does::Work);
         self.model.clone().or_else(own).or_else(|| role.model.clone())
+    }
+
+    /// Does the holder's role do that?
+    pub fn does(&self, held: &Claimed, what: Does) -> bool {
+        self.config.roles.get(&held.lease.role).is_some_and(|role| role.does == what)
     }
 
     /// The runners that run an item's own `sh` block.

@@ -1,15 +1,16 @@
 //! A success is put to the proof: by commands that we run ourselves, at one commit.
 
-use super::artifacts::{Artifacts, run_name};
-use super::attempt::{Finished, keep_patch};
-use super::brief::does;
+use super::artifacts::Artifacts;
 use super::children;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, verify};
 use super::heartbeat::Heartbeat;
 use super::plan;
-use super::reap::mark_of;
-use super::report::Judged;
+use super::processes::mark_of;
+use super::record::keep_patch;
+use super::record::run_name;
+use super::result::Finished;
+use super::result::Judged;
 use super::review;
 use super::site::Site;
 use crate::board::task::Status;
@@ -32,7 +33,7 @@ pub fn foreseen(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
     if held.task.status == Status::Reviewing {
         return review::confirmed(site, held, finished);
     }
-    if does(site, held, Does::Plan) {
+    if site.does(held, Does::Plan) {
         return Ok(plan::foreseen(site, held, finished));
     }
     if let Some(judged) = children::parked(site, held, &finished) {
@@ -78,7 +79,7 @@ pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
     if held.task.status == Status::Reviewing {
         return review::confirmed(site, held, finished);
     }
-    if does(site, held, Does::Plan) {
+    if site.does(held, Does::Plan) {
         return plan::confirmed(site, held, finished);
     }
     if let Some(judged) = children::parked(site, held, &finished) {

@@ -13,7 +13,7 @@ use crate::board::task::{Status, TaskId};
 use crate::cli::need::{self, Need};
 use crate::cli::status::faulted;
 use crate::cli::{CliError, Context, human};
-use crate::run::artifacts::runs_of;
+use crate::run::record::runs_of;
 use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site};
 use crate::store::{Board, Queue, tail_log};

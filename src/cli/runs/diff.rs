@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit, human};
 use crate::clock;
-use crate::run::artifacts::{Artifacts, Metadata};
+use crate::run::{Metadata, artifacts::Artifacts};
 use crate::runner::Outcome;
 use crate::store::Board;
 

@@ -7,7 +7,7 @@ use walkdir::WalkDir;
 
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
-use crate::run::artifacts::{Metadata, runs};
+use crate::run::record::{Metadata, runs};
 use crate::runner::Outcome;
 use crate::store::Board;
 

@@ -10,7 +10,7 @@ use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::cli::{CliError, Context, human};
 use crate::clock;
-use crate::run::artifacts::runs;
+use crate::run::record::runs;
 use crate::store::{Board, Entry, Queue, read_log};
 
 /// Numbers about a board.

@@ -1,0 +1,28 @@
+//! The processes of a run: found by the mark in their environment, and ended with all that they started.
+
+use super::error::Error;
+use super::site::Site;
+use crate::process::{self, Mark};
+
+/// The name under which the processes that verify merges are marked, as those of runs are under their run's.
+pub const INTEGRATION: &str = "integration";
+
+/// The mark in the environment of a run's processes: its folder, which is unique on this host.
+pub fn mark_of(site: &Site, run: &str) -> Mark {
+    Mark::run(site.board.run_dir(run).to_string_lossy())
+}
+
+pub fn is_marked(mark: &Mark) -> bool {
+    !process::table::marked(mark).is_empty()
+}
+
+/// Ends what lives of the processes that are marked with `run`, politely at first.
+pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
+    let swept = process::end_marked(&mark_of(site, run), site.config.grace.duration());
+    if swept.survivors.is_empty() {
+        return Ok(());
+    }
+    let path = site.board.run_dir(run);
+    let source = std::io::Error::other(format!("processes {:?} do not end", swept.survivors));
+    Err(Error::Io { action: "end the run in", path, source })
+}
