@@ -9,23 +9,22 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::board::check::check;
-use crate::board::document::{Document, parse};
-use crate::board::problem::{Position, Problem, Severity};
+use crate::board::document::parse;
 use crate::board::task::TaskId;
 use crate::clock;
 use crate::git::Repository;
 use crate::process::foreground;
 use crate::store::{Board, Entry, Queue, replace};
 
+use super::check::{Fault, errors_if};
 use super::log::sentence;
 use super::{CliError, Context, Exit, Verb};
 
 /// What is put before a faulty line.
 const MARK: &str = "<!-- tavern-edit: ";
 
-/// An editor that always saves another mistake is no person.
-const MOST_ROUNDS: usize = 100;
+/// After so many mistakes in a row the copy is kept, and no editor opened again.
+const MOST_ROUNDS: usize = 10;
 
 /// Open a queue or an item in your editor, and merge what you save
 ///
@@ -156,7 +155,7 @@ impl Copy {
                 context.out.note("the copy was emptied, which is taken for a change of mind");
                 return Ok(None);
             }
-            let faults = self.faults(board, &typed);
+            let faults = self.faults(context, board, &typed).map_err(|error| self.kept(error))?;
             if faults.is_empty() {
                 return Ok(Some(typed));
             }
@@ -172,7 +171,7 @@ impl Copy {
             replace(&self.path, with_marks(&typed, &faults).as_bytes()).map_err(|error| self.kept(error.into()))?;
             faulty = Some(typed);
         }
-        Err(self.kept(CliError::new(Exit::Refused, "there is always another mistake: nothing was changed")))
+        Err(self.kept(CliError::new(Exit::Refused, "nothing was changed: there was another mistake each time")))
     }
 
     fn edit(&self, editor: &str) -> Result<(), CliError> {
@@ -186,24 +185,24 @@ impl Copy {
     }
 
     /// Errors that were not there before, with their lines in the copy.
-    fn faults(&self, board: &Board, typed: &str) -> Vec<(usize, Problem)> {
+    fn faults(&self, context: &Context, board: &Board, typed: &str) -> Result<Vec<(usize, Fault)>, CliError> {
+        let here = context.here();
         let mut known: HashMap<(&str, String), usize> = HashMap::new();
-        for problem in errors(board, &self.queue, &self.loaded) {
-            *known.entry((problem.code, problem.message)).or_default() += 1;
+        for fault in errors_if(board, &self.queue, &self.loaded, &here)? {
+            *known.entry((fault.code, fault.message)).or_default() += 1;
         }
-        let mut faults = errors(board, &self.queue, &self.whole(typed));
-        faults.retain(|problem| match known.get_mut(&(problem.code, problem.message.clone())) {
+        let mut faults = errors_if(board, &self.queue, &self.whole(typed), &here)?;
+        faults.retain(|fault| match known.get_mut(&(fault.code, fault.message.clone())) {
             Some(left) if *left > 0 => {
                 *left -= 1;
                 false
             }
             _ => true,
         });
-        let line = |problem: &Problem| {
-            let at = problem.span.start.saturating_sub(self.part.start).min(typed.len());
-            Position::of(typed, at).line
-        };
-        faults.into_iter().map(|problem| (line(&problem), problem)).collect()
+        let above = self.loaded[..self.part.start].matches('\n').count();
+        let last = typed.split_inclusive('\n').count().max(1);
+        let line = |fault: &Fault| fault.line.unwrap_or(1).saturating_sub(above).clamp(1, last);
+        Ok(faults.into_iter().map(|fault| (line(&fault), fault)).collect())
     }
 
     /// The error, with where to find what was typed.
@@ -227,27 +226,12 @@ fn keep(folder: &Path, kept: &Path) -> io::Result<()> {
     fs::rename(folder, kept)
 }
 
-/// The errors of a queue if it read so, in the light of the others.
-fn errors(board: &Board, queue: &Queue, content: &str) -> Vec<Problem> {
-    let others = board.queues().unwrap_or_default().into_iter().filter(|other| other != queue);
-    let others: Vec<_> = others.filter_map(|other| board.read(&other).ok()).collect();
-    let (document, mut problems) = parse(content);
-    let parsed: Vec<Document<'_>> = others.iter().map(|other| parse(&other.content).0).collect();
-    let mut named: Vec<(&str, &Document<'_>)> = vec![(&queue.id, &document)];
-    named.extend(others.iter().map(|other| other.queue.id.as_str()).zip(&parsed));
-    let own = check(&named, &|_| None).problems.into_iter().filter(|(place, _)| *place == 0);
-    problems.extend(own.map(|(_, problem)| problem));
-    problems.retain(|problem| problem.severity == Severity::Error);
-    problems.sort_by_key(|problem| problem.span.start);
-    problems
-}
-
-fn with_marks(typed: &str, faults: &[(usize, Problem)]) -> String {
+fn with_marks(typed: &str, faults: &[(usize, Fault)]) -> String {
     let mut text = String::new();
-    let last = typed.split_inclusive('\n').count();
     for (number, line) in (1..).zip(typed.split_inclusive('\n')) {
-        for (_, fault) in faults.iter().filter(|fault| fault.0.min(last) == number) {
-            let words = format!("{}; {}", fault.message, fault.hint).replace("--", "- -").replace('\n', " ");
+        for (_, fault) in faults.iter().filter(|fault| fault.0 == number) {
+            let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let words = format!("{}{hint}", fault.message).replace("--", "- -").replace('\n', " ");
             text.push_str(&format!("{MARK}error: {words} -->\n"));
         }
         text.push_str(line);

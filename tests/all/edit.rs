@@ -213,3 +213,26 @@ fn what_is_archived_is_not_edited_into_work_that_nobody_sees() {
     assert!(ran.stderr.contains("`T-1` is in the archive") && ran.stderr.contains("--reopen"), "{ran}");
     assert_eq!(scratch.read(archive), before);
 }
+
+#[test]
+fn what_is_typed_is_judged_as_the_check_judges_it() {
+    let scratch = Scratch::board(ITEMS);
+    scratch.write(".tavern/queues/archive/main.md", "- [x] T-0: zero (completed: 2026-11-22T10:00:00Z)\n");
+    // An item may wait for one that is in the archive.
+    edit(&scratch, &["T-1"], "sed -i 's/T-1: one/T-1: one (after: T-0)/' \"$1\"").succeeds();
+    assert_eq!(scratch.run("tavern-check", &[QUEUE]).code, Some(0));
+    // What the check calls an error is not saved.
+    let ran = edit(&scratch, &["T-2"], "sed -i 's/T-2: two$/T-2: two (runner: shel)/' \"$1\"");
+    ran.ends(4).says("wants the runner `shel`").says("your copy is kept");
+    scratch.write(QUEUE, ITEMS.replace("T-2: two", "T-2: two (runner: shel)"));
+    scratch.run("tavern-check", &[QUEUE]).ends(5).says("wants the runner `shel`");
+}
+
+#[test]
+fn an_editor_that_always_saves_another_mistake_is_ended() {
+    let scratch = Scratch::board(ITEMS);
+    let script = "echo again >>rounds; sed -i \"s/T-3: three.*/T-3: three (after: T-9$(wc -l <rounds))/\" \"$1\"";
+    edit(&scratch, &[], script).ends(4).says("nothing was changed").says("your copy is kept");
+    assert!(scratch.read("rounds").lines().count() <= 10);
+    assert_eq!(scratch.read(QUEUE), ITEMS);
+}

@@ -152,7 +152,7 @@ fn what_contradicts_does_not_stop_the_merge_and_is_listed() {
     let merged = scratch.command("git".as_ref()).args(&["merge", "--no-edit", "theirs"]).run();
     assert_eq!(merged.code, Some(0), "{merged}");
     assert!(merged.stderr.contains(".tavern/queues/main.md: `T-2`: each side changed the title"), "{merged}");
-    assert!(merged.stderr.contains("tavern-check"), "{merged}");
+    assert!(merged.stderr.contains("tavern check"), "{merged}");
     let text = scratch.read(MAIN);
     assert!(text.contains("- [ ] T-2: Deux\n") && text.contains("Zwei"), "{text}");
     let checked = scratch.run("tavern-check", &[]);
@@ -172,7 +172,7 @@ fn without_the_driver_items_that_stand_apart_merge_all_the_same() {
     }
     let checked = scratch.run("tavern-check", &[]);
     assert!(
-        checked.stdout.contains("has no `merge.tavern.driver`") && checked.stdout.contains("tavern-init"),
+        checked.stdout.contains("has no `merge.tavern.driver`") && checked.stdout.contains("tavern init"),
         "{checked}"
     );
     // What a program writes touches the item's own lines only, and a person does the same.

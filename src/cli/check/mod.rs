@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::board::problem::{Position, Problem, Severity, render};
 use crate::config::{Config, ConfigError};
-use crate::store::Board;
+use crate::store::{Board, Queue};
 
 use super::{CliError, Context, Exit, Verb, human};
 
@@ -51,18 +51,18 @@ fn not_kept(runner: &str, limits: &[&str]) -> String {
 
 /// One thing that is wrong.
 #[derive(Serialize)]
-struct Fault {
+pub(super) struct Fault {
     /// From the folder that the program was started in, if it is below.
     file: String,
     /// Counted from 1, if it is about one place.
-    line: Option<usize>,
+    pub(super) line: Option<usize>,
     /// In characters, counted from 1.
     column: Option<usize>,
     severity: &'static str,
     /// A stable name for programs.
-    code: &'static str,
-    message: String,
-    hint: Option<String>,
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
     /// As people read it.
     #[serde(skip)]
     text: String,
@@ -153,6 +153,25 @@ impl Verb for Args {
         });
         Ok(if errors > 0 { Exit::BoardHasErrors } else { Exit::Done })
     }
+}
+
+/// The errors that `queue` would have with this content, in the light of the other queues and of config.yaml.
+pub(super) fn errors_if(board: &Board, queue: &Queue, content: &str, here: &Path) -> Result<Vec<Fault>, CliError> {
+    let config = Config::load(board.dir()).ok();
+    let mut faults = Vec::new();
+    let mut pages = documents::gather(Some(board), &[], here, &mut Vec::new())?;
+    pages.retain(|page| page.path != queue.path);
+    pages.iter_mut().for_each(|page| page.is_wanted = false);
+    let page = documents::Page {
+        name: shown(&queue.path, here),
+        path: queue.path.clone(),
+        text: content.to_owned(),
+        is_wanted: true,
+    };
+    pages.insert(0, page);
+    documents::look(&pages, Some(board), config.as_ref(), &mut faults);
+    faults.retain(|fault| fault.severity == name(Severity::Error));
+    Ok(faults)
 }
 
 /// What is looked at.
