@@ -46,11 +46,9 @@ impl Repository {
         let repository = self.open()?;
         let listing = || GitError::library(format!("list the references `{prefix}…`"));
         let mut found = Vec::new();
-        for reference in repository.references().map_err(listing())? {
+        for reference in repository.references_glob(&format!("{prefix}*")).map_err(listing())? {
             let reference = reference.map_err(listing())?;
-            if let (Ok(name), Some(oid)) = (reference.name(), target(&reference))
-                && name.starts_with(prefix)
-            {
+            if let (Ok(name), Some(oid)) = (reference.name(), target(&reference)) {
                 found.push((name.to_owned(), oid));
             }
         }
@@ -87,6 +85,15 @@ impl Repository {
         self.swap(&reference, Some(expect), None, "branch: deleted").map(|()| true)
     }
 
+    /// Deletes the branch if all of its commits are in `commit` too. Was there one, and is it gone? Refused like
+    /// [`Repository::advance`].
+    pub fn delete_merged_branch(&self, name: &str, commit: &CommitId) -> Result<bool, GitError> {
+        match self.branch_tip(name)? {
+            Some(tip) if self.is_ancestor(&tip, commit)? => self.branch_delete_if(name, &tip),
+            _ => Ok(false),
+        }
+    }
+
     /// The work tree, main or linked, in which the branch is checked out, or being rebased or bisected. A linked worktree
     /// whose folder is gone counts only while it is locked.
     pub fn checked_out_at(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
@@ -98,12 +105,8 @@ impl Repository {
         if main.contains(&name) {
             return Ok(Some(self.main_worktree().to_owned()));
         }
-        for entry in registration::all(self.common_dir())? {
-            if (entry.path.exists() || entry.locked.is_some()) && entry.busy_branches()?.contains(&name) {
-                return Ok(Some(entry.path));
-            }
-        }
-        Ok(None)
+        let holding = registration::holding(self.common_dir(), &name)?;
+        Ok(holding.into_iter().find(|entry| entry.path.exists() || entry.locked.is_some()).map(|entry| entry.path))
     }
 
     /// Changes `reference` from `expect` to `to`; `None` is no reference. [`GitError::Moved`], [`GitError::LockedByGit`].
@@ -267,6 +270,26 @@ mod tests {
         assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
         let winner = won.iter().position(|won| *won).expect("one won");
         assert_eq!(repository.branch_tip("x").expect("it can be read").as_ref(), Some(&targets[winner]));
+    }
+
+    #[test]
+    fn a_merged_branch_goes_and_one_with_work_of_its_own_stays() {
+        let fixture = Fixture::new();
+        let first = fixture.head();
+        fixture.git(&["branch", "merged", first.as_str()]);
+        fixture.git(&["branch", "packed", first.as_str()]);
+        fixture.git(&["pack-refs", "--all"]);
+        fixture.git(&["branch", "ahead", first.as_str()]);
+        let second = fixture.commit(&[("a", "two\n")], "second");
+        fixture.git(&["branch", "--force", "ahead", second.as_str()]);
+        fixture.git(&["worktree", "add", "--quiet", "-b", "used", "../used", first.as_str()]);
+        let repository = fixture.repository();
+        let delete = |name| repository.delete_merged_branch(name, &first);
+        assert!(delete("merged").expect("it can go") && delete("packed").expect("it can go"));
+        assert!(!delete("ahead").expect("it can be read") && !delete("nowhere").expect("it can be read"));
+        assert!(matches!(delete("used"), Err(GitError::CheckedOut { .. })));
+        assert_eq!(repository.branches("").expect("they can be listed"), ["ahead", "main", "used"]);
+        assert_eq!(repository.references("refs/heads/a").expect("they can be listed").len(), 1);
     }
 
     #[test]

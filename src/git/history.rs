@@ -160,6 +160,19 @@ pub(super) fn contains(repository: &git2::Repository, outer: git2::Oid, inner: g
     repository.graph_descendant_of(outer, inner).map_err(GitError::library("compare two commits"))
 }
 
+/// Where the histories of the two part; `None` if they have nothing in common.
+pub(super) fn merge_base(
+    repository: &git2::Repository,
+    one: git2::Oid,
+    other: git2::Oid,
+) -> Result<Option<git2::Oid>, GitError> {
+    match repository.merge_base(one, other) {
+        Ok(id) => Ok(Some(id)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(GitError::library("compare two commits")(error)),
+    }
+}
+
 /// As [`contains`], for any of several, none of which has to exist any more.
 pub(super) fn contained_in_any(
     repository: &git2::Repository,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use git2::{Commit, ErrorCode, MergeOptions, Oid, Tree};
 
 use super::branch::branch_reference;
-use super::history::{contains, path_of, paths};
+use super::history::{contains, merge_base, path_of, paths};
 use super::identity::Identity;
 use super::program::THOROUGH;
 use super::{CommitId, GitError, Head, Repository};
@@ -66,10 +66,15 @@ impl Repository {
             .tip_in(&repository, &reference)?
             .ok_or_else(|| GitError::UnknownReference { name: reference.clone() })?;
         let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, base)?);
-        if contains(&repository, ours.id(), theirs.id())? {
+        if self.is_known_to_follow(branch, &ours, base) {
             return Ok(Follow::UpToDate);
         }
-        if contains(&repository, theirs.id(), ours.id())? {
+        let shared = merge_base(&repository, ours.id(), theirs.id())?;
+        if shared == Some(theirs.id()) {
+            self.remember_followed(branch, &tip, base);
+            return Ok(Follow::UpToDate);
+        }
+        if shared == Some(ours.id()) {
             self.advance(&reference, &tip, base, &format!("follow: fast-forward to {base}"))?;
             return Ok(Follow::FastForwarded(base.clone()));
         }
@@ -80,6 +85,7 @@ impl Repository {
         let message = format!("Merge {} into {branch}", base.short());
         let commit = self.write_merge(&repository, &ours, &theirs, &tree, &message)?;
         self.advance(&reference, &tip, &commit, &format!("follow: merge {base}"))?;
+        self.remember_followed(branch, &commit, base);
         Ok(Follow::Merged(commit))
     }
 
@@ -93,10 +99,11 @@ impl Repository {
             return Ok(Follow::Conflict(Vec::new()));
         };
         let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, from)?);
-        if contains(&repository, ours.id(), theirs.id())? {
+        let shared = merge_base(&repository, ours.id(), theirs.id())?;
+        if shared == Some(theirs.id()) {
             return Ok(Follow::UpToDate);
         }
-        let (to, followed) = if contains(&repository, theirs.id(), ours.id())? {
+        let (to, followed) = if shared == Some(ours.id()) {
             (from.clone(), Follow::FastForwarded(from.clone()))
         } else {
             let tree = match self.merged_tree(&repository, &ours, &theirs, &[])? {
@@ -254,10 +261,9 @@ fn left_out(
     if without.is_empty() {
         return Ok(Vec::new());
     }
-    let base = match repository.merge_base(ours.id(), theirs.id()) {
-        Ok(id) => Some(repository.find_commit(id).and_then(|commit| commit.tree()).map_err(comparing())?),
-        Err(error) if error.code() == ErrorCode::NotFound => None,
-        Err(error) => return Err(comparing()(error)),
+    let base = match merge_base(repository, ours.id(), theirs.id())? {
+        Some(id) => Some(repository.find_commit(id).and_then(|commit| commit.tree()).map_err(comparing())?),
+        None => None,
     };
     let tree = theirs.tree().map_err(comparing())?;
     let diff = repository.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;

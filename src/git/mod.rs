@@ -13,6 +13,7 @@ mod commit;
 mod commit_id;
 mod contents;
 mod error;
+mod followed;
 mod glob;
 mod history;
 mod identity;

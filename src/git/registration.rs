@@ -35,26 +35,69 @@ pub(super) enum RegisteredHead {
 pub(super) fn all(common_dir: &Path) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
     for admin in admin_dirs(common_dir)? {
-        if let Some(path) = folder(&admin)? {
-            let locked =
-                read(&admin.join("locked"))?.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
-            let head = head(&admin)?;
-            found.push(Registration { admin, path, locked, head });
-        }
+        found.extend(entry(admin)?);
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-/// The entry of the worktree at `path`, which must be [`resolved`].
+/// The entry of the worktree at `path`, which must be [`resolved`]. The others are not read, however many there are.
 pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration>, GitError> {
-    Ok(all(common_dir)?.into_iter().find(|entry| entry.path == path))
+    let linked = fs::read(path.join(".git")).ok().and_then(|bytes| git_file_target(&bytes));
+    let linked = linked.and_then(|target| fs::canonicalize(path.join(target)).ok());
+    let linked = linked.filter(|admin| admin.parent() == Some(&common_dir.join("worktrees")));
+    if let Some(admin) = linked
+        && folder(&admin)?.as_deref() == Some(path)
+    {
+        return entry(admin);
+    }
+    for admin in named_for(common_dir, path)? {
+        if folder(&admin)?.as_deref() == Some(path) {
+            return entry(admin);
+        }
+    }
+    Ok(None)
 }
 
-/// Entries without a folder whose lock has exactly this reason: left by a `git worktree add` that was killed at its start.
-pub(super) fn nameless(common_dir: &Path, reason: &str) -> Result<Vec<PathBuf>, GitError> {
+/// The entries that hold `branch` (`refs/heads/…`): it is checked out there, or being rebased or bisected.
+pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
     for admin in admin_dirs(common_dir)? {
+        let holds = match head(&admin)? {
+            RegisteredHead::Branch(name) => name == branch,
+            // In the middle of a rebase or a bisect HEAD is on no branch.
+            _ => branches_under_way(&admin)?.iter().any(|name| name == branch),
+        };
+        if holds {
+            found.extend(entry(admin)?);
+        }
+    }
+    Ok(found)
+}
+
+/// A worktree whose folder is there, below `path`.
+pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, GitError> {
+    for admin in admin_dirs(common_dir)? {
+        let named = read(&admin.join("gitdir"))?.unwrap_or_default();
+        // Following links of hundreds of others would cost more than all the rest of a removal.
+        let may_be_inside = !named.starts_with(b"/") || named.starts_with(path.as_os_str().as_bytes());
+        if may_be_inside
+            && let Some(folder) = folder(&admin)?
+            && folder != path
+            && folder.starts_with(path)
+            && folder.exists()
+        {
+            return Ok(Some(folder));
+        }
+    }
+    Ok(None)
+}
+
+/// Entries of the worktree at `path` without a folder, whose lock has exactly this reason: left by a `git worktree add`
+/// that was killed at its start.
+pub(super) fn nameless(common_dir: &Path, path: &Path, reason: &str) -> Result<Vec<PathBuf>, GitError> {
+    let mut found = Vec::new();
+    for admin in named_for(common_dir, path)? {
         let locked = read(&admin.join("locked"))?.unwrap_or_default();
         if folder(&admin)?.is_none() && String::from_utf8_lossy(&locked).trim_end() == reason {
             found.push(admin);
@@ -105,15 +148,6 @@ impl Registration {
         let target = self.path.join(target);
         fs::canonicalize(target).ok() == fs::canonicalize(&self.admin).ok()
     }
-
-    /// The branch that may not be touched from elsewhere: the one that is checked out, or being rebased or bisected here.
-    pub(super) fn busy_branches(&self) -> Result<Vec<String>, GitError> {
-        let mut found = branches_under_way(&self.admin)?;
-        if let RegisteredHead::Branch(name) = &self.head {
-            found.push(name.clone());
-        }
-        Ok(found)
-    }
 }
 
 /// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.
@@ -145,6 +179,27 @@ pub(super) fn head(git_dir: &Path) -> Result<RegisteredHead, GitError> {
         None if text.bytes().all(|byte| byte == b'0') => RegisteredHead::Nothing,
         None => RegisteredHead::Commit(text.to_owned()),
     })
+}
+
+/// `None`: it names no folder.
+fn entry(admin: PathBuf) -> Result<Option<Registration>, GitError> {
+    let Some(path) = folder(&admin)? else { return Ok(None) };
+    let locked = read(&admin.join("locked"))?.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
+    let head = head(&admin)?;
+    Ok(Some(Registration { admin, path, locked, head }))
+}
+
+/// The entries that git may have made for a worktree at `path`: it calls them by the name of the folder, with a number
+/// behind it where that is taken.
+fn named_for(common_dir: &Path, path: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    // Other names it writes in another way.
+    let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte));
+    let may_be_it = |admin: &PathBuf| {
+        let rest = admin.file_name().and_then(|found| found.as_bytes().strip_prefix(name));
+        !is_plain || rest.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+    };
+    Ok(admin_dirs(common_dir)?.into_iter().filter(may_be_it).collect())
 }
 
 fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {

@@ -113,6 +113,11 @@ impl Repository {
         Ok(marks.iter().filter_map(|mark| mark.strip_prefix(MAKING)).map(PathBuf::from).collect())
     }
 
+    /// Is the folder at `path`, or what was there, a linked worktree of this repository?
+    pub fn is_worktree(&self, path: &Path) -> Result<bool, GitError> {
+        Ok(registration::find(self.common_dir(), &registration::resolved(path)?)?.is_some())
+    }
+
     /// Deletes what removals that were killed have left in `folder`, in which worktrees are.
     pub fn sweep_removed(&self, folder: &Path) {
         sweep(&folder.join(REMOVED));
@@ -201,7 +206,7 @@ impl Repository {
     /// Under the caller's lock: what is there, and if nothing is, a new registration.
     fn register(&self, path: &Path, goal: &Goal<'_>, lock: &Lock) -> Result<Registered, GitError> {
         let reason = reason(path);
-        for admin in registration::nameless(self.common_dir(), &reason)? {
+        for admin in registration::nameless(self.common_dir(), path, &reason)? {
             remove_admin(&admin)?;
         }
         if let Some(entry) = registration::find(self.common_dir(), path)? {
@@ -242,12 +247,14 @@ impl Repository {
         ]);
         match goal {
             Goal::Branch { name, start, .. } => {
-                if let Some(path) = self.checked_out_at(name)? {
-                    return Err(GitError::CheckedOut { branch: (*name).to_owned(), path });
-                }
-                self.start_branch(name, start)?;
-                if self.is_claimed_by_missing_folder(name)? {
-                    call = call.arg("--force");
+                // What did not exist a moment ago nobody has checked out.
+                if !self.start_branch(name, start)? {
+                    if let Some(path) = self.checked_out_at(name)? {
+                        return Err(GitError::CheckedOut { branch: (*name).to_owned(), path });
+                    }
+                    if self.is_claimed_by_missing_folder(name)? {
+                        call = call.arg("--force");
+                    }
                 }
                 call = call.arg("--").arg(path).arg(name);
             }
@@ -270,12 +277,7 @@ impl Repository {
     /// has it checked out.
     fn is_claimed_by_missing_folder(&self, branch: &str) -> Result<bool, GitError> {
         let name = format!("refs/heads/{branch}");
-        for entry in registration::all(self.common_dir())? {
-            if !entry.path.exists() && entry.busy_branches()?.contains(&name) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(registration::holding(self.common_dir(), &name)?.iter().any(|entry| !entry.path.exists()))
     }
 
     fn check_out(&self, entry: &Registration, goal: &Goal<'_>, making: &Lock) -> Result<(), GitError> {
@@ -314,15 +316,15 @@ impl Repository {
         if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {
             return Err(refusal());
         }
-        for admin in registration::nameless(self.common_dir(), &reason(path))? {
+        for admin in registration::nameless(self.common_dir(), path, &reason(path))? {
             remove_admin(&admin)?;
         }
-        let all = registration::all(self.common_dir())?;
-        let inner = |entry: &&Registration| entry.path != path && entry.path.starts_with(path) && entry.path.exists();
-        if let Some(inner) = all.iter().find(inner) {
-            return Err(GitError::HoldsWorktree { path: path.to_owned(), inner: inner.path.clone() });
+        if path.exists()
+            && let Some(inner) = registration::inside(self.common_dir(), path)?
+        {
+            return Err(GitError::HoldsWorktree { path: path.to_owned(), inner });
         }
-        let Some(entry) = all.into_iter().find(|entry| entry.path == path) else {
+        let Some(entry) = registration::find(self.common_dir(), path)? else {
             if !path.exists() {
                 return Ok(Detached::Nothing);
             }

@@ -218,6 +218,9 @@ fn plan_rest(
     worktrees.extend(site.repository()?.worktrees_in(&folder)?);
     worktrees.sort();
     worktrees.dedup();
+    if site.config.worktree.keep {
+        worktrees.clear();
+    }
     for path in worktrees {
         let Some(task) = path.file_name().and_then(|name| name.to_str()?.parse::<TaskId>().ok()) else { continue };
         // An item that a person deleted has no status, and no way back either.

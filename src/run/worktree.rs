@@ -223,7 +223,7 @@ pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Opti
     }
     let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
     // Its item may say otherwise by now.
-    let is_plain = !path.join(".git").exists() && !is_registered(site, &path)?;
+    let is_plain = !path.join(".git").exists() && !site.repository()?.is_worktree(&path)?;
     if is_plain {
         put_aside(site, &path, &run_name(&task.id, token))?;
         return Ok(None);
@@ -231,11 +231,6 @@ pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Opti
     let reference = salvage_ref(task, token);
     let merged: Vec<CommitId> = merged.into_iter().cloned().collect();
     Ok(keep_and_remove(site, task, &reference, &merged)?.then_some(reference))
-}
-
-fn is_registered(site: &Site, path: &Path) -> Result<bool, Error> {
-    let known = site.repository()?.worktrees_in(&site.board.path("worktrees"))?;
-    Ok(known.iter().any(|known| known.file_name() == path.file_name()))
 }
 
 /// Removes the folder of an item that needs no repository; what is in it stays with its last run.

@@ -421,6 +421,26 @@ fn an_agent_that_begins_a_repository_of_its_own_there_keeps_it() {
 }
 
 #[test]
+fn a_worktree_is_found_however_git_has_called_its_registration() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.beside("deep")).expect("the folder is writable");
+    fixture.git(&["worktree", "add", "-q", "--detach", "../first"]);
+    fixture.git(&["worktree", "add", "-q", "--detach", "../deep/first"]);
+    fixture.git(&["worktree", "add", "-q", "--detach", "../o.d d"]);
+    fixture.git(&["worktree", "move", "../first", "../moved"]);
+    let repository = fixture.repository();
+    for (name, expected) in [("moved", true), ("deep/first", true), ("o.d d", true), ("first", false), ("deep", false)]
+    {
+        assert_eq!(repository.is_worktree(&fixture.beside(name)).expect("it can be read"), expected, "{name}");
+    }
+    // Of one that was not moved the name tells, also when its folder is gone.
+    for name in ["deep/first", "o.d d"] {
+        fs::remove_dir_all(fixture.beside(name)).expect("it is ours");
+        assert!(repository.is_worktree(&fixture.beside(name)).expect("it can be read"), "{name}");
+    }
+}
+
+#[test]
 fn removing_takes_folder_and_registration_and_nothing_else() {
     let fixture = Fixture::new();
     let made = add(&fixture, "w", "x").expect("nothing is there");
