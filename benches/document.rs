@@ -105,7 +105,7 @@ fn decisions(criterion: &mut Criterion) {
     });
     let change = decide(&task, None, &claim, NOW).expect("a pending item may be claimed");
     let LeaseChange::Put(lease) = change.lease else { unreachable!("a claim makes a lease") };
-    let held = Task { status: change.to, ..task.clone() };
+    let held = Task { state: change.state, ..task.clone() };
     let done = Event::Submit { token: 7, commit: None, reviewers: Vec::new() };
     group.bench_function("report", |bencher| {
         bencher.iter(|| decide(black_box(&held), Some(&lease), &done, NOW).is_ok());

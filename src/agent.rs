@@ -349,18 +349,18 @@ impl Agent<'_> {
                         run,
                         verdict: verdict.verdict,
                         reason: judged.reason,
-                        status: done.task.status,
+                        status: done.task.status(),
                     },
                     None => Told::Ended {
                         task: held.task.id.clone(),
                         run,
                         outcome: judged.outcome,
                         reason: judged.plan.and(done.entry.cause).unwrap_or(judged.reason),
-                        status: done.task.status,
-                        again_at: done.task.not_before.filter(|at| *at > clock::now()),
+                        status: done.task.status(),
+                        again_at: done.task.state.not_before().filter(|at| *at > clock::now()),
                     },
                 });
-                if done.task.status == Status::Dead {
+                if done.task.status() == Status::Dead {
                     let merged = self.site.repository()?.branch_tip(self.site.integration())?;
                     clear_ended(self.site, &done.task, merged.as_ref())?;
                 }

@@ -81,7 +81,7 @@ pub fn due(
     let nobody: TaskId = "T-0".parse().expect("it is an ID");
     let is_old = |index: usize| {
         let Some(after) = policy.after else { return false };
-        let completed = document.task(&items[index], nobody.clone()).completed;
+        let completed = document.task(&items[index], nobody.clone()).state.completed();
         completed.map_or_else(|| is_long_ended(&items[index]), |completed| now - completed > after)
     };
     let due = ended.into_iter().enumerate().filter(|(nth, index)| *nth < surplus || is_old(*index));

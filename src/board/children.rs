@@ -30,8 +30,8 @@ pub struct Parent<'a> {
 /// May `parent` have one more child, which is to begin when `after` are completed?
 pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> Result<(), Refusal> {
     let task = parent.task.id.clone();
-    if parent.task.status.is_ended() {
-        return Err(Refusal::EndedParent { task, status: parent.task.status });
+    if parent.task.status().is_ended() {
+        return Err(Refusal::EndedParent { task, status: parent.task.status() });
     }
     if parent.above.len() >= bounds.depth as usize {
         return Err(Refusal::TooDeep { task, depth: bounds.depth });
@@ -71,7 +71,7 @@ fn texts(texts: &[String]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::task::Status;
+    use crate::board::task::{State, Status};
 
     fn id(text: &str) -> TaskId {
         text.parse().expect("an ID")
@@ -91,7 +91,7 @@ mod tests {
             (Status::InProgress, &[], 0, vec![id("T-9")], Some("`T-9` waits for its children")),
             (Status::InProgress, &above[..1], 0, vec![id("T-1")], Some("`T-1` waits for its children")),
         ] {
-            let task = Task { status, ..Task::new(id("T-9"), "Do it") };
+            let task = Task { state: State::from(status), ..Task::new(id("T-9"), "Do it") };
             let parent = Parent { task: &task, above, children };
             let said = may_have_child(&parent, &after, bounds).map_err(|refusal| (refusal.to_string(), refusal.hint()));
             match (said, refusal) {

@@ -3,7 +3,8 @@
 use crate::board::document::{Document, Item, parse};
 use crate::board::lane::LaneKind;
 use crate::board::problem::Severity;
-use crate::board::task::{Budget, Mode, OnFailure, Task, TaskId};
+use crate::board::state::Facts;
+use crate::board::task::{Budget, Mode, OnFailure, State, Task, TaskId};
 
 /// Each item as `line status ID? title`, with `!` before it if it is quarantined and `~` if it is nested.
 fn items(text: &str) -> Vec<String> {
@@ -214,7 +215,7 @@ runner: claude
 role: coder
 max_attempts: 5
 ---
-- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, trigger: \"T-9 died\", lane: draft)
+- [ ] T-1: Add a login endpoint (priority: HIGH, after: T-2, AUTH-7, tags: [auth, 'web app'], parent: T-0, model: opus, attempt: 2, returns: 1, not_before: 2026-11-22T10:00:00+01:00, agent: Frodo, started: 2026-11-22T10:00:00Z, completed: 2026-11-22T11:00:00.5Z, commit: 1e10, reason: \"it's, well\", empty: allowed, worktree: false, review: person, question: why, answer: because, answers: 1, approve: [start, merge], allowed: true, author: Sam, approvals: [reviewer/Merry], rounds: 2, mode: unify, on_failure: retry, retried: true, trigger: \"T-9 died\", lane: draft)
   Follow the spec:
 
       indented
@@ -242,7 +243,6 @@ max_attempts: 5
         id: "T-1".parse().expect("it is an ID"),
         title: "Add a login endpoint".into(),
         description: "Follow the spec:\n\n    indented\n\n```sh\ncargo test\n  indented\n```\n\n- [ ] step".into(),
-        status: crate::board::task::Status::Pending,
         priority: 1,
         after: vec!["T-2".parse().expect("it is an ID"), "AUTH-7".parse().expect("it is an ID")],
         role: Some("reviewer".into()),
@@ -261,32 +261,40 @@ max_attempts: 5
         },
         worktree: false,
         allow_empty: true,
+        max_attempts: Some(3),
+        approve: vec!["start".into(), "merge".into()],
+        review: Some(vec!["person".into()]),
+        on_failure: OnFailure::Retry,
+        trigger: Some("T-9 died".into()),
+        lane: Some(crate::board::task::Status::Draft),
+        state: State::default(),
+    };
+    let facts = Facts {
         attempt: 2,
         returns: 1,
-        max_attempts: Some(3),
         not_before: time("2026-11-22T09:00:00Z"),
         agent: Some("Frodo".into()),
         started: time("2026-11-22T10:00:00Z"),
         completed: time("2026-11-22T11:00:00.5Z"),
         commit: Some("1e10".into()),
         reason: Some("it's, well".into()),
-        approve: vec!["start".into(), "merge".into()],
         allowed: true,
-        review: Some(vec!["person".into()]),
         author: Some("Sam".into()),
         approvals: vec!["reviewer/Merry".into()],
         rounds: 2,
         mode: Mode::Unify,
-        on_failure: OnFailure::Retry,
         question: Some("why".into()),
         answer: Some("because".into()),
         answers: 1,
-        trigger: Some("T-9 died".into()),
-        lane: Some(crate::board::task::Status::Draft),
+        retried: true,
     };
-    assert_eq!(task(text), expected);
+    let read = |text: &str| {
+        let (document, _) = parse(text);
+        document.task_and_facts(&document.items()[0], expected.id.clone())
+    };
+    assert_eq!(read(text), (expected.clone(), facts.clone()));
     // The same with other line ends.
-    assert_eq!(task(&text.replace('\n', "\r\n")), expected);
+    assert_eq!(read(&text.replace('\n', "\r\n")), (expected.clone(), facts));
     let (document, _) = parse(text);
     assert_eq!(document.shell(&document.items()[0]).as_deref(), Some("cargo test\n  indented\n"));
 }

@@ -2,18 +2,17 @@
 //!
 //! Pure, and the only place that knows which arrows exist; `specs/states.md` is its table, row for row.
 
-use serde_yaml::Value;
+use chrono::SubsecRound;
 
-use super::edit::Patch;
 use super::event::{Blame, Claim, Event, Kind, Purpose, Retry, Review};
 use super::lease::{Lease, Life, Token};
+use super::state::{Approval, Aside, Holding, Question, Stage, State, Submission, are_same_commit};
 use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
-/// What an event does to the item's text and to its lease.
+/// What an event does to the item's state and to its lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    pub to: Status,
-    pub patch: Patch,
+    pub state: State,
     pub lease: LeaseChange,
 }
 
@@ -109,94 +108,90 @@ impl Refusal {
 
 /// What `event` changes, or the rule that forbids it. `lease` is the task's lease as it stands on disk, if any.
 pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp) -> Result<Change, Refusal> {
+    let state = &task.state;
+    let wrong = || wrong(task, event);
     match event {
         Event::Claim(claim) => decide_claim(task, lease, claim, now),
         Event::Start { token, work } => {
             let lease = held(task, lease, event, *token)?;
             let lease = Lease { work: Some(work.clone()), heartbeat_at: now, ..lease.clone() };
-            Ok(Change { to: task.status, patch: Patch::default(), lease: LeaseChange::Put(Box::new(lease)) })
+            Ok(Change { state: state.clone(), lease: LeaseChange::Put(Box::new(lease)) })
         }
         Event::Submit { token, commit, reviewers } => {
             let lease = held(task, lease, event, *token)?;
-            require(task, event, &[Status::InProgress])?;
-            let submitted = match reviewers.as_slice() {
-                [] => ended(Status::Approved),
+            let Stage::InProgress { .. } = state.stage else { return Err(wrong()) };
+            let done = State { mode: Mode::Execute, reason: None, ..state.clone() };
+            let work = Submission { commit: commit.clone(), ..Submission::default() };
+            Ok(ended(if reviewers.is_empty() {
+                State { stage: Stage::Approved { work }, ..done }
+            } else {
+                let work = Submission { author: Some(lease.agent.clone()), ..work };
                 // From here on it is reviews that come back.
-                _ => ended(Status::InReview).set("author", Some(lease.agent.clone())).forget(&["returns"]),
-            };
-            Ok(submitted
-                .set("commit", commit.clone())
-                .forget(&["agent", "started", "reason", "approvals", "mode", "question", "answers"])
-                .0)
+                State { stage: Stage::InReview { work, not_before: None }, returns: 0, ..done }
+            }))
         }
         Event::Approve { review, commit } => decide_approval(task, lease, event, review, commit.as_deref()),
         Event::Reject { review, findings, most } => {
-            reviewing(task, lease, event, review)?;
-            let rounds = task.rounds + 1;
-            let to = if rounds >= *most { Status::Dead } else { Status::Pending };
-            Ok(ended(to)
-                .set("rounds", Some(rounds))
-                .set("attempt", positive(task.attempt.saturating_sub(1)))
-                .set("reason", Some(one_line(&format!("rejected by {}: {findings}", review.by))))
-                .forget(&["agent", "started", "commit", "author", "approvals", "returns", "not_before"])
-                .0)
+            reviewed(task, lease, event, review)?;
+            let rounds = state.rounds + 1;
+            let stage = if rounds >= *most { Stage::Dead } else { Stage::default() };
+            let reason = Some(one_line(&format!("rejected by {}: {findings}", review.by)));
+            let attempt = state.attempt.saturating_sub(1);
+            Ok(ended(State { stage, attempt, returns: 0, rounds, reason, ..state.clone() }))
         }
         Event::Plan { token, plan, .. } => {
             held(task, lease, event, *token)?;
-            require(task, event, &[Status::InProgress])?;
-            let words = Some(one_line(&plan.words)).filter(|words| !words.is_empty());
-            Ok(ended(Status::Completed)
-                .set("completed", Some(written(now)))
-                .set("reason", words)
-                .forget(&["agent", "started", "not_before", "returns", "mode", "question", "answers"])
-                .0)
+            let Stage::InProgress { .. } = state.stage else { return Err(wrong()) };
+            let stage = Stage::Completed { at: Some(whole_seconds(now)), commit: None };
+            let reason = Some(one_line(&plan.words)).filter(|words| !words.is_empty());
+            Ok(ended(State { stage, returns: 0, mode: Mode::Execute, reason, ..state.clone() }))
         }
         Event::Park { token, children } => {
             held(task, lease, event, *token)?;
-            require(task, event, &[Status::InProgress])?;
+            let Stage::InProgress { .. } = state.stage else { return Err(wrong()) };
             let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
-            Ok(ended(Status::Waiting)
-                .set("mode", Some(Mode::Unify.as_str()))
-                .set("reason", Some(one_line(&format!("waits for its children: {}", names.join(", ")))))
-                .set("attempt", positive(task.attempt.saturating_sub(1)))
-                .forget(&["agent", "started", "question", "answers"])
-                .0)
+            let stage = Stage::Waiting { question: None, work: None };
+            let reason = Some(one_line(&format!("waits for its children: {}", names.join(", "))));
+            let attempt = state.attempt.saturating_sub(1);
+            Ok(ended(State { stage, attempt, mode: Mode::Unify, reason, ..state.clone() }))
         }
         Event::Shift { token, mode } => {
             held(task, lease, event, *token)?;
-            let patch = Patch { set: vec![("mode", written_mode(*mode).map(Value::from))], ..Patch::default() };
-            Ok(Change { to: task.status, patch, lease: LeaseChange::Keep })
+            Ok(Change { state: State { mode: *mode, ..state.clone() }, lease: LeaseChange::Keep })
         }
         Event::Allow { .. } => {
-            require(task, event, &[Status::Draft, Status::Pending])?;
-            if task.status == Status::Pending && !task.waits_for_permission() {
-                return Err(Refusal::Unasked { task: task.id.clone() });
-            }
-            let allowed = task.waits_for_permission().then_some(true);
-            Ok(ended(Status::Pending).set("allowed", allowed.or(task.allowed.then_some(true))).0)
+            let not_before = match state.stage {
+                Stage::Pending { .. } if !task.waits_for_permission() => {
+                    return Err(Refusal::Unasked { task: task.id.clone() });
+                }
+                Stage::Draft { not_before } | Stage::Pending { not_before } => not_before,
+                _ => return Err(wrong()),
+            };
+            let allowed = state.allowed || task.waits_for_permission();
+            Ok(ended(State { stage: Stage::Pending { not_before }, allowed, ..state.clone() }))
         }
         Event::Fail { token, retry, reason } | Event::Return { token, retry, reason } => {
             let lease = held(task, lease, event, *token)?;
-            Ok(come_back(task, Some(lease), retry, reason))
+            Ok(ended(come_back(task, Some(lease), retry, reason)))
         }
         Event::Withdraw { token, retry, reason } => {
             let lease = held(task, lease, event, *token)?;
-            Ok(come_back(task, Some(lease), retry, reason.as_deref().unwrap_or("given back")))
+            Ok(ended(come_back(task, Some(lease), retry, reason.as_deref().unwrap_or("given back"))))
         }
         Event::Ask { token, question } => {
             held(task, lease, event, *token)?;
             // A reviewer's question uses nothing up: the attempt is its author's.
-            let attempt = if task.status == Status::Reviewing { task.attempt } else { task.attempt.saturating_sub(1) };
-            Ok(ended(Status::Waiting)
-                .set("question", Some(one_line(question)))
-                .set("answers", positive(task.answers_in_text()))
-                .set("attempt", positive(attempt))
-                .forget(&["agent", "started", "reason", "answer"])
-                .0)
+            let (work, attempt) = match &state.stage {
+                Stage::Reviewing { work, .. } => (Some(work.clone()), state.attempt),
+                _ => (None, state.attempt.saturating_sub(1)),
+            };
+            let question = Question { text: one_line(question), answers: task.answers_in_text(), answer: None };
+            let stage = Stage::Waiting { question: Some(question), work };
+            Ok(ended(State { stage, attempt, reason: None, ..state.clone() }))
         }
         Event::Reap { token, life, retry, reason } => {
-            if !task.status.is_held() {
-                return Err(wrong(task, event));
+            if !task.status().is_held() {
+                return Err(wrong());
             }
             // Between the look and the lock somebody else may have taken the task, or its holder renewed.
             match (lease, token) {
@@ -204,68 +199,44 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
                 (Some(lease), token) if token.is_none() || (*life != Life::Gone && lease.is_live(now)) => {
                     Err(Refusal::StillLive { task: task.id.clone(), until: lease.expires_at() })
                 }
-                _ => Ok(come_back(task, lease, retry, reason)),
+                _ => Ok(ended(come_back(task, lease, retry, reason))),
             }
         }
         Event::Integrate { commit } => {
-            require(task, event, &[Status::Approved])?;
-            Ok(ended(Status::Completed)
-                .set("completed", Some(written(now)))
-                .set("commit", commit.clone())
-                .forget(&[
-                    "agent",
-                    "started",
-                    "reason",
-                    "not_before",
-                    "returns",
-                    "author",
-                    "approvals",
-                    "rounds",
-                    "mode",
-                ])
-                .0)
+            let Stage::Approved { .. } = state.stage else { return Err(wrong()) };
+            let stage = Stage::Completed { at: Some(whole_seconds(now)), commit: commit.clone() };
+            Ok(ended(State { stage, returns: 0, rounds: 0, mode: Mode::Execute, reason: None, ..state.clone() }))
         }
         Event::SendBack { retry, reason } => {
-            require(task, event, &[Status::Approved])?;
-            Ok(Amended(come_back(task, None, retry, reason)).forget(&["commit", "author", "approvals"]).0)
+            let Stage::Approved { .. } = state.stage else { return Err(wrong()) };
+            Ok(ended(come_back(task, None, retry, reason)))
         }
         Event::Resume { reason } => {
-            require(task, event, &[Status::Waiting])?;
-            let to = if task.commit.is_some() { Status::InReview } else { Status::Pending };
-            Ok(ended(to)
-                .set("reason", reason.as_deref().map(one_line))
-                .set("mode", unless_parked(task))
-                .forget(&["returns", "not_before", "question", "answer", "answers"])
-                .0)
+            let Stage::Waiting { work, .. } = &state.stage else { return Err(wrong()) };
+            let stage = match work {
+                Some(work) => Stage::InReview { work: work.clone(), not_before: None },
+                None => Stage::default(),
+            };
+            let reason = reason.as_deref().map(one_line);
+            Ok(ended(State { stage, returns: 0, mode: unless_parked(state.mode), reason, ..state.clone() }))
         }
         Event::Revive { reason } => {
-            require(task, event, &[Status::Dead])?;
-            Ok(ended(Status::Pending)
-                .set("reason", reason.as_deref().map(one_line))
-                .forget(&["attempt", "returns", "rounds", "not_before"])
-                .0)
+            let Stage::Dead = state.stage else { return Err(wrong()) };
+            Ok(ended(anew(state, reason.as_deref())))
         }
         Event::Reopen { reason } => {
-            require(task, event, &[Status::Completed, Status::Cancelled])?;
-            let forgotten =
-                ["attempt", "returns", "rounds", "completed", "commit", "not_before", "author", "approvals"];
-            Ok(ended(Status::Pending).forget(&forgotten).set("reason", reason.as_deref().map(one_line)).0)
+            let (Stage::Completed { .. } | Stage::Cancelled { .. }) = state.stage else { return Err(wrong()) };
+            Ok(ended(anew(state, reason.as_deref())))
         }
         Event::Cancel { reason } => {
-            if matches!(task.status, Status::Completed | Status::Cancelled) {
-                return Err(wrong(task, event));
+            if let Stage::Completed { .. } | Stage::Cancelled { .. } = state.stage {
+                return Err(wrong());
             }
-            if let Some(lease) = lease.filter(|lease| task.status.is_held() && lease.is_live(now)) {
-                return Err(Refusal::Held {
-                    task: task.id.clone(),
-                    agent: lease.agent.clone(),
-                    until: lease.expires_at(),
-                });
+            if let Some(lease) = lease.filter(|lease| task.status().is_held() && lease.is_live(now)) {
+                return Err(held_by(task, lease));
             }
-            Ok(ended(Status::Cancelled)
-                .set("reason", reason.as_deref().map(one_line))
-                .forget(&["agent", "started", "not_before"])
-                .0)
+            let stage = Stage::Cancelled { commit: state.commit().map(str::to_owned) };
+            Ok(ended(State { stage, reason: reason.as_deref().map(one_line), ..state.clone() }))
         }
     }
 }
@@ -274,64 +245,64 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
     // A document that was saved from a stale buffer may say pending while somebody holds the task: the lease wins,
     // also a run-out one, until `tavern-reap` has looked after its holder.
     if let Some(lease) = lease {
-        return Err(Refusal::Held { task: task.id.clone(), agent: lease.agent.clone(), until: lease.expires_at() });
+        return Err(held_by(task, lease));
     }
-    let refused = Refusal::WrongStatus { task: task.id.clone(), status: task.status, event: Kind::Claimed };
-    // While it is held, `attempt` counts this one too.
-    let (to, attempt) = match (claim.purpose, task.status) {
-        (Purpose::Work, Status::Pending) => (Status::InProgress, task.attempt + 1),
-        // The answer is there, or the children have ended, which only who sees all items can know.
-        (Purpose::Work, Status::Waiting) if task.commit.is_some() => return Err(refused),
-        (Purpose::Work, Status::Waiting) if task.answered().is_some() || task.is_parked() => {
-            (Status::InProgress, task.attempt + 1)
-        }
-        (Purpose::Review, Status::InReview) => (Status::Reviewing, task.attempt),
-        (Purpose::Review, Status::Waiting) if task.commit.is_some() && task.answered().is_some() => {
-            (Status::Reviewing, task.attempt)
-        }
-        (Purpose::Chat, Status::Draft | Status::Pending | Status::Waiting | Status::Dead) => {
-            (Status::InProgress, task.attempt)
-        }
-        _ => return Err(refused),
+    let state = &task.state;
+    let holder = Holding { agent: Some(claim.agent.clone()), started: Some(whole_seconds(now)) };
+    let work_on = |mode| State {
+        stage: Stage::InProgress { holder: holder.clone(), aside: Aside::default() },
+        // While it is held, `attempt` counts this one too.
+        attempt: state.attempt + 1,
+        mode,
+        reason: None,
+        ..state.clone()
     };
-    if claim.purpose == Purpose::Review {
+    let review = |work: &Submission| {
         may_review(task, &claim.agent)?;
-    }
-    let is_chat = claim.purpose == Purpose::Chat;
-    // Whether all children have ended is known of a parked item only.
-    let is_anew = claim.purpose == Purpose::Work && task.status == Status::Pending;
-    let mode = if is_anew { unless_parked(task) } else { written_mode(task.mode) };
+        let stage = Stage::Reviewing { work: work.clone(), holder: holder.clone() };
+        Ok(State { stage, reason: None, ..state.clone() })
+    };
+    let taken = match (claim.purpose, &state.stage) {
+        // Whether all children have ended is known of a parked item only.
+        (Purpose::Work, Stage::Pending { .. }) => work_on(unless_parked(state.mode)),
+        // The answer is there, or the children have ended, which only who sees all items can know.
+        (Purpose::Work, Stage::Waiting { work: None, .. }) if task.answered().is_some() || state.is_parked() => {
+            work_on(state.mode)
+        }
+        (Purpose::Review, Stage::InReview { work, .. }) => review(work)?,
+        (Purpose::Review, Stage::Waiting { work: Some(work), .. }) if task.answered().is_some() => review(work)?,
+        (Purpose::Chat, stage) => {
+            let aside = match stage.clone() {
+                Stage::Draft { not_before } | Stage::Pending { not_before } => Aside { not_before, ..Aside::default() },
+                Stage::Waiting { question, work } => Aside { question, work, not_before: None },
+                Stage::Dead => Aside::default(),
+                _ => return Err(wrong(task, &Event::Claim(claim.clone()))),
+            };
+            State { stage: Stage::InProgress { holder, aside }, ..state.clone() }
+        }
+        _ => return Err(wrong(task, &Event::Claim(claim.clone()))),
+    };
     let lease = Lease {
         task: task.id.clone(),
         queue: String::new(),
         agent: claim.agent.clone(),
         role: claim.role.clone(),
         token: claim.token,
-        attempt: attempt.max(1),
+        attempt: taken.attempt.max(1),
         claimed_at: now,
         heartbeat_at: now,
         seconds: claim.seconds,
         holder: claim.holder.clone(),
         work: None,
-        back_to: is_chat.then_some(task.status),
+        back_to: (claim.purpose == Purpose::Chat).then_some(task.status()),
     };
-    let change = ended(to)
-        .set("mode", mode)
-        .set("agent", Some(claim.agent.clone()))
-        .set("attempt", positive(attempt))
-        .set("started", Some(written(now)));
-    let forgotten: &[&str] = match claim.purpose {
-        Purpose::Work => &["not_before", "reason", "question", "answer", "answers", "commit", "author", "approvals"],
-        Purpose::Review => &["not_before", "reason", "question", "answer", "answers"],
-        Purpose::Chat => &[],
-    };
-    Ok(Change { lease: LeaseChange::Put(Box::new(lease)), ..change.forget(forgotten).0 })
+    Ok(Change { state: taken, lease: LeaseChange::Put(Box::new(lease)) })
 }
 
 /// No agent judges its own work, or the same work twice.
 fn may_review(task: &Task, agent: &str) -> Result<(), Refusal> {
     let agent = agent.to_owned();
-    if task.author.as_deref() == Some(&agent) {
+    if task.author() == Some(&agent) {
         return Err(Refusal::OwnWork { task: task.id.clone(), agent });
     }
     if task.is_approved_by(&agent) {
@@ -340,17 +311,22 @@ fn may_review(task: &Task, agent: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whoever reviews may do so: an agent under its lease, a person while nobody else does.
-fn reviewing(task: &Task, lease: Option<&Lease>, event: &Event, review: &Review) -> Result<(), Refusal> {
-    match (review.token, lease) {
-        (Some(token), lease) => {
+/// The work that `review` is of: an agent reviews under its lease, a person while nobody else does.
+fn reviewed<'t>(
+    task: &'t Task,
+    lease: Option<&Lease>,
+    event: &Event,
+    review: &Review,
+) -> Result<&'t Submission, Refusal> {
+    match (review.token, lease, &task.state.stage) {
+        (Some(token), lease, stage) => {
             held(task, lease, event, token)?;
-            require(task, event, &[Status::Reviewing])
+            let Stage::Reviewing { work, .. } = stage else { return Err(wrong(task, event)) };
+            Ok(work)
         }
-        (None, Some(lease)) => {
-            Err(Refusal::Held { task: task.id.clone(), agent: lease.agent.clone(), until: lease.expires_at() })
-        }
-        (None, None) => require(task, event, &[Status::InReview]),
+        (None, Some(lease), _) => Err(held_by(task, lease)),
+        (None, None, Stage::InReview { work, .. }) => Ok(work),
+        (None, None, _) => Err(wrong(task, event)),
     }
 }
 
@@ -361,10 +337,9 @@ fn decide_approval(
     review: &Review,
     commit: Option<&str>,
 ) -> Result<Change, Refusal> {
-    reviewing(task, lease, event, review)?;
-    let is_other = |stands: &str, reviewed: &str| !stands.starts_with(reviewed) && !reviewed.starts_with(stands);
-    if let (Some(stands), Some(reviewed)) = (task.commit.as_deref(), commit)
-        && is_other(stands, reviewed)
+    let work = reviewed(task, lease, event, review)?;
+    if let (Some(stands), Some(reviewed)) = (work.commit.as_deref(), commit)
+        && !are_same_commit(stands, reviewed)
     {
         let (reviewed, stands) = (reviewed.to_owned(), stands.to_owned());
         return Err(Refusal::OtherCommit { task: task.id.clone(), reviewed, stands });
@@ -372,45 +347,70 @@ fn decide_approval(
     may_review(task, &review.by)?;
     let open = task.open_reviews(&review.reviewers);
     // A person may stand in for any reviewer.
-    let stands_for = match open.first() {
+    let role = match open.first() {
         Some(first) if review.role == PERSON && !open.iter().any(|role| role == PERSON) => first,
         _ => &review.role,
     };
-    let mut approvals = task.approvals.clone();
-    approvals.push(format!("{stands_for}/{}", review.by));
-    let after = Task { approvals: approvals.clone(), ..task.clone() };
-    let to = if after.open_reviews(&review.reviewers).is_empty() { Status::Approved } else { Status::InReview };
-    let approvals = Value::Sequence(approvals.into_iter().map(Value::from).collect());
-    Ok(ended(to).set("approvals", Some(approvals)).forget(&["agent", "started", "reason", "returns", "not_before"]).0)
+    let mut work = work.clone();
+    work.approvals.push(Approval { role: role.clone(), by: review.by.clone() });
+    // This one may be the last that was missing.
+    let stage = match open.as_slice() {
+        [] => Stage::Approved { work },
+        [last] if last == role => Stage::Approved { work },
+        _ => Stage::InReview { work, not_before: None },
+    };
+    Ok(ended(State { stage, returns: 0, reason: None, ..task.state.clone() }))
 }
 
 /// Back to where it can be taken again, or out of the queue when the bound is reached.
-fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) -> Change {
+fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) -> State {
+    let state = &task.state;
     if let Some(status) = lease.and_then(|lease| lease.back_to) {
-        return ended(status).forget(&["agent", "started"]).0;
+        return after_chat(state, status);
     }
-    let is_review = task.status == Status::Reviewing;
-    let is_last = retry.blame == Blame::Agent && task.attempt >= retry.most;
-    let has_second_chance = is_last && !is_review && task.on_failure == OnFailure::Retry;
-    let (to, attempt, returns) = match retry.blame {
+    let again = State { mode: unless_parked(state.mode), reason: Some(one_line(reason)), ..state.clone() };
+    let not_before = retry.not_before.map(whole_seconds);
+    let (pending, waiting) = (Stage::Pending { not_before }, Stage::Waiting { question: None, work: None });
+    if let Stage::Reviewing { work, .. } = &state.stage {
         // A review that failed says nothing of the work: it is tried again, and in the end a person is asked.
-        _ if is_review && task.returns + 1 >= retry.most => (Status::Waiting, task.attempt, task.returns + 1),
-        _ if is_review => (Status::InReview, task.attempt, task.returns + 1),
-        Blame::Agent if has_second_chance => (Status::Pending, 0, task.returns),
-        Blame::Agent if is_last => (Status::Dead, task.attempt, task.returns),
-        Blame::Agent => (Status::Pending, task.attempt, task.returns),
-        Blame::Nobody if task.returns >= retry.most => (Status::Waiting, task.attempt.saturating_sub(1), task.returns),
-        Blame::Nobody => (Status::Pending, task.attempt.saturating_sub(1), task.returns + 1),
+        let (returns, work) = (state.returns + 1, work.clone());
+        let stage = if returns >= retry.most {
+            Stage::Waiting { question: None, work: Some(work) }
+        } else {
+            Stage::InReview { work, not_before }
+        };
+        return State { stage, returns, ..again };
+    }
+    let unused = state.attempt.saturating_sub(1);
+    match retry.blame {
+        Blame::Agent if state.attempt < retry.most => State { stage: pending, ..again },
+        Blame::Agent if task.on_failure == OnFailure::Retry && !state.retried => {
+            State { stage: pending, attempt: 0, retried: true, ..again }
+        }
+        Blame::Agent => State { stage: Stage::Dead, ..again },
+        Blame::Nobody if state.returns >= retry.most => State { stage: waiting, attempt: unused, ..again },
+        Blame::Nobody => State { stage: pending, attempt: unused, returns: state.returns + 1, ..again },
+    }
+}
+
+/// As it was before a person sat down with its agent.
+fn after_chat(state: &State, status: Status) -> State {
+    let Stage::InProgress { aside: Aside { not_before, question, work }, .. } = state.stage.clone() else {
+        return State { stage: State::from(status).stage, ..state.clone() };
     };
-    let not_before = retry.not_before.filter(|_| matches!(to, Status::Pending | Status::InReview)).map(written);
-    let change = ended(to)
-        .set("mode", unless_parked(task))
-        .set("attempt", positive(attempt))
-        .set("returns", positive(returns))
-        .set("not_before", not_before)
-        .set("reason", Some(one_line(reason)))
-        .forget(&["agent", "started"]);
-    if has_second_chance { change.set("on_failure", Some(OnFailure::Escalate.as_str())).0 } else { change.0 }
+    let stage = match status {
+        Status::Draft => Stage::Draft { not_before },
+        Status::Pending => Stage::Pending { not_before },
+        Status::Waiting => Stage::Waiting { question, work },
+        other => State::from(other).stage,
+    };
+    State { stage, ..state.clone() }
+}
+
+/// As if nobody had worked on it.
+fn anew(state: &State, reason: Option<&str>) -> State {
+    let reason = reason.map(one_line);
+    State { stage: Stage::default(), attempt: 0, returns: 0, rounds: 0, reason, ..state.clone() }
 }
 
 /// The lease under which `token` may act. An expired lease that nobody else took still counts: work that is finished
@@ -418,61 +418,38 @@ fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) ->
 fn held<'l>(task: &Task, lease: Option<&'l Lease>, event: &Event, token: Token) -> Result<&'l Lease, Refusal> {
     match lease {
         Some(lease) if lease.token != token => Err(stale(task, token, lease)),
-        Some(_) if !task.status.is_held() => Err(wrong(task, event)),
+        Some(_) if !task.status().is_held() => Err(wrong(task, event)),
         Some(lease) => Ok(lease),
         None => Err(Refusal::NoLease { task: task.id.clone(), given: token }),
     }
 }
 
-fn require(task: &Task, event: &Event, statuses: &[Status]) -> Result<(), Refusal> {
-    if statuses.contains(&task.status) { Ok(()) } else { Err(wrong(task, event)) }
-}
-
 fn wrong(task: &Task, event: &Event) -> Refusal {
-    Refusal::WrongStatus { task: task.id.clone(), status: task.status, event: event.kind() }
+    Refusal::WrongStatus { task: task.id.clone(), status: task.status(), event: event.kind() }
 }
 
 fn stale(task: &Task, given: Token, lease: &Lease) -> Refusal {
     Refusal::StaleToken { task: task.id.clone(), given, agent: lease.agent.clone(), current: lease.token }
 }
 
-/// A change that ends any lease, being written.
-struct Amended(Change);
-
-fn ended(to: Status) -> Amended {
-    let patch = Patch { status: Some(to), ..Patch::default() };
-    Amended(Change { to, patch, lease: LeaseChange::Drop })
+fn held_by(task: &Task, lease: &Lease) -> Refusal {
+    Refusal::Held { task: task.id.clone(), agent: lease.agent.clone(), until: lease.expires_at() }
 }
 
-impl Amended {
-    fn set(mut self, key: &'static str, value: Option<impl Into<Value>>) -> Amended {
-        self.0.patch.set.push((key, value.map(Into::into)));
-        self
-    }
-
-    fn forget(mut self, keys: &[&'static str]) -> Amended {
-        self.0.patch.set.extend(keys.iter().map(|key| (*key, None)));
-        self
-    }
-}
-
-/// As it stands in the queue, where execute goes without saying.
-fn written_mode(mode: Mode) -> Option<&'static str> {
-    (mode != Mode::Execute).then(|| mode.as_str())
+/// A change that ends any lease.
+fn ended(state: State) -> Change {
+    Change { state, lease: LeaseChange::Drop }
 }
 
 /// The mode of an item that nobody holds from now on, and that waits for no children: what waits in mode unify is woken
 /// by their end.
-fn unless_parked(task: &Task) -> Option<&'static str> {
-    written_mode(task.mode).filter(|_| task.mode != Mode::Unify)
+fn unless_parked(mode: Mode) -> Mode {
+    if mode == Mode::Unify { Mode::Execute } else { mode }
 }
 
-fn positive(count: u32) -> Option<u32> {
-    (count > 0).then_some(count)
-}
-
-fn written(time: Timestamp) -> String {
-    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+/// As precisely as a queue tells it.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    time.trunc_subsecs(0)
 }
 
 /// Reasons stand in a line of the queue, so they are one line of at most 200 characters.
@@ -489,6 +466,7 @@ mod tests {
     use super::*;
     use crate::board::lease::{Holder, Work};
     use crate::board::plan::Plan;
+    use crate::board::state::Facts;
 
     const TOKEN: Token = 7;
 
@@ -496,8 +474,16 @@ mod tests {
         "2026-11-22T10:00:00Z".parse().expect("a time")
     }
 
+    fn with(status: Status, facts: Facts) -> Task {
+        Task { state: State::of(status, facts), ..Task::new("T-k3f9".parse().expect("an ID"), "Do it") }
+    }
+
+    fn facts() -> Facts {
+        Facts { attempt: 2, returns: 1, ..Facts::default() }
+    }
+
     fn task(status: Status) -> Task {
-        Task { status, attempt: 2, returns: 1, ..Task::new("T-k3f9".parse().expect("an ID"), "Do it") }
+        with(status, facts())
     }
 
     fn claim() -> Claim {
@@ -507,7 +493,7 @@ mod tests {
     }
 
     fn lease() -> Lease {
-        let pending = Task { attempt: 1, ..task(Status::Pending) };
+        let pending = with(Status::Pending, Facts { attempt: 1, ..facts() });
         match decide(&pending, None, &Event::Claim(claim()), now()).expect("it is pending").lease {
             LeaseChange::Put(lease) => *lease,
             other => panic!("a claim puts a lease, not {other:?}"),
@@ -581,7 +567,7 @@ mod tests {
                 let lease = status.is_held().then(lease);
                 let result = decide(&task(status), lease.as_ref(), &event, now());
                 let expected = arrow(status, event.kind());
-                let to = result.as_ref().ok().map(|change| change.to);
+                let to = result.as_ref().ok().map(|change| change.state.status());
                 assert_eq!(to, expected, "{status} on {:?}", event.kind());
                 if let Err(refusal) = result {
                     assert!(refusal.hint().contains("T-k3f9"), "{refusal} has a hint that names the task");
@@ -599,7 +585,7 @@ mod tests {
                 let (retry, reason) = (retry(Blame::Nobody, 20), "gone".into());
                 let event = Event::Reap { token, life: Life::Gone, retry, reason };
                 let change = decide(&task(status), lease.as_ref(), &event, now()).expect("reaped");
-                assert_eq!((change.to, change.lease), (back, LeaseChange::Drop));
+                assert_eq!((change.state.status(), change.lease), (back, LeaseChange::Drop));
             }
         }
     }
@@ -657,14 +643,10 @@ mod tests {
     #[test]
     fn attempts_count_what_the_agent_is_to_blame_for() {
         let outcome = |attempt, returns, blame, most| {
-            let held = Task { attempt, returns, ..task(Status::InProgress) };
+            let held = with(Status::InProgress, Facts { attempt, returns, ..facts() });
             let event = Event::Fail { token: TOKEN, retry: retry(blame, most), reason: "no".into() };
-            let change = decide(&held, Some(&lease()), &event, now()).expect("held");
-            let number = |key| {
-                let value = change.patch.set.iter().find(|(name, _)| *name == key).expect("it is set");
-                value.1.as_ref().and_then(Value::as_u64).unwrap_or(0)
-            };
-            (change.to, number("attempt"), number("returns"))
+            let state = decide(&held, Some(&lease()), &event, now()).expect("held").state;
+            (state.status(), state.attempt, state.returns)
         };
         assert_eq!(outcome(1, 0, Blame::Agent, 3), (Status::Pending, 1, 0));
         assert_eq!(outcome(2, 0, Blame::Agent, 3), (Status::Pending, 2, 0));
@@ -681,10 +663,16 @@ mod tests {
             reviewers: reviewers.iter().map(|&name| name.to_owned()).collect(),
         };
         let change = decide(&task(Status::InProgress), Some(&lease()), &event, now()).expect("held");
-        assert_eq!(change.to, Status::InReview);
-        let author = change.patch.set.iter().find(|(key, _)| *key == "author").expect("it is set").1.clone();
-        assert_eq!(author, Some("Frodo".into()));
-        Task { author: Some("Frodo".into()), commit: Some("1a2b3c4d".into()), ..task(Status::InReview) }
+        let work = Submission { commit: Some("1a2b3c4d".into()), author: Some("Frodo".into()), approvals: Vec::new() };
+        assert_eq!(change.state.stage, Stage::InReview { work, not_before: None });
+        Task { state: change.state, ..task(Status::InReview) }
+    }
+
+    /// The same work under review by somebody.
+    fn under_review(task: &Task) -> Task {
+        let work = task.state.work().cloned().expect("it is in review");
+        let stage = Stage::Reviewing { work, holder: Holding::default() };
+        Task { state: State { stage, ..task.state.clone() }, ..task.clone() }
     }
 
     fn reviews_by(agent: &str) -> Event {
@@ -693,14 +681,16 @@ mod tests {
 
     #[test]
     fn no_agent_reviews_its_own_work_or_the_same_work_twice() {
-        let task = Task { approvals: vec!["reviewer/Sam".into()], ..in_review(&["2"]) };
+        let mut task = in_review(&["2"]);
+        if let Stage::InReview { work, .. } = &mut task.state.stage {
+            work.approvals.push(Approval { role: "reviewer".into(), by: "Sam".into() });
+        }
         let refusal = |agent| decide(&task, None, &reviews_by(agent), now()).expect_err("refused");
         assert!(matches!(refusal("Frodo"), Refusal::OwnWork { .. }));
         assert!(matches!(refusal("Sam"), Refusal::SecondApproval { .. }));
         let change = decide(&task, None, &reviews_by("Merry"), now()).expect("he may");
-        assert_eq!(change.to, Status::Reviewing);
-        let attempt = change.patch.set.iter().find(|(key, _)| *key == "attempt").expect("it is set").1.clone();
-        assert_eq!(attempt, Some(2.into()), "a review is no attempt of the coder's");
+        assert_eq!(change.state.status(), Status::Reviewing);
+        assert_eq!(change.state.attempt, 2, "a review is no attempt of the coder's");
     }
 
     #[test]
@@ -714,7 +704,7 @@ mod tests {
             ..review(token, by)
         };
         let fresh = in_review(&["reviewer"]);
-        let held = Task { status: Status::Reviewing, ..fresh.clone() };
+        let held = under_review(&fresh);
         for (task, who, commit, expected) in [
             (&held, who(Some(TOKEN), "Sam", &["reviewer"]), Some("1a2b3c4d"), Some(Status::Approved)),
             (&held, who(Some(TOKEN), "Sam", &["reviewer", "reviewer"]), None, Some(Status::InReview)),
@@ -726,20 +716,20 @@ mod tests {
             (&held, who(None, "rosie", &[PERSON]), None, None),
         ] {
             let result = approve(task, who.clone(), commit);
-            assert_eq!(result.as_ref().ok().map(|change| change.to), expected, "{who:?}: {result:?}");
+            assert_eq!(result.as_ref().ok().map(|change| change.state.status()), expected, "{who:?}: {result:?}");
         }
     }
 
     #[test]
     fn rounds_of_review_are_bounded_and_use_no_attempt() {
         let reject = |rounds| {
-            let task = Task { rounds, status: Status::Reviewing, ..in_review(&["reviewer"]) };
+            let mut task = under_review(&in_review(&["reviewer"]));
+            task.state.rounds = rounds;
             let event = Event::Reject { review: review(Some(TOKEN), "Sam"), findings: "a\nb".into(), most: 5 };
-            let change = decide(&task, Some(&lease()), &event, now()).expect("held");
-            let set = |key| change.patch.set.iter().find(|(name, _)| *name == key).expect("it is set").1.clone();
-            assert_eq!((set("attempt"), set("commit")), (Some(1.into()), None));
-            assert_eq!(set("reason"), Some("rejected by Sam: a b".into()));
-            change.to
+            let state = decide(&task, Some(&lease()), &event, now()).expect("held").state;
+            assert_eq!((state.attempt, state.commit()), (1, None));
+            assert_eq!(state.reason.as_deref(), Some("rejected by Sam: a b"));
+            state.status()
         };
         assert_eq!((reject(0), reject(3), reject(4)), (Status::Pending, Status::Pending, Status::Dead));
     }
@@ -747,33 +737,39 @@ mod tests {
     #[test]
     fn a_failed_review_is_no_rejection() {
         for (returns, to) in [(0, Status::InReview), (1, Status::InReview), (2, Status::Waiting)] {
-            let task = Task { returns, status: Status::Reviewing, ..in_review(&["reviewer"]) };
+            let mut task = under_review(&in_review(&["reviewer"]));
+            (task.state.returns, task.state.rounds) = (returns, 1);
             let event = Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "crashed".into() };
             let change = decide(&task, Some(&lease()), &event, now()).expect("held");
-            assert_eq!(change.to, to);
-            assert!(!change.patch.set.iter().any(|(key, _)| matches!(*key, "commit" | "rounds" | "author")));
-            let resumed = Task { status: Status::Waiting, ..task };
-            let change = decide(&resumed, None, &Event::Resume { reason: None }, now()).expect("it waits");
-            assert_eq!(change.to, Status::InReview, "what is in review goes back there");
+            assert_eq!(change.state.status(), to);
+            assert_eq!((change.state.rounds, change.state.work()), (1, task.state.work()));
+            if to == Status::Waiting {
+                let waiting = Task { state: change.state, ..task };
+                let change = decide(&waiting, None, &Event::Resume { reason: None }, now()).expect("it waits");
+                assert_eq!(change.state.status(), Status::InReview, "what is in review goes back there");
+            }
         }
     }
 
     #[test]
     fn what_waits_is_claimed_when_it_is_answered_or_its_children_have_ended() {
-        let waiting = task(Status::Waiting);
-        let asked = Task { question: Some("red?".into()), ..waiting.clone() };
-        let answered = Task { answer: Some("blue".into()), ..asked.clone() };
-        let unifying = Task { mode: Mode::Unify, ..waiting.clone() };
+        let waiting = |facts| with(Status::Waiting, facts);
+        let asked = waiting(Facts { question: Some("red?".into()), ..facts() });
+        let answered = waiting(Facts { question: Some("red?".into()), answer: Some("blue".into()), ..facts() });
+        let unifying = waiting(Facts { mode: Mode::Unify, ..facts() });
+        let waiting = waiting(facts());
         for (task, is_claimed) in [(&waiting, false), (&asked, false), (&answered, true), (&unifying, true)] {
-            let to = decide(task, None, &Event::Claim(claim()), now()).ok().map(|change| change.to);
+            let to = decide(task, None, &Event::Claim(claim()), now()).ok().map(|change| change.state.status());
             assert_eq!(to, is_claimed.then_some(Status::InProgress), "{task:?}");
         }
     }
 
     #[test]
     fn only_a_parked_item_keeps_the_mode_that_wakes_it() {
-        let unifying = |status| Task { mode: Mode::Unify, ..task(status) };
-        let asked = Task { question: Some("red?".into()), answer: Some("blue".into()), ..unifying(Status::Waiting) };
+        let unify = Facts { mode: Mode::Unify, ..facts() };
+        let unifying = |status| with(status, unify.clone());
+        let answered = Facts { question: Some("red?".into()), answer: Some("blue".into()), ..unify.clone() };
+        let asked = with(Status::Waiting, answered);
         let back = |blame, most| Event::Return { token: TOKEN, retry: retry(blame, most), reason: "no".into() };
         let claim = Event::Claim(claim());
         for (task, lease, event, kept) in [
@@ -785,36 +781,41 @@ mod tests {
             (unifying(Status::InProgress), Some(lease()), back(Blame::Nobody, 1), false),
         ] {
             let change = decide(&task, lease.as_ref(), &event, now()).expect("it may be");
-            let mode = change.patch.set.iter().find(|(key, _)| *key == "mode").expect("it is set").1.clone();
-            assert_eq!(mode.is_some(), kept, "{:?} of {}", event.kind(), task.status);
+            assert_eq!(change.state.mode == Mode::Unify, kept, "{:?} of {}", event.kind(), task.status());
         }
     }
 
     #[test]
     fn a_chat_leaves_the_item_as_it_was() {
         let chat = Event::Claim(Claim { purpose: Purpose::Chat, ..claim() });
+        let facts = Facts {
+            question: Some("red?".into()),
+            not_before: Some(now()),
+            commit: Some("1a2b3c4".into()),
+            reason: Some("because".into()),
+            ..facts()
+        };
         for status in [Status::Draft, Status::Pending, Status::Waiting, Status::Dead] {
-            let LeaseChange::Put(lease) = decide(&task(status), None, &chat, now()).expect("free").lease else {
-                panic!("a claim puts a lease");
-            };
-            let held = task(Status::InProgress);
+            let before = with(status, facts.clone());
+            let change = decide(&before, None, &chat, now()).expect("free");
+            let LeaseChange::Put(lease) = change.lease else { panic!("a claim puts a lease") };
+            // As it is read back.
+            let held = with(change.state.status(), change.state.facts());
             let event = Event::Return { token: TOKEN, retry: retry(Blame::Nobody, 0), reason: "said".into() };
             let change = decide(&held, Some(&lease), &event, now()).expect("held");
-            assert_eq!(change.to, status);
-            assert!(!change.patch.set.iter().any(|(key, _)| matches!(*key, "attempt" | "returns" | "reason")));
+            assert_eq!(change.state, before.state);
         }
     }
 
     #[test]
     fn a_child_that_is_to_be_tried_again_gets_its_attempts_once_more() {
-        let child = Task { on_failure: OnFailure::Retry, attempt: 3, ..task(Status::InProgress) };
+        let held = Facts { attempt: 3, ..facts() };
+        let child = Task { on_failure: OnFailure::Retry, ..with(Status::InProgress, held.clone()) };
         let event = Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "no".into() };
-        let change = decide(&child, Some(&lease()), &event, now()).expect("held");
-        assert_eq!(change.to, Status::Pending);
-        let set = |key| change.patch.set.iter().find(|(name, _)| *name == key).expect("it is set").1.clone();
-        assert_eq!((set("attempt"), set("on_failure")), (None, Some("escalate".into())));
-        let again = Task { on_failure: OnFailure::Escalate, ..child };
-        assert_eq!(decide(&again, Some(&lease()), &event, now()).expect("held").to, Status::Dead);
+        let state = decide(&child, Some(&lease()), &event, now()).expect("held").state;
+        assert_eq!((state.status(), state.attempt, state.retried), (Status::Pending, 0, true));
+        let again = Task { state: State::of(Status::InProgress, Facts { retried: true, ..held }), ..child };
+        assert_eq!(decide(&again, Some(&lease()), &event, now()).expect("held").state.status(), Status::Dead);
     }
 
     #[test]
@@ -822,8 +823,8 @@ mod tests {
         let asking = Task { approve: vec!["start".into()], ..task(Status::Pending) };
         let allow = Event::Allow { by: "rosie".into() };
         let change = decide(&asking, None, &allow, now()).expect("it waits for that");
-        assert_eq!((change.to, change.patch.set), (Status::Pending, vec![("allowed", Some(true.into()))]));
-        let allowed = Task { allowed: true, ..asking };
+        assert_eq!(change.state, State { allowed: true, ..asking.state.clone() });
+        let allowed = Task { state: change.state, ..asking };
         assert!(matches!(decide(&allowed, None, &allow, now()), Err(Refusal::Unasked { .. })));
     }
 }

@@ -10,6 +10,7 @@ use crate::board::front::{self, Front};
 use crate::board::lane::{LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
+use crate::board::state::{Facts, State};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 
@@ -151,9 +152,19 @@ impl<'t> Document<'t> {
 
     /// All that the item says, with the queue's defaults. `id` is its own, or the one that it is about to get.
     pub fn task(&self, item: &Item<'_>, id: TaskId) -> Task {
+        self.task_as(item, id, item.status)
+    }
+
+    /// As [`Document::task`], of an item whose status is known from elsewhere.
+    pub fn task_as(&self, item: &Item<'_>, id: TaskId, status: Status) -> Task {
+        let (task, facts) = self.task_and_facts(item, id);
+        Task { state: State::of(status, facts), ..task }
+    }
+
+    /// The item with no state, and the keys of that, whatever they mean in its status.
+    pub(crate) fn task_and_facts(&self, item: &Item<'_>, id: TaskId) -> (Task, Facts) {
         let mut task = Task {
             description: self.description(item),
-            status: item.status,
             priority: item.priority,
             after: item.after.clone(),
             role: item.role.as_deref().map(str::to_owned).or_else(|| self.front.role.clone()),
@@ -161,16 +172,17 @@ impl<'t> Document<'t> {
             approve: self.front.approve.clone(),
             review: self.front.review.clone(),
             max_attempts: self.front.max_attempts,
-            not_before: item.not_before,
             ..Task::new(id, self.title(item))
         };
         task.parent = self.parent_of(item).cloned();
+        let mut facts = Facts::default();
         self.entries(item, &mut |entry| {
             if let Meaning::Known(key, field) = entry.meaning {
+                facts.take(key, &field);
                 fill(&mut task, key, field);
             }
         });
-        task
+        (task, facts)
     }
 
     /// As [`Document::task`], of an item that may have no ID yet: then it goes by a name of nobody's.
@@ -213,9 +225,7 @@ impl<'t> Document<'t> {
         if only.said.status != Some(status) && text.contains(&format!("status: {}", status.as_str())) {
             return None;
         }
-        let mut task = alone.task(only, id.clone());
-        task.status = status;
-        Some((alone.block(only).to_owned(), task))
+        Some((alone.block(only).to_owned(), alone.task_as(only, id.clone(), status)))
     }
 
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
@@ -304,28 +314,13 @@ fn fill(task: &mut Task, key: Key, field: Field<'_>) {
         (Key::Budget, Field::Budget(budget)) => task.budget = budget,
         (Key::Worktree, Field::Flag(flag)) => task.worktree = flag,
         (Key::Empty, Field::Flag(flag)) => task.allow_empty = flag,
-        (Key::Attempt, Field::Number(number)) => task.attempt = number,
-        (Key::Returns, Field::Number(number)) => task.returns = number,
         (Key::MaxAttempts, Field::Number(number)) => task.max_attempts = Some(number),
-        (Key::Agent, Field::Text(text)) => task.agent = Some(text.into_owned()),
-        (Key::Started, Field::Time(time)) => task.started = Some(time),
-        (Key::Completed, Field::Time(time)) => task.completed = Some(time),
-        (Key::Commit, Field::Text(text)) => task.commit = Some(text.into_owned()),
-        (Key::Reason, Field::Text(text)) => task.reason = Some(text.into_owned()),
         (Key::Approve, Field::Texts(texts)) => task.approve = owned(texts),
-        (Key::Allowed, Field::Flag(flag)) => task.allowed = flag,
         (Key::Review, Field::Texts(texts)) => task.review = Some(owned(texts)),
-        (Key::Author, Field::Text(text)) => task.author = Some(text.into_owned()),
-        (Key::Approvals, Field::Texts(texts)) => task.approvals = owned(texts),
-        (Key::Rounds, Field::Number(number)) => task.rounds = number,
-        (Key::Mode, Field::Mode(mode)) => task.mode = mode,
         (Key::OnFailure, Field::OnFailure(then)) => task.on_failure = then,
-        (Key::Question, Field::Text(text)) => task.question = Some(text.into_owned()),
-        (Key::Answer, Field::Text(text)) => task.answer = Some(text.into_owned()),
-        (Key::Answers, Field::Number(number)) => task.answers = number,
         (Key::Trigger, Field::Text(text)) => task.trigger = Some(text.into_owned()),
         (Key::Lane, Field::Status(status)) => task.lane = Some(status),
-        // The others are on the item already.
+        // The others are on the item already, or of its state.
         _ => {}
     }
 }

@@ -11,6 +11,7 @@ use crate::board::document::{Document, Item, Lane, Tail, parse};
 use crate::board::lane::{self, LaneKind, Place};
 use crate::board::markup;
 use crate::board::metadata::{self, Key};
+use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
 
@@ -22,6 +23,14 @@ pub struct Patch {
     pub status: Option<Status>,
     /// Keys to set, or with `None` to remove. Not for `status`.
     pub set: Vec<(&'static str, Option<Value>)>,
+}
+
+impl From<&State> for Patch {
+    /// What makes an item say this state, and nothing of an earlier one.
+    fn from(state: &State) -> Patch {
+        let set = state.keys().into_iter().map(|(key, value)| (key.as_str(), value)).collect();
+        Patch { id: None, status: Some(state.status()), set }
+    }
 }
 
 /// An item to be written.

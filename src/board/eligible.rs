@@ -108,11 +108,12 @@ pub fn may_take(
         Status::Waiting => {
             let task = document.task_of(item);
             let is_answered = task.answered().is_some();
-            if task.commit.is_some() && is_answered {
+            let is_in_review = task.state.work().is_some();
+            if is_in_review && is_answered {
                 may_review(&task, seeker)?;
                 return Ok(Purpose::Review);
             }
-            if task.commit.is_some() || (!is_answered && !task.is_parked()) {
+            if is_in_review || (!is_answered && !task.state.is_parked()) {
                 return Err(Why::Status(item.status));
             }
             may_work(document, item, seeker)?;
@@ -137,7 +138,7 @@ fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Why> {
         // A person has put it there: anybody whose role it is may look at it.
         open.push(super::task::REVIEWER.to_owned());
     }
-    let is_own = task.author.as_deref() == Some(seeker.agent) || task.is_approved_by(seeker.agent);
+    let is_own = task.author() == Some(seeker.agent) || task.is_approved_by(seeker.agent);
     if seeker.reviews && !is_own && open.iter().any(|role| role == seeker.role) {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of Markdown: a heading comes as its bare text.
 
-use crate::board::task::Status;
+use crate::board::status::Status;
 
 /// What a lane's heading says of the items beneath it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

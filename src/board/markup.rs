@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::{memchr2, memrchr2};
 
-use crate::board::task::{MAX_ID, TaskId};
+use crate::board::id::{MAX_ID, TaskId};
 
 /// The line end that a text uses: that of its first line.
 pub fn newline(text: &str) -> &'static str {

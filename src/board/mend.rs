@@ -12,7 +12,8 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
 use crate::board::lane::LaneKind;
 use crate::board::markup;
-use crate::board::task::{Status, TaskId};
+use crate::board::state::Facts;
+use crate::board::task::{Status, Task, TaskId};
 use crate::board::text::{Edit, apply};
 
 /// A document of the board.
@@ -266,14 +267,13 @@ fn misspelt_lanes(text: &str) -> Vec<Step> {
 }
 
 /// What an item says, but for its ID and what is read from where it stands.
-fn said(document: &Document<'_>, item: &Item<'_>) -> crate::board::task::Task {
+fn said(document: &Document<'_>, item: &Item<'_>) -> (Task, Facts) {
     let nobody: TaskId = "T-0".parse().expect("it is an ID");
-    let mut task = document.task(item, nobody);
+    let (mut task, facts) = document.task_and_facts(item, nobody);
     // The parts of an item are in its text, with their IDs.
     task.description.clear();
     task.parent.clone_from(&item.parent);
-    task.status = Status::Pending;
-    task
+    (task, facts)
 }
 
 fn reads(old: &Document<'_>, new: &Document<'_>, is_same: impl Fn(&Item<'_>, &Item<'_>) -> bool) -> bool {

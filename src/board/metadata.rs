@@ -6,8 +6,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::board::budget::Budget;
+use crate::board::id::TaskId;
 use crate::board::problem::nearest;
-use crate::board::task::{Budget, Mode, OnFailure, Status, TaskId, Timestamp};
+use crate::board::status::{Mode, OnFailure, Status, Timestamp};
 
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use parenthesis::{find_parenthesis, read_parenthesis};
@@ -54,6 +56,7 @@ pub enum Key {
     Rounds,
     Mode,
     OnFailure,
+    Retried,
     Answers,
     Trigger,
     Lane,
@@ -88,7 +91,7 @@ enum Shape {
 }
 
 impl Key {
-    pub const ALL: [Key; 35] = [
+    pub const ALL: [Key; 36] = [
         Key::Priority,
         Key::After,
         Key::Role,
@@ -121,6 +124,7 @@ impl Key {
         Key::Rounds,
         Key::Mode,
         Key::OnFailure,
+        Key::Retried,
         Key::Answers,
         Key::Trigger,
         Key::Lane,
@@ -160,6 +164,7 @@ impl Key {
             Key::Rounds => "rounds",
             Key::Mode => "mode",
             Key::OnFailure => "on_failure",
+            Key::Retried => "retried",
             Key::Answers => "answers",
             Key::Trigger => "trigger",
             Key::Lane => "lane",
@@ -200,6 +205,7 @@ impl Key {
             "rounds" => Key::Rounds,
             "mode" => Key::Mode,
             "on_failure" => Key::OnFailure,
+            "retried" => Key::Retried,
             "answers" => Key::Answers,
             "trigger" => Key::Trigger,
             "lane" => Key::Lane,
@@ -229,7 +235,7 @@ impl Key {
             | Key::Trigger => Shape::Text,
             Key::DoneWhen => Shape::Commands,
             Key::Budget => Shape::Budget,
-            Key::Worktree | Key::Allowed => Shape::Flag,
+            Key::Worktree | Key::Allowed | Key::Retried => Shape::Flag,
             Key::Empty => Shape::Empty,
             Key::Attempt | Key::Returns | Key::MaxAttempts | Key::Rounds | Key::Answers => Shape::Count,
             Key::NotBefore | Key::Started | Key::Completed => Shape::Time,

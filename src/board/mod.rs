@@ -4,11 +4,13 @@
 //! with a document comes back as [`problem::Problem`]s beside the document, what a rule forbids as a `Refusal`.
 
 pub mod archive;
+pub mod budget;
 pub mod check;
 pub mod children;
 pub mod document;
 pub mod edit;
 pub mod front;
+pub mod id;
 pub mod lane;
 pub mod likeness;
 pub mod markup;
@@ -17,6 +19,8 @@ pub mod merge;
 pub mod metadata;
 pub mod problem;
 mod scan;
+pub mod state;
+pub mod status;
 pub mod task;
 pub mod text;
 

@@ -12,7 +12,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::Front;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::problem::{Problem, Severity, nearest};
-use crate::board::task::{Status, Task, TaskId};
+use crate::board::task::{State, Status, Task, TaskId};
 
 /// The keys that planned items may have.
 pub const KEYS: [Key; 8] =
@@ -224,7 +224,7 @@ impl Reader<'_, '_> {
             let kept = Task { priority: task.priority, after: task.after.clone(), tags: task.tags.clone(), ..again };
             // Of the roles only those are written that go without saying.
             let (again, meant) = (Task { role: None, ..kept }, Task { role: None, ..task.clone() });
-            is_alone && again == Task { id: id.clone(), title: title.clone(), status: Status::Pending, ..meant }
+            is_alone && again == Task { id: id.clone(), title: title.clone(), state: State::default(), ..meant }
         });
         let is_odd = title.contains(char::is_control) || !problems.is_empty() || !is_same;
         // What is wrong with it is told already.
@@ -383,7 +383,7 @@ Two steps.
                 Key::NotBefore | Key::Started | Key::Completed => "2026-11-22T10:00:00Z",
                 Key::Status => "approved",
                 Key::Approve => "start",
-                Key::Allowed => "true",
+                Key::Allowed | Key::Retried => "true",
                 Key::Mode => "unify",
                 Key::OnFailure => "retry",
                 Key::Lane => "draft",

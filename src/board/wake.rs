@@ -75,7 +75,7 @@ impl Need {
 pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Known<'_>) -> Vec<Need> {
     let tasks = || document.items().iter().filter(|item| !item.nested).map(|item| (item, document.task_of(item)));
     let plans = |task: &Task| (known.plans)(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
-    if tasks().any(|(_, task)| plans(&task) && !task.status.is_ended()) {
+    if tasks().any(|(_, task)| plans(&task) && !task.status().is_ended()) {
         return Vec::new();
     }
     let is_ours = |task: &Task| plans(task) || task.id.as_str().starts_with(PREFIX);
@@ -90,7 +90,7 @@ pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Kno
             Cause::Integration => needs.extend(named().filter_map(|task| not_merged(&task, known))),
             Cause::Blocked => needs.extend(named().filter_map(|task| blocked(&task, known))),
             Cause::Goal => {
-                let is_over = tasks().all(|(_, task)| matches!(task.status, Status::Completed | Status::Cancelled));
+                let is_over = tasks().all(|(_, task)| matches!(task.status(), Status::Completed | Status::Cancelled));
                 needs.extend(document.front().goal.as_ref().filter(|_| is_over).map(|goal| aim(queue, goal)));
             }
         }
@@ -99,23 +99,24 @@ pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Kno
 }
 
 fn dead(task: &Task) -> Option<Need> {
-    let reason = task.reason.as_deref().unwrap_or("nobody said why");
-    let state = ["dead", task.id.as_str(), &task.attempt.to_string(), &task.rounds.to_string(), reason];
+    let reason = task.reason().unwrap_or("nobody said why");
+    let (attempts, rounds) = (task.state.attempt.to_string(), task.state.rounds.to_string());
+    let state = ["dead", task.id.as_str(), &attempts, &rounds, reason];
     let trigger = format!("{} used up its attempts: {reason}", task.id);
-    (task.status == Status::Dead).then(|| Need::new(&state, trigger, format!("Replace {}", task.id), about(task)))
+    (task.status() == Status::Dead).then(|| Need::new(&state, trigger, format!("Replace {}", task.id), about(task)))
 }
 
 fn not_merged(task: &Task, known: &Known<'_>) -> Option<Need> {
-    let is_open = matches!(task.status, Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing);
+    let is_open = matches!(task.status(), Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing);
     // The log is asked only about what came back at all.
-    let is_so = is_open && task.attempt > 0 && (known.sent_back)(&task.id) >= SENT_BACK;
+    let is_so = is_open && task.state.attempt > 0 && (known.sent_back)(&task.id) >= SENT_BACK;
     let trigger = format!("{} passes its commands, and could not be merged {SENT_BACK} times", task.id);
     let title = format!("Clear the way for {}", task.id);
     is_so.then(|| Need::new(&["integration", task.id.as_str()], trigger, title, about(task)))
 }
 
 fn blocked(task: &Task, known: &Known<'_>) -> Option<Need> {
-    if task.status != Status::Pending {
+    if task.status() != Status::Pending {
         return None;
     }
     let lost = |id: &&TaskId| matches!((known.status_of)(id), None | Some(Status::Cancelled));

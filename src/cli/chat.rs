@@ -89,9 +89,9 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     drop(slot);
     let Talked { run, worktree, exit, is_lost } = talked?;
     let record =
-        Record { task, status: after.status, run: &run, exit: &exit, worktree: worktree.display().to_string() };
+        Record { task, status: after.status(), run: &run, exit: &exit, worktree: worktree.display().to_string() };
     let how = if is_lost { "by now somebody else's" } else { "as it was" };
-    context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status, record.worktree))?;
+    context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status(), record.worktree))?;
     next(&site, &after).iter().for_each(|next| context.out.note(format!("to go on: {next}")));
     Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
 }
@@ -132,7 +132,7 @@ fn next(site: &Site, task: &Task) -> Option<String> {
     if let Some(need) = need::of(&site.board, task, &site.config.review) {
         return Some(need.todo);
     }
-    match task.status {
+    match task.status() {
         Status::Pending => Some("tavern agent --once".to_owned()),
         Status::Draft => Some(format!("tavern release {id}")),
         Status::Dead => Some(format!("tavern release {id} --revive")),

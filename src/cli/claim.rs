@@ -284,8 +284,8 @@ fn explain_one(board: &Board, id: &TaskId, role: &str, nothing: &Nothing) -> Res
             format!("is held by {}", lease.agent),
             format!("it comes back by itself if {} dies; take it away: tavern release --force {id}", lease.agent),
         ),
-        (_, None, _) if task.status != Status::Pending => {
-            (format!("is {}", task.status), format!("all about it: tavern status {id}"))
+        (_, None, _) if task.status() != Status::Pending => {
+            (format!("is {}", task.status()), format!("all about it: tavern status {id}"))
         }
         _ if wanted != role => (format!("is for role {wanted}"), format!("tavern claim --task {id} --role {wanted}")),
         (_, Some(stuck), _) => ("can't be taken".to_owned(), stuck.why.clone()),

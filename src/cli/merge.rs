@@ -38,7 +38,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.site(context.board()?)?;
         for task in &self.tasks {
-            let status = site.board.task(task)?.task.status;
+            let status = site.board.task(task)?.task.status();
             if status != Status::Approved {
                 let message = format!("`{task}` is {status}: only what is approved is merged");
                 return Err(

@@ -36,15 +36,15 @@ pub(super) enum What {
 /// What `task` needs of a person. `reviewers` are those of items and queues that don't say.
 pub(super) fn of(board: &Board, task: &Task, reviewers: &[String]) -> Option<Need> {
     let id = &task.id;
-    let reason = || task.reason.clone().unwrap_or_default();
-    let (need, why, todo) = match task.status {
+    let reason = || task.reason().unwrap_or_default().to_owned();
+    let (need, why, todo) = match task.status() {
         // Whoever is free takes it.
         Status::Waiting if task.answered().is_some() => return None,
-        Status::Waiting => match &task.question {
-            Some(question) => (What::Answer, question.clone(), format!("tavern tell {id} \"…\"")),
-            None if task.mode == Mode::Unify => {
+        Status::Waiting => match task.question() {
+            Some(question) => (What::Answer, question.to_owned(), format!("tavern tell {id} \"…\"")),
+            None if task.mode() == Mode::Unify => {
                 let children = board.children(id);
-                let failed = &children.iter().find(|child| child.on_failure.keeps_waiting(child.status))?.id;
+                let failed = &children.iter().find(|child| child.on_failure.keeps_waiting(child.status()))?.id;
                 let todo = format!("tavern release {failed} --revive, or --cancel to go on without it");
                 (What::Child, format!("its child {failed} failed"), todo)
             }

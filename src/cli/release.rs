@@ -83,7 +83,7 @@ impl Verb for Args {
             (Some(lease), _) if self.force => {
                 Event::Withdraw { token: lease.token, retry, reason: self.reason.clone() }
             }
-            (None, Some(token)) if board.task(&self.task)?.task.status == Status::Waiting => {
+            (None, Some(token)) if board.task(&self.task)?.task.status() == Status::Waiting => {
                 by_a_person(&board)?;
                 let message = format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.task);
                 let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", self.task);
@@ -97,7 +97,7 @@ impl Verb for Args {
             }
             (None, None) => {
                 by_a_person(&board)?;
-                match board.task(&self.task)?.task.status {
+                match board.task(&self.task)?.task.status() {
                     Status::Draft => Event::Allow { by: person() },
                     _ => Event::Resume { reason: self.reason.clone() },
                 }
@@ -107,9 +107,9 @@ impl Verb for Args {
         let submit = |task: &TaskId| -> Result<(), CliError> {
             let now = clock::now();
             let status = if self.dry_run {
-                board.preview(task, &event, now)?.to
+                board.preview(task, &event, now)?.state.status()
             } else {
-                board.submit(task, &event, &Note { agent: by.clone(), run: None }, now)?.task.status
+                board.submit(task, &event, &Note { agent: by.clone(), run: None }, now)?.task.status()
             };
             context.out.record(&Record { task: task.clone(), status }, format!("{task} is {status}"))
         };
@@ -118,11 +118,11 @@ impl Verb for Args {
             return Ok(Exit::Done);
         }
         // The parent first, so that the end of its children does not wake it.
-        let is_over = |task: &Task| matches!(task.status, Status::Completed | Status::Cancelled);
+        let is_over = |task: &Task| matches!(task.status(), Status::Completed | Status::Cancelled);
         if !(self.children && is_over(&board.task(&self.task)?.task)) {
             submit(&self.task)?;
         }
-        let below: Vec<Task> = below(&board, &self.task).into_iter().filter(|task| !task.status.is_ended()).collect();
+        let below: Vec<Task> = below(&board, &self.task).into_iter().filter(|task| !task.status().is_ended()).collect();
         if !self.children {
             tell_of(context, &self.task, &below);
             return Ok(Exit::Done);

@@ -133,7 +133,7 @@ impl Args {
         let done = site.board.submit(&self.task, &event, &note, clock::now())?;
         context
             .out
-            .record(&self.record(finished), self.text(finished, done.task.status, done.entry.cause.as_deref()))?;
+            .record(&self.record(finished), self.text(finished, done.task.status(), done.entry.cause.as_deref()))?;
         let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
         Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
     }
@@ -148,7 +148,7 @@ impl Args {
         finished: &Finished,
     ) -> Result<Exit, CliError> {
         let event = report::event(site, held, finished);
-        let status = site.board.preview(&self.task, &event, clock::now())?.to;
+        let status = site.board.preview(&self.task, &event, clock::now())?.state.status();
         let commands =
             if matches!(status, Status::Approved | Status::InReview) { held.task.done_when.as_slice() } else { &[] };
         let mut text = self.text(finished, status, None);

@@ -368,7 +368,7 @@ fn quarantined(board: &Board, texts: &[Text], documents: &[Document<'_>]) -> Has
 /// Of an item without keys there is nothing to read.
 fn mode(document: &Document<'_>, item: &Item<'_>) -> Mode {
     let task = item.id.clone().filter(|_| item.metadata.is_some() || item.block.is_some());
-    task.map_or(Mode::Execute, |id| document.task(item, id).mode)
+    task.map_or(Mode::Execute, |id| document.task(item, id).mode())
 }
 
 fn switch(context: &Context, board: &Board) -> Result<(), CliError> {
@@ -386,7 +386,7 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     for agent in board.agents() {
         let freshness = Freshness::of(agent.heartbeat_at, now);
         let alive = life(&agent.holder) != Life::Gone;
-        let mode = agent.task.as_ref().and_then(|task| Some(board.task(task).ok()?.task.mode));
+        let mode = agent.task.as_ref().and_then(|task| Some(board.task(task).ok()?.task.mode()));
         let heartbeat_at = agent.heartbeat_at;
         let record = AgentLine { kind: "agent", heartbeat_at, freshness, alive, mode, agent: &agent };
         let state = match agent.state {
@@ -451,34 +451,34 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     };
     let mut text = format!("{} {}\n", task.id, human::title(&task.title));
     let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
-    row("status", task.status.to_string());
+    row("status", task.status().to_string());
     row("queue", format!("{}, line {}", found.queue.id, found.line));
-    task.reason.iter().for_each(|reason| row("reason", reason.clone()));
+    task.reason().iter().for_each(|reason| row("reason", (*reason).to_owned()));
     task.trigger.iter().for_each(|trigger| row("woken by", trigger.clone()));
     // The queue has the beginning of a long one.
     let asked = || runs.iter().rev().find_map(|run| run.question.clone());
     let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    task.question.iter().for_each(|question| {
+    task.question().iter().for_each(|question| {
         let whole = asked().map(line).filter(|whole| whole.starts_with(question.trim_end_matches('…')));
-        row("asks", whole.unwrap_or_else(|| question.clone()));
+        row("asks", whole.unwrap_or_else(|| (*question).to_owned()));
     });
-    if task.mode != Mode::Execute {
-        row("mode", task.mode.to_string());
+    if task.mode() != Mode::Execute {
+        row("mode", task.mode().to_string());
     }
-    let known = |id: &TaskId| find(id).map_or_else(|_| "unknown".to_owned(), |found| found.task.status.to_string());
+    let known = |id: &TaskId| find(id).map_or_else(|_| "unknown".to_owned(), |found| found.task.status().to_string());
     task.parent.iter().for_each(|parent| row("parent", format!("{parent} ({})", known(parent))));
     for child in &children {
         row("child", format!("{} ({}): {}", child.task, child.status, human::title(&child.title)));
     }
-    task.author.iter().for_each(|author| row("author", author.clone()));
-    task.approvals.iter().for_each(|approval| row("approved by", approval.clone()));
+    task.author().iter().for_each(|author| row("author", (*author).to_owned()));
+    task.approvals().iter().for_each(|approval| row("approved by", approval.to_string()));
     let reviewers = Config::load(board.dir()).unwrap_or_default().review;
     let open = task.open_reviews(&task.reviewers(&reviewers));
-    if matches!(task.status, Status::InReview | Status::Reviewing) && !open.is_empty() {
+    if matches!(task.status(), Status::InReview | Status::Reviewing) && !open.is_empty() {
         row("waits for", open.join(", "));
     }
-    if task.rounds > 0 {
-        row("rejected", human::count(task.rounds as usize, "time"));
+    if task.state.rounds > 0 {
+        row("rejected", human::count(task.state.rounds as usize, "time"));
     }
     if let Some(error) = not_ready(context, board, task, &found.queue).filter(|_| then.is_none()) {
         row("not ready", format!("{error}; {}", error.hint()));
@@ -490,28 +490,28 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
         row("heartbeat", format!("{beat} ago ({}), until {}", words(freshness), lease.expires_at()));
     }
-    if task.attempt > 0 {
-        row("attempts", task.attempt.to_string());
+    if task.state.attempt > 0 {
+        row("attempts", task.state.attempt.to_string());
     }
     for dependency in &task.after {
         row("after", format!("{dependency} ({})", known(dependency)));
     }
-    task.not_before.iter().for_each(|until| row("not before", until.to_string()));
-    task.commit.iter().for_each(|commit| row("commit", commit.clone()));
+    task.state.not_before().iter().for_each(|until| row("not before", until.to_string()));
+    task.commit().iter().for_each(|commit| row("commit", (*commit).to_owned()));
     task.done_when.iter().for_each(|command| row("done when", command.clone()));
     for run in &runs {
         let outcome = run.outcome.map_or("running", crate::runner::Outcome::as_str);
         row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
     }
     kept.iter().for_each(|place| row("its work", format!("git show {place}")));
-    match task.status {
+    match task.status() {
         // There is nothing to be done in the past.
         _ if then.is_some() => {}
         Status::Waiting if task.answered().is_some() => row("answered", "whoever is free goes on with it".to_owned()),
-        Status::Waiting if task.question.is_some() => {
+        Status::Waiting if task.question().is_some() => {
             row("to do", format!("answer it: tavern tell {id} \"…\", or type `Answer: …` under it"));
         }
-        Status::Waiting if task.is_parked() => {
+        Status::Waiting if task.state.is_parked() => {
             children::to_do(id, &children).into_iter().for_each(|what| row("to do", what));
         }
         Status::Waiting => row("to do", format!("when it may go on: tavern release {id}")),
@@ -533,10 +533,10 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
 
 /// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read `tavern check` tells.
 fn not_ready(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Option<NotReady> {
-    let is_ahead = matches!(task.status, Status::Pending | Status::InReview);
+    let is_ahead = matches!(task.status(), Status::Pending | Status::InReview);
     let site = context.light_site(board.clone()).ok().filter(|_| is_ahead)?;
     let look = Preflight::of(&site);
-    if task.status == Status::InReview {
+    if task.status() == Status::InReview {
         return look.judges(task).err();
     }
     let text = board.read(queue).ok()?;
@@ -547,7 +547,7 @@ fn not_ready(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Op
 
 /// Where the work is of an item that is not completed. A display only: it needs no settings that can be read.
 fn kept(board: &Board, task: &Task) -> Vec<String> {
-    if task.status == Status::Completed {
+    if task.status() == Status::Completed {
         return Vec::new();
     }
     let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;

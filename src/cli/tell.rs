@@ -70,7 +70,7 @@ impl Verb for Args {
         may_be_told(&found.task)?;
         self.is_of_another(&site.board)?;
         let text = self.said()?;
-        let is_question = |task: &Task| task.status == Status::Waiting && task.question.is_some();
+        let is_question = |task: &Task| task.status() == Status::Waiting && task.question().is_some();
         if is_question(&found.task) {
             match self.answer(&site, &text, &from) {
                 Ok(status) => return self.tell(context, status, &from, When::Answered, &answered(&self.task, status)),
@@ -84,7 +84,7 @@ impl Verb for Args {
             site.board.send(&self.task, &letter(&from, &text))?;
         }
         let (when, how) = heard(&site, &found);
-        self.tell(context, found.task.status, &from, when, &how)
+        self.tell(context, found.task.status(), &from, when, &how)
     }
 }
 
@@ -137,10 +137,10 @@ impl Args {
         let event = Event::Resume { reason: Some(text.to_owned()) };
         let now = clock::now();
         if self.dry_run {
-            return Ok(site.board.preview(&self.task, &event, now)?.to);
+            return Ok(site.board.preview(&self.task, &event, now)?.state.status());
         }
         let note = Note { agent: Some(from.to_owned()), run: None };
-        Ok(site.board.submit(&self.task, &event, &note, now)?.task.status)
+        Ok(site.board.submit(&self.task, &event, &note, now)?.task.status())
     }
 
     fn tell(&self, context: &Context, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {
@@ -152,12 +152,12 @@ impl Args {
 
 /// What has ended hears nothing: it is brought back with what is to be said.
 fn may_be_told(task: &Task) -> Result<(), CliError> {
-    let how = match task.status {
+    let how = match task.status() {
         Status::Dead => "--revive",
         Status::Completed | Status::Cancelled => "--reopen",
         _ => return Ok(()),
     };
-    let message = format!("`{}` is {}, so nobody would hear it", task.id, task.status);
+    let message = format!("`{}` is {}, so nobody would hear it", task.id, task.status());
     let hint = format!("bring it back with what you say: tavern release {} {how} -m \"…\"", task.id);
     Err(CliError::new(Exit::Refused, message).with_hint(hint))
 }
@@ -172,8 +172,8 @@ fn answered(task: &TaskId, status: Status) -> String {
 /// When a message in the inbox of this item is heard.
 fn heard(site: &Site, found: &Found) -> (When, String) {
     let next = "with the prompt of its next run";
-    let Some(lease) = found.lease.as_ref().filter(|_| found.task.status.is_held()) else {
-        let how = match found.task.status {
+    let Some(lease) = found.lease.as_ref().filter(|_| found.task.status().is_held()) else {
+        let how = match found.task.status() {
             Status::Approved => format!("it is told {next}, if it comes back"),
             Status::InReview => format!("it is told {next}, to a reviewer or, if it comes back, to its agent"),
             Status::Waiting => format!("it is told {next}; what it waits for: tavern status {}", found.task.id),

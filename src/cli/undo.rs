@@ -161,7 +161,7 @@ fn name(entry: &Entry) -> String {
 }
 
 fn status_of(board: &Board, entry: &Entry) -> Option<Status> {
-    board.task(entry.task.as_ref()?).ok().map(|found| found.task.status)
+    board.task(entry.task.as_ref()?).ok().map(|found| found.task.status())
 }
 
 /// The merge that "completed" came with is git's; a person reverts it.

@@ -74,13 +74,13 @@ impl<'a> Brief<'a> {
             attempt: held.lease.attempt,
             max_attempts: most_attempts(site, task, &held.lease.role),
             earlier: attempts(site, held, earlier, &entries),
-            mode: task.mode.to_string(),
+            mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
             review: review_task(site, held),
             planning: site.does(held, Does::Plan).then(|| planning(site, held, worktree)),
             findings: findings(&entries, None),
             answers: answers(&entries, None),
-            children: if task.status == Status::InProgress { results(site, task) } else { Vec::new() },
+            children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
             notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
             learnings: Vec::new(),
         };
@@ -95,7 +95,7 @@ impl<'a> Brief<'a> {
         let is_revived = |entry: &Entry| entry.kind == Kind::Revived && entry.seq > last.token;
         let has_failed = |entry: &Entry| entry.kind == Kind::Failed && entry.token == Some(last.token);
         let is_counted_afresh = |entry: &Entry| {
-            held.task.status == Status::InProgress && has_failed(entry) && held.lease.attempt <= last.attempt
+            held.task.status() == Status::InProgress && has_failed(entry) && held.lease.attempt <= last.attempt
         };
         last.attempt > held.lease.attempt
             || self.entries.iter().any(|entry| is_revived(entry) || is_counted_afresh(entry))
@@ -268,17 +268,17 @@ fn note(entry: &Entry) -> Option<Note> {
 /// What a reviewer is told of the work, of a task that is in review.
 fn review_task(site: &Site, held: &Claimed) -> Option<ReviewTask> {
     let task = &held.task;
-    if task.status != Status::Reviewing {
+    if task.status() != Status::Reviewing {
         return None;
     }
     let runs = runs_of(&site.board, &task.id).unwrap_or_default();
-    let is_authors = |run: &&Metadata| run.role != held.lease.role && Some(&run.agent) == task.author.as_ref();
+    let is_authors = |run: &&Metadata| run.role != held.lease.role && Some(run.agent.as_str()) == task.author();
     let last = runs.iter().rfind(is_authors);
     Some(ReviewTask {
-        commit: task.commit.as_ref().map(|commit| commit.chars().take(12).collect()),
-        author: task.author.clone().unwrap_or_else(|| "somebody".to_owned()),
+        commit: task.commit().map(|commit| commit.chars().take(12).collect()),
+        author: task.author().unwrap_or("somebody").to_owned(),
         integration: site.integration().to_owned(),
-        round: task.rounds + 1,
+        round: task.state.rounds + 1,
         said: last.map(|run| Artifacts::open(&site.board, &run.run).read("result.txt")).unwrap_or_default(),
     })
 }

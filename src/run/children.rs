@@ -23,7 +23,7 @@ const WORDS: usize = 1 << 10;
 
 /// Does the holder's role work on items, so that their children matter to it?
 fn works(site: &Site, held: &Claimed) -> bool {
-    held.task.status == Status::InProgress
+    held.task.status() == Status::InProgress
         && site.config.roles.get(&held.lease.role).is_none_or(|role| role.does == Does::Work)
 }
 
@@ -31,9 +31,9 @@ fn works(site: &Site, held: &Claimed) -> bool {
 /// One that was archived is not waited for; who parks an item has to know of the same ones as who wakes it.
 fn open(site: &Site, task: &Task) -> Vec<TaskId> {
     let is_live = |id: &TaskId| site.board.live_task(id).is_ok();
-    let is_waited_for = |child: &Task| child.on_failure.keeps_waiting(child.status) && is_live(&child.id);
+    let is_waited_for = |child: &Task| child.on_failure.keeps_waiting(child.status()) && is_live(&child.id);
     let children = site.board.children(&task.id).into_iter();
-    children.filter(|child| !child.status.is_ended() || is_waited_for(child)).map(|child| child.id).collect()
+    children.filter(|child| !child.status().is_ended() || is_waited_for(child)).map(|child| child.id).collect()
 }
 
 /// A success that has to wait for children.
@@ -56,7 +56,7 @@ pub fn parked(site: &Site, held: &Claimed, finished: &Finished) -> Option<Judged
 /// # Errors
 /// The board can't be written.
 pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
-    if !works(site, held) || held.task.mode == Mode::Unify {
+    if !works(site, held) || held.task.mode() == Mode::Unify {
         return Ok(held.clone());
     }
     if site.board.children(&held.task.id).is_empty() || !open(site, &held.task).is_empty() {
@@ -74,7 +74,7 @@ pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
 /// The repository can't be read or written.
 pub fn gather(site: &Site, task: &Task, folder: &Path) -> Result<bool, Error> {
     let mut children = site.board.children(&task.id);
-    children.retain(|child| child.status == Status::Completed);
+    children.retain(|child| child.status() == Status::Completed);
     if children.iter().any(|child| child.worktree) {
         let (tip, _) = follow_base(site)?;
         let message = format!("{}: take in what its children made", task.id);
@@ -92,20 +92,20 @@ pub fn results(site: &Site, task: &Task) -> Vec<ChildResult> {
     let kept = site.repository().ok().map(|repository| Unmerged::of(repository, site.integration()));
     let place = |child: &Task| kept.as_ref().and_then(|kept| kept.places(&child.id).into_iter().next());
     let result = |child: Task| ChildResult {
-        kept: if child.status == Status::Completed { None } else { place(&child) },
+        kept: if child.status() == Status::Completed { None } else { place(&child) },
         said: said(site, &child),
         id: child.id.to_string(),
+        status: child.status().to_string(),
+        commit: child.commit().filter(|_| child.status() == Status::Completed).map(str::to_owned),
         title: child.title,
-        status: child.status.to_string(),
-        commit: child.commit.filter(|_| child.status == Status::Completed),
     };
     children.into_iter().map(result).collect()
 }
 
 /// The last words of whoever worked on it, or why it failed.
 fn said(site: &Site, child: &Task) -> String {
-    if child.status != Status::Completed {
-        return child.reason.clone().unwrap_or_default();
+    if child.status() != Status::Completed {
+        return child.reason().unwrap_or_default().to_owned();
     }
     let runs = runs_of(&site.board, &child.id).unwrap_or_default();
     let is_work = |run: &&Metadata| site.config.roles.get(&run.role).is_none_or(|role| role.does == Does::Work);

@@ -61,7 +61,7 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
         return Ok(Integrated::Blocked("somebody else has integrated it".to_owned()));
     };
     let task = document.task(item, id.clone());
-    let Some(work) = &task.commit else {
+    let Some(work) = &task.commit() else {
         if task.worktree {
             return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));
         }
@@ -183,7 +183,7 @@ fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), E
 fn send_back(site: &Site, task: &Task, policy: &Policy, reason: String) -> Result<Integrated, Error> {
     let event = sent_back(site, task, policy, &reason);
     let done = site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
-    if done.task.status == Status::Dead {
+    if done.task.status() == Status::Dead {
         clear_ended(site, &done.task, None)?;
     }
     Ok(Integrated::SentBack(reason))

@@ -95,7 +95,7 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
         role: &role,
         most: site.config.plan.most as usize,
         may_be_empty: held.task.trigger.is_some(),
-        status_of: &|id: &TaskId| site.board.task(id).ok().map(|found| found.task.status),
+        status_of: &|id: &TaskId| site.board.task(id).ok().map(|found| found.task.status()),
     };
     read(text, &rules)
 }

@@ -61,7 +61,9 @@ fn state(name: &str, document: &Document<'_>, own: &TaskId) -> QueueState {
 fn told(document: &Document<'_>, item: &Item<'_>) -> String {
     let task = document.task_of(item);
     let name = item.id.as_ref().map(|id| format!("{id} ")).unwrap_or_default();
-    let Task { title, status, role, after, touches, question, reason, .. } = task;
+    let why = task.question().or(task.reason()).map(|why| format!(" [{why}]"));
+    let status = task.status();
+    let Task { title, role, after, touches, .. } = task;
     let mut line = format!("{name}({status}");
     let role = role.filter(|role| role != DEFAULT_ROLE);
     line.extend(role.map(|role| format!(", role {role}")));
@@ -69,7 +71,7 @@ fn told(document: &Document<'_>, item: &Item<'_>) -> String {
     line.extend((!after.is_empty()).then(|| format!(", after {}", after.join(" "))));
     line.extend((!touches.is_empty()).then(|| format!(", touches {}", touches.join(" "))));
     line.push_str(&format!("): {title}"));
-    line.extend(question.or(reason).map(|why| format!(" [{why}]")));
+    line.extend(why);
     line
 }
 

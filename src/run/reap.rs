@@ -335,7 +335,7 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
     let event = Event::Reap { token, life, retry: Retry { blame, not_before, most }, reason: why.to_owned() };
     match site.board.submit(task, &event, &Note::default(), clock::now()) {
         Ok(done) => {
-            if done.task.status == Status::Dead {
+            if done.task.status() == Status::Dead {
                 let merged = site.repository()?.branch_tip(site.integration())?;
                 worktree::clear_ended(site, &done.task, merged.as_ref())?;
             }
@@ -355,7 +355,7 @@ fn has_begun(lease: &Lease) -> bool {
 fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
     // A person may have reopened it, and somebody taken it.
     match site.board.task(task) {
-        Ok(found) if found.task.status.is_ended() && found.lease.is_none() => {}
+        Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {}
         Err(store::Error::NoTask(_)) if site.board.lease(task)?.is_none() => {}
         _ => return Ok(false),
     }

@@ -81,6 +81,6 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 /// reviews, were spent on it.
 pub fn sent_back(site: &Site, task: &Task, policy: &Policy, reason: &str) -> Event {
     let most = most_attempts(site, task, task.role.as_deref().unwrap_or(DEFAULT_ROLE));
-    let retry = Retry { blame: Blame::Agent, not_before: back_off(policy, task.attempt), most };
+    let retry = Retry { blame: Blame::Agent, not_before: back_off(policy, task.state.attempt), most };
     Event::SendBack { retry, reason: reason.to_owned() }
 }

@@ -11,9 +11,9 @@ use crate::runner::Outcome;
 
 pub fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>, role: &str) -> Retry {
     let (blame, most, nth) = if policy.attempt {
-        (Blame::Agent, most_attempts(site, task, role), task.attempt)
+        (Blame::Agent, most_attempts(site, task, role), task.state.attempt)
     } else {
-        (Blame::Nobody, site.config.max_returns, task.returns + 1)
+        (Blame::Nobody, site.config.max_returns, task.state.returns + 1)
     };
     Retry { blame, not_before: resets_at.or_else(|| back_off(policy, nth)), most }
 }

@@ -30,7 +30,7 @@ pub fn commit(site: &Site, task: &Task) -> Result<Result<Option<CommitId>, Strin
     if !task.worktree {
         return Ok(Ok(None));
     }
-    let Some(named) = &task.commit else {
+    let Some(named) = &task.commit() else {
         return Ok(Err("it names no commit to look at: move it to the Pending lane".to_owned()));
     };
     let found = site.repository()?.commit_of(named)?;
@@ -101,7 +101,7 @@ pub fn confirmed(site: &Site, held: &Claimed, mut finished: Finished) -> Result<
 /// # Errors
 /// The repository can't be read.
 pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
-    let (true, Some(named)) = (task.worktree, &task.commit) else { return Ok(None) };
+    let (true, Some(named)) = (task.worktree, &task.commit()) else { return Ok(None) };
     let branch = site.branch_of(task);
     let Some(tip) = site.repository()?.branch_tip(&branch)? else { return Ok(None) };
     let is_there = site.repository()?.commit_of(named)?.is_some_and(|commit| commit == tip);

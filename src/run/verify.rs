@@ -30,7 +30,7 @@ pub fn foreseen(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
     if finished.judged.outcome != Outcome::Success {
         return Ok(finished);
     }
-    if held.task.status == Status::Reviewing {
+    if held.task.status() == Status::Reviewing {
         return review::confirmed(site, held, finished);
     }
     if site.does(held, Does::Plan) {
@@ -76,7 +76,7 @@ pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<F
     if finished.judged.outcome != Outcome::Success {
         return Ok(finished);
     }
-    if held.task.status == Status::Reviewing {
+    if held.task.status() == Status::Reviewing {
         return review::confirmed(site, held, finished);
     }
     if site.does(held, Does::Plan) {

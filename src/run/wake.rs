@@ -21,7 +21,7 @@ pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Op
     }
     // What can't be read may be there, and may be what is waited for.
     let status_of = |id: &TaskId| match site.board.task(id) {
-        Ok(found) => Some(found.task.status),
+        Ok(found) => Some(found.task.status()),
         Err(store::Error::NoTask(_)) => None,
         Err(_) => Some(Status::Pending),
     };

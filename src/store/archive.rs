@@ -19,6 +19,7 @@ use super::submit::{Done, Found, Locked, Note, Step, write_applied, written};
 use crate::board::archive::{self, Gone, Policy};
 use crate::board::decide::decide;
 use crate::board::document::{Document, Item, parse};
+use crate::board::edit::Patch;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::apply;
@@ -112,7 +113,7 @@ impl Board {
     pub fn live_task(&self, id: &TaskId) -> Result<Found, Error> {
         let found = self.task(id)?;
         let is_archived = found.queue.path.starts_with(self.path(FOLDER));
-        if is_archived { Err(Error::Archived { task: id.clone(), status: found.task.status }) } else { Ok(found) }
+        if is_archived { Err(Error::Archived { task: id.clone(), status: found.task.status() }) } else { Ok(found) }
     }
 
     /// How many items of `text`, a queue as it was read, would be archived now. With `is_thorough` also those are found
@@ -338,18 +339,18 @@ impl Locked<'_> {
                 return Err(Error::ArchivedPart { task: id.clone(), whole });
             }
             let change = decide(&document.task(item, id.clone()), None, event, now)?;
-            let edits = document.change(item, &change.patch);
+            let edits = document.change(item, &Patch::from(&change.state));
             let content = apply(&text.content, &edits);
-            let (block, _) = written(document, Some(item), &edits, &content, id, change.to)
+            let (block, _) = written(document, Some(item), &edits, &content, id, change.state.status())
                 .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
             Ok((text.clone(), item.status, change, block))
         })??;
         let queue = board.queue_by_id(own.queue.id.trim_start_matches("archive/"))?;
         let text = board.read(&queue)?;
         let (document, _) = parse(&text.content);
-        let edits = document.add(change.to, &block);
+        let edits = document.add(change.state.status(), &block);
         let content = apply(&text.content, &edits);
-        let (after, task) = written(&document, None, &edits, &content, id, change.to)
+        let (after, task) = written(&document, None, &edits, &content, id, change.state.status())
             .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         // As one that is added: so it is redone.
         let mut entry = Entry::new(event.kind(), now);
@@ -357,7 +358,7 @@ impl Locked<'_> {
         entry.queue = Some(queue.id.clone());
         entry.agent.clone_from(&note.agent);
         entry.cause = event.reason().map(str::to_owned);
-        (entry.from, entry.to, entry.after) = (Some(from), Some(change.to), Some(after));
+        (entry.from, entry.to, entry.after) = (Some(from), Some(change.state.status()), Some(after));
         let entry = self.commit(&[Step { content: Some(content), edits, ..entry.into() }], Some(&text))?;
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
         if let Some(left) = archive::forget(&own.content, id) {

@@ -156,15 +156,20 @@ impl Board {
         let (before, after) = (answer.before.unwrap_or_default(), answer.after.unwrap_or_default());
         let (was, is) = (parse_alone(&before, &text), parse_alone(&after, &text));
         let whole = parse_for(&text, &id);
-        let of = |document: &Document<'_>| document.items().first().map(|item| document.task(item, id.clone()));
-        let shown = whole.find(&id).filter(|item| item.status.is_held()).map(|item| whole.task(item, id.clone()));
-        let task = shown.or_else(|| of(&is)).unwrap_or_else(|| Task::new(id.clone(), ""));
+        let of = |document: &Document<'_>, status: Option<Status>| {
+            let item = document.items().first()?;
+            Some(document.task_as(item, id.clone(), status.unwrap_or(item.status)))
+        };
+        let status = answer.to.unwrap_or(Status::InProgress);
+        let shown = whole.find(&id).filter(|item| item.status.is_held());
+        let shown = shown.map(|item| whole.task_as(item, id.clone(), status));
+        let task = shown.or_else(|| of(&is, Some(status))).unwrap_or_else(|| Task::new(id.clone(), ""));
         Ok(Claimed {
             queue,
-            task: Task { status: answer.to.unwrap_or(Status::InProgress), ..task },
+            task,
             lease: Lease { heartbeat_at: answer.time, ..*lease },
             script: is.items().first().and_then(|item| is.shell(item)),
-            has_history: of(&was).is_none_or(|was| has_history(&was)),
+            has_history: of(&was, answer.from).is_none_or(|was| has_history(&was)),
         })
     }
 
@@ -340,8 +345,8 @@ impl Look<'_> {
 
 /// It was worked on or spoken of.
 fn has_history(task: &Task) -> bool {
-    let is_used = task.attempt + task.returns + task.rounds > 0;
-    task.reason.is_some() || is_used || task.status != Status::Pending
+    let is_used = task.state.attempt + task.state.returns + task.state.rounds > 0;
+    task.reason().is_some() || is_used || task.status() != Status::Pending
 }
 
 fn is_leased(board: &Board, item: &Item<'_>) -> Result<bool, Error> {

@@ -138,9 +138,6 @@ impl Board {
         if let LeaseChange::Put(lease) = &mut change.lease {
             lease.queue.clone_from(&queue.id);
         }
-        if item.id.is_none() {
-            change.patch.id = Some(id.clone());
-        }
         let mut entry = Entry::new(event.kind(), now);
         entry.task = Some(id.clone());
         entry.queue = Some(queue.id.clone());
@@ -154,8 +151,8 @@ impl Board {
         entry.cause = match event {
             // A person typed it into the queue.
             Event::Claim(claim) if claim.purpose == Purpose::Chat => None,
-            Event::Claim(_) if task.question.is_some() => task.answered(),
-            Event::Claim(claim) if claim.purpose == Purpose::Work && task.is_parked() => {
+            Event::Claim(_) if task.question().is_some() => task.answered(),
+            Event::Claim(claim) if claim.purpose == Purpose::Work && task.state.is_parked() => {
                 Some("its children have ended".to_owned())
             }
             Event::Park { children, .. } => {
@@ -167,13 +164,15 @@ impl Board {
         if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
             entry.commit.clone_from(commit);
         }
-        if change.to != task.status {
-            entry.from = Some(task.status);
-            entry.to = Some(change.to);
+        if change.state.status() != task.status() {
+            entry.from = Some(task.status());
+            entry.to = Some(change.state.status());
         }
-        let edits = if change.patch == Patch::default() { Vec::new() } else { document.change(item, &change.patch) };
+        let is_same = item.id.is_some() && change.state == task.state;
+        let patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::from(&change.state) };
+        let edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         let content = apply(document.text(), &edits);
-        let written = written(document, Some(item), &edits, &content, &id, change.to);
+        let written = written(document, Some(item), &edits, &content, &id, change.state.status());
         let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         if !edits.is_empty() {
             entry.before = Some(document.block(item).to_owned());
@@ -535,7 +534,9 @@ mod tests {
             let edits = [Edit::insert(text.find(at).expect("it is there"), key)];
             written(&document, Some(item), &edits, &apply(text, &edits), &id, Status::InProgress)
         };
-        assert!(written("reason", "status: in_progress, ").is_some_and(|(_, task)| task.status == Status::InProgress));
+        assert!(
+            written("reason", "status: in_progress, ").is_some_and(|(_, task)| task.status() == Status::InProgress)
+        );
         assert_eq!(written(")", ", status: in_progress"), None);
     }
 }

@@ -75,7 +75,8 @@ fn everything_is_done_once(scratch: &Scratch) {
         assert_eq!(state.status(&id), Some(Status::Completed), "{id}\n{}", told(scratch));
         let found = commits.get(id.as_str()).cloned().unwrap_or_default();
         assert_eq!(found.len(), 1, "merges of {id}: {found:?}\n{merges}");
-        let commit = state.task(&id).commit.expect("a completed item names its commit");
+        let task = state.task(&id);
+        let commit = task.commit().expect("a completed item names its commit");
         assert_eq!(commit, found[0], "{id} names its merge\n{merges}");
         assert_eq!(scratch.git(&["show", &format!("tavern/integration:done/{id}")]), format!("{id} is done"));
         let changed = scratch.git(&["show", &format!("tavern/integration:{}", file(number))]);

@@ -632,9 +632,9 @@ impl StateMachineTest for Real {
             if item.status.is_some() {
                 let task = state.task(&name);
                 let not_before = item.not_before.map(at);
-                let has = (task.attempt, task.returns, task.rounds);
+                let has = (task.state.attempt, task.state.returns, task.state.rounds);
                 let wants = (item.attempt, item.returns, item.rounds);
-                assert_eq!((has, task.not_before), (wants, not_before), "{name}\n{state:#?}");
+                assert_eq!((has, task.state.not_before()), (wants, not_before), "{name}\n{state:#?}");
             }
             let lease = leases.iter().find(|lease| lease.task.as_str() == name);
             let on_disk = lease.map(|lease| (lease.token, lease.heartbeat_at));

@@ -52,8 +52,9 @@ impl State {
 
     /// All that an item says.
     pub fn task(&self, name: &str) -> Task {
-        let (document, _) = parse(&self.items[name].1);
-        document.task(&document.items()[0], id(name))
+        let (status, block) = &self.items[name];
+        let (document, _) = parse(block);
+        document.task_as(&document.items()[0], id(name), *status)
     }
 
     /// Queue documents, leases and log say the same.

@@ -6,7 +6,8 @@ use serde_yaml::Value;
 
 use super::parenthesis::{Pairs, closing_quote, skip_blanks};
 use super::{Field, Key, Meaning, Shape};
-use crate::board::task::{Budget, Status, Timestamp};
+use crate::board::budget::Budget;
+use crate::board::status::{Status, Timestamp};
 
 /// A value before its type is known; scalars without their quotes.
 pub(super) enum Plain<'t> {

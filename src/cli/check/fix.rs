@@ -205,7 +205,7 @@ impl<'a> Rights<'a> {
         let (Some(board), Some(queue), Some(id)) = (self.board, &self.queues[page], &item.id) else {
             return Right::None;
         };
-        let agent = document.task(item, id.clone()).agent;
+        let agent = document.task(item, id.clone()).state.holder().and_then(|holder| holder.agent.clone());
         let is_leased = || match board.lease(id) {
             Ok(lease) => lease.is_some_and(|lease| lease.queue == queue.id && Some(lease.agent) == agent),
             Err(_) => true,

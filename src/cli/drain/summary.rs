@@ -163,10 +163,13 @@ impl Page<'_> {
         let is_faulted = item.quarantined || self.faulted.contains(&(self.queue.id.clone(), item.line));
         let open: Vec<String> = task.after.iter().filter_map(|id| self.open(id)).collect();
         let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+        let reason = || task.reason().map(str::to_owned);
         match item.status {
-            Status::Waiting if task.question.is_some() => task.question.map(|question| format!("it asks: {question}")),
-            Status::Waiting if task.is_parked() => need.map(|need| need.why.clone()).or(task.reason),
-            _ if task.reason.is_some() => task.reason,
+            Status::Waiting if task.question().is_some() => {
+                task.question().map(|question| format!("it asks: {question}"))
+            }
+            Status::Waiting if task.state.is_parked() => need.map(|need| need.why.clone()).or_else(reason),
+            _ if task.reason().is_some() => reason(),
             _ if is_faulted => Some(format!("its text has a problem: tavern check {}", self.queue.id)),
             Status::InReview => Some(self.preflight.judges(&task).map_or_else(
                 |error| format!("{error}; {}", error.hint()),
@@ -186,7 +189,7 @@ impl Page<'_> {
     fn open(&self, id: &TaskId) -> Option<String> {
         let status = match self.document.find(id) {
             Some(item) => Some(item.status),
-            None => self.board.task(id).ok().map(|found| found.task.status),
+            None => self.board.task(id).ok().map(|found| found.task.status()),
         };
         let words = status.map_or("unknown", Status::as_str);
         (status != Some(Status::Completed)).then(|| format!("{id} ({words})"))

@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let site = context.light_site(board)?;
     let task = site.board.task(&args.task)?.task;
     let by = person();
-    let may_start = matches!(task.status, Status::Pending | Status::Draft);
+    let may_start = matches!(task.status(), Status::Pending | Status::Draft);
     if args.approve && may_start {
         let why = format!("only a person lets `{}` be started, and who shows a token is an agent", task.id);
         by_a_person_without(args.token, &site.board, why, &format!("tavern report {} --approve", task.id))?;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
         let event = Event::Reject { review, findings: words(findings)?, most: review::rounds(&site, &task) };
         return submit(args, context, &site, &event, &by);
     }
-    let event = Event::Approve { review, commit: task.commit.clone() };
+    let event = Event::Approve { review, commit: task.commit().map(str::to_owned) };
     // What is not in review is refused for that, wherever its branch is by now.
     site.board.preview(&task.id, &event, clock::now())?;
     if let Some(moved) = review::moved(&site, &task)? {
@@ -63,22 +63,20 @@ fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) 
     let (task, now) = (&args.task, clock::now());
     let note = Note { agent: Some(by.to_owned()), run: None };
     let after = if args.dry_run {
-        let change = site.board.preview(task, event, now)?;
-        let patched = change.patch.set.into_iter().find(|(key, _)| *key == "approvals").and_then(|(_, value)| value);
-        let approvals = patched.and_then(|value| serde_yaml::from_value(value).ok()).unwrap_or_default();
-        Task { status: change.to, approvals, ..site.board.task(task)?.task }
+        let state = site.board.preview(task, event, now)?.state;
+        Task { state, ..site.board.task(task)?.task }
     } else {
         site.board.submit(task, event, &note, now)?.task
     };
-    let open = match after.status {
+    let open = match after.status() {
         Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
         _ => Vec::new(),
     };
-    let mut text = format!("{task} is {}", after.status);
+    let mut text = format!("{task} is {}", after.status());
     if !open.is_empty() {
         text.push_str(&format!(", and waits for {}", open.join(", ")));
     }
-    context.out.record(&Judged { task: task.clone(), status: after.status, open }, text)?;
+    context.out.record(&Judged { task: task.clone(), status: after.status(), open }, text)?;
     Ok(Exit::Done)
 }
 

@@ -21,7 +21,7 @@ pub(super) fn of(board: &Board, id: &TaskId, then: Option<&Then>) -> Vec<Child> 
         Some(then) => then.children(id),
     };
     let child =
-        |task: Task| Child { task: task.id, title: task.title, status: task.status, on_failure: task.on_failure };
+        |task: Task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure };
     tasks.into_iter().map(child).collect()
 }
 

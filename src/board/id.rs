@@ -1,0 +1,131 @@
+//! The name of an item.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// An item's name: an upper-case prefix, a hyphen, and a part with at least one digit (`T-k3f9`, `WI-001`,
+/// `AUTH-7`); a child adds `.1`, `.2` and so on. By construction it is a safe file name and a safe part of a
+/// branch name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct TaskId(String);
+
+/// Longest ID in bytes: with `tavern/` before it and `.lock` behind it it still is a valid ref file everywhere.
+pub const MAX_ID: usize = 64;
+
+/// Not an ID: the text, cut to 80 characters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` can't be a task ID")]
+pub struct BadId(pub String);
+
+impl BadId {
+    pub const HINT: &str = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
+}
+
+impl TaskId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The ID of this item's `number`th child.
+    pub fn child(&self, number: u32) -> TaskId {
+        TaskId(format!("{}.{number}", self.0))
+    }
+
+    /// A fresh ID `T-` and four characters of Crockford's base32 drawn from `random`, with at least one digit; one
+    /// character longer for each time that `is_taken` says so.
+    pub fn mint(mut random: u64, is_taken: impl Fn(&TaskId) -> bool) -> TaskId {
+        const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let mut id = String::from("T-");
+        // The first character is a digit or not as chance has it; the last of the four is a digit if none was.
+        for _ in 0..3 {
+            id.push(char::from(ALPHABET[(random % 32) as usize]));
+            random /= 32;
+        }
+        let has_digit = id.bytes().any(|byte| byte.is_ascii_digit());
+        let choices = if has_digit { 32 } else { 10 };
+        id.push(char::from(ALPHABET[(random % choices) as usize]));
+        random /= 32;
+        while is_taken(&TaskId(id.clone())) && id.len() < MAX_ID {
+            id.push(char::from(ALPHABET[(random % 32) as usize]));
+            random = random.rotate_right(5) ^ 0x9e37_79b9_7f4a_7c15;
+        }
+        TaskId(id)
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<TaskId, BadId> {
+        let bad = || BadId(text.chars().take(80).collect());
+        if text.len() > MAX_ID {
+            return Err(bad());
+        }
+        let hyphen = text.bytes().position(|byte| byte == b'-').ok_or_else(bad)?;
+        let (prefix, rest) = (&text[..hyphen], &text[hyphen + 1..]);
+        let prefix_is_good = prefix.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
+            && prefix.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+        // Letters and digits, in parts of at least one.
+        let mut parts_are_good = true;
+        let mut is_in_part = false;
+        let mut has_digit = false;
+        for byte in rest.bytes() {
+            let is_mark = matches!(byte, b'-' | b'.' | b'_');
+            parts_are_good &= if is_mark { is_in_part } else { byte.is_ascii_alphanumeric() };
+            is_in_part = !is_mark;
+            has_digit |= byte.is_ascii_digit();
+        }
+        parts_are_good &= is_in_part;
+        // Git refuses a ref that ends in `.lock`.
+        if prefix_is_good && parts_are_good && has_digit && !rest.ends_with(".lock") {
+            Ok(TaskId(text.to_owned()))
+        } else {
+            Err(bad())
+        }
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<TaskId, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_safe_names() {
+        for good in ["T-k3f9", "WI-001", "AUTH-7", "T-k3f9.1", "T-k3f9.1.12", "A2-0", "X-1_2"] {
+            assert_eq!(good.parse::<TaskId>().map(|id| id.to_string()), Ok(good.to_owned()));
+        }
+        let long = format!("T-{}", "1".repeat(MAX_ID));
+        for bad in
+            ["", "-rf", "../x", "a b", "T-", "t-1", "T", "T-abc", "T-1.", "T-1..2", "T-1/2", "T-1.lock", "Ä-1", &long]
+        {
+            assert!(bad.parse::<TaskId>().is_err(), "`{bad}` must not be an ID");
+        }
+    }
+
+    #[test]
+    fn minted_ids_are_ids_and_avoid_taken_ones() {
+        for random in (0..50_000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            let id = TaskId::mint(random, |_| false);
+            assert_eq!(id.as_str().len(), 6);
+            assert_eq!(id.as_str().parse(), Ok(id.clone()));
+            let other = TaskId::mint(random, |taken| *taken == id);
+            assert_eq!(other.as_str().len(), 7);
+            assert_eq!(other.as_str().parse(), Ok(other));
+        }
+    }
+}
