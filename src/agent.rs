@@ -22,12 +22,11 @@ use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
 use crate::run::reap::{self, ExpiredLeases, Scope};
 use crate::run::report;
-use crate::run::result::Judged;
 use crate::run::verdict::Ruling;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
-use crate::run::{Error, Finished, Site, attempt, run_name};
-use crate::runner::{Outcome, StartError};
+use crate::run::{Error, Heartbeat, RunResult, Site, attempt, run_name};
+use crate::runner::Outcome;
 use crate::store::{
     self, AgentFile, AgentState, Claimed, Done, Foreseen, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,
 };
@@ -312,8 +311,9 @@ impl Agent<'_> {
         });
         self.show(AgentState::Working, Some(held), Some(held.task.title.clone()))?;
         self.commit();
-        let result = attempt::run(self.site, held);
-        let reported = self.report(held, result);
+        let heartbeat = Heartbeat::start(&self.site.board, &held.lease);
+        let result = attempt::run(self.site, held, &heartbeat);
+        let reported = self.report(held, &result);
         self.commit();
         reported
     }
@@ -325,10 +325,9 @@ impl Agent<'_> {
         }
     }
 
-    /// Submits what a run came to. A failure of our own surroundings gives the task back and is then told.
-    fn report(&self, held: &Claimed, result: Result<Finished, Error>) -> Result<(), Error> {
-        let finished = result.unwrap_or_else(|error| attempt::said(held, self.excuse(&error)));
-        let closed = report::close_runner(self.site, &finished);
+    /// Submits what a run came to.
+    fn report(&self, held: &Claimed, result: &RunResult) -> Result<(), Error> {
+        let closed = report::close_runner(self.site, result);
         if let Ok(Some((runner, quota))) = &closed {
             (self.tell)(&Told::Closed {
                 hint: quota.needs_person.then(|| opening_hint(runner)),
@@ -337,28 +336,28 @@ impl Agent<'_> {
                 reason: quota.reason.clone(),
             });
         }
-        let event = report::event(self.site, held, &finished);
-        let Finished { run, judged, .. } = finished;
+        let event = report::event(self.site, held, result);
+        let run = run_name(&held.task.id, held.lease.token);
         let note = Note { agent: Some(self.name.clone()), run: Some(run.clone()) };
         match self.submit(&held.task.id, &event, &note) {
             Ok(done) => {
-                let verdict = judged.verdict.as_ref().filter(|_| judged.outcome == Outcome::Success);
-                (self.tell)(&match verdict {
-                    Some(verdict) => Told::Reviewed {
-                        task: held.task.id.clone(),
-                        run,
-                        verdict: verdict.verdict,
-                        reason: judged.reason,
-                        status: done.task.status(),
-                    },
-                    None => Told::Ended {
-                        task: held.task.id.clone(),
-                        run,
-                        outcome: judged.outcome,
-                        reason: judged.plan.and(done.entry.cause).unwrap_or(judged.reason),
-                        status: done.task.status(),
-                        again_at: done.task.state.not_before().filter(|at| *at > clock::now()),
-                    },
+                let (task, status) = (held.task.id.clone(), done.task.status());
+                (self.tell)(&match result {
+                    RunResult::Reviewed { verdict, reason } => {
+                        let (verdict, reason) = (verdict.verdict, reason.clone());
+                        Told::Reviewed { task, run, verdict, reason, status }
+                    }
+                    result => {
+                        let planned = done.entry.cause.filter(|_| matches!(result, RunResult::Planned { .. }));
+                        Told::Ended {
+                            task,
+                            run,
+                            outcome: result.outcome(),
+                            reason: planned.unwrap_or_else(|| result.reason()),
+                            status,
+                            again_at: done.task.state.not_before().filter(|at| *at > clock::now()),
+                        }
+                    }
                 });
                 if done.task.status() == Status::Dead {
                     let merged = self.site.repository()?.branch_tip(self.site.integration())?;
@@ -382,18 +381,6 @@ impl Agent<'_> {
                 other => return other,
             }
         }
-    }
-
-    /// What a failure of our own surroundings means for the task: a person is asked what the runner lacks, all else is
-    /// tried again after the back-off of an overload, since it would fail at once again.
-    fn excuse(&self, error: &Error) -> Judged {
-        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-        let outcome = match error {
-            _ if self.site.interrupt.is_raised() => Outcome::Killed,
-            Error::Start(StartError::NotReady(_)) => Outcome::Waiting,
-            _ => Outcome::Overloaded,
-        };
-        Judged::said(outcome, &format!("{error}{hint}"))
     }
 
     /// Integrates what is approved, one process at a time. What only a person can free is in `blocked` afterwards.

@@ -10,8 +10,8 @@ use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::interrupt::Interrupt;
-use crate::run::chat::{Talked, foresee, talk};
-use crate::run::{Preflight, Site, run_name, sandbox};
+use crate::run::chat::{Talked, preview, talk};
+use crate::run::{Heartbeat, Preflight, Site, run_name, sandbox};
 use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
 
 use super::agent::{Args, take_name};
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     if args.dry_run {
         let foreseen = site.board.foresee_claim(&seek, clock::now(), &|_, _| Ok(()))?.map_err(|_| missing())?;
         look.runner(&site.runner_of(&foreseen.held.task, &role), &role)?;
-        let foreseen = foresee(&site, &foreseen.held)?;
+        let foreseen = preview(&site, &foreseen.held)?;
         let command: Vec<String> = foreseen.command.iter().map(|word| quoted(word)).collect();
         let folder = foreseen.worktree.to_string_lossy();
         context.out.record(&foreseen, format!("cd {} && {}", quoted(&folder), command.join(" ")))?;
@@ -71,9 +71,11 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new()).map_err(failed)?;
     signals::forward(&[SIGTERM, SIGHUP], &site.interrupt).map_err(failed)?;
     let held = site.board.claim(&seek, clock::now())?.map_err(|_| missing())?;
+    let heartbeat = Heartbeat::start(&site.board, &held.lease);
     let talked = talk(
         &site,
         &held,
+        &heartbeat,
         |run| {
             let prompt = site.board.run_dir(&run.run).join("prompt.md");
             context.out.note(format!(
@@ -84,6 +86,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
         },
         || show(&site, &held),
     );
+    drop(heartbeat);
     site.board.remove_agent(&name);
     let after = hand_back(&site, &held)?;
     drop(slot);

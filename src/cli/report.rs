@@ -6,11 +6,9 @@ use crate::board::event::Event;
 use crate::board::lease::Token;
 use crate::board::task::{Mode, Status, TaskId};
 use crate::clock;
-use crate::run::Site;
 use crate::run::report;
-use crate::run::result::Judged;
 use crate::run::verify;
-use crate::run::{Finished, attempt};
+use crate::run::{Answer, Heartbeat, RunResult, Site, attempt, run_name};
 use crate::runner::Outcome;
 use crate::store::{self, Note};
 
@@ -98,22 +96,20 @@ impl Verb for Args {
         let is_verified = self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
         let is_slow = is_verified && !self.dry_run;
         let site = if is_slow { context.site(board)? } else { context.light_site(board)? };
-        let verified = if self.dry_run { verify::foreseen } else { verify::verified };
-        let finished = match (&self.failed, &self.waiting) {
-            (Some(reason), _) => attempt::said(&held, Judged::said(Outcome::Failed, reason)),
-            (_, Some(question)) => attempt::said(&held, Judged::said(Outcome::Waiting, question)),
-            _ if self.done => verified(&site, &held, attempt::said(&held, Judged::said(Outcome::Success, "")))?,
-            _ => {
-                let last = attempt::last(&site, &held)?;
-                let finished = last.ok_or_else(|| no_run(&self.task))?;
-                verified(&site, &held, finished)?
-            }
+        let _heartbeat = is_slow.then(|| Heartbeat::start(&site.board, &held.lease));
+        let answer = match (&self.failed, &self.waiting) {
+            (Some(reason), _) => RunResult::failed(reason).into(),
+            (_, Some(question)) => RunResult::Asks(question.clone()).into(),
+            _ if self.done => Answer::Done(String::new()),
+            _ => attempt::last(&site, &held)?.ok_or_else(|| no_run(&self.task))?,
         };
         if self.dry_run {
-            return self.preview(context, &site, &held, &finished);
+            let result = verify::plan(&site, &held, answer)?.expected();
+            return self.preview(context, &site, &held, &result);
         }
+        let result = verify::verify(&site, &held, answer)?;
         // Interrupted while its work was verified, the item is given back.
-        let exit = self.submit(context, &site, &held, &finished)?;
+        let exit = self.submit(context, &site, &held, &result)?;
         Ok(context.interrupted().unwrap_or(exit))
     }
 }
@@ -124,60 +120,47 @@ impl Args {
         context: &Context,
         site: &Site,
         held: &store::Claimed,
-        finished: &Finished,
+        result: &RunResult,
     ) -> Result<Exit, CliError> {
-        let judged = &finished.judged;
-        report::close_runner(site, finished)?;
-        let event = report::event(site, held, finished);
-        let note = Note { agent: Some(held.lease.agent.clone()), run: Some(finished.run.clone()) };
+        report::close_runner(site, result)?;
+        let event = report::event(site, held, result);
+        let run = run_name(&self.task, held.lease.token);
+        let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run) };
         let done = site.board.submit(&self.task, &event, &note, clock::now())?;
-        context
-            .out
-            .record(&self.record(finished), self.text(finished, done.task.status(), done.entry.cause.as_deref()))?;
-        let is_refuted = finished.is_refuted && judged.outcome == Outcome::Failed;
-        Ok(if is_refuted { Exit::VerificationFailed } else { exit(judged) })
+        let text = self.text(result, done.task.status(), done.entry.cause.as_deref());
+        context.out.record(&Record::of(held, &result.clone().into()), text)?;
+        let is_refuted = matches!(result, RunResult::Refuted(_));
+        Ok(if is_refuted { Exit::VerificationFailed } else { exit(result.outcome()) })
     }
-}
 
-impl Args {
     fn preview(
         &self,
         context: &Context,
         site: &Site,
         held: &store::Claimed,
-        finished: &Finished,
+        result: &RunResult,
     ) -> Result<Exit, CliError> {
-        let event = report::event(site, held, finished);
+        let event = report::event(site, held, result);
         let status = site.board.preview(&self.task, &event, clock::now())?.state.status();
         let commands =
             if matches!(status, Status::Approved | Status::InReview) { held.task.done_when.as_slice() } else { &[] };
-        let mut text = self.text(finished, status, None);
+        let mut text = self.text(result, status, None);
         if !commands.is_empty() {
             let commands: Vec<String> = commands.iter().map(|command| format!("\n  {}", command.trim_end())).collect();
             text.push_str(&format!(", if all of this passes at its commit:{}", commands.concat()));
         }
-        context.out.record(&Planned { record: self.record(finished), status, commands }, text)?;
-        Ok(exit(&finished.judged))
+        let record = Record::of(held, &result.clone().into());
+        context.out.record(&Planned { record, status, commands }, text)?;
+        Ok(exit(result.outcome()))
     }
 
-    fn record<'a>(&'a self, finished: &'a Finished) -> Record<'a> {
-        let judged = &finished.judged;
-        Record {
-            task: &self.task,
-            run: &finished.run,
-            outcome: judged.outcome,
-            reason: &judged.reason,
-            commit: judged.commit.as_deref(),
-            resets_at: judged.resets_at,
-        }
-    }
-
-    fn text(&self, finished: &Finished, status: Status, cause: Option<&str>) -> String {
+    fn text(&self, result: &RunResult, status: Status, cause: Option<&str>) -> String {
+        let reason = result.reason();
         match status {
             Status::Approved => format!("{} approved", self.task),
-            Status::InReview if finished.judged.outcome == Outcome::Success => format!("{} in_review", self.task),
-            Status::Completed => format!("{} planned: {}", self.task, cause.unwrap_or(&finished.judged.reason)),
-            status => format!("{} {status}: {}", self.task, finished.judged.reason),
+            Status::InReview if result.outcome() == Outcome::Success => format!("{} in_review", self.task),
+            Status::Completed => format!("{} planned: {}", self.task, cause.unwrap_or(&reason)),
+            status => format!("{} {status}: {reason}", self.task),
         }
     }
 }

@@ -7,8 +7,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::process;
-use crate::run::result::Judged;
-use crate::run::{Preflight, Site, attempt, sandbox};
+use crate::run::{Answer, Heartbeat, Preflight, RunResult, Site, attempt, run_name, sandbox};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
@@ -49,11 +48,25 @@ pub struct Args {
 #[derive(Serialize)]
 pub(super) struct Record<'a> {
     pub task: &'a TaskId,
-    pub run: &'a str,
+    pub run: String,
     pub outcome: Outcome,
-    pub reason: &'a str,
-    pub commit: Option<&'a str>,
+    pub reason: String,
+    pub commit: Option<String>,
     pub resets_at: Option<Timestamp>,
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn of(held: &'a Claimed, answer: &Answer) -> Record<'a> {
+        let result = answer.result();
+        Record {
+            task: &held.task.id,
+            run: run_name(&held.task.id, held.lease.token),
+            outcome: answer.outcome(),
+            reason: answer.reason(),
+            commit: result.and_then(RunResult::commit).map(str::to_owned),
+            resets_at: result.and_then(RunResult::resets_at),
+        }
+    }
 }
 
 impl Verb for Args {
@@ -78,42 +91,37 @@ impl Verb for Args {
         let _slot = run_slot(&site, context)?;
         // The watcher of `STOP` ends with the process.
         drop(obey_stop(&site)?);
-        let finished = attempt::agent(&site, &held)?;
-        let judged = &finished.judged;
-        let record = Record {
-            task: &held.task.id,
-            run: &finished.run,
-            outcome: judged.outcome,
-            reason: &judged.reason,
-            commit: judged.commit.as_deref(),
-            resets_at: judged.resets_at,
-        };
-        context.out.record(&record, format!("{} {}: {}", finished.run, judged.outcome, judged.reason))?;
-        Ok(context.interrupted().unwrap_or(exit(judged)))
+        let heartbeat = Heartbeat::start(&site.board, &held.lease);
+        let answer = attempt::agent(&site, &held, &heartbeat)?;
+        let record = Record::of(&held, &answer);
+        let text = format!("{} {}: {}", record.run, record.outcome, record.reason);
+        context.out.record(&record, text)?;
+        Ok(context.interrupted().unwrap_or(exit(answer.outcome())))
     }
 }
 
 impl Args {
     /// A line that a shell would take, then the prompt.
     fn preview(&self, context: &Context, site: &Site, held: &Claimed) -> Result<Exit, CliError> {
-        let foreseen = attempt::foresee(site, held)?;
-        let command: Vec<String> = foreseen.command.iter().map(|word| quoted(word)).collect();
-        let folder = foreseen.worktree.to_string_lossy();
-        context.out.record(&foreseen, format!("cd {} && {}", quoted(&folder), command.join(" ")))?;
+        let planned = attempt::preview(site, held)?;
+        let command: Vec<String> = planned.command.iter().map(|word| quoted(word)).collect();
+        let folder = planned.worktree.to_string_lossy();
+        context.out.record(&planned, format!("cd {} && {}", quoted(&folder), command.join(" ")))?;
         if self.prompt {
-            context.out.text(foreseen.prompt.trim_end())?;
+            context.out.text(planned.prompt.trim_end())?;
         }
         Ok(Exit::Done)
     }
 }
 
 /// The exit code of an outcome.
-pub(super) fn exit(judged: &Judged) -> Exit {
-    match judged.outcome {
+pub(super) fn exit(outcome: Outcome) -> Exit {
+    match outcome {
         Outcome::Success => Exit::Done,
         Outcome::Waiting => Exit::WaitingForPerson,
         Outcome::Budget => Exit::BudgetSpent,
         Outcome::UsageLimit | Outcome::Overloaded => Exit::Busy,
+        Outcome::NotReady => Exit::Refused,
         Outcome::Failed
         | Outcome::Timeout
         | Outcome::Killed

@@ -197,7 +197,7 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
 fn runner(site: &Site, task: &Task, lease: &Lease) -> Option<(String, bool)> {
     let run = &lease.work.as_ref()?.run;
     let role = site.role(&lease.role).ok()?;
-    let name = crate::run::artifacts::Artifacts::open(&site.board, run).metadata().ok().map(|run| run.runner);
+    let name = crate::run::record::run_of(&site.board, run).map(|run| run.runner);
     let name = name.unwrap_or_else(|| site.runner_of(task, role));
     let hears = runners::runner(&site.config, &name, role).is_ok_and(|runner| runner.hears());
     Some((name, hears))

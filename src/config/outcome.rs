@@ -30,6 +30,8 @@ pub struct Outcomes {
     pub overloaded: Policy,
     /// Not signed in.
     pub auth: Policy,
+    /// This machine lacks what the run needs.
+    pub not_ready: Policy,
 }
 
 /// Whether it uses an attempt, and when the item may be claimed again.
@@ -75,6 +77,7 @@ impl Default for Outcomes {
             usage_limit: Policy::new(false, 1800, 21_600),
             overloaded: Policy::new(false, 60, 1800),
             auth: Policy::new(false, 600, 3600),
+            not_ready: Policy::new(false, 60, 1800),
         }
     }
 }

@@ -29,3 +29,13 @@ pub fn follow_base(site: &Site) -> Result<(CommitId, Option<String>), Error> {
     let tip = site.repository()?.branch_tip(branch)?.ok_or(Error::NoCommits)?;
     Ok((tip, conflict))
 }
+
+/// The commit that [`follow_base`] would come to, where nothing has to be merged for it.
+pub fn foreseen_base(site: &Site) -> Result<CommitId, Error> {
+    let (_, base) = site.base()?;
+    let repository = site.repository()?;
+    Ok(match repository.branch_tip(site.integration())? {
+        Some(tip) if !repository.is_ancestor(&tip, &base)? => tip,
+        _ => base,
+    })
+}

@@ -4,20 +4,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::attempt::{self, Foreseen, plan, ready};
 use super::error::Error;
 use super::heartbeat::Heartbeat;
+use super::launch::{Attendance, CommandLine, Launch};
 use super::processes::end_processes;
 use super::record::Metadata;
-use super::record::close_run;
-use super::record::recorded;
-use super::runners;
+use super::result::RunResult;
 use super::site::Site;
 use super::worktree;
-use crate::clock;
-use crate::process::start::UNATTENDED;
+use crate::config::Does;
 use crate::process::{Bell, attend};
-use crate::runner::{Job, Outcome};
 use crate::store::Claimed;
 
 /// So often `show` is called while the program runs.
@@ -39,62 +35,59 @@ pub struct Talked {
 ///
 /// # Errors
 /// The worktree can't be made, or the program not be started.
-pub fn talk(site: &Site, held: &Claimed, begun: impl FnOnce(&Metadata), show: impl Fn()) -> Result<Talked, Error> {
+pub fn talk(
+    site: &Site,
+    held: &Claimed,
+    heartbeat: &Heartbeat,
+    begun: impl FnOnce(&Metadata),
+    show: impl Fn(),
+) -> Result<Talked, Error> {
     let bell = Bell::new();
-    let heart = Heartbeat::start(&site.board, &held.lease, &bell);
+    let _loss = heartbeat.ring_when_lost(&bell);
     let _subscription = site.interrupt.subscribe_for_now({
         let bell = bell.clone();
         move |_| bell.ring()
     });
     let role = site.role(&held.lease.role)?;
     let worktree = worktree::prepare(site, &held.task, &held.lease)?;
-    let (artifacts, mut metadata, job, brief) = ready(site, held, role, &worktree)?;
-    let spec = runners::runner(&site.config, &metadata.runner, role)?.attended(&attended(job));
-    let began = spec.and_then(|spec| {
-        begun(&metadata);
+    let launch = Launch::plan(site, held, role, &worktree, Attendance::Attended)?;
+    let mut record = launch.begin(held)?;
+    let began = launch.spec().and_then(|spec| {
+        begun(record.metadata());
         Ok(attend(&spec, &bell)?)
     });
     let program = match began {
         Ok(program) => program,
         Err(error) => {
-            close_run(site, &metadata.run, &error.to_string())?;
+            record.broke_off(&RunResult::NotReady(error.to_string()))?;
             return Err(error.into());
         }
     };
-    brief.is_given(held);
+    launch.brief.is_given(held);
+    let run = launch.metadata.run;
     let exit = loop {
         if let Some(exit) = program.ended() {
             break exit;
         }
-        if site.interrupt.is_raised() || heart.is_lost() {
-            end_processes(site, &metadata.run)?;
+        if site.interrupt.is_raised() || heartbeat.is_lost() {
+            end_processes(site, &run)?;
         }
         show();
         bell.wait(SHOWN);
     };
     // What it has left running.
-    end_processes(site, &metadata.run)?;
-    metadata.ended = Some(clock::now());
-    metadata.outcome = Some(Outcome::Success);
-    metadata.reason = Some("chat".to_owned());
-    metadata.summary = format!("chat: {exit}");
-    metadata.usage = recorded(site, &metadata);
-    metadata.commit = worktree.branch.and_then(|_| site.tip_of(&worktree.path).ok()).map(|tip| tip.as_str().to_owned());
-    artifacts.write_metadata(&metadata)?;
-    Ok(Talked { run: metadata.run, worktree: worktree.path, exit, is_lost: heart.is_lost() })
+    end_processes(site, &run)?;
+    let tip = worktree.branch.and_then(|_| site.tip_of(&worktree.path).ok());
+    record.talked(&exit, tip.as_ref())?;
+    Ok(Talked { run, worktree: worktree.path, exit, is_lost: heartbeat.is_lost() })
 }
 
 /// What [`talk`] would start for `held`, without making or starting anything.
 ///
 /// # Errors
 /// What it lacks for it.
-pub fn foresee(site: &Site, held: &Claimed) -> Result<Foreseen, Error> {
+pub fn preview(site: &Site, held: &Claimed) -> Result<CommandLine, Error> {
     let role = site.role(&held.lease.role)?;
-    let (metadata, job, _) = plan(site, held, role, &worktree::foresee(site, &held.task)?)?;
-    attempt::foreseen_as(site, role, &metadata, attended(job), |runner, job| runner.attended(job))
-}
-
-fn attended(mut job: Job) -> Job {
-    job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
-    job
+    let worktree = worktree::plan(site, &held.task, Does::Work)?;
+    Launch::plan(site, held, role, &worktree, Attendance::Attended)?.command_line()
 }

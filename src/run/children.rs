@@ -6,8 +6,6 @@ use super::artifacts::Artifacts;
 use super::base::follow_base;
 use super::error::Error;
 use super::record::{Metadata, runs_of};
-use super::result::Finished;
-use super::result::Judged;
 use super::site::Site;
 use super::unmerged::Unmerged;
 use crate::board::event::Event;
@@ -36,18 +34,9 @@ fn open(site: &Site, task: &Task) -> Vec<TaskId> {
     children.filter(|child| !child.status().is_ended() || is_waited_for(child)).map(|child| child.id).collect()
 }
 
-/// A success that has to wait for children.
-pub fn parked(site: &Site, held: &Claimed, finished: &Finished) -> Option<Judged> {
-    if !works(site, held) {
-        return None;
-    }
-    let open = open(site, &held.task);
-    if open.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = open.iter().map(TaskId::as_str).collect();
-    let reason = format!("waits for its children: {}", names.join(", "));
-    Some(Judged { children: open, reason, ..finished.judged.clone() })
+/// The children that the work of `held` has to wait for, if there are any.
+pub fn parked(site: &Site, held: &Claimed) -> Vec<TaskId> {
+    if works(site, held) { open(site, &held.task) } else { Vec::new() }
 }
 
 /// `held`, in mode unify from now on if none of its children is waited for. One that was parked is in it already; one whose
@@ -67,14 +56,20 @@ pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
     Ok(Claimed { task, ..held.clone() })
 }
 
+/// Children of `task` that were completed.
+pub fn completed(site: &Site, task: &Task) -> Vec<Task> {
+    let mut children = site.board.children(&task.id);
+    children.retain(|child| child.status() == Status::Completed);
+    children
+}
+
 /// Brings what children of `task` have merged to its own branch, checked out in `folder`. Has any of them been completed?
 /// What conflicts with the branch, or with files that are not committed, stays away: the agent has to see to it.
 ///
 /// # Errors
 /// The repository can't be read or written.
 pub fn gather(site: &Site, task: &Task, folder: &Path) -> Result<bool, Error> {
-    let mut children = site.board.children(&task.id);
-    children.retain(|child| child.status() == Status::Completed);
+    let children = completed(site, task);
     if children.iter().any(|child| child.worktree) {
         let (tip, _) = follow_base(site)?;
         let message = format!("{}: take in what its children made", task.id);

@@ -1,5 +1,6 @@
 //! What can go wrong around a run that is nobody's work: the board, the repository, the runner's program.
 
+use std::error::Error as _;
 use std::io;
 use std::path::PathBuf;
 
@@ -35,6 +36,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// The whole of it in one line: what happened, why, and what to type.
+    pub fn in_words(&self) -> String {
+        let mut words = self.to_string();
+        // Some tell their cause by themselves.
+        let cause = self.source().map(ToString::to_string).filter(|cause| !words.contains(cause));
+        words.extend(cause.map(|cause| format!(": {cause}")));
+        words.extend(self.hint().map(|hint| format!("; {hint}")));
+        words
+    }
+
     /// What to type next.
     pub fn hint(&self) -> Option<String> {
         match self {

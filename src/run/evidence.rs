@@ -78,7 +78,7 @@ pub struct Bench<'a> {
 
 /// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact`; where there is
 /// nothing to run, there is none.
-pub fn verify(
+pub fn run_done_when(
     site: &Site,
     task: &Task,
     bench: Bench<'_>,

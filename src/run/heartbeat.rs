@@ -1,42 +1,36 @@
-//! The heartbeat of a held task: a thread of the supervisor's that renews the lease while the agent works, its
-//! worktree is set up and its work is verified. The model never renews anything.
+//! The heartbeat of a held task: a thread of its holder's that renews the lease while the worktree is set up, the agent
+//! works and its work is verified. The model never renews anything.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::board::lease::Lease;
 use crate::clock;
-use crate::interrupt::{Cause, Interrupt};
+use crate::interrupt::{Cause, Interrupt, Subscription};
 use crate::process::Bell;
 use crate::store::{Board, Error};
 
-/// Beats until dropped.
+/// Beats until dropped. Whoever holds a task starts one, and passes it down.
 pub struct Heartbeat {
     board: Board,
     lease: Lease,
     stop: Interrupt,
-    lost: Arc<AtomicBool>,
+    lost: Interrupt,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Heartbeat {
-    /// Renews `lease` three times in its length. If somebody else holds the task, `bell` rings and [`Heartbeat::is_lost`]
-    /// says so: the late holder must stop.
-    pub fn start(board: &Board, lease: &Lease, bell: &Bell) -> Heartbeat {
-        let stop = Interrupt::new();
-        let lost = Arc::new(AtomicBool::new(false));
+    /// Renews `lease` three times in its length, until somebody else holds the task.
+    pub fn start(board: &Board, lease: &Lease) -> Heartbeat {
+        let (stop, lost) = (Interrupt::new(), Interrupt::new());
         let pause = Duration::from_secs(u64::from(lease.seconds)) / 3;
         let thread = std::thread::spawn({
-            let (board, lease, bell) = (board.clone(), lease.clone(), bell.clone());
-            let (stop, lost) = (stop.clone(), Arc::clone(&lost));
+            let (board, lease) = (board.clone(), lease.clone());
+            let (stop, lost) = (stop.clone(), lost.clone());
             move || {
                 while !stop.wait(pause) {
                     if is_refused(&board, &lease) {
-                        lost.store(true, Ordering::SeqCst);
-                        bell.ring();
-                        return;
+                        return lost.raise(Cause::Stopped);
                     }
                 }
             }
@@ -44,18 +38,24 @@ impl Heartbeat {
         Heartbeat { board: board.clone(), lease: lease.clone(), stop, lost, thread: Some(thread) }
     }
 
+    /// Rings `bell` when somebody else holds the task: the late holder must stop.
+    pub fn ring_when_lost(&self, bell: &Bell) -> Subscription {
+        let bell = bell.clone();
+        self.lost.subscribe_for_now(move |_| bell.ring())
+    }
+
     /// Beats now: after a sleep of this process, or of the machine, the thread may not have done so yet. True if somebody
     /// else holds the task.
     pub fn finds_lost(&self) -> bool {
-        if is_refused(&self.board, &self.lease) {
-            self.lost.store(true, Ordering::SeqCst);
+        if !self.is_lost() && is_refused(&self.board, &self.lease) {
+            self.lost.raise(Cause::Stopped);
         }
         self.is_lost()
     }
 
     /// Somebody else holds the task now.
     pub fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::SeqCst)
+        self.lost.is_raised()
     }
 }
 

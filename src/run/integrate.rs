@@ -3,15 +3,12 @@
 //! The merge is made in memory, `done_when` is run again at the merged commit in a scratch worktree, and only then the
 //! branch is moved, by compare-and-swap. Killed anywhere, doing it again comes to the same.
 
-use std::error::Error as _;
-
 use super::artifacts::Artifacts;
 use super::base::follow_base;
 use super::error::Error;
-use super::evidence::{Bench, verify};
+use super::evidence::{Bench, run_done_when};
 use super::furnish::furnish;
-use super::processes::INTEGRATION;
-use super::processes::{end_processes, mark_of};
+use super::processes::{INTEGRATION, end_processes, mark_of};
 use super::record::{run_name, runs_of};
 use super::report::sent_back;
 use super::site::Site;
@@ -127,12 +124,12 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
             if let Error::SetUp { command, how, output } = &error {
                 artifacts.write_derived(MERGED, &format!("$ {command}\n{how}\n{output}"))?;
             }
-            let why = in_words(&error);
+            let why = error.in_words();
             site.stuck.remember(&task.id, work, tip, &why);
             return Ok(Some(Integrated::Blocked(why)));
         }
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
-        let evidence = verify(site, task, bench, &artifacts, MERGED)?;
+        let evidence = run_done_when(site, task, bench, &artifacts, MERGED)?;
         if evidence.is_cut_short {
             return Ok(Some(Integrated::Blocked("interrupted".to_owned())));
         }
@@ -162,12 +159,6 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[std::path::Pa
     complete(site, task, Some(merged))?;
     clear_ended(site, task, Some(merged))?;
     Ok(Integrated::Merged(Some(merged.clone())))
-}
-
-fn in_words(error: &Error) -> String {
-    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-    format!("{error}{cause}{hint}")
 }
 
 fn io_error(site: &Site, source: std::io::Error) -> Error {

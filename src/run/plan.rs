@@ -2,8 +2,7 @@
 
 use super::artifacts::Artifacts;
 use super::error::Error;
-use super::result::Finished;
-use super::result::Judged;
+use super::result::{Answer, RunResult};
 use super::site::Site;
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
@@ -13,7 +12,7 @@ use crate::board::problem::{Position, Problem, render};
 use crate::board::task::{MAX_ID, Status, TaskId};
 use crate::config::{Does, Lane};
 use crate::runner::answer::checklist;
-use crate::runner::{Ended, Outcome, Signal};
+use crate::runner::{Ended, Outcome};
 use crate::store::Claimed;
 
 /// The plan in the run's folder: an agent may write it there, else it is taken from the agent's answer.
@@ -26,48 +25,53 @@ pub const PROBLEMS: &str = "plan-problems.txt";
 ///
 /// # Errors
 /// The plan can't be written down.
-pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, ended: &Ended) -> Result<Judged, Error> {
-    match (&ended.outcome, &ended.signal) {
-        (Outcome::Success, Signal::Waiting(question)) => return Ok(Judged::said(Outcome::Waiting, question)),
-        (Outcome::Success, _) => {}
-        (outcome, _) => return Ok(Judged { resets_at: ended.resets_at, ..Judged::said(*outcome, &ended.reason) }),
+pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, ended: &Ended, runner: &str) -> Result<Answer, Error> {
+    let answer = Answer::of(ended, runner);
+    if answer.outcome() != Outcome::Success {
+        return Ok(answer);
     }
     if artifacts.read(PLAN).trim().is_empty() {
         match checklist(&ended.result) {
             Ok(plan) => artifacts.write(PLAN, &plan)?,
-            Err(why) => return Ok(Judged::said(Outcome::Failed, &format!("it gave no plan: {why}"))),
+            Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
         }
     }
-    judge_written(site, held, artifacts)
+    let (result, problems) = look(site, held, artifacts);
+    keep_problems(artifacts, &problems)?;
+    Ok(result.into())
 }
 
-/// What the plan in the run's folder comes to; what keeps it from being taken is written down beside it.
-fn judge_written(site: &Site, held: &Claimed, artifacts: &Artifacts) -> Result<Judged, Error> {
-    let (judged, problems) = judge_text(site, held, &artifacts.read(PLAN));
-    if !problems.is_empty() {
-        artifacts.write(PROBLEMS, &problems)?;
+/// What keeps a plan from being taken is written down beside it.
+///
+/// # Errors
+/// It can't be.
+pub fn keep_problems(artifacts: &Artifacts, problems: &str) -> Result<(), Error> {
+    if problems.is_empty() { Ok(()) } else { Ok(artifacts.write(PROBLEMS, problems)?) }
+}
+
+/// What the plan in the run's folder comes to on the board as it is now, and all that keeps it from being taken, in words.
+pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
+    let text = artifacts.read(PLAN);
+    if text.trim().is_empty() {
+        let why = format!("it gave no plan: there is none in {}", artifacts.path(PLAN).display());
+        return (RunResult::failed(why), String::new());
     }
-    Ok(judged)
-}
-
-/// What a plan comes to, and all that keeps it from being taken, in words.
-fn judge_text(site: &Site, held: &Claimed, text: &str) -> (Judged, String) {
     if held.task.id.as_str().len() + ".9999".len() > MAX_ID {
         let why = "its own ID is too long for items to be named after it: give it a shorter one";
-        return (Judged::said(Outcome::Failed, why), String::new());
+        return (RunResult::failed(why), String::new());
     }
-    match taken(site, held, text) {
+    match taken(site, held, &text) {
         Ok(plan) => {
             let reason = match plan.items.len() {
                 0 => plan.words.clone(),
                 1 => "planned 1 item".to_owned(),
                 number => format!("planned {number} items"),
             };
-            (Judged { plan: Some(plan), ..Judged::said(Outcome::Success, &reason) }, String::new())
+            (RunResult::Planned { plan, reason }, String::new())
         }
         Err(problems) => {
-            let told = problems.iter().map(|problem| render(PLAN, text, problem)).collect();
-            (Judged::said(Outcome::Failed, &reason(text, &problems)), told)
+            let told = problems.iter().map(|problem| render(PLAN, &text, problem)).collect();
+            (RunResult::failed(reason(&text, &problems)), told)
         }
     }
 }
@@ -98,34 +102,6 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
         status_of: &|id: &TaskId| site.board.task(id).ok().map(|found| found.task.status()),
     };
     read(text, &rules)
-}
-
-/// The plan that an earlier look found good, or that its holder has written, held against the board as it is now.
-///
-/// # Errors
-/// What is wrong with it can't be written down.
-pub fn confirmed(site: &Site, held: &Claimed, finished: Finished) -> Result<Finished, Error> {
-    if finished.judged.plan.is_some() {
-        return Ok(finished);
-    }
-    let artifacts = Artifacts::create(&site.board, &finished.run)?;
-    let judged = match missing(&artifacts) {
-        Some(judged) => judged,
-        None => judge_written(site, held, &artifacts)?,
-    };
-    Ok(Finished { judged, ..finished })
-}
-
-/// What [`confirmed`] would find; nothing is written.
-pub fn foreseen(site: &Site, held: &Claimed, finished: Finished) -> Finished {
-    let artifacts = Artifacts::open(&site.board, &finished.run);
-    let judged = missing(&artifacts).unwrap_or_else(|| judge_text(site, held, &artifacts.read(PLAN)).0);
-    Finished { judged, ..finished }
-}
-
-fn missing(artifacts: &Artifacts) -> Option<Judged> {
-    let why = || format!("it gave no plan: there is none in {}", artifacts.path(PLAN).display());
-    artifacts.read(PLAN).trim().is_empty().then(|| Judged::said(Outcome::Failed, &why()))
 }
 
 /// The event that reports a plan.

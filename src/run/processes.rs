@@ -12,6 +12,7 @@ pub fn mark_of(site: &Site, run: &str) -> Mark {
     Mark::run(site.board.run_dir(run).to_string_lossy())
 }
 
+/// Does any process live that has this mark?
 pub fn is_marked(mark: &Mark) -> bool {
     !process::table::marked(mark).is_empty()
 }

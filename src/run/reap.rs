@@ -12,13 +12,10 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 pub use super::expired::ExpiredLeases;
-use super::processes::{end_processes, is_marked, mark_of};
-use super::record::{DEAD_SUPERVISOR, close_run};
+use super::processes::{INTEGRATION, end_processes, is_marked, mark_of};
+use super::record::{close_run, run_name, run_of, runs, runs_of};
 
-use super::artifacts::Artifacts;
 use super::error::Error;
-use super::processes::INTEGRATION;
-use super::record::{run_name, runs, runs_of};
 use super::retry::{back_off, most_attempts};
 use super::site::Site;
 use super::worktree;
@@ -151,7 +148,7 @@ fn plan_without_lease(site: &Site, task: &TaskId, actions: &mut Vec<Action>) -> 
 
 /// The run has no end yet, or processes of it live.
 fn is_open(site: &Site, run: &str) -> bool {
-    let has_no_end = Artifacts::open(&site.board, run).metadata().is_ok_and(|metadata| metadata.ended.is_none());
+    let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
     has_no_end || is_marked(&mark_of(site, run))
 }
 
@@ -315,7 +312,7 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
         return Ok(false);
     }
     end_processes(site, run)?;
-    close_run(site, run, DEAD_SUPERVISOR)?;
+    close_run(site, run)?;
     Ok(true)
 }
 

@@ -7,19 +7,26 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::artifacts::Artifacts;
+use super::result::{Answer, RunResult};
 use super::runners::{environment, runner};
 use super::site::Site;
 use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::git::CommitId;
-use crate::runner::{Outcome, Usage};
+use crate::runner::{Ended, Outcome, Usage};
 use crate::store::{Board, Error};
 
 /// Why a run has ended whose end nobody has seen.
-pub const DEAD_SUPERVISOR: &str = "its supervisor died";
+const DEAD_SUPERVISOR: &str = "its supervisor died";
 
-/// `metadata.json`.
+/// Its name in the run's folder.
+const FILE: &str = "metadata.json";
+
+/// The prompt as it was given, to the byte.
+pub const PROMPT: &str = "prompt.md";
+
+/// What [`FILE`] holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
     /// `<task>@<token>`.
@@ -84,21 +91,159 @@ impl Metadata {
     }
 }
 
-impl Artifacts {
-    pub fn write_metadata(&self, metadata: &Metadata) -> Result<(), Error> {
-        let mut text = serde_json::to_string_pretty(metadata).expect("metadata is plain data");
-        text.push('\n');
-        self.write("metadata.json", &text)
+/// The one writer of a run's `metadata.json`. It is told what happens, and each time the file is replaced whole.
+pub struct Record<'a> {
+    site: &'a Site,
+    artifacts: Artifacts,
+    metadata: Metadata,
+}
+
+impl<'a> Record<'a> {
+    /// Of a run that begins now with this prompt.
+    pub fn begin(site: &'a Site, metadata: Metadata, prompt: &str) -> Result<Record<'a>, Error> {
+        let artifacts = Artifacts::create(&site.board, &metadata.run)?;
+        artifacts.write(PROMPT, prompt)?;
+        let record = Record { site, artifacts, metadata };
+        record.save()?;
+        Ok(record)
     }
 
-    pub fn metadata(&self) -> Result<Metadata, Error> {
-        let path = self.path("metadata.json");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(source) => return Err(Error::Io { action: "read", path, source }),
-        };
-        serde_json::from_str(&text).map_err(|error| Error::Damaged { path, why: error.to_string() })
+    /// Of a run that began earlier, perhaps in another process; `None` if nothing is known of it.
+    pub fn open(site: &'a Site, run: &str) -> Option<Record<'a>> {
+        let artifacts = Artifacts::open(&site.board, run);
+        let metadata = read(&artifacts)?;
+        Some(Record { site, artifacts, metadata })
     }
+
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
+    }
+
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// It begins once more, in another session and with the whole prompt.
+    pub fn begins_anew(&mut self, session: &str, prompt: &str) -> Result<(), Error> {
+        self.artifacts.write(PROMPT, prompt)?;
+        self.metadata.session = Some(session.to_owned());
+        self.save()
+    }
+
+    /// Its program has ended, and left `commit`.
+    pub fn program_ended(&mut self, ended: &Ended, commit: Option<&CommitId>) -> Result<(), Error> {
+        let metadata = &mut self.metadata;
+        metadata.ended = Some(clock::now());
+        metadata.outcome = Some(ended.outcome);
+        metadata.reason = Some(ended.reason.clone());
+        metadata.session.clone_from(&ended.session);
+        metadata.resets_at = ended.resets_at;
+        metadata.usage = ended.usage.clone();
+        metadata.turns = ended.turns;
+        metadata.tool_calls = ended.tool_calls;
+        metadata.denials = ended.denials.iter().map(|denial| format!("{} {}", denial.tool, denial.input)).collect();
+        metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
+        self.artifacts.write("result.txt", &ended.result)?;
+        self.left(commit);
+        self.save()
+    }
+
+    /// What its agent says of it, which is not verified yet.
+    pub fn answered(&mut self, answer: &Answer) -> Result<(), Error> {
+        self.metadata.outcome = Some(answer.outcome());
+        self.metadata.reason = Some(answer.reason());
+        self.metadata.question = answer.result().and_then(RunResult::question).map(str::to_owned);
+        self.save()
+    }
+
+    /// What it came to, whether `done_when` passed if it was run, and the commit that was looked at.
+    pub fn verified(
+        &mut self,
+        result: &RunResult,
+        proof: Option<bool>,
+        commit: Option<&CommitId>,
+    ) -> Result<(), Error> {
+        self.metadata.outcome = Some(result.outcome());
+        self.metadata.reason = Some(result.reason());
+        self.metadata.verified = proof;
+        self.left(commit);
+        self.save()
+    }
+
+    /// A person's talk with its agent is over.
+    pub fn talked(&mut self, exit: &str, commit: Option<&CommitId>) -> Result<(), Error> {
+        self.metadata.reason = Some("chat".to_owned());
+        self.left(commit);
+        self.close(Outcome::Success, format!("chat: {exit}"))
+    }
+
+    /// Writes the end that nobody else could write, for what it says in `why`. A run that has ended stays as it is.
+    pub fn died(&mut self, outcome: Outcome, why: &str) -> Result<(), Error> {
+        if self.metadata.ended.is_some() {
+            return Ok(());
+        }
+        self.metadata.reason = Some(why.to_owned());
+        let calls = fs::read_dir(self.artifacts.path("tool_calls")).into_iter().flatten().count();
+        self.metadata.tool_calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        self.close(outcome, summary(why))
+    }
+
+    /// It could not go on to its end: what it came to instead.
+    pub fn broke_off(&mut self, result: &RunResult) -> Result<(), Error> {
+        if self.metadata.ended.is_none() {
+            return self.died(result.outcome(), &result.reason());
+        }
+        self.metadata.outcome = Some(result.outcome());
+        self.metadata.reason = Some(result.reason());
+        self.save()
+    }
+
+    fn close(&mut self, outcome: Outcome, summary: String) -> Result<(), Error> {
+        self.metadata.ended = Some(clock::now());
+        self.metadata.outcome = Some(outcome);
+        self.metadata.summary = summary;
+        self.metadata.usage = recorded(self.site, &self.metadata);
+        self.save()
+    }
+
+    /// The branch's tip, with its patch where it is another than before.
+    fn left(&mut self, commit: Option<&CommitId>) {
+        let Some(commit) = commit.filter(|commit| self.metadata.commit.as_deref() != Some(commit.as_str())) else {
+            return;
+        };
+        if let Some(Ok(base)) = self.metadata.base.as_ref().map(|base| base.parse()) {
+            keep_patch(self.site, &self.artifacts, &base, commit);
+        }
+        self.metadata.commit = Some(commit.as_str().to_owned());
+    }
+
+    fn save(&self) -> Result<(), Error> {
+        let mut text = serde_json::to_string_pretty(&self.metadata).expect("metadata is plain data");
+        text.push('\n');
+        self.artifacts.write(FILE, &text)
+    }
+}
+
+/// What is known of one run.
+pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
+    read(&Artifacts::open(board, run))
+}
+
+fn read(artifacts: &Artifacts) -> Option<Metadata> {
+    let text = fs::read_to_string(artifacts.path(FILE)).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Writes the end of a run whose supervisor died.
+pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
+    Record::open(site, run).map_or(Ok(()), |mut record| record.died(Outcome::Killed, DEAD_SUPERVISOR))
+}
+
+/// What a run has used up that nobody follows any more, as its program has recorded it.
+fn recorded(site: &Site, run: &Metadata) -> Usage {
+    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
+    let Ok(program) = runner(&site.config, &run.runner, role) else { return Usage::default() };
+    program.recorded(session, &environment(&site.config, &run.runner), run.started)
 }
 
 /// The name of the run that a claim with this token makes.
@@ -126,38 +271,14 @@ fn runs_named(board: &Board, prefix: &str) -> Result<Vec<Metadata>, Error> {
     let mut runs: Vec<Metadata> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
-        .filter_map(|dir| Artifacts::at(dir).metadata().ok())
+        .filter_map(|dir| read(&Artifacts::at(dir)))
         .collect();
     runs.sort_by_key(|run| run.token);
     Ok(runs)
 }
 
-/// Writes the end that its supervisor could not write, for what it says in `why`.
-pub fn close_run(site: &Site, run: &str, why: &str) -> Result<(), Error> {
-    let artifacts = Artifacts::open(&site.board, run);
-    let Ok(mut metadata) = artifacts.metadata() else { return Ok(()) };
-    if metadata.ended.is_some() {
-        return Ok(());
-    }
-    metadata.ended = Some(clock::now());
-    metadata.outcome = Some(Outcome::Killed);
-    metadata.reason = Some(why.to_owned());
-    metadata.summary = summary(why);
-    metadata.usage = recorded(site, &metadata);
-    metadata.tool_calls =
-        u32::try_from(fs::read_dir(artifacts.path("tool_calls")).into_iter().flatten().count()).unwrap_or(u32::MAX);
-    artifacts.write_metadata(&metadata)
-}
-
-/// What a run has used up that nobody follows any more, as its program has recorded it.
-pub fn recorded(site: &Site, run: &Metadata) -> Usage {
-    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
-    let Ok(program) = runner(&site.config, &run.runner, role) else { return Usage::default() };
-    program.recorded(session, &environment(&site.config, &run.runner), run.started)
-}
-
 /// The first sentence or line of `text`, cut to 150 characters.
-pub fn summary(text: &str) -> String {
+fn summary(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
     match line.char_indices().nth(150) {
         Some(_) => line.chars().take(149).chain(['…']).collect(),
@@ -169,7 +290,7 @@ pub fn summary(text: &str) -> String {
 const PATCH_LIMIT: usize = 4 << 20;
 
 /// `diff.patch`: derived from git, so a failure to write it harms nothing.
-pub fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
+fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
     let Ok(repository) = site.repository() else { return };
     let patch = repository.diff(base, tip, PATCH_LIMIT);
     drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));

@@ -5,51 +5,53 @@ use chrono::TimeDelta;
 
 use super::error::Error;
 use super::plan;
-use super::result::Finished;
+use super::result::RunResult;
 use super::retry::{back_off, most_attempts, policy, retry};
 use super::review;
 use super::site::Site;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry};
+use crate::board::lease::Token;
 use crate::board::task::Task;
 use crate::clock;
 use crate::config::Policy;
 use crate::runner::Outcome;
 use crate::store::{Claimed, Quota};
 
-/// The event that reports `finished` for its holder.
-pub fn event(site: &Site, held: &Claimed, finished: &Finished) -> Event {
-    let (task, token, judged) = (&held.task, held.lease.token, &finished.judged);
-    let reason = judged.reason.clone();
-    if let (Outcome::Success, Some(verdict)) = (judged.outcome, &judged.verdict) {
-        return review::event(site, held, verdict);
-    }
-    if let (Outcome::Success, Some(plan)) = (judged.outcome, &judged.plan) {
-        return plan::event(site, held, plan);
-    }
-    match judged.outcome {
-        Outcome::Success if !judged.children.is_empty() => Event::Park { token, children: judged.children.clone() },
-        Outcome::Success => {
-            Event::Submit { token, commit: judged.commit.clone(), reviewers: task.reviewers(&site.config.review) }
+/// The event that reports `result` for its holder.
+pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
+    let (task, token) = (&held.task, held.lease.token);
+    match result {
+        RunResult::Passed { commit, .. } => {
+            Event::Submit { token, commit: commit.clone(), reviewers: task.reviewers(&site.config.review) }
         }
-        Outcome::Waiting => Event::Ask { token, question: judged.question.clone().unwrap_or(reason) },
-        outcome => {
-            let retry = retry(site, task, policy(site, outcome), judged.resets_at, &held.lease.role);
+        RunResult::Parked(children) => Event::Park { token, children: children.clone() },
+        RunResult::Reviewed { verdict, .. } => review::event(site, held, verdict),
+        RunResult::Planned { plan, .. } => plan::event(site, held, plan),
+        RunResult::Asks(question) => Event::Ask { token, question: question.clone() },
+        RunResult::Failed { outcome, reason } => came_to_nothing(site, held, *outcome, reason),
+        RunResult::Refuted(reason) => came_to_nothing(site, held, Outcome::Failed, reason),
+        RunResult::NotReady(reason) => came_to_nothing(site, held, Outcome::NotReady, reason),
+        RunResult::ProviderFailed { outcome, runner, reason, resets_at } => {
+            let retry = retry(site, task, policy(site, *outcome), *resets_at, &held.lease.role);
             // It is the runner that is closed: a person who opens it frees the task with it.
-            let not_before = retry.not_before.filter(|_| failed_provider(finished).is_none());
-            let retry = Retry { not_before, ..retry };
-            match retry.blame {
-                Blame::Agent => Event::Fail { token, retry, reason },
-                Blame::Nobody => Event::Return { token, retry, reason },
-            }
+            let not_before = retry.not_before.filter(|_| runner.is_none());
+            given_back(token, Retry { not_before, ..retry }, reason)
         }
     }
 }
 
-/// The runner whose provider failed in this run: its limit is reached, it is overloaded, or it refused the key.
-fn failed_provider(finished: &Finished) -> Option<&str> {
-    let is_provider = matches!(finished.judged.outcome, Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth);
-    finished.runner.as_deref().filter(|_| is_provider)
+fn came_to_nothing(site: &Site, held: &Claimed, outcome: Outcome, reason: &str) -> Event {
+    let retry = retry(site, &held.task, policy(site, outcome), None, &held.lease.role);
+    given_back(held.lease.token, retry, reason)
+}
+
+fn given_back(token: Token, retry: Retry, reason: &str) -> Event {
+    let reason = reason.to_owned();
+    match retry.blame {
+        Blame::Agent => Event::Fail { token, retry, reason },
+        Blame::Nobody => Event::Return { token, retry, reason },
+    }
 }
 
 /// Closes the runner whose provider failed, for every agent of the board: until the provider's own time, else for the
@@ -57,18 +59,20 @@ fn failed_provider(finished: &Finished) -> Option<&str> {
 ///
 /// # Errors
 /// The board can't be written.
-pub fn close_runner(site: &Site, finished: &Finished) -> Result<Option<(String, Quota)>, Error> {
-    let Some(runner) = failed_provider(finished) else { return Ok(None) };
-    let (now, judged) = (clock::now(), &finished.judged);
-    let until = judged.resets_at.or_else(|| back_off(policy(site, judged.outcome), 1)).unwrap_or(now);
+pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Quota)>, Error> {
+    let RunResult::ProviderFailed { outcome, runner: Some(runner), reason, resets_at } = result else {
+        return Ok(None);
+    };
+    let now = clock::now();
+    let until = resets_at.or_else(|| back_off(policy(site, *outcome), 1)).unwrap_or(now);
     let quota = Quota {
         closed_until: until + jitter(until - now),
-        reason: judged.reason.clone(),
-        needs_person: judged.outcome == Outcome::Auth,
+        reason: reason.clone(),
+        needs_person: *outcome == Outcome::Auth,
     };
     let was_closed = site.board.quota(runner, now).is_some();
     site.board.close_runner(runner, &quota, now)?;
-    Ok((!was_closed).then(|| (runner.to_owned(), quota)))
+    Ok((!was_closed).then(|| (runner.clone(), quota)))
 }
 
 /// Up to a tenth of `wait`, and ten seconds at most, so that not all boards of a person come back in the same moment.

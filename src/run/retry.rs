@@ -9,6 +9,7 @@ use crate::clock;
 use crate::config::Policy;
 use crate::runner::Outcome;
 
+/// How a task that came to nothing is tried again. `role` is its holder's.
 pub fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>, role: &str) -> Retry {
     let (blame, most, nth) = if policy.attempt {
         (Blame::Agent, most_attempts(site, task, role), task.state.attempt)
@@ -32,6 +33,7 @@ pub fn policy(site: &Site, outcome: Outcome) -> &Policy {
         Outcome::Budget => &outcomes.budget,
         Outcome::Empty => &outcomes.empty,
         Outcome::Crashed => &outcomes.crashed,
+        Outcome::NotReady => &outcomes.not_ready,
     }
 }
 

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::artifacts::Artifacts;
 use super::error::Error;
-use super::result::Finished;
-use super::result::Judged;
+use super::result::{Answer, RunResult};
 use super::retry::most_attempts;
 use super::site::Site;
 use super::verdict::{Ruling, Verdict};
@@ -13,7 +12,7 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Event, Review};
 use crate::board::task::Task;
 use crate::git::CommitId;
-use crate::runner::{Ended, Outcome, Signal};
+use crate::runner::{Ended, Outcome};
 use crate::store::Claimed;
 
 /// The file in the run's folder that an agent may write its verdict to.
@@ -47,26 +46,26 @@ pub fn judge(
     commit: Option<&CommitId>,
     artifacts: &Artifacts,
     ended: &Ended,
-) -> Result<Judged, Error> {
-    if let (Outcome::Success, Signal::Waiting(question)) = (&ended.outcome, &ended.signal) {
-        return Ok(Judged::said(Outcome::Waiting, question));
-    }
-    if ended.outcome != Outcome::Success {
-        return Ok(Judged { resets_at: ended.resets_at, ..Judged::said(ended.outcome, &ended.reason) });
+    runner: &str,
+) -> Result<Answer, Error> {
+    let answer = Answer::of(ended, runner);
+    if answer.outcome() != Outcome::Success {
+        return Ok(answer);
     }
     if let Some(commit) = commit
         && site.tip_of(folder)? != *commit
     {
-        return Ok(Judged::said(Outcome::Failed, "it left the commit that it was to look at, so its verdict is void"));
+        let why = "it left the commit that it was to look at, so its verdict is void";
+        return Ok(RunResult::failed(why).into());
     }
     let verdict = match Verdict::read(&artifacts.read(WRITTEN), &ended.result) {
         Ok(verdict) => Verdict { commit: commit.map(|commit| commit.as_str().to_owned()), ..verdict },
-        Err(why) => return Ok(Judged::said(Outcome::Failed, &format!("it gave no verdict: {why}"))),
+        Err(why) => return Ok(RunResult::failed(format!("it gave no verdict: {why}")).into()),
     };
     let mut text = serde_json::to_string_pretty(&verdict).expect("a verdict is plain data");
     text.push('\n');
     artifacts.write(TAKEN, &text)?;
-    Ok(judged(verdict))
+    Ok(Answer::Verdict(verdict))
 }
 
 /// The verdict that a run has left.
@@ -74,26 +73,18 @@ pub fn taken(artifacts: &Artifacts) -> Option<Verdict> {
     serde_json::from_str(&artifacts.read(TAKEN)).ok()
 }
 
-fn judged(verdict: Verdict) -> Judged {
-    let words = verdict.words();
-    let first = words.lines().next().unwrap_or_default();
-    let ruling = if verdict.verdict == Ruling::Approve { "approved" } else { "rejected" };
-    let reason = if first.is_empty() { ruling.to_owned() } else { format!("{ruling}: {first}") };
-    Judged { verdict: Some(verdict), ..Judged::said(Outcome::Success, &reason) }
-}
-
 /// What is left of a verdict if the work has moved on meanwhile: then it is looked at anew, once it is verified.
 ///
 /// # Errors
 /// The repository can't be read.
-pub fn confirmed(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
-    let Some(verdict) = &mut finished.judged.verdict else { return Ok(finished) };
+pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunResult, Error> {
+    let mut reason = verdict.line();
     if let Some(moved) = moved(site, &held.task)? {
         verdict.verdict = Ruling::Reject;
         format!("{moved} {}", verdict.summary).trim().clone_into(&mut verdict.summary);
-        finished.judged.reason = moved;
+        reason = moved;
     }
-    Ok(finished)
+    Ok(RunResult::Reviewed { verdict, reason })
 }
 
 /// In words, where the task's branch is by now, if not where it is in review.

@@ -90,6 +90,17 @@ impl Verdict {
     }
 }
 
+impl Verdict {
+    /// The ruling and the first of its words.
+    pub fn line(&self) -> String {
+        let ruling = if self.verdict == Ruling::Approve { "approved" } else { "rejected" };
+        match self.words().lines().next() {
+            Some(first) => format!("{ruling}: {first}"),
+            None => ruling.to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.severity.as_str())?;

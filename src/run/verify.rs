@@ -1,150 +1,175 @@
-//! A success is put to the proof: by commands that we run ourselves, at one commit.
+//! An agent's answer is put to the proof: by commands that we run ourselves, at one commit.
+//!
+//! First a plan of it, which writes nothing and which a dry run prints; then its execution.
 
 use super::artifacts::Artifacts;
 use super::children;
 use super::error::Error;
-use super::evidence::{Bench, Evidence, verify};
-use super::heartbeat::Heartbeat;
+use super::evidence::{Bench, run_done_when};
 use super::plan;
 use super::processes::mark_of;
-use super::record::keep_patch;
-use super::record::run_name;
-use super::result::Finished;
-use super::result::Judged;
+use super::record::{Record, run_name};
+use super::result::{Answer, RunResult};
 use super::review;
 use super::site::Site;
 use crate::board::task::Status;
 use crate::config::{Dirty, Does};
 use crate::git::{CommitId, Merge};
-use crate::process::Bell;
 use crate::runner::Outcome;
 use crate::store::Claimed;
 
-/// Whether a success is put to a proof that may last: without a work tree and without commands there is nothing to look at.
+/// What is left to do before an answer counts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verification {
+    /// Nothing: this is what it came to, with what is written down of a plan that was not taken.
+    Over { result: RunResult, problems: String },
+    /// `done_when` is run at the work's commit.
+    Prove { reason: String, state: WorkState },
+}
+
+/// What the folder of an item holds before its work is verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkState {
+    /// Files: the item needs no repository.
+    Plain,
+    /// All is committed, and this is the branch's tip.
+    At(CommitId),
+    /// Changes that are not committed.
+    Uncommitted,
+}
+
+impl Verification {
+    /// What it comes to if all that is run passes.
+    pub fn expected(self) -> RunResult {
+        match self {
+            Verification::Over { result, .. } => result,
+            Verification::Prove { reason, state } => {
+                let commit = if let WorkState::At(tip) = state { Some(tip.as_str().to_owned()) } else { None };
+                RunResult::Passed { commit, reason }
+            }
+        }
+    }
+}
+
+/// Whether an answer is put to a proof that may last: without a work tree and without commands there is nothing to look at.
 pub fn takes_time(held: &Claimed) -> bool {
     held.task.worktree || !held.task.done_when.is_empty()
 }
 
-/// What [`verified`] would make of `finished` if all of `done_when` passes; nothing is committed or run.
-pub fn foreseen(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
-    if finished.judged.outcome != Outcome::Success {
-        return Ok(finished);
-    }
+/// Looks at what there is to verify of `answer`.
+///
+/// # Errors
+/// The board or the repository can't be read.
+pub fn plan(site: &Site, held: &Claimed, answer: Answer) -> Result<Verification, Error> {
+    let over = |result| Ok(Verification::Over { result, problems: String::new() });
+    let reason = match answer {
+        Answer::Result(result) => return over(result),
+        Answer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
+        Answer::Done(reason) => reason,
+    };
+    // A reviewer that gave no verdict has nothing to verify: the board says what it has to give.
     if held.task.status() == Status::Reviewing {
-        return review::confirmed(site, held, finished);
+        return over(RunResult::Passed { commit: None, reason });
     }
     if site.does(held, Does::Plan) {
-        return Ok(plan::foreseen(site, held, finished));
+        let (result, problems) = plan::look(site, held, &artifacts(site, held));
+        return Ok(Verification::Over { result, problems });
     }
-    if let Some(judged) = children::parked(site, held, &finished) {
-        return Ok(Finished { judged, ..finished });
+    let children = children::parked(site, held);
+    if !children.is_empty() {
+        return over(RunResult::Parked(children));
     }
     if !held.task.worktree {
-        return Ok(finished);
+        return Ok(Verification::Prove { reason, state: WorkState::Plain });
     }
     let folder = site.board.worktree(&held.task.id);
     if !site.repository()?.changes(&folder)?.is_clean() {
-        if site.config.dirty == Dirty::Refuse {
-            finished.judged = left_dirty();
-        }
-        return Ok(finished);
+        return match site.config.dirty {
+            Dirty::Refuse => over(RunResult::failed("it left changes uncommitted (`dirty: refuse` in config.yaml)")),
+            Dirty::Commit => Ok(Verification::Prove { reason, state: WorkState::Uncommitted }),
+        };
     }
     let tip = site.tip_of(&folder)?;
-    let integration = site.repository()?.branch_tip(site.integration())?;
-    let is_empty = match integration {
-        Some(integration) => site.repository()?.is_ancestor(&tip, &integration)?,
-        None => false,
-    };
-    if is_empty && !held.task.allow_empty {
-        finished.judged = left_nothing();
-    } else {
-        finished.judged.commit = Some(tip.as_str().to_owned());
+    let may_be_empty = held.task.allow_empty || !children::completed(site, &held.task).is_empty();
+    if !may_be_empty && is_empty(site, held, &tip)? {
+        return over(left_nothing());
     }
-    Ok(finished)
+    Ok(Verification::Prove { reason, state: WorkState::At(tip) })
 }
 
-fn left_dirty() -> Judged {
-    Judged::said(Outcome::Failed, "it left changes uncommitted (`dirty: refuse` in config.yaml)")
-}
-
-fn left_nothing() -> Judged {
-    Judged::said(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`")
-}
-
-/// Puts a success to the proof: what was left uncommitted is committed, and `done_when` is run at the commit.
-pub fn verified(site: &Site, held: &Claimed, mut finished: Finished) -> Result<Finished, Error> {
-    if finished.judged.outcome != Outcome::Success {
-        return Ok(finished);
+/// Verifies an answer: what was left uncommitted is committed, and `done_when` is run at the commit.
+///
+/// # Errors
+/// The board, the repository or the run's record can't be read or written.
+pub fn verify(site: &Site, held: &Claimed, answer: Answer) -> Result<RunResult, Error> {
+    // What stands as it is has been written down.
+    if let Answer::Result(result) = answer {
+        return Ok(result);
     }
-    if held.task.status() == Status::Reviewing {
-        return review::confirmed(site, held, finished);
-    }
-    if site.does(held, Does::Plan) {
-        return plan::confirmed(site, held, finished);
-    }
-    if let Some(judged) = children::parked(site, held, &finished) {
-        let artifacts = Artifacts::open(&site.board, &finished.run);
-        if let Ok(mut metadata) = artifacts.metadata() {
-            metadata.reason = Some(judged.reason.clone());
-            artifacts.write_metadata(&metadata)?;
-        }
-        return Ok(Finished { judged, ..finished });
-    }
-    let _heart = takes_time(held).then(|| Heartbeat::start(&site.board, &held.lease, &Bell::new()));
-    let artifacts = match held.task.done_when.as_slice() {
-        [] => Artifacts::open(&site.board, &finished.run),
-        _ => Artifacts::create(&site.board, &finished.run)?,
-    };
-    let proof = prove(site, held, &artifacts, &mut finished.judged)?;
-    finished.is_refuted = proof.is_some_and(|passed| !passed);
-    if let Ok(mut metadata) = artifacts.metadata() {
-        metadata.outcome = Some(finished.judged.outcome);
-        metadata.reason = Some(finished.judged.reason.clone());
-        metadata.verified = proof;
-        // What was committed for the agent belongs to its patch, whatever the proof said.
-        let tip = held.task.worktree.then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok()).flatten();
-        if let Some(tip) = tip.filter(|tip| metadata.commit.as_deref() != Some(tip.as_str())) {
-            if let Some(Ok(base)) = metadata.base.as_ref().map(|base| base.parse()) {
-                keep_patch(site, &artifacts, &base, &tip);
+    let (result, proof) = match plan(site, held, answer)? {
+        Verification::Over { result, problems } => {
+            if !problems.is_empty() {
+                plan::keep_problems(&made(site, held)?, &problems)?;
             }
-            metadata.commit = Some(tip.as_str().to_owned());
+            (result, None)
         }
-        artifacts.write_metadata(&metadata)?;
+        Verification::Prove { reason, state } => prove(site, held, reason, &state)?,
+    };
+    if let Some(mut record) = Record::open(site, &run_name(&held.task.id, held.lease.token)) {
+        // What was committed for the agent belongs to its patch, whatever the proof said.
+        let is_work = held.task.worktree && !matches!(result, RunResult::Reviewed { .. } | RunResult::Planned { .. });
+        let tip = is_work.then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok()).flatten();
+        record.verified(&result, proof, tip.as_ref())?;
     }
-    Ok(finished)
+    Ok(result)
 }
 
-/// Commits what was left uncommitted, and runs `done_when` at the commit. Returns whether it passed, if it was run.
-fn prove(site: &Site, held: &Claimed, artifacts: &Artifacts, judged: &mut Judged) -> Result<Option<bool>, Error> {
+/// What it came to, and whether `done_when` passed, if it was run.
+fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Result<(RunResult, Option<bool>), Error> {
     let task = &held.task;
     let folder = site.board.worktree(&task.id);
-    let mark = mark_of(site, &run_name(&task.id, held.lease.token));
-    let bench = |commit| Bench { folder: &folder, commit, mark: mark.clone() };
-    if !task.worktree {
-        let evidence = verify(site, task, bench(None), artifacts, "verify.txt")?;
-        return Ok(conclude(judged, &evidence));
-    }
-    if !site.repository()?.changes(&folder)?.is_clean() {
-        if site.config.dirty == Dirty::Refuse {
-            *judged = left_dirty();
-            return Ok(None);
+    let commit = if *state == WorkState::Plain {
+        None
+    } else {
+        if *state == WorkState::Uncommitted {
+            let protected = site.protected(&held.queue);
+            let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
+            site.repository()?.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
         }
-        let protected = site.protected(&held.queue);
-        let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-        site.repository()?.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
+        let may_be_empty = children::gather(site, task, &folder)? || task.allow_empty;
+        let tip = site.tip_of(&folder)?;
+        if *state == WorkState::Uncommitted && !may_be_empty && is_empty(site, held, &tip)? {
+            return Ok((left_nothing(), None));
+        }
+        Some(tip)
+    };
+    let artifacts = if task.done_when.is_empty() { artifacts(site, held) } else { made(site, held)? };
+    let mark = mark_of(site, &run_name(&task.id, held.lease.token));
+    let bench = Bench { folder: &folder, commit: commit.as_ref(), mark };
+    let evidence = run_done_when(site, task, bench, &artifacts, "verify.txt")?;
+    if evidence.is_cut_short {
+        let why = "interrupted while its work was verified";
+        return Ok((RunResult::Failed { outcome: Outcome::Killed, reason: why.to_owned() }, None));
     }
-    let has_gathered = children::gather(site, task, &folder)?;
-    let tip = site.tip_of(&folder)?;
-    if !task.allow_empty && !has_gathered && is_empty(site, held, &tip)? {
-        *judged = left_nothing();
-        return Ok(None);
-    }
-    let evidence = verify(site, task, bench(Some(&tip)), artifacts, "verify.txt")?;
-    let passed = conclude(judged, &evidence);
-    if judged.outcome == Outcome::Success {
-        judged.commit = Some(tip.as_str().to_owned());
-    }
-    Ok(passed)
+    let result = match evidence.failure() {
+        Some(failure) => RunResult::Refuted(failure),
+        None => RunResult::Passed { commit: commit.map(|tip| tip.as_str().to_owned()), reason },
+    };
+    Ok((result, Some(evidence.passed())))
+}
+
+/// The folder of the run, which may not be there.
+fn artifacts(site: &Site, held: &Claimed) -> Artifacts {
+    Artifacts::open(&site.board, &run_name(&held.task.id, held.lease.token))
+}
+
+fn made(site: &Site, held: &Claimed) -> Result<Artifacts, Error> {
+    Ok(Artifacts::create(&site.board, &run_name(&held.task.id, held.lease.token))?)
+}
+
+fn left_nothing() -> RunResult {
+    let reason = "it changed nothing; if that is right, give the item `empty: allowed`".to_owned();
+    RunResult::Failed { outcome: Outcome::Empty, reason }
 }
 
 /// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
@@ -158,15 +183,4 @@ fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> 
     // The same change by somebody else, who was faster, is no emptiness.
     let merge = site.repository()?.merge(&integration, tip, &protected, "probe")?;
     Ok(matches!(merge, Merge::UpToDate { left_out } if !left_out.is_empty()))
-}
-
-fn conclude(judged: &mut Judged, evidence: &Evidence) -> Option<bool> {
-    if evidence.is_cut_short {
-        *judged = Judged::said(Outcome::Killed, "interrupted while its work was verified");
-        return None;
-    }
-    if let Some(failure) = evidence.failure() {
-        *judged = Judged::said(Outcome::Failed, &failure);
-    }
-    Some(evidence.passed())
 }

@@ -7,18 +7,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::artifacts::Artifacts;
-use super::base::follow_base;
+use super::base::{follow_base, foreseen_base};
 use super::children;
 use super::error::Error;
 use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
-use super::record::{DEAD_SUPERVISOR, close_run};
-use super::record::{run_name, runs_of};
+use super::record::{close_run, run_name, runs_of};
 use super::site::Site;
 use crate::board::event::Kind;
 use crate::board::lease::Lease;
 use crate::board::task::Task;
 use crate::clock;
+use crate::config::Does;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Head};
 use crate::store::Entry;
@@ -123,20 +123,19 @@ pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitI
     keep_and_remove_at(site, task, &path, &salvage_ref(task, token), &known).map(drop)
 }
 
-/// Where [`prepare`] would have the task worked on, without making anything. Where the base branch and the integration
-/// branch have both moved, `prepare` begins from a merge of the two that is not made yet.
-pub fn foresee(site: &Site, task: &Task) -> Result<Worktree, Error> {
+/// Where an agent that `does` this would have the task, without making anything. Where the base branch and the integration
+/// branch have both moved, [`prepare`] begins from a merge of the two that is not made yet.
+pub fn plan(site: &Site, task: &Task, does: Does) -> Result<Worktree, Error> {
+    if does != Does::Work {
+        // Its template names the commit.
+        return Ok(Worktree { path: site.board.view(&task.id), branch: None, view: None });
+    }
     let path = site.board.worktree(&task.id);
     if !task.worktree {
         return Ok(Worktree { path, branch: None, view: None });
     }
-    let (_, base) = site.base()?;
-    let repository = site.repository()?;
-    let tip = match repository.branch_tip(site.integration())? {
-        Some(tip) if !repository.is_ancestor(&tip, &base)? => tip,
-        _ => base,
-    };
-    Ok(Worktree { path, branch: Some(Branch { name: site.branch_of(task), base: tip }), view: None })
+    let base = foreseen_base(site)?;
+    Ok(Worktree { path, branch: Some(Branch { name: site.branch_of(task), base }), view: None })
 }
 
 /// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
@@ -147,7 +146,7 @@ fn end_earlier(site: &Site, task: &Task, lease: &Lease) -> Result<(), Error> {
     let last = earlier.last().map(|run| run.token);
     for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
         end_processes(site, &run.run)?;
-        close_run(site, &run.run, DEAD_SUPERVISOR)?;
+        close_run(site, &run.run)?;
     }
     Ok(())
 }

@@ -41,6 +41,8 @@ pub enum Outcome {
     Empty,
     /// The program ended without an answer, and nobody here ended it.
     Crashed,
+    /// This machine, its board or its repository lacks what the run needs (decided above): a program, room, a sandbox.
+    NotReady,
 }
 
 /// Why a run was ended from here.
@@ -115,7 +117,7 @@ pub struct Ended {
 }
 
 impl Outcome {
-    pub const ALL: [Outcome; 12] = [
+    pub const ALL: [Outcome; 13] = [
         Outcome::Success,
         Outcome::Failed,
         Outcome::Timeout,
@@ -128,6 +130,7 @@ impl Outcome {
         Outcome::Budget,
         Outcome::Empty,
         Outcome::Crashed,
+        Outcome::NotReady,
     ];
 
     /// As it is written in the configuration and in records.
@@ -145,6 +148,7 @@ impl Outcome {
             Outcome::Budget => "budget",
             Outcome::Empty => "empty",
             Outcome::Crashed => "crashed",
+            Outcome::NotReady => "not_ready",
         }
     }
 }

@@ -396,7 +396,7 @@ fn prepared(verb: &Verb) -> Scratch {
     scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
     scratch.write(
         ".tavern/config.yaml",
-        "grace: 1s\nbase: main\noutcomes: {failed: {backoff: 0s}, overloaded: {backoff: 1s}}\n",
+        "grace: 1s\nbase: main\noutcomes: {failed: {backoff: 0s}, not_ready: {backoff: 1s}}\n",
     );
     scratch
         .write(".tavern/queues/main.md", format!("# Main\n\n## Pending\n\n{}\n## Completed\n\n## Notes\n", verb.queue));

@@ -133,7 +133,7 @@ fn repository() -> Scratch {
         format!(
             "base: main\ngrace: 1s\nlease: 5s\nmax_attempts: 1000\nmax_returns: 1000\noutcomes:\n  \
              failed: {{{again}}}\n  crashed: {{{again}}}\n  empty: {{{again}}}\n  \
-             overloaded: {{attempt: false, backoff: 1s, max_backoff: 1s}}\n",
+             not_ready: {{attempt: false, backoff: 1s, max_backoff: 1s}}\n",
         ),
     );
     scratch.write(".tavern/queues/main.md", queue());

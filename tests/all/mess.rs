@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::support::{Scratch, wait_until};
 
 /// Retries at once, so that no test waits for a back-off.
-const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, overloaded: {backoff: 0s}, killed: {backoff: 0s}}\n";
+const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, not_ready: {backoff: 0s}, killed: {backoff: 0s}}\n";
 
 fn board(queue: &str, config: &str) -> Scratch {
     let scratch = Scratch::repository();
@@ -123,10 +123,16 @@ fn a_run_whose_program_could_not_be_started_has_ended() {
     let scratch = board("- [ ] T-1: Do it\n", "runners: {mine: {kind: command, command: [/bin/mine]}}\n");
     let program = scratch.executable("mine", "#!/no/such/interpreter\n");
     let config = scratch.read(".tavern/config.yaml").replace("/bin/mine", &program.display().to_string());
+    let config = config.replace("not_ready: {backoff: 0s}", "not_ready: {backoff: 1h}");
     scratch.write(".tavern/config.yaml", config);
-    scratch.run("tavern-agent", &["--once", "--runner", "mine"]).succeeds();
+    let said = scratch.run("tavern-agent", &["--once", "--runner", "mine"]).succeeds();
+    assert!(said.contains("T-1 not_ready, now pending: can't start the agent"), "{said}");
+    // Not at once again, and for nobody's fault.
+    assert!(said.contains("; again at "), "{said}");
+    let item = scratch.read(".tavern/queues/main.md");
+    assert!(item.contains("returns: 1") && item.contains("can't start the agent"), "{item}");
     let (outcome, reason) = outcomes(&scratch).remove(0);
-    assert!(outcome == "killed" && reason.contains("can't start the agent"), "{outcome}: {reason}");
+    assert!(outcome == "not_ready" && reason.contains("can't start the agent"), "{outcome}: {reason}");
 }
 
 #[test]

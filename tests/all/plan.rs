@@ -28,7 +28,7 @@ fn board(settings: &str, queue: &str) -> Scratch {
     let (notes, plans) = (scratch.folder().join("home/notes"), scratch.folder().join("home/plans"));
     let config = format!(
         "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    \
-         env: {{NOTES: {}, PLANS: {}}}\noutcomes: {{failed: {{backoff: 0s}}, overloaded: {{backoff: 0s}}}}\n{settings}\n",
+         env: {{NOTES: {}, PLANS: {}}}\noutcomes: {{failed: {{backoff: 0s}}, not_ready: {{backoff: 0s}}}}\n{settings}\n",
         agent.display(),
         notes.display(),
         plans.display()

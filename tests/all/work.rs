@@ -6,7 +6,7 @@ use std::path::Path;
 use super::support::{Scratch, wait_until};
 
 /// Retries at once, so that no test waits for a back-off.
-const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, empty: {backoff: 0s}, overloaded: {backoff: 0s}}\n";
+const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, empty: {backoff: 0s}, not_ready: {backoff: 0s}}\n";
 
 fn board(queue: &str, config: &str) -> Scratch {
     let scratch = Scratch::repository();

@@ -1,0 +1,241 @@
+//! What is started for a held task: all that is known before anything is made. A dry run prints it, a run starts it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::artifacts::Artifacts;
+use super::brief::Brief;
+use super::error::Error;
+use super::processes::mark_of;
+use super::record::{Metadata, PROMPT, Record, run_name, runs_of};
+use super::runners;
+use super::sandbox;
+use super::site::Site;
+use super::worktree::Worktree;
+use crate::board::event::Event;
+use crate::board::lease::Work;
+use crate::board::task::Task;
+use crate::clock;
+use crate::config::{Does, Role};
+use crate::process::Spec;
+use crate::process::start::{Environment, UNATTENDED};
+use crate::runner::job::Opening;
+use crate::runner::{Job, Limits, Prods, Runner, StartError, Usage};
+use crate::store::{Claimed, Note};
+
+/// A run that may begin.
+pub struct Launch<'a> {
+    site: &'a Site,
+    pub metadata: Metadata,
+    pub job: Job,
+    pub brief: Brief<'a>,
+    pub runner: Box<dyn Runner>,
+    attendance: Attendance,
+}
+
+/// Who sees what the program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attendance {
+    /// The supervisor, to the end.
+    Followed,
+    /// A person, at the terminal.
+    Attended,
+}
+
+/// A launch in words.
+#[derive(Clone, Debug, Serialize)]
+pub struct CommandLine {
+    pub run: String,
+    pub runner: String,
+    pub worktree: PathBuf,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    pub prompt: String,
+}
+
+/// Where the name of a new session stands in a command line that is not run: it is drawn when the session begins.
+const NEW_SESSION: &str = "NEW-SESSION";
+
+impl<'a> Launch<'a> {
+    /// What is run for `held` in `worktree`. Writes nothing.
+    ///
+    /// # Errors
+    /// What it lacks for it.
+    pub fn plan(
+        site: &'a Site,
+        held: &Claimed,
+        role: &Role,
+        worktree: &Worktree,
+        attendance: Attendance,
+    ) -> Result<Launch<'a>, Error> {
+        let (task, lease) = (&held.task, &held.lease);
+        let run = run_name(&task.id, lease.token);
+        let mut earlier = runs_of(&site.board, &task.id)?;
+        // What others did in another role is not this one's past, nor what another reviewer saw.
+        earlier.retain(|run| run.role == lease.role && (role.does != Does::Review || run.agent == lease.agent));
+        let artifacts = Artifacts::open(&site.board, &run);
+        let branch = worktree.branch.as_ref();
+        let mut metadata = Metadata {
+            run: run.clone(),
+            task: task.id.clone(),
+            title: task.title.clone(),
+            queue: held.queue.id.clone(),
+            agent: lease.agent.clone(),
+            role: lease.role.clone(),
+            attempt: lease.attempt,
+            token: lease.token,
+            runner: site.runner_of(task, role),
+            model: site.model_of(task, role),
+            session: None,
+            worktree: worktree.path.clone(),
+            branch: branch.map(|branch| branch.name.clone()),
+            base: branch.map(|branch| branch.base.as_str().to_owned()),
+            started: clock::now(),
+            ended: None,
+            outcome: None,
+            reason: None,
+            commit: None,
+            verified: None,
+            question: None,
+            resets_at: None,
+            usage: Usage::default(),
+            turns: 0,
+            tool_calls: 0,
+            denials: Vec::new(),
+            summary: String::new(),
+        };
+        let brief = Brief::gather(site, held, worktree, &earlier);
+        let mut job = Job {
+            task: task.id.to_string(),
+            run: run.clone(),
+            mark: mark_of(site, &run),
+            run_dir: artifacts.dir().to_owned(),
+            worktree: worktree.path.clone(),
+            prompt: String::new(),
+            prompt_file: artifacts.path(PROMPT),
+            session: uuid::Uuid::new_v4().to_string(),
+            opening: Opening::New,
+            model: metadata.model.clone(),
+            environment: Environment::Own,
+            wrapper: Vec::new(),
+            env: environment(site, held, worktree, &metadata.runner),
+            limits: limits(task, role),
+            grace: site.config.grace.duration(),
+            prods: Prods { most: role.prods, undecided: brief.undecided(role)?, silent: brief.silent()? },
+            script: held.script.clone(),
+        };
+        let runner = runners::runner(&site.config, &metadata.runner, role)?;
+        job.wrapper = sandbox::of_agent(site, role, &worktree.path, artifacts.dir(), runner.as_ref(), &job.env)?;
+        let last = earlier.last().filter(|last| last.runner == metadata.runner && !brief.begins_anew(held, last));
+        if let Some(session) = last.and_then(|last| last.session.clone()) {
+            let fresh = std::mem::replace(&mut job.session, session);
+            if runner.knows_session(&job) {
+                job.opening = Opening::Resumed;
+            } else {
+                job.session = fresh;
+            }
+        }
+        job.prompt = if job.opening == Opening::Resumed { brief.resumed(role)? } else { brief.first(role)? };
+        if attendance == Attendance::Attended {
+            job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
+        }
+        metadata.session = Some(job.session.clone());
+        Ok(Launch { site, metadata, job, brief, runner, attendance })
+    }
+
+    /// Puts on disk what must be there before the program starts, and says on the board with what it works.
+    ///
+    /// # Errors
+    /// The run's folder or the board can't be written.
+    pub fn begin(&self, held: &Claimed) -> Result<Record<'a>, Error> {
+        let record = Record::begin(self.site, self.metadata.clone(), &self.job.prompt)?;
+        let work = Work {
+            run: self.metadata.run.clone(),
+            worktree: self.metadata.worktree.clone(),
+            branch: self.metadata.branch.clone(),
+            base: self.metadata.base.clone(),
+            session: self.metadata.session.clone(),
+        };
+        let start = Event::Start { token: held.lease.token, work };
+        self.site.board.submit(&held.task.id, &start, &Note::default(), clock::now())?;
+        Ok(record)
+    }
+
+    /// The session that it was to go on with is not known any more: it begins one of its own, with the whole prompt.
+    ///
+    /// # Errors
+    /// The template is wrong by now.
+    pub fn begin_anew(&mut self, role: &Role) -> Result<(), Error> {
+        self.job.opening = Opening::New;
+        self.job.session = uuid::Uuid::new_v4().to_string();
+        self.job.prompt = self.brief.first(role)?;
+        Ok(())
+    }
+
+    /// The program and its arguments.
+    ///
+    /// # Errors
+    /// What the job lacks for it.
+    pub fn spec(&self) -> Result<Spec, StartError> {
+        match self.attendance {
+            Attendance::Followed => self.runner.spec(&self.job),
+            Attendance::Attended => self.runner.attended(&self.job),
+        }
+    }
+
+    /// The same, for people.
+    ///
+    /// # Errors
+    /// As [`Launch::spec`].
+    pub fn command_line(mut self) -> Result<CommandLine, Error> {
+        if self.job.opening == Opening::New {
+            NEW_SESSION.clone_into(&mut self.job.session);
+        }
+        let spec = self.spec()?;
+        let words = std::iter::once(spec.program.as_os_str()).chain(spec.args.iter().map(AsRef::as_ref));
+        let command = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        let Metadata { run, runner, worktree, .. } = self.metadata;
+        Ok(CommandLine { run, runner, worktree, command, prompt: self.job.prompt })
+    }
+}
+
+/// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
+fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -> Vec<(String, String)> {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let mut env = vec![
+        ("TAVERN_DIR".to_owned(), text(site.board.dir().to_owned())),
+        ("TAVERN_AGENT".to_owned(), held.lease.agent.clone()),
+        ("TAVERN_ROLE".to_owned(), held.lease.role.clone()),
+        ("TAVERN_TASK".to_owned(), held.task.id.to_string()),
+        ("TAVERN_TOKEN".to_owned(), held.lease.token.to_string()),
+        ("TAVERN_INBOX".to_owned(), text(site.board.inbox(&held.task.id))),
+        ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
+    ];
+    env.extend(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(ToOwned::to_owned));
+    if let (Some(own), Some(path)) = (own, std::env::var_os("PATH")) {
+        let paths = std::env::split_paths(&path).chain([own]);
+        if let Ok(joined) = std::env::join_paths(paths) {
+            env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
+        }
+    }
+    env.extend(runners::environment(&site.config, runner));
+    env
+}
+
+/// The item's own limits, else the role's.
+fn limits(task: &Task, role: &Role) -> Limits {
+    let (own, general) = (&task.budget, &role.budget);
+    let minutes = own.minutes.or(general.minutes);
+    Limits {
+        usd: own.usd.or(general.usd),
+        turns: own.turns.or(general.turns),
+        tokens: own.tokens.or(general.tokens),
+        wall: minutes.map(|minutes| Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9))),
+        idle: Some(role.idle.duration()).filter(|idle| !idle.is_zero()),
+        memory_mib: own.memory_mb.or(general.memory_mb),
+        log_mib: Some(512),
+    }
+}
