@@ -107,7 +107,7 @@ impl Verb for Args {
         let submit = |task: &TaskId| -> Result<(), CliError> {
             let now = clock::now();
             let status = if self.dry_run {
-                board.preview(task, &event, now)?.state.status()
+                board.preview(task, &event, now)?.task.status()
             } else {
                 board.submit(task, &event, &Note { agent: by.clone(), run: None }, now)?.task.status()
             };

@@ -141,7 +141,7 @@ impl Args {
         result: &RunResult,
     ) -> Result<Exit, CliError> {
         let event = report::event(site, held, result);
-        let status = site.board.preview(&self.task, &event, clock::now())?.state.status();
+        let status = site.board.preview(&self.task, &event, clock::now())?.task.status();
         let commands =
             if matches!(status, Status::Approved | Status::InReview) { held.task.done_when.as_slice() } else { &[] };
         let mut text = self.text(result, status, None);

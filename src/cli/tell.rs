@@ -137,7 +137,7 @@ impl Args {
         let event = Event::Resume { reason: Some(text.to_owned()) };
         let now = clock::now();
         if self.dry_run {
-            return Ok(site.board.preview(&self.task, &event, now)?.state.status());
+            return Ok(site.board.preview(&self.task, &event, now)?.task.status());
         }
         let note = Note { agent: Some(from.to_owned()), run: None };
         Ok(site.board.submit(&self.task, &event, &note, now)?.task.status())

@@ -7,6 +7,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
+use super::change::{Change, QueueRewrite, Rewrite, Step};
 use super::error::Error;
 use super::find::Board;
 use super::loaded::{MOST_LINES, task_of};
@@ -15,7 +16,8 @@ use super::queue::{Queue, Text};
 use super::replace::{Staged, replace};
 use super::seen::{Seen, Sight, old_path};
 use super::shelf::statuses;
-use super::submit::{Done, Found, Locked, Note, Step, write_applied, written};
+use super::submit::{Done, Found, Note, written};
+use super::transaction::View;
 use crate::board::archive::{self, Gone, Policy};
 use crate::board::decide::decide;
 use crate::board::document::{Document, Item, parse};
@@ -23,7 +25,6 @@ use crate::board::edit::Patch;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::apply;
-use crate::failpoint;
 
 const FOLDER: &str = "queues/archive";
 
@@ -142,49 +143,36 @@ impl Board {
 
     /// Moves what is due from the queue to its archive; returns how many items.
     pub fn archive(&self, queue: &Queue, policy: &Policy, now: Timestamp) -> Result<usize, Error> {
-        let mut locked = Locked::new(self, now)?;
-        let Some(own) = archive_of(self, queue) else { return Ok(0) };
-        let text = self.read_settled(queue)?;
-        let old = content(self, &own)?;
-        let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
-        let is_held = |id: &TaskId| held.contains(id);
-        let ended = LongEnded::before(self, queue, policy, now);
-        let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
-        let moved = archive::archive(&queue.id, &text.content, &old, policy, now, &is_held, &is_long_ended);
-        let Some(moved) = moved else { return Ok(0) };
-        let mut entries: Vec<Entry> = moved
-            .items
-            .iter()
-            .map(|item| {
+        self.transact(now, |view| {
+            let nothing = || (Change::default(), 0);
+            let Some(own) = archive_of(self, queue) else { return Ok(nothing()) };
+            let text = view.read(queue)?;
+            let old = content(self, &own)?;
+            let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
+            let is_held = |id: &TaskId| held.contains(id);
+            let ended = LongEnded::before(self, queue, policy, now);
+            let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
+            let moved = archive::archive(&queue.id, &text.content, &old, policy, now, &is_held, &is_long_ended);
+            let Some(moved) = moved else { return Ok(nothing()) };
+            let entry = |item: &Gone| {
                 let mut entry = Entry::new(Kind::Archived, now);
                 entry.task.clone_from(&item.id);
                 entry.queue = Some(queue.id.clone());
                 entry.from = Some(item.status);
                 entry.before = Some(item.block.clone());
                 entry
-            })
-            .collect();
-        make_folder(self)?;
-        let archived = Staged::durable(&own.path, moved.archive.as_bytes())?;
-        let staged = Staged::durable(&queue.path, moved.queue.as_bytes())?;
-        if !Sight::of(self, queue).is_of(self, &text) {
-            return Ok(0);
-        }
-        locked.append(&mut entries)?;
-        failpoint::hit("log.appended").map_err(Error::io("go on after", self.dir()))?;
-        archived.put()?;
-        failpoint::hit("archive.written").map_err(Error::io("go on after", self.dir()))?;
-        if Sight::of(self, queue).is_of(self, &text) {
-            let file = staged.swap(&old_path(self, queue))?;
-            let sight = Sight { file: Some(file), old: Some(text.stamp) };
-            Seen::write(self, queue, &moved.queue, &sight, locked.seq)?;
-        }
-        write_applied(self, locked.seq)?;
-        // Somebody saved in the very moment of the replacement.
-        if !Sight::of(self, queue).is_seen(self, queue) {
-            locked.take_over(queue, now)?;
-        }
-        Ok(moved.items.len())
+            };
+            let rewrite = QueueRewrite {
+                queue: queue.clone(),
+                expected: view.sight(&text),
+                content: moved.queue,
+                steps: Vec::new(),
+                is_shown: false,
+            };
+            let entries = moved.items.iter().map(entry).collect();
+            let files = vec![Rewrite::File { path: own.path, content: moved.archive }, Rewrite::Queue(rewrite)];
+            Ok((Change { entries, files }, moved.items.len()))
+        })
     }
 }
 
@@ -310,7 +298,7 @@ pub(super) fn redo(board: &Board, entries: &[Entry], left_to_merge: &[String]) -
     }
     if left != text.content && !left_to_merge.contains(&queue.id) {
         let staged = Staged::durable(&queue.path, left.as_bytes())?;
-        match staged.swap_if(text.stamp, &old_path(board, &queue))? {
+        match staged.swap(Some(text.stamp), &old_path(board, &queue), &board.path("queues"))? {
             Some(file) if is_seen => {
                 let seq = entries.last().map_or(0, |last| last.seq);
                 Seen::write(board, &queue, &left, &Sight { file: Some(file), old: Some(text.stamp) }, seq)?;
@@ -323,15 +311,15 @@ pub(super) fn redo(board: &Board, entries: &[Entry], left_to_merge: &[String]) -
     Ok(())
 }
 
-impl Locked<'_> {
+impl View<'_> {
     /// What `event` makes of an archived item: if it may happen, the item goes back to its queue.
     pub(super) fn bring_back(
-        &mut self,
+        &self,
         id: &TaskId,
         event: &Event,
         note: &Note,
         now: Timestamp,
-    ) -> Result<Done, Error> {
+    ) -> Result<(Change, Done), Error> {
         let board = self.board;
         let (own, from, change, block) = with_archived(board, id, |text, document, item| {
             if let Some(outer) = item.within {
@@ -346,7 +334,7 @@ impl Locked<'_> {
             Ok((text.clone(), item.status, change, block))
         })??;
         let queue = board.queue_by_id(own.queue.id.trim_start_matches("archive/"))?;
-        let text = board.read(&queue)?;
+        let text = self.read(&queue)?;
         let (document, _) = parse(&text.content);
         let edits = document.add(change.state.status(), &block);
         let content = apply(&text.content, &edits);
@@ -359,11 +347,13 @@ impl Locked<'_> {
         entry.agent.clone_from(&note.agent);
         entry.cause = event.reason().map(str::to_owned);
         (entry.from, entry.to, entry.after) = (Some(from), Some(change.state.status()), Some(after));
-        let entry = self.commit(&[Step { content: Some(content), edits, ..entry.into() }], Some(&text))?;
+        let step = Step { content: Some(content), edits, ..entry.into() };
+        let mut change = Change::of_queue(self.sight(&text), &text, vec![step]);
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
-        if let Some(left) = archive::forget(&own.content, id) {
-            replace(&own.queue.path, left.as_bytes())?;
-        }
-        Ok(Done { entry, queue, task, lease: None })
+        let left = archive::forget(&own.content, id);
+        change.files.extend(left.map(|content| Rewrite::File { path: own.queue.path, content }));
+        change.number(self.last_seq);
+        let entry = change.entries[0].clone();
+        Ok((change, Done { entry, queue, task, lease: None }))
     }
 }

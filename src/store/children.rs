@@ -7,7 +7,7 @@ use super::find::Board;
 use super::history::Then;
 use super::queue::Queue;
 use super::shelf::{Shelf, offspring};
-use super::submit::{Locked, Note};
+use super::submit::Note;
 use crate::board::children::{Bounds, Parent, heritage, may_have_child};
 use crate::board::decide::Refusal;
 use crate::board::document::parse;
@@ -44,11 +44,12 @@ impl Board {
         note: &Note,
         now: Timestamp,
     ) -> Result<Task, Error> {
-        let mut locked = Locked::new(self, now)?;
-        let parent = self.may_be_born(&new, birth)?;
-        let id = new.id.clone().or_else(|| self.next_child(&parent.id));
-        let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
-        locked.add(queue, NewItem { id, ..new }, &heritage, status, note, now)
+        self.transact(now, |view| {
+            let parent = self.may_be_born(&new, birth)?;
+            let id = new.id.clone().or_else(|| self.next_child(&parent.id));
+            let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
+            view.add(queue, NewItem { id, ..new }, &heritage, status, note, now)
+        })
     }
 
     /// What keeps `new` from being put into `queue` now, as the child of another if that is given. Takes no lock.

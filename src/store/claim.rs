@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Step};
 use super::error::Error;
 use super::find::Board;
 use super::leases::no_process;
@@ -15,8 +16,9 @@ use super::log::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
 use super::redo::read_applied;
 use super::shelf::{Shelf, children, mint, statuses};
-use super::submit::{Locked, Note, Step};
+use super::submit::Note;
 use super::together::{Request, waiting};
+use super::transaction::View;
 use crate::board::decide::LeaseChange;
 use crate::board::document::{Document, Item, parse, parse_alone, parse_for};
 use crate::board::eligible::{Others, Seeker, Why, in_order, may_take};
@@ -128,19 +130,8 @@ impl Board {
         {
             return self.answered(lock, answer, now).map(Ok);
         }
-        let mut locked = Locked::under(lock, self, now)?;
-        let shelf = Shelf::of(self);
-        let mut nothing = Nothing::default();
-        for queue in &seek.queues {
-            let Some(text) = nothing.read(self, seek, queue, Board::read_settled)? else { continue };
-            let look = Look { board: self, shelf: &shelf, queue, is_ready, now };
-            let Some((claimed, step)) = look.take(&text.content, seek, locked.seq + 1, &mut nothing)? else { continue };
-            let mut steps = vec![step];
-            look.take_for_others(locked.seq, seek, &mut steps);
-            locked.commit(&steps, Some(&text))?;
-            return Ok(Ok(claimed));
-        }
-        Ok(Err(nothing))
+        let foreseen = self.transact_under(lock, now, |view| view.claim(seek, now, is_ready))?;
+        Ok(foreseen.map(|foreseen| foreseen.held))
     }
 
     /// What somebody else has claimed for us. All is in the event: what is in the file by now may be somebody's half save.
@@ -150,8 +141,10 @@ impl Board {
         };
         let queue = self.queue_of(&queue);
         let is_shown = read_applied(self).is_some_and(|applied| applied >= answer.seq);
-        // Else they died of it.
-        let _locked = if is_shown { None } else { Some(Locked::under(lock, self, now)?) };
+        if !is_shown {
+            // They died of it.
+            self.transact_under(lock, now, |_| Ok((Change::default(), ())))?;
+        }
         let text = self.read_settled(&queue).map(|text| text.content).unwrap_or_default();
         let (before, after) = (answer.before.unwrap_or_default(), answer.after.unwrap_or_default());
         let (was, is) = (parse_alone(&before, &text), parse_alone(&after, &text));
@@ -180,23 +173,7 @@ impl Board {
         now: Timestamp,
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Foreseen, Nothing>, Error> {
-        let token = self.last_seq()? + 1;
-        let shelf = Shelf::of(self);
-        let mut nothing = Nothing::default();
-        for queue in &seek.queues {
-            let Some(text) = nothing.read(self, seek, queue, Board::read)? else { continue };
-            let look = Look { board: self, shelf: &shelf, queue, is_ready, now };
-            let (document, _) = parse(&text.content);
-            let found = look.each(&document, seek, &mut nothing, &mut |item, purpose| {
-                let (held, _) = look.taken(&document, item, seek, purpose, token)?;
-                let has_token = self.by_hand()?.is_empty();
-                Ok(Some(Foreseen { held, line: item.line, has_id: item.id.is_some(), has_token }))
-            })?;
-            if let Some(foreseen) = found {
-                return Ok(Ok(foreseen));
-            }
-        }
-        Ok(Err(nothing))
+        self.foresee(|view| view.claim(seek, now, is_ready))
     }
 
     /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
@@ -220,6 +197,37 @@ impl Board {
             }));
         }
         (open, nothing)
+    }
+}
+
+impl View<'_> {
+    fn claim(
+        &self,
+        seek: &Seek,
+        now: Timestamp,
+        is_ready: &IsReady<'_>,
+    ) -> Result<(Change, Result<Foreseen, Nothing>), Error> {
+        let board = self.board;
+        let shelf = Shelf::of(board);
+        let mut nothing = Nothing::default();
+        for queue in &seek.queues {
+            let Some(text) = nothing.read(self, seek, queue)? else { continue };
+            let look = Look { board, shelf: &shelf, queue, is_ready, now };
+            let (document, _) = parse(&text.content);
+            let found = look.each(&document, seek, &mut nothing, &mut |item, purpose| {
+                let (held, step) = look.taken(&document, item, seek, purpose, self.last_seq + 1)?;
+                let has_token = self.is_settled()?;
+                Ok(Some((step, Foreseen { held, line: item.line, has_id: item.id.is_some(), has_token })))
+            })?;
+            if let Some((step, foreseen)) = found {
+                let mut steps = vec![step];
+                if self.is_locked {
+                    look.take_for_others(self.last_seq, seek, &mut steps);
+                }
+                return Ok((Change::of_queue(self.sight(&text), &text, steps), Ok(foreseen)));
+            }
+        }
+        Ok((Change::default(), Err(nothing)))
     }
 }
 
@@ -280,20 +288,6 @@ impl Look<'_> {
         Ok(None)
     }
 
-    /// What `seek` takes of the queue with this content; nothing is written yet. `token` is that of its lease.
-    fn take(
-        &self,
-        content: &str,
-        seek: &Seek,
-        token: Token,
-        nothing: &mut Nothing,
-    ) -> Result<Option<(Claimed, Step)>, Error> {
-        let (document, _) = parse(content);
-        self.each(&document, seek, nothing, &mut |item, purpose| {
-            self.taken(&document, item, seek, purpose, token).map(Some)
-        })
-    }
-
     fn taken(
         &self,
         document: &Document<'_>,
@@ -332,7 +326,10 @@ impl Look<'_> {
             let Some(content) = steps.last().and_then(|step| step.content.as_deref()) else { return };
             let token = seq + 1 + steps.len() as u64;
             // It looks by itself where we have nothing for it.
-            let taken = self.take(content, &other.seek, token, &mut Nothing::default());
+            let (document, _) = parse(content);
+            let taken = self.each(&document, &other.seek, &mut Nothing::default(), &mut |item, purpose| {
+                self.taken(&document, item, &other.seek, purpose, token).map(Some)
+            });
             if let Ok(Some((_, mut step))) = taken {
                 step.entry.request = Some(other.name);
                 // Only the last is written.
@@ -412,14 +409,8 @@ impl Seek {
 
 impl Nothing {
     /// The queue's text. One of several that can't be read keeps nobody from working on the others.
-    fn read(
-        &mut self,
-        board: &Board,
-        seek: &Seek,
-        queue: &Queue,
-        read: fn(&Board, &Queue) -> Result<Text, Error>,
-    ) -> Result<Option<Text>, Error> {
-        match read(board, queue) {
+    fn read(&mut self, view: &View<'_>, seek: &Seek, queue: &Queue) -> Result<Option<Text>, Error> {
+        match view.read(queue) {
             Ok(text) => Ok(Some(text)),
             Err(error) if seek.queues.len() == 1 => Err(error),
             Err(error) => {

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::change::Change;
 use super::error::Error;
 use super::find::Board;
 use super::log::{Entry, tail_log};
 use super::replace::replace;
-use super::submit::Locked;
 use crate::board::task::Timestamp;
 
 /// What is known of the last commit of the queues.
@@ -47,7 +47,10 @@ impl Board {
     /// The queues as they are now, and the events since `seq`.
     pub fn snapshot(&self, seq: u64, now: Timestamp) -> Result<Snapshot, Error> {
         // An event is in the log before its queue shows it; whoever died in between is made up for first.
-        let _locked = Locked::new(self, now)?;
+        self.transact(now, |_| Ok((Change::default(), self.as_it_is(seq)?)))
+    }
+
+    fn as_it_is(&self, seq: u64) -> Result<Snapshot, Error> {
         let entries = tail_log(self, seq)?;
         let archive = fs::read_dir(self.path("queues/archive")).into_iter().flatten();
         let archive = archive.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(|path| {

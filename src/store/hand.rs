@@ -13,118 +13,115 @@ use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
 
 use super::archive::with_unarchived;
+use super::change::{Change, QueueRewrite, Rewrite};
 use super::error::Error;
 use super::find::Board;
 use super::loaded::loaded;
 use super::log::{Entry, walk_back};
-use super::queue::{Queue, Stamp};
-use super::redo::is_of_this_boot;
-use super::replace::Staged;
+use super::queue::Queue;
+use super::redo::{is_of_this_boot, redone, said};
 use super::seen::{Seen, Sight, old_path};
-use super::submit::{Locked, redone, write_applied};
 
 /// Who did what was done by hand, in the log.
 pub const HAND: &str = "hand";
 
-impl Locked<'_> {
-    /// Takes over what was done to `queue` by other hands than Tavern's. Nothing if nothing was.
-    pub(super) fn take_over(&mut self, queue: &Queue, now: Timestamp) -> Result<(), Error> {
+/// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was. Whoever asks holds the lock;
+/// `last` is the last event's number.
+pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Option<Change>, Error> {
+    let mut sight = Sight::of(board, queue);
+    let text = match board.read(queue) {
+        Ok(text) => Some(text),
+        Err(_) if sight.is_gone(queue) => None,
         // What can't be read is reported by whoever needs it.
-        let mut sight = Sight::of(self.board, queue);
-        if sight.is_gone(queue) {
-            let why = "the file was removed while an item of it is held; it was put back";
-            self.put_back(queue, note(queue, why.to_owned(), now))?;
-            sight = Sight::of(self.board, queue);
-        }
-        let Ok(text) = self.board.read(queue) else { return Ok(()) };
-        sight.file = Some(text.stamp);
-        let Some(seen) = Seen::read(self.board, queue) else {
-            return Seen::write(self.board, queue, &text.content, &sight, self.seq);
-        };
-        let mut ours = self.up_to_date(queue, &seen)?;
-        let mut entries = Vec::new();
-        // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
-        // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
-        if seen.old != sight.old
-            && sight.old != Some(seen.file)
-            && let Ok(saved) = fs::read_to_string(old_path(self.board, queue))
-            && !saved.trim().is_empty()
-        {
-            ours = self.merged(queue, &saved, &ours, now, &mut entries)?;
-        }
-        if text.content != ours && text.stamp != seen.file {
-            ours = self.merged(queue, &text.content, &ours, now, &mut entries)?;
-        }
-        let is_as_saved = ours == text.content;
-        let staged = if is_as_saved { None } else { Some(Staged::durable(&queue.path, ours.as_bytes())?) };
-        if staged.is_some() && Sight::of(self.board, queue) != sight {
-            // Somebody saves again at this moment, and would see neither: at the next look.
-            return Ok(());
-        }
-        self.append(&mut entries)?;
-        if let Some(staged) = staged {
-            sight = match staged.swap_if(text.stamp, &old_path(self.board, queue))? {
-                Some(file) => Sight { file: Some(file), old: Some(text.stamp) },
-                // Somebody saves again at this moment: that is merged with it at the next look.
-                None => Sight { file: Some(Stamp::NONE), old: sight.old },
-            };
-        }
-        Seen::write(self.board, queue, &ours, &sight, self.seq)?;
-        write_applied(self.board, self.seq)
+        Err(_) => return Ok(None),
+    };
+    sight.file = text.as_ref().map(|text| text.stamp);
+    let Some(seen) = Seen::read(board, queue) else {
+        return Ok(text.map(|text| kept(queue, sight, text.content, true, Vec::new())));
+    };
+    let mut entries = Vec::new();
+    if text.is_none() {
+        let why = "the file was removed while an item of it is held; it was put back";
+        entries.push(note(queue, why.to_owned(), now));
     }
+    let mut ours = up_to_date(board, last, queue, &seen)?;
+    // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
+    // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
+    if seen.old != sight.old
+        && sight.old != Some(seen.file)
+        && let Ok(saved) = fs::read_to_string(old_path(board, queue))
+        && !saved.trim().is_empty()
+    {
+        ours = merged(board, queue, &saved, &ours, now, &mut entries)?;
+    }
+    let text = text.filter(|text| text.stamp != seen.file);
+    if let Some(text) = text.as_ref().filter(|text| text.content != ours) {
+        ours = merged(board, queue, &text.content, &ours, now, &mut entries)?;
+    }
+    let is_shown = match &text {
+        Some(text) => text.content == ours,
+        None => sight.file.is_some() && ours == seen.content,
+    };
+    if !is_shown && Sight::of(board, queue) != sight {
+        // Somebody saves again at this moment, and would see neither: at the next look.
+        return Ok(None);
+    }
+    Ok(Some(kept(queue, sight, ours, is_shown, entries)))
+}
 
-    /// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
-    fn up_to_date(&self, queue: &Queue, seen: &Seen) -> Result<String, Error> {
-        let mut later = Vec::new();
-        if seen.seq < self.seq {
-            walk_back(self.board, &mut |line| {
-                let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
-                let is_later = entry.seq > seen.seq;
-                later.extend(is_later.then_some(entry));
-                is_later
-            })?;
-        }
-        let later = later.iter().rev().filter(|entry| entry.queue.as_ref() == Some(&queue.id));
-        Ok(later.fold(seen.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text)))
-    }
+/// The change that puts a queue back whose file has gone, and logs `note`; `None` if nothing is known of it.
+pub(super) fn put_back(board: &Board, last: u64, queue: &Queue, note: Entry) -> Result<Option<Change>, Error> {
+    let Some(seen) = Seen::read(board, queue) else { return Ok(None) };
+    let content = up_to_date(board, last, queue, &seen)?;
+    Ok(Some(kept(queue, Sight::of(board, queue), content, false, vec![note])))
+}
 
-    /// What somebody saved, merged with ours; and what is to be logged of it.
-    fn merged(
-        &self,
-        queue: &Queue,
-        saved: &str,
-        ours: &str,
-        now: Timestamp,
-        entries: &mut Vec<Entry>,
-    ) -> Result<String, Error> {
-        let note = |cause: String| note(queue, cause, now);
-        if saved.trim().is_empty() && !parse(ours).0.items().is_empty() {
-            // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
-            entries.push(note("the file was emptied; its items were put back".to_owned()));
-            return Ok(ours.to_owned());
-        }
-        let held: HashSet<TaskId> = self.board.leased()?.into_iter().collect();
-        let newest = with_unarchived(self.board, queue, ours, saved)?;
-        let loaded = loaded(self.board, queue, &newest, saved)?;
-        let merged = merge(&loaded.text, &newest, saved, &|id| held.contains(id));
-        let back = put_back(saved, &merged.text, &loaded.stale);
-        if !back.is_empty() {
-            entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
-        }
-        entries.extend(merged.conflicts.iter().map(|conflict| note(settled(conflict, &held))));
-        entries.extend(done_by_hand(queue, ours, &merged.text, now));
-        Ok(merged.text)
-    }
+fn kept(queue: &Queue, expected: Sight, content: String, is_shown: bool, entries: Vec<Entry>) -> Change {
+    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, steps: Vec::new(), is_shown };
+    Change { entries, files: vec![Rewrite::Queue(rewrite)] }
+}
 
-    /// Puts a queue back whose file has gone, as it was last seen; `note` is logged.
-    pub(super) fn put_back(&mut self, queue: &Queue, note: Entry) -> Result<(), Error> {
-        let Some(seen) = Seen::read(self.board, queue) else { return Ok(()) };
-        let staged = Staged::durable(&queue.path, seen.content.as_bytes())?;
-        self.append(&mut [note])?;
-        // What somebody saves there at this very moment is kept as the replaced file, and merged.
-        let file = staged.swap(&old_path(self.board, queue))?;
-        Seen::write(self.board, queue, &seen.content, &Sight { file: Some(file), old: seen.old }, seen.seq)
+/// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
+fn up_to_date(board: &Board, last: u64, queue: &Queue, seen: &Seen) -> Result<String, Error> {
+    let mut later = Vec::new();
+    if seen.seq < last {
+        walk_back(board, &mut |line| {
+            let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
+            let is_later = entry.seq > seen.seq;
+            later.extend(is_later.then_some(entry));
+            is_later
+        })?;
     }
+    let later = later.iter().rev().filter(|entry| entry.queue.as_ref() == Some(&queue.id));
+    Ok(later.fold(seen.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text)))
+}
+
+/// What somebody saved, merged with ours; and what is to be logged of it.
+fn merged(
+    board: &Board,
+    queue: &Queue,
+    saved: &str,
+    ours: &str,
+    now: Timestamp,
+    entries: &mut Vec<Entry>,
+) -> Result<String, Error> {
+    let note = |cause: String| note(queue, cause, now);
+    if saved.trim().is_empty() && !parse(ours).0.items().is_empty() {
+        // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
+        entries.push(note("the file was emptied; its items were put back".to_owned()));
+        return Ok(ours.to_owned());
+    }
+    let held: HashSet<TaskId> = board.leased()?.into_iter().collect();
+    let newest = with_unarchived(board, queue, ours, saved)?;
+    let loaded = loaded(board, queue, &newest, saved)?;
+    let merged = merge(&loaded.text, &newest, saved, &|id| held.contains(id));
+    let back = restored_items(saved, &merged.text, &loaded.stale);
+    if !back.is_empty() {
+        entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
+    }
+    entries.extend(merged.conflicts.iter().map(|conflict| note(settled(conflict, &held))));
+    entries.extend(done_by_hand(queue, ours, &merged.text, now));
+    Ok(merged.text)
 }
 
 impl Board {
@@ -158,11 +155,6 @@ impl Board {
         queues.retain(|(queue, sight)| Seen::read(self, queue).is_some_and(|seen| sight.file != Some(seen.file)));
         Ok(queues.into_iter().map(|(queue, _)| queue.id).collect())
     }
-}
-
-/// Lines that say something.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(str::trim_end).filter(|line| !line.is_empty())
 }
 
 fn is_named(item: &str, held: &HashSet<TaskId>) -> bool {
@@ -202,18 +194,12 @@ pub(super) fn done_by_hand(queue: &Queue, ours: &str, merged: &str, now: Timesta
     let mut entries: Vec<Entry> =
         changes(ours, merged).into_iter().map(|changed| by_hand(queue, changed, now)).collect();
     let (before, after) = (prose(ours), prose(merged));
-    if words(&before).ne(words(&after)) {
+    if said(&before).ne(said(&after)) {
         let mut entry = note(queue, "the text around the items".to_owned(), now);
         (entry.kind, entry.before, entry.after) = (Kind::Edited, Some(before), Some(after));
         entries.push(entry);
     }
     entries
-}
-
-/// It tells of the text around the items, and of none of them.
-pub(super) fn is_prose(entry: &Entry) -> bool {
-    let has_item = |text: &Option<String>| text.as_ref().is_some_and(|text| !parse(text).0.items().is_empty());
-    entry.task.is_none() && entry.kind == Kind::Edited && !has_item(&entry.before) && !has_item(&entry.after)
 }
 
 fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Entry {
@@ -239,7 +225,7 @@ fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Entry {
 }
 
 /// Of the items that were older in the save than ours, those that the result has otherwise than the save.
-fn put_back(saved: &str, merged: &str, stale: &[TaskId]) -> Vec<TaskId> {
+fn restored_items(saved: &str, merged: &str, stale: &[TaskId]) -> Vec<TaskId> {
     let (saved, merged) = (parse(saved).0, parse(merged).0);
     let block = |document: &Document<'_>, id: &TaskId| document.find(id).map(|item| bare(document.block(item)));
     stale.iter().filter(|id| block(&saved, id) != block(&merged, id)).cloned().collect()

@@ -14,9 +14,10 @@ use crate::board::text::{Edit, apply};
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::{HAND, is_prose, words};
+use super::hand::HAND;
 use super::log::{Entry, walk_back};
 use super::queue::Queue;
+use super::redo::{is_prose, said};
 
 /// Lines of the log that are looked at, newest first.
 pub(super) const MOST_LINES: usize = 50_000;
@@ -97,7 +98,7 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> R
 fn with_prose_of_then<'p>(text: &str, saved: &str, past: impl Iterator<Item = &'p (u64, String)>) -> String {
     let now = prose(text);
     // Blank lines come and go with the items between them.
-    let filled = |text: &str| words(text).fold(String::new(), |lines, line| lines + line + "\n");
+    let filled = |text: &str| said(text).fold(String::new(), |lines, line| lines + line + "\n");
     let theirs = filled(&prose(saved));
     let likeness = |prose: &str| likeness::of_lines(&filled(prose), &theirs);
     let mut best = (likeness(&now), None);

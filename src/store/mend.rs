@@ -7,14 +7,13 @@ use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::task::Timestamp;
 
+use super::change::Change;
 use super::error::Error;
 use super::find::Board;
+use super::hand::put_back;
 use super::log::Entry;
 use super::queue::Queue;
-use super::redo::{read_applied, write_applied};
-use super::replace::Staged;
-use super::seen::{Seen, Sight, old_path, path};
-use super::submit::Locked;
+use super::seen::{Seen, path};
 
 /// Who did what `tavern-check --fix` has done, in the log.
 pub const CHECK: &str = "check";
@@ -66,16 +65,16 @@ impl Board {
 
     /// Puts a lost queue back. False if it is there again.
     pub fn put_back(&self, lost: &Lost, now: Timestamp) -> Result<bool, Error> {
-        // What was emptied is put back by whoever takes the lock.
-        let mut locked = Locked::new(self, now)?;
-        if !lost.is_gone || fs::symlink_metadata(&lost.queue.path).is_ok() {
-            return Ok(!lost.is_gone);
-        }
-        let mut entry = note(&lost.queue, now);
-        entry.cause = Some("the file was removed; it was put back".to_owned());
-        locked.put_back(&lost.queue, entry)?;
-        write_applied(self, locked.seq)?;
-        Ok(true)
+        self.transact(now, |view| {
+            // What was emptied is put back by whoever takes the lock.
+            if !lost.is_gone || fs::symlink_metadata(&lost.queue.path).is_ok() {
+                return Ok((Change::default(), !lost.is_gone));
+            }
+            let mut entry = note(&lost.queue, now);
+            entry.cause = Some("the file was removed; it was put back".to_owned());
+            let change = put_back(self, view.last_seq, &lost.queue, entry)?;
+            Ok((change.unwrap_or_default(), true))
+        })
     }
 
     /// Replaces the queue's text `before` by `after`, which has the same items but for what was mended; `done` says in
@@ -88,61 +87,33 @@ impl Board {
         done: &[String],
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let mut locked = Locked::new(self, now)?;
-        let text = self.read(queue)?;
-        if text.content != before {
-            return Ok(false);
-        }
-        let mut entries: Vec<Entry> =
-            done.iter().map(|done| Entry { cause: Some(done.clone()), ..note(queue, now) }).collect();
-        let (old, new) = (parse(before).0, parse(after).0);
-        // With conflict markers other items go than come, and only the words tell of it.
-        if old.items().len() == new.items().len() {
-            let changed = old.items().iter().zip(new.items()).filter(|(was, is)| {
-                is.within.is_none() && (old.block(was) != new.block(is) || was.status != is.status)
-            });
-            entries.extend(changed.map(|(was, is)| {
-                let mut entry = Entry { kind: Kind::Edited, task: is.id.clone(), ..note(queue, now) };
-                if was.status != is.status {
-                    (entry.from, entry.to) = (Some(was.status), Some(is.status));
-                }
-                if old.block(was) != new.block(is) {
-                    entry.before = Some(old.block(was).to_owned());
-                    entry.after = Some(new.block(is).to_owned());
-                }
-                entry
-            }));
-        }
-        let staged = Staged::durable(&queue.path, after.as_bytes())?;
-        if self.read(queue)?.stamp != text.stamp {
-            return Ok(false);
-        }
-        locked.append(&mut entries)?;
-        if self.looks_after(queue) {
-            let file = staged.swap(&old_path(self, queue))?;
-            let sight = Sight { file: Some(file), old: Some(text.stamp) };
-            Seen::write(self, queue, after, &sight, locked.seq)?;
-        } else {
-            staged.put()?;
-        }
-        write_applied(self, locked.seq)?;
-        Ok(true)
-    }
-}
-
-impl Locked<'_> {
-    /// Numbers the entries and commits them all at once.
-    pub(super) fn append(&mut self, entries: &mut [Entry]) -> Result<(), Error> {
-        // On a new board it would be taken for granted that all events but the last are shown.
-        if read_applied(self.board).is_none() {
-            write_applied(self.board, self.seq)?;
-        }
-        for (entry, seq) in entries.iter_mut().zip(self.seq + 1..) {
-            entry.seq = seq;
-        }
-        self.log.append(entries)?;
-        self.seq = entries.last().map_or(self.seq, |last| last.seq);
-        Ok(())
+        self.transact(now, |view| {
+            let text = view.read(queue)?;
+            if text.content != before {
+                return Ok((Change::default(), false));
+            }
+            let mut entries: Vec<Entry> =
+                done.iter().map(|done| Entry { cause: Some(done.clone()), ..note(queue, now) }).collect();
+            let (old, new) = (parse(before).0, parse(after).0);
+            // With conflict markers other items go than come, and only the words tell of it.
+            if old.items().len() == new.items().len() {
+                let changed = old.items().iter().zip(new.items()).filter(|(was, is)| {
+                    is.within.is_none() && (old.block(was) != new.block(is) || was.status != is.status)
+                });
+                entries.extend(changed.map(|(was, is)| {
+                    let mut entry = Entry { kind: Kind::Edited, task: is.id.clone(), ..note(queue, now) };
+                    if was.status != is.status {
+                        (entry.from, entry.to) = (Some(was.status), Some(is.status));
+                    }
+                    if old.block(was) != new.block(is) {
+                        entry.before = Some(old.block(was).to_owned());
+                        entry.after = Some(new.block(is).to_owned());
+                    }
+                    entry
+                }));
+            }
+            Ok((Change::rewrite(&text, view.sight(&text), after.to_owned(), entries), true))
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod agents;
 mod archive;
+mod change;
 mod children;
 mod claim;
 mod committed;
@@ -32,6 +33,7 @@ mod slots;
 mod submit;
 mod switch;
 mod together;
+mod transaction;
 mod undo;
 mod wait;
 

@@ -1,10 +1,12 @@
 //! A plan becomes items, and its planning item is completed, in one change: all of it, or nothing.
 
+use super::change::{Change, Step};
 use super::error::Error;
 use super::log::Entry;
 use super::queue::Text;
 use super::shelf::Shelf;
-use super::submit::{Done, Locked, Note, Step, written};
+use super::submit::{Done, Note, written};
+use super::transaction::View;
 use crate::board::decide::LeaseChange;
 use crate::board::document::{DEFAULT_PRIORITY, parse};
 use crate::board::edit::render;
@@ -13,11 +15,11 @@ use crate::board::plan::{Heritage, Plan};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::apply;
 
-impl Locked<'_> {
+impl View<'_> {
     /// Commits `event`, which ends the planning item, together with the items of `plan`, which go by its ID and a number.
     #[expect(clippy::too_many_arguments, reason = "an item in its queue, and what becomes of it")]
     pub(super) fn plan(
-        &mut self,
+        &self,
         text: &Text,
         own: &TaskId,
         event: &Event,
@@ -25,7 +27,7 @@ impl Locked<'_> {
         now: Timestamp,
         plan: &Plan,
         to: Status,
-    ) -> Result<Done, Error> {
+    ) -> Result<(Change, Done), Error> {
         let no_task = || Error::NoTask(own.clone());
         let (document, _) = parse(&text.content);
         let item = document.find(own).ok_or_else(no_task)?;
@@ -51,7 +53,6 @@ impl Locked<'_> {
             entry.agent.clone_from(&note.agent);
             entry.run.clone_from(&note.run);
             (entry.to, entry.after) = (Some(to), Some(after));
-            entry.through = Some(self.seq + 1 + plan.items.len() as u64);
             content.clone_from(&with);
             steps.push(Step { entry, content: Some(with), edits, lease: LeaseChange::Keep });
         }
@@ -62,7 +63,7 @@ impl Locked<'_> {
         end.entry.cause = Some(if names.is_empty() { plan.words.clone() } else { names.join(", ") });
         let entry = end.entry.clone();
         steps.push(end);
-        self.commit(&steps, Some(text))?;
-        Ok(Done { entry, queue: text.queue.clone(), task, lease: None })
+        let change = Change::of_queue(self.sight(text), text, steps);
+        Ok((change, Done { entry, queue: text.queue.clone(), task, lease: None }))
     }
 }

@@ -9,14 +9,15 @@ use std::io::Write;
 
 use super::error::Error;
 use super::find::Board;
-use super::hand::HAND;
 use super::log::{Entry, LeaseEntry};
 use super::queue::Queue;
 use super::replace::{Staged, sync_folder};
 use super::restore::restored;
 use super::seen::{Seen, old_path};
 use crate::board::document::{Item, parse};
+use crate::board::event::Kind;
 use crate::board::lease::Lease;
+use crate::board::merge::{merge, prose};
 use crate::board::task::TaskId;
 use crate::board::text::apply;
 use crate::process::identity::boot_id;
@@ -25,13 +26,10 @@ use crate::process::identity::boot_id;
 /// it again changes nothing: an item's text is the event's `before` (then it is redone), its `after` (then it was done), or a
 /// person's (then it stands).
 pub(super) fn redo(board: &Board, entries: &[Entry], left: &[String]) -> Result<(), Error> {
-    // What was done by hand is in the file, or is merged into it.
-    let is_ours = |entry: &&Entry| entry.agent.as_deref() != Some(HAND) && entry.changes_text();
     let queue_of = |entry: &Entry| entry.queue.clone().filter(|queue| !left.contains(queue));
-    let queues: BTreeSet<String> = entries.iter().filter(is_ours).filter_map(queue_of).collect();
+    let queues: BTreeSet<String> = entries.iter().filter(|entry| entry.changes_text()).filter_map(queue_of).collect();
     for queue in queues.iter().filter_map(|id| board.queue_by_id(id).ok()) {
-        let own: Vec<&Entry> =
-            entries.iter().filter(is_ours).filter(|entry| entry.queue.as_ref() == Some(&queue.id)).collect();
+        let own: Vec<&Entry> = entries.iter().filter(|entry| entry.queue.as_ref() == Some(&queue.id)).collect();
         show(board, &queue, &own)?;
     }
     entries.iter().try_for_each(|entry| set_lease(board, entry))
@@ -50,7 +48,7 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
             return Ok(());
         }
         let staged = Staged::durable(&queue.path, content.as_bytes())?;
-        if staged.swap_if(text.stamp, &old_path(board, queue))?.is_some() {
+        if staged.swap(Some(text.stamp), &old_path(board, queue), &board.path("queues"))?.is_some() {
             return Seen::forget(board, queue, text.stamp);
         }
         // Somebody saves at this very moment.
@@ -58,6 +56,11 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
 }
 
 pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
+    if let (true, Some(before), Some(after)) = (is_prose(entry), &entry.before, &entry.after) {
+        let now = prose(content);
+        let is_before = said(&now).eq(said(before));
+        return is_before.then(|| merge(&now, content, after, &|_| false).text);
+    }
     let (document, _) = parse(content);
     let is_before = |item: &&Item<'_>| {
         entry.before.as_ref().is_some_and(|before| document.block(item).trim_end() == before.trim_end())
@@ -138,6 +141,17 @@ fn is_shown(board: &Board, entry: &Entry) -> bool {
         let reads_so = entry.after.as_ref().is_some_and(|after| document.block(item).trim_end() == after.trim_end());
         reads_so && entry.to.is_none_or(|to| item.status == to)
     })
+}
+
+/// It tells of the text around the items, and of none of them.
+pub(super) fn is_prose(entry: &Entry) -> bool {
+    let has_item = |text: &Option<String>| text.as_ref().is_some_and(|text| !parse(text).0.items().is_empty());
+    entry.task.is_none() && entry.kind == Kind::Edited && !has_item(&entry.before) && !has_item(&entry.after)
+}
+
+/// Lines that say something.
+pub(super) fn said(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty())
 }
 
 /// So many events may be shown by files whose names are not on disk yet: after a power cut they are shown again.

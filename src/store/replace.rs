@@ -75,67 +75,62 @@ impl Staged {
 }
 
 impl Staged {
-    /// Takes the file's place as [`Staged::put`] does, in one step with keeping the old file as `old`: what somebody
-    /// saved at the same moment is there, and whoever had it open writes there. Returns the new file's stamp.
-    pub(super) fn swap(self, old: &Path) -> Result<Stamp, Error> {
+    /// Takes the place of the queue's file with this stamp (`None`: there is none) in one step with keeping that as `old`:
+    /// whoever had it open writes there. Returns the new file's stamp. `None`, and nothing has happened, if it is another by
+    /// now: what somebody has just saved stays where it is, so that whoever loads it next has it. Whoever calls syncs
+    /// `folder` some time later; any other is synced here.
+    pub(super) fn swap(self, expected: Option<Stamp>, old: &Path, folder: &Path) -> Result<Option<Stamp>, Error> {
         let path = self.path.clone();
-        let stamp = self.exchange(old, None)?.expect("it is made where it has gone");
-        sync_folder(&path)?;
-        Ok(stamp)
-    }
-
-    /// As [`Staged::swap`], of a file with this stamp. `None`, and nothing has happened, if it is another by now: what
-    /// somebody has just saved stays where it is, so that whoever loads it next has it.
-    pub(super) fn swap_if(self, expected: Stamp, old: &Path) -> Result<Option<Stamp>, Error> {
-        let path = self.path.clone();
-        let stamp = self.exchange(old, Some(expected))?;
-        sync_folder(&path)?;
-        Ok(stamp)
-    }
-
-    /// As [`Staged::swap_if`], without waiting for the disk if it is in `folder`, which the caller syncs some time later.
-    pub(super) fn swap_soon(self, expected: Stamp, old: &Path, folder: &Path) -> Result<Option<Stamp>, Error> {
-        let path = self.path.clone();
-        let stamp = self.exchange(old, Some(expected))?;
+        let stamp = match expected {
+            Some(expected) => self.exchange(expected, old)?,
+            None => self.put_new()?,
+        };
         if path.parent() != Some(folder) {
             sync_folder(&path)?;
         }
         Ok(stamp)
     }
 
-    fn exchange(self, old: &Path, expected: Option<Stamp>) -> Result<Option<Stamp>, Error> {
+    /// Takes the place of no file.
+    fn put_new(self) -> Result<Option<Stamp>, Error> {
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
-        let stamp = self.temp.as_file().metadata().map_err(Error::io("look at", &self.path))?;
-        let stamp = Stamp::of(&stamp);
+        let stamp = self.stamp()?;
+        match self.temp.persist_noclobber(&self.path) {
+            Ok(_) => {}
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(Error::io("rename to", &self.path)(error.error)),
+        }
+        failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
+        Ok(Some(stamp))
+    }
+
+    fn stamp(&self) -> Result<Stamp, Error> {
+        let file = self.temp.as_file().metadata().map_err(Error::io("look at", &self.path))?;
+        Ok(Stamp::of(&file))
+    }
+
+    fn exchange(self, expected: Stamp, old: &Path) -> Result<Option<Stamp>, Error> {
+        failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
+        let stamp = self.stamp()?;
         let temp = self.temp.into_temp_path();
         let stamp_at = |path: &Path| fs::metadata(path).ok().map(|file| Stamp::of(&file));
         // Not kept where it is on another disk: then nobody can be asked to look there.
         let keep = || drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp)));
         let exchange = || rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE);
-        loop {
-            match exchange() {
-                Ok(()) if expected.is_none_or(|expected| stamp_at(&temp) == Some(expected)) => keep(),
-                // Somebody saved it between our look and now.
-                Ok(()) => {
-                    // And again between the two, or has put it aside: what is in our hands then is not ours to remove.
-                    if exchange().is_err() || stamp_at(&temp) != Some(stamp) {
-                        keep();
-                    }
-                    return Ok(None);
+        match exchange() {
+            Ok(()) if stamp_at(&temp) == Some(expected) => keep(),
+            // Somebody saved it between our look and now.
+            Ok(()) => {
+                // And again between the two, or has put it aside: what is in our hands then is not ours to remove.
+                if exchange().is_err() || stamp_at(&temp) != Some(stamp) {
+                    keep();
                 }
-                // An editor, or git, is about to write it anew.
-                Err(Errno::NOENT) if expected.is_some() => return Ok(None),
-                // Never over what is there by now.
-                Err(Errno::NOENT) => {
-                    match rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::NOREPLACE) {
-                        Err(Errno::EXIST) => continue,
-                        done => done.map_err(|error| Error::io("rename to", &self.path)(error.into()))?,
-                    }
-                }
-                // A file system that can't do it.
-                Err(_) => fs::rename(&temp, &self.path).map_err(Error::io("rename to", &self.path))?,
+                return Ok(None);
             }
-            break;
+            // An editor, or git, is about to write it anew.
+            Err(Errno::NOENT) => return Ok(None),
+            // A file system that can't do it.
+            Err(_) => fs::rename(&temp, &self.path).map_err(Error::io("rename to", &self.path))?,
         }
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
         Ok(Some(stamp))

@@ -60,10 +60,10 @@ impl Sight {
         [&self.file, &self.old].into_iter().flatten().any(Stamp::is_empty)
     }
 
-    /// The file is still the one that `text` was read from, and nobody has written to the replaced one.
-    pub(super) fn is_of(&self, board: &Board, text: &Text) -> bool {
-        let old = head(board, &text.queue).map_or(self.old, |head| head.old);
-        self.file == Some(text.stamp) && self.old == old
+    /// As they were when `text` was read: that is in the file, and nobody has written to the replaced one.
+    pub(super) fn when_read(board: &Board, text: &Text) -> Sight {
+        let old = head(board, &text.queue).map_or_else(|| Stamp::at(&old_path(board, &text.queue)), |head| head.old);
+        Sight { file: Some(text.stamp), old }
     }
 
     /// Nobody has written to them since Tavern did.
@@ -141,28 +141,28 @@ impl Seen {
         Ok(())
     }
 
-    /// As [`Seen::write`], where `steps` have made `content` of `text`, as it was read.
+    /// As [`Seen::write`], where `steps` have made `content` of what was in the file `replaced`.
     pub(super) fn follow(
         board: &Board,
-        text: &Text,
-        steps: &[&[Edit]],
+        queue: &Queue,
+        replaced: Stamp,
+        steps: &[Vec<Edit>],
         content: &str,
         sight: &Sight,
         seq: u64,
     ) -> Result<(), Error> {
-        let queue = &text.queue;
         let is_known = !steps.is_empty() && steps.iter().all(|edits| !edits.is_empty());
         let path = since_path(board, queue);
         let append = || -> io::Result<bool> {
             let (Some(base), Some(file)) = (base_head(board, queue), sight.file) else { return Ok(false) };
-            if !is_known || head(board, queue).is_none_or(|head| head.file != text.stamp) {
+            if !is_known || head(board, queue).is_none_or(|head| head.file != replaced) {
                 return Ok(false);
             }
             let mut lines = OpenOptions::new().append(true).create(true).open(&path)?;
             if lines.metadata()?.len() > MOST_EDITS {
                 return Ok(false);
             }
-            let step = |edits: &&[Edit]| {
+            let step = |edits: &Vec<Edit>| {
                 edits.iter().map(|edit| (edit.span.start, edit.span.end, edit.text.clone())).collect()
             };
             let later = Later {
@@ -200,14 +200,6 @@ impl Seen {
             }
             None => Ok(()),
         }
-    }
-
-    /// An event is not shown, since somebody saved at the same moment: whoever next looks takes the queue over, whatever
-    /// its file then is.
-    pub(super) fn doubt(board: &Board, queue: &Queue) -> Result<(), Error> {
-        let Some(seen) = Seen::read(board, queue) else { return Ok(()) };
-        let sight = Sight { file: Some(Stamp::NONE), old: seen.old };
-        Seen::write(board, queue, &seen.content, &sight, seen.seq)
     }
 
     /// The IDs of the queues that Tavern has seen.

@@ -5,13 +5,16 @@
 
 use std::collections::HashMap;
 
+use super::change::{Change, Step};
 use super::error::Error;
 use super::find::Board;
-use super::hand::is_prose;
 use super::log::{Entry, walk_back};
 use super::queue::{Queue, Text};
+use super::redo::is_prose;
 use super::restore::restored;
-use super::submit::{Locked, Note, Step};
+use super::seen::Sight;
+use super::submit::Note;
+use super::transaction::View;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
@@ -101,11 +104,7 @@ impl Obstacle {
 impl Board {
     /// Takes an event back: one compare-and-set under the lock.
     pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
-        let mut locked = Locked::new(self, now)?;
-        let plan = Plan::of(self, locked.seq, which, note, now)?;
-        let Plan { event, entry, text, content } = plan;
-        let entry = locked.commit(&[Step { content: Some(content), ..entry.into() }], Some(&text))?;
-        Ok(Undone { event, entry, queue: text.queue })
+        self.transact(now, |view| Plan::of(view, which, note, now).map(Plan::change))
     }
 
     /// What [`Board::undo`] would do, without doing it and without the lock. Nothing where a queue was saved by hand since,
@@ -114,8 +113,7 @@ impl Board {
         if matches!(which, Which::Last(_)) && !self.is_settled()? {
             return Ok(None);
         }
-        let Plan { event, entry, text, .. } = Plan::of(self, self.last_seq()?, which, note, now)?;
-        Ok(Some(Undone { event, entry, queue: text.queue }))
+        self.foresee(|view| Plan::of(view, which, note, now).map(Plan::change)).map(Some)
     }
 
     /// The events that could be taken back as far as the log alone tells, the newest first.
@@ -155,16 +153,24 @@ struct Plan {
     event: Entry,
     entry: Entry,
     text: Text,
+    sight: Sight,
     content: String,
 }
 
 impl Plan {
-    /// `last` is the last event's number.
-    fn of(board: &Board, last: u64, which: &Which, note: &Note, now: Timestamp) -> Result<Plan, Error> {
+    fn change(self) -> (Change, Undone) {
+        let Plan { event, entry, text, sight, content } = self;
+        let step = Step { content: Some(content), ..entry.clone().into() };
+        let undone = Undone { event, entry, queue: text.queue.clone() };
+        (Change::of_queue(sight, &text, vec![step]), undone)
+    }
+
+    fn of(view: &View<'_>, which: &Which, note: &Note, now: Timestamp) -> Result<Plan, Error> {
+        let board = view.board;
         let (event, since) = find(board, which)?;
         let name = event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string);
         let seq = event.seq;
-        let (text, found) = place(board, &event, &name, &since)?;
+        let (text, found) = place(view, &event, &name, &since)?;
         let (document, _) = parse(&text.content);
         let item = found.map(|index| &document.items()[index]);
         if let Some(item) = item {
@@ -200,12 +206,14 @@ impl Plan {
         entry.queue = Some(text.queue.id.clone());
         let odd = || Obstacle::Odd { seq, name: name.clone() };
         describe(&mut entry, &event, &document, item, &content).ok_or_else(odd)?;
-        entry.seq = last + 1;
+        entry.seq = view.last_seq + 1;
         let is_as_it_was = entry.after.is_none() || !is_moved || entry.to == event.from;
         if !is_as_it_was || changes(&text.content, &content).len() > 1 {
             return Err(odd().into());
         }
-        Ok(Plan { event, entry, text, content })
+        let sight = view.sight(&text);
+        drop(document);
+        Ok(Plan { event, entry, text, sight, content })
     }
 }
 
@@ -288,7 +296,8 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
 }
 
 /// The queue that the event's item is in, and its place among its items; no place where the event took it out.
-fn place(board: &Board, event: &Entry, name: &str, since: &[Entry]) -> Result<(Text, Option<usize>), Error> {
+fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<(Text, Option<usize>), Error> {
+    let board = view.board;
     let own = event.queue.as_deref().unwrap_or_default();
     if let Some(task) = &event.task {
         match board.live_task(task) {
@@ -296,7 +305,7 @@ fn place(board: &Board, event: &Entry, name: &str, since: &[Entry]) -> Result<(T
                 return Err(Obstacle::Back { name: name.to_owned(), queue: found.queue.id }.into());
             }
             Ok(found) => {
-                let text = board.read(&found.queue)?;
+                let text = view.read(&found.queue)?;
                 let index = parse(&text.content).0.items().iter().position(|item| item.id.as_ref() == Some(task));
                 if index.is_some() {
                     return Ok((text, index));
@@ -306,7 +315,7 @@ fn place(board: &Board, event: &Entry, name: &str, since: &[Entry]) -> Result<(T
             Err(error) => return Err(error),
         }
     }
-    let text = board.read(&board.queue_by_id(own)?)?;
+    let text = view.read(&board.queue_by_id(own)?)?;
     let (document, _) = parse(&text.content);
     let wanted = event.after.as_deref().or(event.before.as_deref()).map(bare).unwrap_or_default();
     let alike = document.items().iter().enumerate();

@@ -158,7 +158,7 @@ fn killed_anywhere_it_is_merged_or_not() {
         scratch.run("tavern-reap", &[]).succeeds();
         scratch.run("tavern-reap", &[]).succeeds();
         let text = scratch.read(QUEUE);
-        if point.starts_with("replace.synced") {
+        if point.starts_with("log.torn") {
             assert_eq!(text, ITEMS, "{point}");
         } else {
             assert_eq!(text, ITEMS.replace("T-1: one", "T-1: uno").replace("the owner", "all"), "{point}");

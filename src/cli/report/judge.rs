@@ -63,8 +63,7 @@ fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) 
     let (task, now) = (&args.task, clock::now());
     let note = Note { agent: Some(by.to_owned()), run: None };
     let after = if args.dry_run {
-        let state = site.board.preview(task, event, now)?.state;
-        Task { state, ..site.board.task(task)?.task }
+        site.board.preview(task, event, now)?.task
     } else {
         site.board.submit(task, event, &note, now)?.task
     };

@@ -1,0 +1,120 @@
+//! A change of the board as it is decided, before anything of it is written.
+
+use std::path::PathBuf;
+
+use super::log::{Entry, LeaseEntry};
+use super::queue::{Queue, Text};
+use super::seen::Sight;
+use crate::board::decide::LeaseChange;
+use crate::board::event::Kind;
+use crate::board::text::Edit;
+
+/// What is logged and which files are replaced: all of it or nothing.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    pub(super) entries: Vec<Entry>,
+    /// Replaced in this order, after the entries are logged.
+    pub(super) files: Vec<Rewrite>,
+}
+
+/// A file and its new content.
+#[derive(Debug)]
+pub(super) enum Rewrite {
+    Queue(QueueRewrite),
+    /// A file that only Tavern writes.
+    File {
+        path: PathBuf,
+        content: String,
+    },
+}
+
+/// A queue that other hands may save at any moment.
+#[derive(Debug)]
+pub(super) struct QueueRewrite {
+    pub(super) queue: Queue,
+    /// Its files as the change was decided on. If they are others by now, the two are merged.
+    pub(super) expected: Sight,
+    pub(super) content: String,
+    /// The steps from the text before to `content`, one after the other. Empty: they are not known.
+    pub(super) steps: Vec<Vec<Edit>>,
+    /// Its file says `content` already: only Tavern's own copy is to be written.
+    pub(super) is_shown: bool,
+}
+
+/// An event, and what it makes of a queue and of a lease.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) entry: Entry,
+    /// Nothing if the queue stays as it is.
+    pub(super) content: Option<String>,
+    /// What makes that of the text before, where it is known.
+    pub(super) edits: Vec<Edit>,
+    pub(super) lease: LeaseChange,
+}
+
+impl Change {
+    /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
+    pub(super) fn of_queue(sight: Sight, text: &Text, steps: Vec<Step>) -> Change {
+        let edits = steps.iter().map(|step| step.edits.clone()).collect();
+        let content = steps.iter().rev().find_map(|step| step.content.clone());
+        let entries = steps.into_iter().map(Step::into_entry).collect();
+        let rewrite = content.map(|content| QueueRewrite {
+            queue: text.queue.clone(),
+            expected: sight,
+            content,
+            steps: edits,
+            is_shown: false,
+        });
+        Change { entries, files: rewrite.map(Rewrite::Queue).into_iter().collect() }
+    }
+
+    /// `content` in the place of `text`, whose queue's files are as of `sight`.
+    pub(super) fn rewrite(text: &Text, sight: Sight, content: String, entries: Vec<Entry>) -> Change {
+        let queue = text.queue.clone();
+        let rewrite = QueueRewrite { queue, expected: sight, content, steps: Vec::new(), is_shown: false };
+        Change { entries, files: vec![Rewrite::Queue(rewrite)] }
+    }
+
+    /// Lines of the log that change no file.
+    pub(super) fn notes(entries: Vec<Entry>) -> Change {
+        Change { entries, files: Vec::new() }
+    }
+
+    /// The queues whose files are replaced.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.files.iter().filter_map(|file| match file {
+            Rewrite::Queue(rewrite) => Some(&rewrite.queue),
+            Rewrite::File { .. } => None,
+        })
+    }
+
+    /// Numbers the entries, the first of which follows on `last`, and ties them together. (Claims that are made together
+    /// are several changes, each of which may happen alone.)
+    pub(super) fn number(&mut self, last: u64) {
+        let end = last + self.entries.len() as u64;
+        for (entry, seq) in self.entries.iter_mut().zip(last + 1..) {
+            entry.seq = seq;
+            entry.through = (seq < end && entry.kind != Kind::Claimed).then_some(end);
+        }
+    }
+}
+
+impl Step {
+    /// The event as it is logged.
+    fn into_entry(self) -> Entry {
+        let Step { mut entry, lease, .. } = self;
+        entry.lease = match lease {
+            LeaseChange::Put(lease) => Some(LeaseEntry::Put(lease)),
+            LeaseChange::Drop if entry.token.is_some() => Some(LeaseEntry::Drop),
+            LeaseChange::Drop | LeaseChange::Keep => None,
+        };
+        entry
+    }
+}
+
+impl From<Entry> for Step {
+    /// A line of the log that changes nothing.
+    fn from(entry: Entry) -> Step {
+        Step { entry, content: None, edits: Vec::new(), lease: LeaseChange::Keep }
+    }
+}

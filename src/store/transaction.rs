@@ -1,0 +1,287 @@
+//! The one way in which the board is changed: lock, show what a crash left, take over what was saved by hand, decide, log,
+//! replace. Knows no verb.
+//!
+//! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
+//! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
+#![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock; folders are made")]
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use super::archive;
+use super::change::{Change, QueueRewrite, Rewrite};
+use super::error::Error;
+use super::find::Board;
+use super::hand::taken_over;
+use super::lock::Lock;
+use super::log::{Entry, LeaseEntry, Log, tail_log};
+use super::queue::{Queue, Stamp, Text};
+use super::redo::{read_applied, redo, set_lease, unshown, write_applied, write_shown};
+use super::replace::Staged;
+use super::seen::{Seen, Sight, old_path};
+use crate::board::event::Kind;
+use crate::board::task::Timestamp;
+use crate::failpoint;
+
+/// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// So often it is looked at before it is taken as it is.
+const MOST_LOOKS: usize = 50;
+
+/// The board as a decision finds it.
+pub(super) struct View<'b> {
+    pub(super) board: &'b Board,
+    /// The last event's number.
+    pub(super) last_seq: u64,
+    pub(super) is_locked: bool,
+}
+
+impl View<'_> {
+    /// A queue as it is to be decided on.
+    pub(super) fn read(&self, queue: &Queue) -> Result<Text, Error> {
+        if self.is_locked { self.board.read_settled(queue) } else { self.board.read(queue) }
+    }
+
+    /// The files of `text`'s queue, as they were when it was read.
+    pub(super) fn sight(&self, text: &Text) -> Sight {
+        Sight::when_read(self.board, text)
+    }
+
+    /// The events that are there, and no others, lead to what the files say: none of a save is to be logged first.
+    pub(super) fn is_settled(&self) -> Result<bool, Error> {
+        Ok(self.is_locked || self.board.by_hand()?.is_empty())
+    }
+}
+
+impl Board {
+    /// Changes the board as `decide` says. All that may lack room or leave is done before an event is logged, so that an
+    /// error means that nothing has happened; once it is logged it stands, also if the files can't show it yet.
+    pub(super) fn transact<R>(
+        &self,
+        now: Timestamp,
+        decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
+    ) -> Result<R, Error> {
+        self.transact_under(Lock::take(self)?, now, decide)
+    }
+
+    /// As [`Board::transact`], with a lock that was taken.
+    pub(super) fn transact_under<R>(
+        &self,
+        lock: Lock,
+        now: Timestamp,
+        decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
+    ) -> Result<R, Error> {
+        let mut locked = Locked::new(lock, self, now)?;
+        let (change, told) = decide(&locked.view())?;
+        let queues: Vec<Queue> = change.queues().cloned().collect();
+        // `applied` stays behind where it is not shown, and whoever next holds the lock tries again, and says so if it can't.
+        if locked.commit(change)?.is_ok() {
+            queues.iter().for_each(|queue| locked.look_again(queue, now));
+        }
+        Ok(told)
+    }
+
+    /// What [`Board::transact`] would decide now: the same but the lock and the writing.
+    pub(super) fn foresee<R>(&self, decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>) -> Result<R, Error> {
+        let (_, told) = decide(&View { board: self, last_seq: self.last_seq()?, is_locked: false })?;
+        Ok(told)
+    }
+
+    /// Takes over what was saved by hand, and finishes what a crash left half done.
+    pub fn settle(&self, now: Timestamp) -> Result<(), Error> {
+        self.transact(now, |_| Ok((Change::default(), ())))
+    }
+
+    /// Whether [`Board::settle`] would change nothing, as far as can be told without the lock.
+    pub fn is_settled(&self) -> Result<bool, Error> {
+        let is_shown = read_applied(self).is_none_or(|applied| self.last_seq().is_ok_and(|last| last <= applied));
+        Ok(is_shown && self.by_hand()?.is_empty())
+    }
+}
+
+/// The board while this process holds its lock, with everything redone that a crash left behind.
+struct Locked<'b> {
+    board: &'b Board,
+    log: Log,
+    seq: u64,
+    _lock: Lock,
+}
+
+impl<'b> Locked<'b> {
+    /// Also takes over what was saved by hand, once whoever is writing has finished.
+    fn new(lock: Lock, board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+        let mut lock = Some(lock);
+        let mut before = Vec::new();
+        for look in 0.. {
+            let lock = lock.take().map_or_else(|| Lock::take(board), Ok)?;
+            let mut locked = Locked::open(lock, board, now)?;
+            let by_hand = board.by_hand()?;
+            let is_settled =
+                by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
+            if is_settled || look == MOST_LOOKS {
+                for (queue, _) in &by_hand {
+                    Seen::forget_own(board, queue)?;
+                    locked.take_over(queue, now)?;
+                }
+            }
+            // Somebody may have saved meanwhile.
+            if by_hand.is_empty() || look == MOST_LOOKS || board.by_hand()?.is_empty() {
+                return Ok(locked);
+            }
+            before = by_hand;
+            drop(locked);
+            // Others may have the lock meanwhile.
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        unreachable!("the last look returns")
+    }
+
+    fn open(lock: Lock, board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+        let log = Log::open(board, now)?;
+        let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
+        if applied < log.last_seq() {
+            log.sync()?;
+            let entries = unshown(board, tail_log(board, applied)?);
+            let left = board.left_to_merge()?;
+            let is_move = |entry: &Entry| entry.kind == Kind::Archived;
+            let are_one = |one: &Entry, next: &Entry| match (is_move(one), is_move(next)) {
+                (true, true) => one.queue == next.queue,
+                (one, next) => one == next,
+            };
+            for entries in entries.chunk_by(are_one) {
+                if is_move(&entries[0]) {
+                    archive::redo(board, entries, &left)?;
+                } else {
+                    redo(board, entries, &left)?;
+                }
+            }
+            write_applied(board, log.last_seq())?;
+        }
+        // If the log was cleaned away, the numbers still go on: a token is never given twice.
+        let seq = log.last_seq().max(applied);
+        Ok(Locked { board, log, seq, _lock: lock })
+    }
+
+    fn view(&self) -> View<'b> {
+        View { board: self.board, last_seq: self.seq, is_locked: true }
+    }
+
+    /// Takes over what was done to `queue` by other hands than Tavern's. Nothing if nothing was.
+    fn take_over(&mut self, queue: &Queue, now: Timestamp) -> Result<(), Error> {
+        match taken_over(self.board, self.seq, queue, now)? {
+            Some(change) => self.commit(change)?,
+            None => Ok(()),
+        }
+    }
+
+    /// Somebody may have saved the queue in the very moment of the replacement. If this fails, or if they are still about it,
+    /// it is done when the lock is next taken.
+    fn look_again(&mut self, queue: &Queue, now: Timestamp) {
+        let sight = Sight::of(self.board, queue);
+        let is_under_way = sight.is_gone(queue) || sight.is_blank();
+        if !is_under_way && self.board.looks_after(queue) && !sight.is_seen(self.board, queue) {
+            drop(self.take_over(queue, now));
+        }
+    }
+
+    /// Stages, logs and shows a change.
+    ///
+    /// # Errors
+    /// The outer one: nothing has happened. The inner one: it has, and the files don't show it.
+    fn commit(&mut self, mut change: Change) -> Result<Result<(), Error>, Error> {
+        if change.entries.is_empty() && change.files.is_empty() {
+            return Ok(Ok(()));
+        }
+        change.number(self.seq);
+        let Change { entries, files } = change;
+        let files: Vec<(Rewrite, Option<Staged>)> = files.into_iter().map(stage).collect::<Result<_, Error>>()?;
+        let stage_lease = |entry: &Entry| match &entry.lease {
+            Some(LeaseEntry::Put(lease)) => self.board.stage_lease(lease).map(Some),
+            Some(LeaseEntry::Drop) | None => Ok(None),
+        };
+        let leases: Vec<Option<Staged>> = entries.iter().map(stage_lease).collect::<Result<_, Error>>()?;
+        // On a new board it would be taken for granted that all events but the last are shown.
+        if entries.len() > 1 && read_applied(self.board).is_none() {
+            write_applied(self.board, self.seq)?;
+        }
+        self.log.append(&entries)?;
+        self.seq += entries.len() as u64;
+        let shown = self.show(&entries, leases, files);
+        if entries.is_empty() {
+            // Nobody could redo it.
+            return shown.and_then(|()| write_applied(self.board, self.seq)).map(Ok);
+        }
+        Ok(shown.and_then(|()| write_shown(self.board, self.seq)))
+    }
+
+    /// Makes files and leases show the events.
+    fn show(
+        &self,
+        entries: &[Entry],
+        leases: Vec<Option<Staged>>,
+        files: Vec<(Rewrite, Option<Staged>)>,
+    ) -> Result<(), Error> {
+        let hit = |place: &'static str| failpoint::hit(place).map_err(Error::io("go on after", self.board.dir()));
+        if !entries.is_empty() {
+            hit("log.appended")?;
+        }
+        for (file, staged) in files {
+            match (file, staged) {
+                (Rewrite::File { .. }, staged) => {
+                    staged.map_or(Ok(()), Staged::put)?;
+                    hit("archive.written")?;
+                }
+                (Rewrite::Queue(rewrite), staged) => self.show_queue(&rewrite, staged)?,
+            }
+        }
+        hit("submit.replaced")?;
+        for (entry, lease) in entries.iter().zip(leases) {
+            match lease {
+                Some(staged) => staged.put()?,
+                None => set_lease(self.board, entry)?,
+            }
+        }
+        hit("submit.leased")
+    }
+
+    fn show_queue(&self, rewrite: &QueueRewrite, staged: Option<Staged>) -> Result<(), Error> {
+        let QueueRewrite { queue, expected, content, steps, .. } = rewrite;
+        let Some(staged) = staged else { return Seen::write(self.board, queue, content, expected, self.seq) };
+        let old = old_path(self.board, queue);
+        let is_ours = Sight::of(self.board, queue) == *expected;
+        let file = if is_ours { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
+        match (file, expected.file) {
+            // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
+            (file, _) if !self.board.looks_after(queue) => file.map(drop).ok_or(Error::Busy(0)),
+            (Some(file), Some(replaced)) => {
+                let sight = Sight { file: Some(file), old: Some(replaced) };
+                Seen::follow(self.board, queue, replaced, steps, content, &sight, self.seq)
+            }
+            (Some(file), None) => {
+                Seen::write(self.board, queue, content, &Sight { file: Some(file), ..expected.clone() }, self.seq)
+            }
+            // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
+            // old and half new.
+            (None, _) => {
+                let unknown = Sight { file: Some(Stamp::NONE), ..expected.clone() };
+                Seen::write(self.board, queue, content, &unknown, self.seq)
+            }
+        }
+    }
+}
+
+/// Writes the new bytes of a file beside it.
+fn stage(file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
+    let staged = match &file {
+        Rewrite::Queue(QueueRewrite { is_shown: true, .. }) => None,
+        Rewrite::Queue(QueueRewrite { queue, content, .. }) => Some(Staged::durable(&queue.path, content.as_bytes())?),
+        Rewrite::File { path, content } => {
+            let folder = path.parent().unwrap_or(path);
+            fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+            Some(Staged::durable(path, content.as_bytes())?)
+        }
+    };
+    Ok((file, staged))
+}
