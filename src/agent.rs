@@ -11,6 +11,7 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::board::document::{Document, Item};
+use crate::board::eligible::Lack;
 use crate::board::event::Event;
 use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
@@ -49,10 +50,21 @@ pub struct Agent<'a> {
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
+    /// Says what to type next.
+    pub advice: Advice,
     /// Told what happens, for people.
     pub tell: &'a dyn Fn(&Told),
     /// Holds the name.
     pub slot: Slot,
+}
+
+/// What to type next, as whoever starts agents says it.
+#[derive(Clone, Copy)]
+pub struct Advice {
+    /// What an item lacks, with what to type.
+    pub lack: fn(&Lack, Option<&TaskId>) -> String,
+    /// What to type after an error.
+    pub error: fn(&Error) -> Option<String>,
 }
 
 /// What an agent tells of its work.
@@ -195,7 +207,7 @@ impl Agent<'_> {
         let look = Look::new(self, &templates);
         let foreseen =
             self.site.board.foresee_claim(&self.seek()?, clock::now(), &|document, item| look.at(document, item))?;
-        Ok(foreseen.map_err(|nothing| (!self.is_finished(&nothing)).then(|| describe(&nothing))))
+        Ok(foreseen.map_err(|nothing| (!self.is_finished(&nothing)).then(|| self.describe(&nothing))))
     }
 
     fn run_loop(&self) -> Result<End, Error> {
@@ -264,7 +276,7 @@ impl Agent<'_> {
                         // What is missing may be installed without any change of the board.
                         let again = (!skipped.is_empty()).then(|| soon(LOOK_AGAIN));
                         let until = nothing.wake_at.into_iter().chain(again).min();
-                        break Wait { is_asleep, ..Wait::new(describe(&nothing), until) };
+                        break Wait { is_asleep, ..Wait::new(self.describe(&nothing), until) };
                     }
                 }
             };
@@ -490,6 +502,33 @@ impl Agent<'_> {
             && agents().any(|agent| agent.name != self.name && life(&agent.holder) != Life::Gone && may_take(&agent))
     }
 
+    /// What it waits for; of what a person has to free, the first.
+    fn describe(&self, nothing: &Nothing) -> String {
+        if let Some(until) = nothing.wake_at {
+            return format!("waiting until {} for the next item", until.format("%H:%M:%S"));
+        }
+        match (nothing.later + nothing.under_way, nothing.stuck.len()) {
+            (0, 0) if !nothing.elsewhere.is_empty() => {
+                let items = |(role, items): (&String, &usize)| match items {
+                    1 => format!("1 is for a {role}"),
+                    items => format!("{items} are for a {role}"),
+                };
+                let roles: Vec<String> = nothing.elsewhere.iter().map(items).collect();
+                format!("waiting for items; {}", roles.join(", "))
+            }
+            (0, 0) => "waiting for items".to_owned(),
+            (0, stuck) => {
+                let items = if stuck == 1 { "1 item needs".to_owned() } else { format!("{stuck} items need") };
+                let first = &nothing.stuck[0];
+                let name =
+                    first.task.as_ref().map_or_else(|| format!("{}:{}", first.queue, first.line), ToString::to_string);
+                format!("waiting: {items} a person; {name}: {}", (self.advice.lack)(&first.lack, first.task.as_ref()))
+            }
+            (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
+            (others, _) => format!("waiting: {others} items are under way or behind others"),
+        }
+    }
+
     fn show(&self, state: AgentState, held: Option<&Claimed>, doing: Option<String>) -> Result<(), Error> {
         let now = clock::now();
         let file = AgentFile {
@@ -539,24 +578,19 @@ impl<'a> Look<'a> {
         Look { agent, preflight: Preflight::of(agent.site), templates, skipped, hindrance }
     }
 
-    /// Why it can't be started now, with what to type.
-    fn at(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), String> {
-        let (site, name) = (self.agent.site, &self.agent.role);
-        let with_hint = |error: Error| match error.hint() {
-            Some(hint) => format!("{error}; {hint}"),
-            None => error.to_string(),
-        };
+    /// What keeps it from being started now.
+    fn at(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
+        let (site, name, advice) = (self.agent.site, &self.agent.role, self.agent.advice);
         let place = self.preflight.surroundings(name).map_err(|error| Error::Start(error.into()));
         if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
-            let why = with_hint(error);
-            *self.hindrance.borrow_mut() = Some(why.clone());
-            return Err(why);
+            let lack = Lack::Runner { why: error.to_string(), hint: (advice.error)(&error).unwrap_or_default() };
+            *self.hindrance.borrow_mut() = Some((advice.lack)(&lack, None));
+            return Err(lack);
         }
-        self.preflight.of_item(document, item).map_err(|error| {
-            let why = with_hint(Error::Start(error.into()));
+        self.preflight.of_item(document, item).inspect_err(|lack| {
             let (task, title) = (item.id.clone(), document.title(item).to_owned());
-            self.skipped.borrow_mut().push(Told::Skipped { task, title, why: why.clone() });
-            why
+            let why = (advice.lack)(lack, task.as_ref());
+            self.skipped.borrow_mut().push(Told::Skipped { task, title, why });
         })
     }
 }
@@ -571,27 +605,6 @@ fn opening_hint(runner: &str) -> String {
 
 fn soon(seconds: i64) -> Timestamp {
     clock::now() + TimeDelta::seconds(seconds)
-}
-
-fn describe(nothing: &Nothing) -> String {
-    if let Some(until) = nothing.wake_at {
-        return format!("waiting until {} for the next item", until.format("%H:%M:%S"));
-    }
-    match (nothing.later + nothing.under_way, nothing.stuck.len()) {
-        (0, 0) if !nothing.elsewhere.is_empty() => {
-            let items = |(role, items): (&String, &usize)| match items {
-                1 => format!("1 is for a {role}"),
-                items => format!("{items} are for a {role}"),
-            };
-            let roles: Vec<String> = nothing.elsewhere.iter().map(items).collect();
-            format!("waiting for items; {}", roles.join(", "))
-        }
-        (0, 0) => "waiting for items".to_owned(),
-        (0, 1) => "waiting: 1 item needs a person, see tavern status".to_owned(),
-        (0, stuck) => format!("waiting: {stuck} items need a person, see tavern status"),
-        (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
-        (others, _) => format!("waiting: {others} items are under way or behind others"),
-    }
 }
 
 /// Raises `interrupt` when a `STOP` file appears, also in the middle of a run.

@@ -25,7 +25,7 @@ pub enum LeaseChange {
     Drop,
 }
 
-/// A rule's "no". Every refusal says what to type next; programs exit with 4.
+/// A rule's "no".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("`{task}` is {status}, so it can't be {}", event.as_str())]
@@ -54,56 +54,6 @@ pub enum Refusal {
     TooMany { task: TaskId, most: u32 },
     #[error("`{task}` waits for its children, so none of them can wait for it")]
     WaitsForChild { task: TaskId },
-}
-
-impl Refusal {
-    pub fn hint(&self) -> String {
-        match self {
-            Refusal::WrongStatus { task, status, event } => match (status, event) {
-                (Status::Dead, _) => format!("tavern release {task} --revive"),
-                (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
-                (Status::Waiting, Kind::Approved | Kind::Rejected) => {
-                    format!("bring it back into review first: tavern release {task}")
-                }
-                (Status::Waiting, _) => {
-                    format!("tavern tell {task} \"…\" answers its question; what it waits for: tavern status {task}")
-                }
-                (_, Kind::Approved | Kind::Rejected) => {
-                    format!("only what is in review can be; tavern status {task} shows where it stands")
-                }
-                (Status::Draft, _) => {
-                    format!("it is no more than written down; let it be worked on: tavern release {task}")
-                }
-                _ => format!("tavern status {task} shows where it stands"),
-            },
-            Refusal::Held { task, .. } | Refusal::StillLive { task, .. } => {
-                format!("wait for it, or see who works on it: tavern status {task}")
-            }
-            Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
-                format!("the work is kept on branch tavern/{task}; what happened: tavern log {task}")
-            }
-            Refusal::OwnWork { task, .. } | Refusal::SecondApproval { task, .. } => {
-                format!(
-                    "let somebody else look at it: tavern claim --role reviewer --task {task}, or do it by hand: tavern report {task} --approve"
-                )
-            }
-            Refusal::OtherCommit { task, .. } => format!("look again: tavern status {task}"),
-            Refusal::Unasked { task } => format!("tavern status {task} shows where it stands"),
-            Refusal::EndedParent { task, status } => {
-                let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
-                format!("add it without --parent, or bring `{task}` back first: tavern release {task} {flag}")
-            }
-            Refusal::TooDeep { .. } => {
-                "do it within the item, or name a parent further up; `children: {depth: …}` of config.yaml is the bound"
-                    .to_owned()
-            }
-            Refusal::TooMany { .. } => {
-                "do it within the item, or put more into one child; `children: {most: …}` of config.yaml is the bound"
-                    .to_owned()
-            }
-            Refusal::WaitsForChild { task } => format!("leave `{task}` out of what it comes after"),
-        }
-    }
 }
 
 /// What `event` changes, or the rule that forbids it. `lease` is the task's lease as it stands on disk, if any.
@@ -570,7 +520,7 @@ mod tests {
                 let to = result.as_ref().ok().map(|change| change.state.status());
                 assert_eq!(to, expected, "{status} on {:?}", event.kind());
                 if let Err(refusal) = result {
-                    assert!(refusal.hint().contains("T-k3f9"), "{refusal} has a hint that names the task");
+                    assert!(refusal.to_string().contains("T-k3f9"), "{refusal} names the task");
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Which item an agent may take next: lane, role, dependencies, children, permission, back-off.
 
+use std::fmt;
+
 use super::document::{Document, Item};
 use super::event::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
@@ -32,15 +34,19 @@ pub struct Child {
     pub on_failure: OnFailure,
 }
 
-/// Why an item can't be taken now.
+/// What an item lacks to be worked on, here and now: the one answer that every program shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum Lack {
     Quarantined,
+    /// Its queue can't be read.
+    Unreadable(String),
     Status(Status),
+    /// Its question waits for an answer.
+    Answer(String),
+    /// It came back too often, for this reason.
+    Release(String),
     Role(String),
     BackOff(Timestamp),
-    /// Its runner could do nothing with it.
-    Unfit(String),
     /// Dependencies that are not completed, each with its status (`None`: no such item).
     Dependencies(Vec<(TaskId, Option<Status>)>),
     /// A person has to allow it first.
@@ -53,17 +59,92 @@ pub enum Why {
     Children(Vec<TaskId>),
     /// A child that failed, and is not to be gone on without.
     FailedChild(TaskId),
+    /// config.yaml has no such role.
+    NoRole(String),
+    /// Those of its role only review.
+    OnlyReviews(String),
+    /// config.yaml has no such runner.
+    NoRunner(String),
+    /// Its runner runs the item's own `sh` block, and it has none.
+    NoScript {
+        runner: String,
+        role: String,
+    },
+    /// The runner of the role that has to review it can't.
+    NoJudge {
+        runner: String,
+        role: String,
+    },
+    /// A program that one of its `done_when` begins with.
+    Program {
+        program: String,
+        command: String,
+    },
+    /// Its own runner can't be started, with what to do about it.
+    Runner {
+        why: String,
+        hint: String,
+    },
 }
 
-impl Why {
+impl Lack {
     /// No amount of work by agents makes it eligible: a person has to do something first.
     pub fn is_stuck(&self) -> bool {
         match self {
-            Why::Quarantined | Why::Unfit(_) | Why::Permission | Why::Approval | Why::FailedChild(_) => true,
-            Why::Dependencies(open) => open.iter().any(|(_, status)| {
+            Lack::Dependencies(open) => open.iter().any(|(_, status)| {
                 matches!(status, None | Some(Status::Dead | Status::Cancelled | Status::Draft | Status::Waiting))
             }),
-            Why::Status(_) | Why::Role(_) | Why::BackOff(_) | Why::Reviewer(_) | Why::Children(_) => false,
+            // What waits for an answer waits as long as a person likes.
+            Lack::Status(_)
+            | Lack::Answer(_)
+            | Lack::Release(_)
+            | Lack::Role(_)
+            | Lack::BackOff(_)
+            | Lack::Reviewer(_)
+            | Lack::Children(_) => false,
+            _ => true,
+        }
+    }
+
+    /// It is config.yaml, or the item as it is written, that keeps every agent from it.
+    pub fn is_of_settings(&self) -> bool {
+        matches!(self, Lack::NoRole(_) | Lack::OnlyReviews(_) | Lack::NoRunner(_) | Lack::NoScript { .. })
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lack::Quarantined => f.write_str("its text has a problem"),
+            Lack::Unreadable(why) | Lack::Release(why) | Lack::Runner { why, .. } => f.write_str(why),
+            Lack::Status(status) => write!(f, "it is {status}"),
+            Lack::Answer(question) => write!(f, "it asks: {question}"),
+            Lack::Role(role) => write!(f, "it is for role {role}"),
+            Lack::BackOff(until) => write!(f, "it may be taken again at {until}"),
+            Lack::Dependencies(open) => {
+                let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
+                let names: Vec<String> = open.iter().map(|(id, at)| format!("{id} ({})", status(at))).collect();
+                write!(f, "it waits for {}", names.join(", "))
+            }
+            Lack::Permission => f.write_str("a person has to allow it to start"),
+            Lack::Approval => f.write_str("a person has to approve its work"),
+            Lack::Reviewer(role) => write!(f, "it waits for a {role}"),
+            Lack::Children(open) => {
+                let names: Vec<&str> = open.iter().map(TaskId::as_str).collect();
+                write!(f, "it waits for its children {}", names.join(", "))
+            }
+            Lack::FailedChild(child) => write!(f, "its child {child} failed"),
+            Lack::NoRole(role) => write!(f, "role `{role}` is not in config.yaml"),
+            Lack::OnlyReviews(role) => write!(f, "those of role `{role}` only review"),
+            Lack::NoRunner(runner) => write!(f, "runner `{runner}` is not in config.yaml"),
+            Lack::NoScript { runner, .. } => write!(f, "it has no ```sh block, which the runner `{runner}` needs"),
+            Lack::NoJudge { runner, role } => {
+                write!(f, "it waits for a {role}, whose runner `{runner}` can't judge work")
+            }
+            Lack::Program { program, .. } => {
+                let place = if program.contains('/') { "there" } else { "on PATH" };
+                write!(f, "its done_when needs `{program}`, which is not {place}")
+            }
         }
     }
 }
@@ -84,9 +165,9 @@ pub fn may_take(
     seeker: &Seeker<'_>,
     now: Timestamp,
     others: &mut Others<'_>,
-) -> Result<Purpose, Why> {
+) -> Result<Purpose, Lack> {
     if item.quarantined {
-        return Err(Why::Quarantined);
+        return Err(Lack::Quarantined);
     }
     match item.status {
         Status::Pending => {
@@ -94,7 +175,7 @@ pub fn may_take(
             // Only an item of which keys stand somewhere can say more.
             let asks = item.metadata.is_some() || item.block.is_some() || !document.front().approve.is_empty();
             if asks && document.task_of(item).waits_for_permission() {
-                return Err(Why::Permission);
+                return Err(Lack::Permission);
             }
             depends_on(item, others)?;
             is_due(item, now)?;
@@ -113,8 +194,11 @@ pub fn may_take(
                 may_review(&task, seeker)?;
                 return Ok(Purpose::Review);
             }
+            if !is_answered && let Some(question) = task.question() {
+                return Err(Lack::Answer(question.to_owned()));
+            }
             if is_in_review || (!is_answered && !task.state.is_parked()) {
-                return Err(Why::Status(item.status));
+                return Err(Lack::Release(task.reason().unwrap_or_default().to_owned()));
             }
             may_work(document, item, seeker)?;
             if !is_answered {
@@ -122,17 +206,17 @@ pub fn may_take(
             }
             Ok(Purpose::Work)
         }
-        status => Err(Why::Status(status)),
+        status => Err(Lack::Status(status)),
     }
 }
 
-fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Why> {
+fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Lack> {
     let wanted = item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE);
     // Whoever reviews takes others' work, and none to do.
-    if wanted == seeker.role && !seeker.reviews { Ok(()) } else { Err(Why::Role(wanted.to_owned())) }
+    if wanted == seeker.role && !seeker.reviews { Ok(()) } else { Err(Lack::Role(wanted.to_owned())) }
 }
 
-fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Why> {
+fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Lack> {
     let mut open = task.open_reviews(&task.reviewers(seeker.reviewers));
     if open.is_empty() {
         // A person has put it there: anybody whose role it is may look at it.
@@ -143,34 +227,34 @@ fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Why> {
         return Ok(());
     }
     match open.into_iter().find(|role| role != PERSON) {
-        Some(role) => Err(Why::Reviewer(role)),
-        None => Err(Why::Approval),
+        Some(role) => Err(Lack::Reviewer(role)),
+        None => Err(Lack::Approval),
     }
 }
 
-fn depends_on(item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Why> {
+fn depends_on(item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Lack> {
     let open: Vec<_> = item
         .after
         .iter()
         .map(|id| (id.clone(), (others.status_of)(id)))
         .filter(|(_, status)| *status != Some(Status::Completed))
         .collect();
-    if open.is_empty() { Ok(()) } else { Err(Why::Dependencies(open)) }
+    if open.is_empty() { Ok(()) } else { Err(Lack::Dependencies(open)) }
 }
 
-fn have_ended(children: &[Child]) -> Result<(), Why> {
+fn have_ended(children: &[Child]) -> Result<(), Lack> {
     let is_open = |child: &&Child| !child.status.is_ended();
     let has_failed = |child: &&Child| child.on_failure.keeps_waiting(child.status);
     if let Some(child) = children.iter().find(has_failed) {
-        return Err(Why::FailedChild(child.id.clone()));
+        return Err(Lack::FailedChild(child.id.clone()));
     }
     let open: Vec<TaskId> = children.iter().filter(is_open).map(|child| child.id.clone()).collect();
-    if open.is_empty() { Ok(()) } else { Err(Why::Children(open)) }
+    if open.is_empty() { Ok(()) } else { Err(Lack::Children(open)) }
 }
 
-fn is_due(item: &Item<'_>, now: Timestamp) -> Result<(), Why> {
+fn is_due(item: &Item<'_>, now: Timestamp) -> Result<(), Lack> {
     match item.not_before {
-        Some(until) if until > now => Err(Why::BackOff(until)),
+        Some(until) if until > now => Err(Lack::BackOff(until)),
         _ => Ok(()),
     }
 }
@@ -232,28 +316,28 @@ mod tests {
         let reviewer = |item: &str, agent| (item.to_owned(), agent, "reviewer");
         for ((item, agent, role), expected) in [
             (coder("T-1"), Ok(Purpose::Work)),
-            (coder("T-2"), Err(Why::Permission)),
+            (coder("T-2"), Err(Lack::Permission)),
             (coder("T-3"), Ok(Purpose::Work)),
-            (coder("T-4"), Err(Why::Role("drone".into()))),
-            (coder("T-5"), Err(Why::Dependencies(vec![(id("T-1"), Some(Status::Pending))]))),
-            (coder("T-6"), Err(Why::BackOff("2026-11-23T10:00:00Z".parse().expect("a time")))),
-            (reviewer("T-1", "Sam"), Err(Why::Role("coder".into()))),
-            (reviewer("T-7", "Sam"), Err(Why::Role("reviewer".into()))),
-            (coder("R-1"), Err(Why::Reviewer("reviewer".into()))),
+            (coder("T-4"), Err(Lack::Role("drone".into()))),
+            (coder("T-5"), Err(Lack::Dependencies(vec![(id("T-1"), Some(Status::Pending))]))),
+            (coder("T-6"), Err(Lack::BackOff("2026-11-23T10:00:00Z".parse().expect("a time")))),
+            (reviewer("T-1", "Sam"), Err(Lack::Role("coder".into()))),
+            (reviewer("T-7", "Sam"), Err(Lack::Role("reviewer".into()))),
+            (coder("R-1"), Err(Lack::Reviewer("reviewer".into()))),
             (reviewer("R-1", "Sam"), Ok(Purpose::Review)),
-            (reviewer("R-1", "Frodo"), Err(Why::Reviewer("reviewer".into()))),
-            (reviewer("R-2", "Sam"), Err(Why::Reviewer("reviewer".into()))),
+            (reviewer("R-1", "Frodo"), Err(Lack::Reviewer("reviewer".into()))),
+            (reviewer("R-2", "Sam"), Err(Lack::Reviewer("reviewer".into()))),
             (reviewer("R-2", "Merry"), Ok(Purpose::Review)),
-            (reviewer("R-3", "Sam"), Err(Why::Approval)),
-            (coder("W-1"), Err(Why::Status(Status::Waiting))),
+            (reviewer("R-3", "Sam"), Err(Lack::Approval)),
+            (coder("W-1"), Err(Lack::Answer("red?".into()))),
             (coder("W-2"), Ok(Purpose::Work)),
-            (coder("W-3"), Err(Why::Reviewer("reviewer".into()))),
+            (coder("W-3"), Err(Lack::Reviewer("reviewer".into()))),
             (reviewer("W-3", "Sam"), Ok(Purpose::Review)),
             (coder("W-4"), Ok(Purpose::Work)),
-            (coder("W-5"), Err(Why::Children(vec![id("C-1")]))),
-            (coder("W-6"), Err(Why::FailedChild(id("C-1")))),
-            (coder("W-7"), Err(Why::Status(Status::Waiting))),
-            (coder("W-8"), Err(Why::Status(Status::Waiting))),
+            (coder("W-5"), Err(Lack::Children(vec![id("C-1")]))),
+            (coder("W-6"), Err(Lack::FailedChild(id("C-1")))),
+            (coder("W-7"), Err(Lack::Release("too often".into()))),
+            (coder("W-8"), Err(Lack::Answer("red?".into()))),
         ] {
             assert_eq!(take(&item, agent, role), expected, "{item} for {agent}, {role}");
         }

@@ -8,19 +8,18 @@ use serde_yaml::Value;
 use crate::board::children::Bounds;
 use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
-use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::eligible::Lack;
 use crate::board::lease::Token;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
 use crate::board::problem::Severity;
 use crate::board::task::{OnFailure, Status, Task, TaskId};
 use crate::clock;
-use crate::config::{Config, RunnerKind};
-use crate::runner::CommandRunner;
+use crate::config::Config;
 use crate::store::{Birth, Board, Error, Note, Queue};
 
 use super::shared::{priority, task_id};
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, hints, need};
 
 /// The keys that an agent may give to what it hands out, beside a planner's.
 const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Model];
@@ -143,7 +142,6 @@ impl Verb for Args {
             context.out.text(render(&new).trim_end())?;
             return Ok(Exit::Done);
         }
-        let script = script(&new);
         let status = if self.draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         // A task file outside the board is one of its queues from now on.
@@ -153,7 +151,7 @@ impl Verb for Args {
             Some(birth) => board.add_child(&queue, new, &birth, status, &note, clock::now())?,
         };
         if !self.draft {
-            warn(context, &board, &task, script.is_some());
+            warn(context, &board, &task, &queue);
         }
         context.out.record_with_variables(
             &Record { task: &task.id, queue: &queue.id },
@@ -263,36 +261,13 @@ impl Args {
 }
 
 /// What keeps the new item from being worked on, as far as can be seen now.
-fn warn(context: &Context, board: &Board, task: &Task, has_script: bool) {
-    let Ok(config) = Config::load(board.dir()) else { return };
-    let note = |text: String| context.out.note(format!("{} waits: {text}", task.id));
-    for needed in task.after.iter().filter(|needed| board.task(needed).is_err()) {
-        note(format!("there is no item `{needed}` yet"));
+fn warn(context: &Context, board: &Board, task: &Task, queue: &Queue) {
+    let unknown = task.after.iter().filter(|needed| board.task(needed).is_err());
+    let unknown: Vec<_> = unknown.map(|needed| (needed.clone(), None)).collect();
+    let unknown = (!unknown.is_empty()).then_some(Lack::Dependencies(unknown));
+    for lack in unknown.into_iter().chain(need::lacking(context, board, task, queue)) {
+        context.out.note(format!("{} can't be taken: {}", task.id, hints::sentence(&lack, Some(&task.id))));
     }
-    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-    let Some(settings) = config.roles.get(role) else {
-        return note(format!("no agent can take it before there is a role `{role}` in config.yaml"));
-    };
-    let runner = task.runner.as_deref().unwrap_or(&settings.runner);
-    match config.runners.get(runner) {
-        None if CommandRunner::preset(runner).is_none() => {
-            note(format!("no agent can take it before there is a runner `{runner}` in config.yaml"));
-        }
-        Some(entry) if entry.kind == RunnerKind::Shell && !has_script => {
-            let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
-            note(format!(
-                "the runner `{runner}` needs an ```sh block in it; another one: tavern agent{role} --runner claude"
-            ));
-        }
-        _ => {}
-    }
-}
-
-/// The item's own `sh` block.
-fn script(new: &NewItem) -> Option<String> {
-    let block = render(new);
-    let (document, _) = parse(&block);
-    document.shell(document.items().first()?)
 }
 
 /// An item as it was typed.

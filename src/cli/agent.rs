@@ -20,7 +20,7 @@ use crate::run::{Site, preflight};
 use crate::store::{Board, Claimed, Queue, Slot, Switch};
 
 use super::claim::place;
-use super::{CliError, Context, Exit, Verb, chat, human, task_id};
+use super::{CliError, Context, Exit, Verb, chat, hints, human, task_id};
 
 /// Work items one after the other: claim, run the agent program, verify, merge
 ///
@@ -118,6 +118,7 @@ impl Verb for Args {
             queues,
             on_empty,
             most_runs: (self.once || role.once).then_some(1),
+            advice: hints::ADVICE,
             tell: &tell,
             slot,
         };

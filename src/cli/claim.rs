@@ -6,15 +6,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::board::document::{Document, Item};
-use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::lease::{Lease, Life};
-use crate::board::task::{Status, Task, TaskId, Timestamp};
+use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::config::{Config, Does, Period, RunnerKind, is_agent_name};
 use crate::run::Preflight;
 use crate::store::{self, Board, Claimed, Foreseen, Nothing, Queue, Seek, Switch, Watch};
 
-use super::{CliError, Context, Exit, Verb, human, task_id};
+use super::{CliError, Context, Exit, Verb, hints, human, task_id};
 
 /// Take the next item that may be worked on, under a lease
 ///
@@ -118,9 +118,8 @@ impl Verb for Args {
                 if self.is_for_a_program() {
                     look.disk()?;
                 }
-                let is_ready = |document: &Document<'_>, item: &Item<'_>| match look.of_item(document, item) {
-                    Err(error) if self.is_for_a_program() => Err(format!("{error}; {}", error.hint())),
-                    _ => Ok(()),
+                let is_ready = |document: &Document<'_>, item: &Item<'_>| {
+                    if self.is_for_a_program() { look.of_item(document, item) } else { Ok(()) }
                 };
                 let taken = if self.dry_run {
                     board
@@ -256,7 +255,7 @@ fn variables(record: &Record<'_>, runner: Option<&str>) -> Vec<(&'static str, St
 fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<CliError, CliError> {
     let error = CliError::new(Exit::NothingToDo, "there is nothing to take");
     if let Some(task) = &args.task {
-        return Ok(explain_one(board, task, role, nothing)?);
+        return Ok(explain_one(board, task, nothing)?);
     }
     if let Some((role, count)) = nothing.elsewhere.iter().find(|(other, _)| *other != role) {
         let words = if *count == 1 { "1 item is".to_owned() } else { format!("{count} items are") };
@@ -264,7 +263,9 @@ fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<
     }
     let hint = match (nothing.wake_at, nothing.stuck.first()) {
         (Some(at), _) => format!("the next one may be taken at {at}; --wait waits for it"),
-        (None, Some(stuck)) => format!("{}, line {}: {}", stuck.queue, stuck.line, stuck.why),
+        (None, Some(stuck)) => {
+            format!("{}, line {}: {}", stuck.queue, stuck.line, hints::sentence(&stuck.lack, stuck.task.as_ref()))
+        }
         (None, None) if nothing.under_way + nothing.later > 0 => {
             "all that is left is in somebody's hands or waits for it; --wait waits too".to_owned()
         }
@@ -274,23 +275,16 @@ fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<
 }
 
 /// Why one item that was named can't be taken.
-fn explain_one(board: &Board, id: &TaskId, role: &str, nothing: &Nothing) -> Result<CliError, store::Error> {
+fn explain_one(board: &Board, id: &TaskId, nothing: &Nothing) -> Result<CliError, store::Error> {
     let found = board.task(id)?;
     let task = &found.task;
-    let wanted = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-    let open = || task.after.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let (why, hint) = match (&found.lease, nothing.stuck.first(), nothing.wake_at) {
-        (Some(lease), ..) => (
-            format!("is held by {}", lease.agent),
-            format!("it comes back by itself if {} dies; take it away: tavern release --force {id}", lease.agent),
-        ),
-        (_, None, _) if task.status() != Status::Pending => {
-            (format!("is {}", task.status()), format!("all about it: tavern status {id}"))
-        }
-        _ if wanted != role => (format!("is for role {wanted}"), format!("tavern claim --task {id} --role {wanted}")),
-        (_, Some(stuck), _) => ("can't be taken".to_owned(), stuck.why.clone()),
-        (_, _, Some(at)) => (format!("may be taken again at {at}"), "wait for it: --wait".to_owned()),
-        _ => (format!("waits for {}", open()), "wait for it too: --wait".to_owned()),
-    };
-    Ok(CliError::new(Exit::NothingToDo, format!("`{id}` {why}")).with_hint(hint))
+    if let Some(lease) = &found.lease {
+        let hint =
+            format!("it comes back by itself if {} dies; take it away: tavern release --force {id}", lease.agent);
+        return Ok(CliError::new(Exit::NothingToDo, format!("`{id}` is held by {}", lease.agent)).with_hint(hint));
+    }
+    let lack = nothing.named.clone().unwrap_or(Lack::Status(task.status()));
+    let waits = || (!lack.is_stuck()).then(|| "wait for it too: --wait".to_owned());
+    let hint = hints::lack(&lack, Some(id)).or_else(waits);
+    Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {lack}")).with_hint(hint))
 }

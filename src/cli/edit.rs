@@ -189,10 +189,11 @@ impl Copy {
         let here = context.here();
         let mut known: HashMap<(&str, String), usize> = HashMap::new();
         for fault in errors_if(board, &self.queue, &self.loaded, &here)? {
-            *known.entry((fault.code, fault.message)).or_default() += 1;
+            let mistake = mistake(&fault);
+            *known.entry(mistake).or_default() += 1;
         }
         let mut faults = errors_if(board, &self.queue, &self.whole(typed), &here)?;
-        faults.retain(|fault| match known.get_mut(&(fault.code, fault.message.clone())) {
+        faults.retain(|fault| match known.get_mut(&mistake(fault)) {
             Some(left) if *left > 0 => {
                 *left -= 1;
                 false
@@ -224,6 +225,12 @@ impl Copy {
 #[expect(clippy::disallowed_methods, reason = "it is this program's own folder")]
 fn keep(folder: &Path, kept: &Path) -> io::Result<()> {
     fs::rename(folder, kept)
+}
+
+/// What is wrong, wherever, and of however many items it is told at once.
+fn mistake(fault: &Fault) -> (&'static str, String) {
+    let message = fault.message.strip_prefix("no agent can take this").and_then(|rest| rest.split_once(": "));
+    (fault.code, message.map_or_else(|| fault.message.clone(), |(_, lack)| lack.to_owned()))
 }
 
 fn with_marks(typed: &str, faults: &[(usize, Fault)]) -> String {

@@ -12,6 +12,7 @@ use crate::store::{Obstacle, Switch};
 use crate::{run, store};
 
 use super::exit::Exit;
+use super::hints;
 
 /// Why a program ends without having done its job. Library errors are converted into it; each rule about exit codes
 /// stands in such a conversion.
@@ -120,7 +121,7 @@ impl From<store::Error> for CliError {
             store::Error::NoRepository(_) | store::Error::Bare(_) | store::Error::NoBoard(_) => Exit::Failed,
             store::Error::Io { .. } => Exit::Failed,
         };
-        CliError::from_error(exit, &error).with_hint(error.hint())
+        CliError::from_error(exit, &error).with_hint(hints::store(&error))
     }
 }
 
@@ -148,9 +149,9 @@ impl From<run::Error> for CliError {
             run::Error::Git(error) => error.into(),
             run::Error::Config(error) => error.into(),
             run::Error::NoRole(_) | run::Error::NoRunner(_) => {
-                CliError::from_error(Exit::Usage, &error).with_hint(error.hint())
+                CliError::from_error(Exit::Usage, &error).with_hint(hints::run(&error))
             }
-            error => CliError::from_error(Exit::Failed, &error).with_hint(error.hint()),
+            error => CliError::from_error(Exit::Failed, &error).with_hint(hints::run(&error)),
         }
     }
 }

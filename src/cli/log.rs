@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Heartbeat {
+struct Beat {
     kind: &'static str,
     time: Timestamp,
 }
@@ -76,7 +76,7 @@ impl Verb for Args {
             match follower.wait(self.heartbeat.duration().max(Duration::from_millis(100))) {
                 Woken::Reader => return Ok(Exit::Done),
                 Woken::Time if context.out.format() == Format::Json => {
-                    context.out.record(&Heartbeat { kind: "heartbeat", time: clock::now() }, "")?;
+                    context.out.record(&Beat { kind: "heartbeat", time: clock::now() }, "")?;
                 }
                 Woken::Time | Woken::Log => {}
             }

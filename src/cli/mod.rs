@@ -24,6 +24,7 @@ mod chat;
 mod context;
 mod error;
 mod exit;
+mod hints;
 mod moment;
 mod need;
 mod output;

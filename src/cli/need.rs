@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
-use crate::board::document::{Document, Item};
+use crate::board::document::{Document, Item, parse};
+use crate::board::eligible::Lack;
 use crate::board::task::{Mode, PERSON, Status, Task, TaskId};
-use crate::store::Board;
+use crate::run::Preflight;
+use crate::store::{Board, Queue};
 
-use super::human;
+use super::{Context, hints, human};
 
 /// One item that a person can free, and nobody else.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,31 +37,40 @@ pub(super) enum What {
 
 /// What `task` needs of a person. `reviewers` are those of items and queues that don't say.
 pub(super) fn of(board: &Board, task: &Task, reviewers: &[String]) -> Option<Need> {
-    let id = &task.id;
-    let reason = || task.reason().unwrap_or_default().to_owned();
-    let (need, why, todo) = match task.status() {
-        // Whoever is free takes it.
-        Status::Waiting if task.answered().is_some() => return None,
-        Status::Waiting => match task.question() {
-            Some(question) => (What::Answer, question.to_owned(), format!("tavern tell {id} \"…\"")),
-            None if task.mode() == Mode::Unify => {
-                let children = board.children(id);
-                let failed = &children.iter().find(|child| child.on_failure.keeps_waiting(child.status()))?.id;
-                let todo = format!("tavern release {failed} --revive, or --cancel to go on without it");
-                (What::Child, format!("its child {failed} failed"), todo)
-            }
-            None => (What::Release, reason(), format!("tavern release {id}")),
-        },
-        Status::Pending if task.waits_for_permission() => {
-            (What::Permission, "may it be started?".to_owned(), format!("tavern report {id} --approve"))
-        }
-        Status::InReview if task.open_reviews(&task.reviewers(reviewers)).iter().any(|role| role == PERSON) => {
-            let todo = format!("tavern report {id} --approve, or --reject \"…\"");
-            (What::Approval, "may it be merged?".to_owned(), todo)
-        }
-        _ => return None,
+    let lack = lack(board, task, reviewers)?;
+    let need = match &lack {
+        Lack::Answer(_) => What::Answer,
+        Lack::FailedChild(_) => What::Child,
+        Lack::Permission => What::Permission,
+        Lack::Approval => What::Approval,
+        _ => What::Release,
     };
+    let todo = hints::lack(&lack, Some(&task.id)).unwrap_or_default();
+    let why = if let Lack::Answer(question) = lack { question } else { lack.to_string() };
     Some(Need { need, why, todo })
+}
+
+/// The same as what it lacks.
+fn lack(board: &Board, task: &Task, reviewers: &[String]) -> Option<Lack> {
+    match task.status() {
+        // Whoever is free takes it.
+        Status::Waiting if task.answered().is_some() => None,
+        Status::Waiting => match task.question() {
+            Some(question) => Some(Lack::Answer(question.to_owned())),
+            None if task.mode() == Mode::Unify => {
+                let children = board.children(&task.id);
+                let failed = children.into_iter().find(|child| child.on_failure.keeps_waiting(child.status()))?;
+                Some(Lack::FailedChild(failed.id))
+            }
+            None => Some(Lack::Release(task.reason().unwrap_or_default().to_owned())),
+        },
+        Status::Pending if task.waits_for_permission() => Some(Lack::Permission),
+        Status::InReview => {
+            let open = task.open_reviews(&task.reviewers(reviewers));
+            open.iter().any(|role| role == PERSON).then_some(Lack::Approval)
+        }
+        _ => None,
+    }
 }
 
 /// Likewise of an item in its queue; most need not be read in full.
@@ -75,6 +86,16 @@ pub(super) fn of_item(board: &Board, document: &Document<'_>, item: &Item<'_>, r
     }
     let need = of(board, &document.task_of(item), reviewers)?;
     Some(if item.id.is_some() { need } else { Need { todo: "tavern check --fix gives it an ID".to_owned(), ..need } })
+}
+
+/// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read
+/// `tavern check` tells.
+pub(super) fn lacking(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Option<Lack> {
+    let is_ahead = matches!(task.status(), Status::Pending | Status::InReview);
+    let site = context.light_site(board.clone()).ok().filter(|_| is_ahead)?;
+    let text = board.read(queue).ok()?;
+    let (document, _) = parse(&text.content);
+    Preflight::of(&site).readiness(&document, document.find(&task.id)?).err()
 }
 
 /// In a line: who waits, for what, and what to type.

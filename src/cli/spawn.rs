@@ -12,7 +12,7 @@ use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
 use super::output::quoted;
-use super::{CliError, Context, Exit, Verb, task_id};
+use super::{CliError, Context, Exit, Verb, hints, task_id};
 
 /// Run the agent program for an item that you hold
 ///
@@ -81,7 +81,11 @@ impl Verb for Args {
         let role = site.role(&held.lease.role)?;
         let runner = site.runner_of(&held.task, role);
         let look = Preflight::of(&site);
-        look.disk().and_then(|()| look.set_up()).and_then(|()| look.item(&held.task))?;
+        look.disk().and_then(|()| look.set_up())?;
+        look.item(&held.task).map_err(|lack| {
+            let hint = hints::lack(&lack, Some(&held.task.id));
+            CliError::new(Exit::Failed, lack.to_string()).with_hint(hint)
+        })?;
         look.runner(&runner, role)?;
         sandbox::check(role)?;
         if self.dry_run {

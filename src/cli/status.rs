@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::board::check::check;
 use crate::board::document::{Document, Item, parse};
+use crate::board::eligible::Lack;
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
@@ -15,14 +16,13 @@ use crate::git::Repository;
 use crate::run::Preflight;
 use crate::run::record::{Metadata, runs_of};
 use crate::run::unmerged::Unmerged;
-use crate::runner::NotReady;
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, Watch, life};
 
 use children::Child;
 
 use super::moment::moment;
 use super::need::{self, Need};
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, Verb, hints, human};
 
 mod children;
 mod stats;
@@ -235,14 +235,11 @@ impl Args {
             let is_quarantined = |index: usize, item: &Item<'_>| item.quarantined || faulted.contains(&(number, index));
             let items = || document.items().iter().enumerate();
             let quarantined = items().filter(|(index, item)| is_quarantined(*index, item)).count();
-            let taker = |index: usize, item: &Item<'_>| match preflight {
-                Some(look) if item.status == Status::Pending && !is_quarantined(index, item) => {
-                    look.taker(document, item).err()
-                }
-                _ => None,
+            let lack = |index: usize, item: &Item<'_>| {
+                preflight.filter(|_| !is_quarantined(index, item))?.readiness(document, item).err()
             };
-            let mut takers: Vec<Option<NotReady>> = items().map(|(index, item)| taker(index, item)).collect();
-            let unfit = takers.iter().flatten().count();
+            let mut lacks: Vec<Option<Lack>> = items().map(|(index, item)| lack(index, item)).collect();
+            let unfit = lacks.iter().flatten().filter(|lack| lack.is_of_settings()).count();
             let record = QueueLine {
                 kind: "queue",
                 queue: &queue.id,
@@ -274,17 +271,12 @@ impl Args {
                     task: item.id.clone(),
                     need,
                 }));
-                let not_ready = match item.status {
-                    Status::Pending => preflight.and_then(|look| look.of_item(document, item).err()),
-                    Status::InReview => preflight
-                        .zip(item.id.clone())
-                        .and_then(|(look, id)| look.judges(&document.task(item, id)).err()),
-                    _ => None,
-                };
+                let lack = lacks[index].take();
+                let is_unfit = lack.as_ref().is_some_and(Lack::is_of_settings);
                 let is_shown = match (self.status.as_slice(), self.items) {
                     ([], true) => true,
                     ([], false) => {
-                        not_ready.is_some()
+                        (lack.is_some() && !is_unfit)
                             || !matches!(
                                 item.status,
                                 Status::Pending | Status::Draft | Status::Completed | Status::Cancelled
@@ -295,9 +287,6 @@ impl Args {
                 if !is_shown {
                     continue;
                 }
-                let unfit = takers[index].take();
-                let is_unfit = unfit.is_some();
-                let not_ready = unfit.or(not_ready);
                 let title = document.title(item);
                 let mode = mode(document, item);
                 let record = Line {
@@ -309,7 +298,7 @@ impl Args {
                     priority: item.priority,
                     title,
                     quarantined: is_quarantined(index, item),
-                    not_ready: not_ready.map(|error| format!("{error}; {}", error.hint())),
+                    not_ready: lack.map(|lack| hints::sentence(&lack, item.id.as_ref())),
                     mode,
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
@@ -480,8 +469,8 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     if task.state.rounds > 0 {
         row("rejected", human::count(task.state.rounds as usize, "time"));
     }
-    if let Some(error) = not_ready(context, board, task, &found.queue).filter(|_| then.is_none()) {
-        row("not ready", format!("{error}; {}", error.hint()));
+    if let Some(lack) = need::lacking(context, board, task, &found.queue).filter(|_| then.is_none()) {
+        row("not ready", hints::sentence(&lack, Some(id)));
     }
     if let Some(lease) = lease {
         row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
@@ -529,20 +518,6 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         row("problem", "its text has one: tavern check".to_owned());
     }
     context.out.record(&record, text.trim_end())
-}
-
-/// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read `tavern check` tells.
-fn not_ready(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Option<NotReady> {
-    let is_ahead = matches!(task.status(), Status::Pending | Status::InReview);
-    let site = context.light_site(board.clone()).ok().filter(|_| is_ahead)?;
-    let look = Preflight::of(&site);
-    if task.status() == Status::InReview {
-        return look.judges(task).err();
-    }
-    let text = board.read(queue).ok()?;
-    let (document, _) = parse(&text.content);
-    let taker = document.find(&task.id).and_then(|item| look.taker(&document, item).err());
-    taker.or_else(|| look.item(task).err())
 }
 
 /// Where the work is of an item that is not completed. A display only: it needs no settings that can be read.

@@ -46,10 +46,11 @@ impl Error {
         words
     }
 
-    /// What to type next.
+    /// What to do next, as far as no program of Tavern's is needed for it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Store(error) => error.hint(),
+            // Who has a program to name says it.
+            Error::Store(_) => None,
             Error::Git(error) => Some(error.hint()),
             Error::Config(error) => error.hint(),
             Error::Template(error) => Some(error.hint()),

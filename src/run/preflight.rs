@@ -16,9 +16,9 @@ use super::runners;
 use super::sandbox;
 use super::site::Site;
 use crate::board::document::{Document, Item};
-use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::task::Task;
-use crate::config::{Config, Role, RunnerKind};
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::task::{Status, Task};
+use crate::config::{Config, Does, Role, RunnerKind};
 use crate::process::{find_program, first_program};
 use crate::runner::{Access, CommandRunner, NotReady, Ready, StartError};
 use crate::store::Board;
@@ -98,23 +98,37 @@ impl<'a> Preflight<'a> {
         runner.check(&runners::environment(self.config, name))
     }
 
+    /// What keeps every agent from the item here and now, as far as config.yaml and this machine are concerned. What its
+    /// queue says (dependencies, permission) is the board's affair.
+    ///
+    /// # Errors
+    /// The first thing that it lacks.
+    pub fn readiness(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
+        match item.status {
+            Status::Pending => self.taker(document, item).and_then(|()| self.of_item(document, item)),
+            Status::InReview => self.judges(&document.task_of(item)),
+            _ => Ok(()),
+        }
+    }
+
     /// What `task` needs besides: the runner that it names, and the programs that its `done_when` begins with.
     ///
     /// # Errors
-    /// The first thing that is missing, with what to type.
-    pub fn item(&self, task: &Task) -> Result<(), NotReady> {
+    /// The first thing that is missing.
+    pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
             && *name != role.runner
         {
-            self.runner(name, role)?;
+            if !self.is_known(name) {
+                return Err(Lack::NoRunner(name.clone()));
+            }
+            self.runner(name, role)
+                .map_err(|error| Lack::Runner { why: error.to_string(), hint: error.hint().to_owned() })?;
         }
         for command in &task.done_when {
             if let Some(program) = self.missing(command) {
-                return Err(NotReady::new(
-                    format!("its done_when needs `{program}`, which is not {}", place_of(&program)),
-                    format!("install {program}; if the item is to bring it: `command -v {program} && {command}`"),
-                ));
+                return Err(Lack::Program { program, command: command.clone() });
             }
         }
         Ok(())
@@ -124,7 +138,7 @@ impl<'a> Preflight<'a> {
     ///
     /// # Errors
     /// As [`Preflight::item`].
-    pub fn of_item(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), NotReady> {
+    pub fn of_item(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
         // Most items say nothing that could be missing, and a queue may have ten thousand.
         let front = document.front();
         let block = document.block(item);
@@ -139,7 +153,7 @@ impl<'a> Preflight<'a> {
     ///
     /// # Errors
     /// The first thing that is missing, with what to type.
-    pub fn taker(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), NotReady> {
+    pub fn taker(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
         // The steps of an item are part of it.
         if item.within.is_some() && item.id.is_none() {
             return Ok(());
@@ -147,39 +161,38 @@ impl<'a> Preflight<'a> {
         let front = document.front();
         let role = item.role.as_deref().or(front.role.as_deref()).unwrap_or(DEFAULT_ROLE);
         let Some(settings) = self.config.roles.get(role) else {
-            return Err(not_ready(Error::NoRole(role.to_owned())));
+            return Err(Lack::NoRole(role.to_owned()));
         };
+        if settings.does == Does::Review {
+            return Err(Lack::OnlyReviews(role.to_owned()));
+        }
         // Most items name none, and a queue may have ten thousand.
         let names = front.runner.is_some() || document.block(item).contains("runner");
         let named = names.then(|| document.task_of(item).runner).flatten();
         let runner = self.runner.map(str::to_owned).or(named).unwrap_or_else(|| settings.runner.clone());
         match self.config.runners.get(&runner) {
-            None if CommandRunner::preset(&runner).is_none() => Err(not_ready(Error::NoRunner(runner))),
+            _ if !self.is_known(&runner) => Err(Lack::NoRunner(runner)),
             Some(entry) if entry.kind == RunnerKind::Shell && item.shell.is_none() => {
-                let other = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
-                Err(NotReady::new(
-                    format!("it has no ```sh block, which the runner `{runner}` needs"),
-                    format!("indent one under it, or: tavern agent{other} --runner claude"),
-                ))
+                Err(Lack::NoScript { runner, role: role.to_owned() })
             }
             _ => Ok(()),
         }
+    }
+
+    fn is_known(&self, runner: &str) -> bool {
+        self.config.runners.contains_key(runner) || CommandRunner::preset(runner).is_some()
     }
 
     /// Whether what runs the roles that have yet to approve `task` can judge work.
     ///
     /// # Errors
     /// The first that can't, with what to type.
-    pub fn judges(&self, task: &Task) -> Result<(), NotReady> {
+    pub fn judges(&self, task: &Task) -> Result<(), Lack> {
         for role in task.open_reviews(&task.reviewers(&self.config.review)) {
             let Some(settings) = self.config.roles.get(&role) else { continue };
             let runner = self.runner.unwrap_or(&settings.runner);
             if self.config.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell) {
-                let how = format!("tavern report {} --approve, or --reject \"…\"", task.id);
-                return Err(NotReady::new(
-                    format!("it waits for a {role}, whose runner `{runner}` can't judge work"),
-                    format!("name another under `roles:`, or judge it yourself: {how}"),
-                ));
+                return Err(Lack::NoJudge { runner: runner.to_owned(), role });
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ use super::together::{Request, waiting};
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
 use crate::board::document::{Document, Item, parse, parse_alone, parse_for};
-use crate::board::eligible::{Others, Seeker, Why, in_order, may_take};
+use crate::board::eligible::{Lack, Others, Seeker, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Holder, Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
@@ -54,9 +54,9 @@ pub struct Seek {
     pub scripted: Vec<String>,
 }
 
-/// Whether an item may be taken as far as the world around it is concerned; why not makes it a stuck one. It is asked while
+/// Whether an item may be taken as far as the world around it is concerned; what it lacks makes it a stuck one. It is asked while
 /// the lock is held, so it must be quick and wait for nobody.
-pub type IsReady<'r> = dyn Fn(&Document<'_>, &Item<'_>) -> Result<(), String> + 'r;
+pub type IsReady<'r> = dyn Fn(&Document<'_>, &Item<'_>) -> Result<(), Lack> + 'r;
 
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
@@ -95,16 +95,18 @@ pub struct Nothing {
     pub stuck: Vec<Stuck>,
     /// Items in somebody's hands.
     pub under_way: usize,
+    /// What the one lacks that was asked for by its ID.
+    pub named: Option<Lack>,
 }
 
 /// An item that no amount of agents' work makes eligible.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
     pub queue: String,
     /// Counted from 1; 0 for the queue as a whole.
     pub line: usize,
     pub task: Option<TaskId>,
-    pub why: String,
+    pub lack: Lack,
 }
 
 impl Board {
@@ -271,18 +273,18 @@ impl Look<'_> {
             }
             let open = may_take(document, item, &seek.seeker(), self.now, &mut others);
             let fit = open.and_then(|purpose| seek.is_fit(document, item, purpose).map(|()| purpose));
-            match fit.and_then(|purpose| (self.is_ready)(document, item).map(|()| purpose).map_err(Why::Unfit)) {
+            match fit.and_then(|purpose| (self.is_ready)(document, item).map(|()| purpose)) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
                 Ok(_) if is_double(document, item, &|id| shelf.status_of(id, queue).is_some()) => {
-                    nothing.count(queue, item, &Why::Quarantined);
+                    nothing.count(seek, queue, item, &Lack::Quarantined);
                 }
                 Ok(purpose) => {
                     if let Some(taken) = take(item, purpose)? {
                         return Ok(Some(taken));
                     }
                 }
-                Err(why) => nothing.count(queue, item, &why),
+                Err(lack) => nothing.count(seek, queue, item, &lack),
             }
         }
         Ok(None)
@@ -384,26 +386,22 @@ impl Seek {
     }
 
     /// Can its program do something with the item now?
-    fn is_fit(&self, document: &Document<'_>, item: &Item, purpose: Purpose) -> Result<(), Why> {
+    fn is_fit(&self, document: &Document<'_>, item: &Item, purpose: Purpose) -> Result<(), Lack> {
         let placeholder = "T-0".parse().expect("it is an ID");
         // What runs the work says nothing of what looks at it.
         let own = || document.task(item, placeholder).runner.filter(|_| purpose == Purpose::Work);
         let named = || own().unwrap_or_else(|| self.runner.clone());
         let runner = self.only_runner.clone().unwrap_or_else(named);
         if let Some((_, until)) = self.closed.iter().find(|(closed, _)| *closed == runner) {
-            return Err(Why::BackOff(*until));
+            return Err(Lack::BackOff(*until));
         }
-        if self.scripted.contains(&runner) && purpose == Purpose::Review {
-            return Err(Why::Unfit(format!(
-                "runner `{runner}` can't judge work: name another for the role {}",
-                self.role
-            )));
+        let is_scripted = self.scripted.contains(&runner);
+        let role = self.role.clone();
+        match purpose {
+            Purpose::Review if is_scripted => Err(Lack::NoJudge { runner, role }),
+            _ if is_scripted && document.shell(item).is_none() => Err(Lack::NoScript { runner, role }),
+            _ => Ok(()),
         }
-        if self.scripted.contains(&runner) && document.shell(item).is_none() {
-            let why = format!("it has no ```sh block for runner `{runner}`; add one, or use --runner claude");
-            return Err(Why::Unfit(why));
-        }
-        Ok(())
     }
 }
 
@@ -414,49 +412,32 @@ impl Nothing {
             Ok(text) => Ok(Some(text)),
             Err(error) if seek.queues.len() == 1 => Err(error),
             Err(error) => {
-                self.stuck.push(Stuck { queue: queue.id.clone(), line: 0, task: None, why: error.to_string() });
+                let lack = Lack::Unreadable(error.to_string());
+                self.stuck.push(Stuck { queue: queue.id.clone(), line: 0, task: None, lack });
                 Ok(None)
             }
         }
     }
 
-    fn count(&mut self, queue: &Queue, item: &Item<'_>, why: &Why) {
-        if why.is_stuck() {
-            let why = match why {
-                Why::Dependencies(open) => {
-                    let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
-                    let names: Vec<String> = open.iter().map(|(id, at)| format!("{id} ({})", status(at))).collect();
-                    format!("it depends on {}", names.join(", "))
-                }
-                Why::Unfit(why) => why.clone(),
-                Why::Permission => format!("a person has to allow it: tavern report {} --approve", called(item)),
-                Why::Approval => format!("a person has to approve it: tavern report {} --approve", called(item)),
-                Why::FailedChild(child) => {
-                    format!(
-                        "its child {child} failed: tavern release {child} --revive, or --cancel to go on without it"
-                    )
-                }
-                _ => "its text has a problem: tavern check".to_owned(),
-            };
-            self.stuck.push(Stuck { queue: queue.id.clone(), line: item.line, task: item.id.clone(), why });
+    fn count(&mut self, seek: &Seek, queue: &Queue, item: &Item<'_>, lack: &Lack) {
+        self.named = seek.task.as_ref().map(|_| lack.clone());
+        if lack.is_stuck() {
+            let (queue, task) = (queue.id.clone(), item.id.clone());
+            self.stuck.push(Stuck { queue, line: item.line, task, lack: lack.clone() });
             return;
         }
-        match why {
-            Why::Role(role) | Why::Reviewer(role) => {
+        match lack {
+            Lack::Role(role) | Lack::Reviewer(role) => {
                 *self.elsewhere.entry(role.clone()).or_default() += 1;
                 return;
             }
             // It waits for an answer, or as long as a person likes.
-            Why::Status(_) => return,
+            Lack::Status(_) | Lack::Answer(_) | Lack::Release(_) => return,
             _ => {}
         }
         self.later += 1;
-        if let Why::BackOff(until) = why {
+        if let Lack::BackOff(until) = lack {
             self.wake_at = Some(self.wake_at.map_or(*until, |earlier| earlier.min(*until)));
         }
     }
-}
-
-fn called(item: &Item<'_>) -> String {
-    item.id.as_ref().map_or_else(|| "ID".to_owned(), ToString::to_string)
 }

@@ -69,38 +69,6 @@ pub enum Obstacle {
     Odd { seq: u64, name: String },
 }
 
-impl Obstacle {
-    /// What to type next.
-    pub fn hint(&self) -> String {
-        let log =
-            |name: &str| format!("see what happened, and change the queue's file by hand: tavern log {name} --diff");
-        match self {
-            Obstacle::Nothing => "see what happened: tavern log".to_owned(),
-            Obstacle::NoEvent(_) | Obstacle::NoChange { .. } => {
-                "list what can be taken back: tavern undo --list".to_owned()
-            }
-            Obstacle::Already { by, .. } => format!("to do it again: tavern undo --event {by}"),
-            Obstacle::Held { task, is_leased: true } => {
-                format!("take it from its holder: tavern release {task} --force")
-            }
-            Obstacle::Held { is_leased: false, .. } => "nobody holds its lease: tavern reap gives it back".to_owned(),
-            Obstacle::InHands { name, now, .. } => match now {
-                Some(Status::Dead) => format!("tavern release {name} --revive"),
-                Some(Status::Completed | Status::Cancelled) => format!("tavern release {name} --reopen"),
-                Some(Status::Waiting) => format!("tavern release {name}"),
-                Some(Status::Approved | Status::InReview) => {
-                    format!("tavern release {name} --cancel, then tavern release {name} --reopen")
-                }
-                Some(_) => format!("to have it in your hands: tavern claim --task {name}"),
-                None => format!("its text is in the log; put it back as pending: tavern log {name} --diff"),
-            },
-            Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => log(name),
-            Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
-            Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
-        }
-    }
-}
-
 impl Board {
     /// Takes an event back: one compare-and-set under the lock.
     pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {

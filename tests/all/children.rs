@@ -133,7 +133,8 @@ fn children_that_fail_do_what_is_set_for_each() {
     scratch
         .run("tavern-claim", &["--task", "T-1"])
         .ends(3)
-        .says("its child T-1.2 failed: tavern release T-1.2 --revive");
+        .says("its child T-1.2 failed")
+        .says("hint: tavern release T-1.2 --revive");
     scratch.run("tavern-release", &["T-1.2", "--cancel"]).ends(0);
     agent(&scratch).says("T-1 merged as");
     let told = prompt(&scratch, "T-1", 2);

@@ -115,7 +115,8 @@ fn items_that_the_runner_can_do_nothing_with_are_refused_before_anything_is_begu
     assert_eq!(
         ran.to_string(),
         "exit 4\n--- stdout\n--- stderr\n\
-         error: nothing was begun: 1 item has no ```sh block, which the runner `shell` needs\n  TODO.md:5: Write the docs\n\
+         error: nothing was begun: no agent can take 1 item\n  TODO.md:5: Write the docs: it has no ```sh block, which the runner \
+         `shell` needs\n\
          hint: have them done by an agent: tavern drain TODO.md --runner claude; or indent an ```sh block under each\n"
     );
     assert_eq!(scratch.read("TODO.md"), text);
@@ -130,7 +131,9 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
     scratch.write("to do.md", "- [ ] Write the docs\n");
     scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(4);
-    ran.says("2 items have no ```sh block").says("tavern drain 'to do.md' --runner claude;");
+    ran.says("no agent can take 2 items")
+        .says("it has no ```sh block, which the runner `shell` needs")
+        .says("tavern drain 'to do.md' --runner claude;");
 }
 
 #[test]

@@ -223,9 +223,9 @@ fn what_is_typed_is_judged_as_the_check_judges_it() {
     assert_eq!(scratch.run("tavern-check", &[QUEUE]).code, Some(0));
     // What the check calls an error is not saved.
     let ran = edit(&scratch, &["T-2"], "sed -i 's/T-2: two$/T-2: two (runner: shel)/' \"$1\"");
-    ran.ends(4).says("wants the runner `shel`").says("your copy is kept");
+    ran.ends(4).says("runner `shel` is not in config.yaml").says("your copy is kept");
     scratch.write(QUEUE, ITEMS.replace("T-2: two", "T-2: two (runner: shel)"));
-    scratch.run("tavern-check", &[QUEUE]).ends(5).says("wants the runner `shel`");
+    scratch.run("tavern-check", &[QUEUE]).ends(5).says("runner `shel` is not in config.yaml");
 }
 
 #[test]
@@ -235,4 +235,12 @@ fn an_editor_that_always_saves_another_mistake_is_ended() {
     edit(&scratch, &[], script).ends(4).says("nothing was changed").says("your copy is kept");
     assert!(scratch.read("rounds").lines().count() <= 10);
     assert_eq!(scratch.read(QUEUE), ITEMS);
+}
+
+#[test]
+fn one_mistake_of_several_may_be_mended_by_itself() {
+    let queue = ITEMS.replace("T-2: two", "T-2: two (runner: shel)").replace("T-3: three", "T-3: three (runner: shel)");
+    let scratch = Scratch::board(&queue);
+    edit(&scratch, &["T-3"], "sed -i 's/ (runner: shel)//' \"$1\"").succeeds();
+    assert!(scratch.read(QUEUE).contains("T-3: three\n"));
 }

@@ -53,7 +53,7 @@ fn a_shell_loop_works_the_queue_to_merged_commits() {
     assert_eq!(files, "README.md\ngreeting.txt\nmug.txt\nshout.txt");
     // What its runner can do nothing with is passed over, and said.
     assert_eq!(status(&scratch, unfit.trim())["status"], "pending");
-    assert!(ran.stderr.contains("it has no ```sh block for runner `shell`"), "{ran}");
+    assert!(ran.stderr.contains("it has no ```sh block, which the runner `shell` needs"), "{ran}");
     assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), "");
 }
 

@@ -173,13 +173,13 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
     let drained = drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");
     drained.says("to do: tavern report T-2 --approve").says("to do: tavern release T-4");
-    let expected = "waits for you:\n  main:6: may it be started? — tavern check --fix gives it an ID\n";
+    let expected = "waits for you:\n  main:6: a person has to allow it to start — tavern check --fix gives it an ID\n";
     let seen = scratch.run("tavern-status", &[]).succeeds();
     for line in [
         "waits for you:\n",
         "  T-1 asks: red or blue? — tavern tell T-1 \"…\"\n",
-        "  T-2: may it be started? — tavern report T-2 --approve\n",
-        "  T-3: may it be merged? — tavern report T-3 --approve, or --reject \"…\"\n",
+        "  T-2: a person has to allow it to start — tavern report T-2 --approve\n",
+        "  T-3: a person has to approve its work — tavern report T-3 --approve, or --reject \"…\"\n",
         "  T-4: it came back too often — tavern release T-4\n",
         &expected["waits for you:\n  main:6".len()..],
     ] {

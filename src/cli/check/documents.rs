@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 
 use crate::board::check;
 use crate::board::document::{Document, parse};
-use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{PERSON, Status, TaskId};
-use crate::cli::CliError;
+use crate::cli::{CliError, hints};
 use crate::config::{Config, Does, RunnerKind};
 use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::run::{Preflight, Site};
-use crate::runner::CommandRunner;
 use crate::store::{Archived, Board, Error};
 
 use super::mentions::mentioned;
@@ -133,8 +132,7 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             continue;
         }
         if let Some(config) = config {
-            problems.extend(unmet(document, config));
-            problems.extend(not_ready(document, config, board));
+            problems.extend(unmet(document, config, board));
         }
         problems.extend(board.map_or_else(Vec::new, |board| missing_specs(document, board)));
         problems.sort_by_key(|problem| problem.span.start);
@@ -142,12 +140,11 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
     }
 }
 
-/// What items ask for that the configuration does not have. Each is told once a document, at the first item, since one
-/// line of the front matter may ask for it on behalf of all.
-fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
-    let mut roles: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
-    let mut runners: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
-    let mut scriptless: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
+/// What items lack as config.yaml and this machine are, and what they ask for that nobody does. Each thing is told once a
+/// document, at the first item, since one line of the front matter may ask for it on behalf of all.
+fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec<Problem> {
+    let look = Preflight::of_parts(config, board);
+    let mut lacking: Vec<(Lack, String, Vec<Range<usize>>)> = Vec::new();
     let mut reviewers: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut unkept: BTreeMap<(String, Vec<&str>), Vec<Range<usize>>> = BTreeMap::new();
     let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
@@ -161,11 +158,14 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
         for name in task.reviewers(&[]).into_iter().filter(|name| name != PERSON && !reviews(name)) {
             reviewers.entry(name).or_default().push(item.head.clone());
         }
-        let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-        let Some(settings) = config.roles.get(role).filter(|settings| settings.does != Does::Review) else {
-            roles.entry(role.to_owned()).or_default().push(item.head.clone());
-            continue;
-        };
+        if let Err(lack) = look.taker(document, item).and_then(|()| look.of_item(document, item)) {
+            let hint = hint(&lack, item.id.as_ref(), config);
+            match lacking.iter_mut().find(|other| (&other.0, &other.1) == (&lack, &hint)) {
+                Some((.., places)) => places.push(item.head.clone()),
+                None => lacking.push((lack, hint, vec![item.head.clone()])),
+            }
+        }
+        let Some(settings) = config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE)) else { continue };
         let runner = task.runner.as_deref().unwrap_or(&settings.runner);
         let kind = config.runners.get(runner).map_or(RunnerKind::Command, |entry| entry.kind);
         let mut limits = kind.unkept(&task.budget);
@@ -178,42 +178,28 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
         if !limits.is_empty() {
             unkept.entry((runner.to_owned(), limits)).or_default().push(item.head.clone());
         }
-        match config.runners.get(runner) {
-            None if CommandRunner::preset(runner).is_none() => {
-                runners.entry(runner.to_owned()).or_default().push(item.head.clone());
-            }
-            Some(entry) if entry.kind == RunnerKind::Shell && document.shell(item).is_none() => {
-                scriptless.entry(runner.to_owned()).or_default().push(item.head.clone());
-            }
-            _ => {}
-        }
     }
     let mut problems = Vec::new();
-    for (role, places) in &roles {
-        let (why, hint) = if reviews(role) {
-            (format!("those of role `{role}` only review"), "name a role that works, or leave it out".to_owned())
-        } else {
-            let hint = guess(role, config.roles.keys()).unwrap_or_else(|| format!("add `{role}` under `roles:`"));
-            (format!("role `{role}` is not in config.yaml"), hint)
+    for (lack, hint, places) in lacking {
+        let (code, make): (_, fn(_, _, String, _) -> Problem) = match &lack {
+            Lack::NoRole(_) | Lack::OnlyReviews(_) => ("unknown-role", Problem::warning),
+            Lack::NoRunner(_) => ("unknown-runner", Problem::error),
+            Lack::NoScript { .. } => ("no-script", Problem::warning),
+            _ => ("not-ready", Problem::warning),
         };
-        let message = format!("no agent can take this{}: {why}", and_more(places));
-        problems.push(Problem::warning("unknown-role", places[0].clone(), message, hint));
+        let more = and_more(&places);
+        let message = if lack.is_of_settings() {
+            format!("no agent can take this{more}: {lack}")
+        } else {
+            format!("this{more} is passed over: {lack}")
+        };
+        problems.push(make(code, places[0].clone(), message, hint));
     }
     for (name, places) in &reviewers {
         let message = format!("nobody reviews this{} as `{name}`", and_more(places));
         let known: Vec<&str> = config.roles.keys().map(String::as_str).filter(|name| reviews(name)).collect();
         let hint = format!("one of: {}, {PERSON}, a number of reviewers, none", known.join(", "));
         problems.push(Problem::warning("unknown-reviewer", places[0].clone(), message, hint));
-    }
-    for (runner, places) in &runners {
-        let message = format!("this{} wants the runner `{runner}`, which is not in config.yaml", and_more(places));
-        let hint = guess(runner, config.runners.keys()).unwrap_or_else(|| format!("add `{runner}` under `runners:`"));
-        problems.push(Problem::error("unknown-runner", places[0].clone(), message, hint));
-    }
-    for (runner, places) in &scriptless {
-        let message = format!("the runner `{runner}` can do nothing with this{}: no ```sh block", and_more(places));
-        let hint = "indent one under the item, or use another runner: --runner claude";
-        problems.push(Problem::warning("no-script", places[0].clone(), message, hint));
     }
     for ((runner, limits), places) in &unkept {
         let message = format!("of this{}, {}", and_more(places), not_kept(runner, limits));
@@ -222,25 +208,14 @@ fn unmet(document: &Document<'_>, config: &Config) -> Vec<Problem> {
     problems
 }
 
-/// What items need on this machine and is not there. Each thing is told once a document.
-fn not_ready(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec<Problem> {
-    let look = Preflight::of_parts(config, board);
-    // Of runners that nobody knows more is told elsewhere.
-    let is_known = |name: &str| config.runners.contains_key(name) || CommandRunner::preset(name).is_some();
-    let nobody: TaskId = "T-0".parse().expect("it is an ID");
-    let mut missing: BTreeMap<(String, String), Vec<Range<usize>>> = BTreeMap::new();
-    for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
-        if let Err(error) = look.of_item(document, item)
-            && document.task(item, nobody.clone()).runner.is_none_or(|name| is_known(&name))
-        {
-            missing.entry((error.to_string(), error.hint().to_owned())).or_default().push(item.head.clone());
-        }
-    }
-    let problem = |((message, hint), places): ((String, String), Vec<Range<usize>>)| {
-        let message = format!("this{} is passed over: {message}", and_more(&places));
-        Problem::warning("not-ready", places[0].clone(), message, hint)
+/// What to type, or the known name that a mistyped one was meant to be.
+fn hint(lack: &Lack, id: Option<&TaskId>, config: &Config) -> String {
+    let meant = match lack {
+        Lack::NoRole(role) => guess(role, config.roles.keys()),
+        Lack::NoRunner(runner) => guess(runner, config.runners.keys()),
+        _ => None,
     };
-    missing.into_iter().map(problem).collect()
+    meant.or_else(|| hints::lack(lack, id)).unwrap_or_default()
 }
 
 /// Files that items tell an agent to follow, and that are neither in the work tree nor merged.

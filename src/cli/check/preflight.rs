@@ -15,6 +15,7 @@ use crate::store::{self, Board, Switch};
 
 use super::fix::Planned;
 use super::{Fault, KEPT, not_kept, shown};
+use crate::cli::hints;
 
 /// Everything but the text of queues. Without a configuration that can be read, only what needs none. What is `planned`
 /// to be mended is as if it were.
@@ -70,7 +71,7 @@ fn from_error(code: &'static str, path: &Path, here: &Path, error: &Error) -> Fa
         empty if empty.is_empty() => ".".to_owned(),
         name => name,
     };
-    Fault::whole(Severity::Error, code, &name, message, error.hint())
+    Fault::whole(Severity::Error, code, &name, message, hints::run(error))
 }
 
 /// Templates of the board's own, each tried with samples.

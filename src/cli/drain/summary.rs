@@ -12,7 +12,7 @@ use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
 use crate::cli::need::{self, Need};
 use crate::cli::status::faulted;
-use crate::cli::{CliError, Context, human};
+use crate::cli::{CliError, Context, hints, human};
 use crate::run::record::runs_of;
 use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site};
@@ -172,7 +172,7 @@ impl Page<'_> {
             _ if task.reason().is_some() => reason(),
             _ if is_faulted => Some(format!("its text has a problem: tavern check {}", self.queue.id)),
             Status::InReview => Some(self.preflight.judges(&task).map_or_else(
-                |error| format!("{error}; {}", error.hint()),
+                |lack| hints::sentence(&lack, Some(&task.id)),
                 |()| format!("verified, and in review: tavern status {} says who has to approve it", task.id),
             )),
             Status::Approved => Some("verified, but not merged: tavern merge says why".to_owned()),
@@ -180,7 +180,10 @@ impl Page<'_> {
             Status::Pending if !self.crew.iter().any(|post| post.role == role) => {
                 Some(format!("it is for role {role}"))
             }
-            Status::Pending => self.preflight.item(&task).err().map(|error| format!("{error}; {}", error.hint())),
+            Status::Pending => {
+                let lack = self.preflight.readiness(self.document, item).err();
+                lack.map(|lack| hints::sentence(&lack, item.id.as_ref()))
+            }
             _ => None,
         }
     }

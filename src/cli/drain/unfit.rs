@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use crate::board::document::parse;
-use crate::board::eligible::{DEFAULT_ROLE, in_order};
+use crate::board::eligible::{Lack, in_order};
 use crate::cli::{CliError, Exit, human};
 use crate::git::quoted;
-use crate::run::Site;
+use crate::run::{Preflight, Site};
 use crate::store::Queue;
 
 /// A pending item that its runner could do nothing with.
@@ -14,7 +14,7 @@ struct Unfit {
     queue: String,
     line: usize,
     title: String,
-    runner: String,
+    lack: Lack,
 }
 
 /// Told before anything is begun: a drain that leaves items behind from the outset is a mistake in the command line.
@@ -24,18 +24,17 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], role: &str) -> Result<(), Cl
 }
 
 fn unfit(site: &Site, queues: &[Queue], role_name: &str) -> Result<Vec<Unfit>, CliError> {
-    let role = site.role(role_name)?;
-    let scripted = site.scripted();
+    let look = Preflight::of(site);
     let mut unfit = Vec::new();
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
         for item in in_order(&document).into_iter().filter(|item| !item.quarantined) {
-            let task = document.task_of(item);
-            let runner = site.runner_of(&task, role);
-            let is_ours = task.role.as_deref().unwrap_or(DEFAULT_ROLE) == role_name;
-            if is_ours && scripted.contains(&runner) && document.shell(item).is_none() {
-                unfit.push(Unfit { queue: queue.id.clone(), line: item.line, title: task.title, runner });
+            if let Err(lack @ Lack::NoScript { .. }) = look.taker(&document, item)
+                && matches!(&lack, Lack::NoScript { role, .. } if role == role_name)
+            {
+                let title = document.title(item).to_owned();
+                unfit.push(Unfit { queue: queue.id.clone(), line: item.line, title, lack });
             }
         }
     }
@@ -47,11 +46,10 @@ fn unfit(site: &Site, queues: &[Queue], role_name: &str) -> Result<Vec<Unfit>, C
 const NAMED: usize = 10;
 
 fn refused(unfit: &[Unfit]) -> CliError {
-    let items = if unfit.len() == 1 { "1 item has".to_owned() } else { format!("{} items have", unfit.len()) };
-    let runner = &unfit[0].runner;
-    let mut message = format!("nothing was begun: {items} no ```sh block, which the runner `{runner}` needs");
+    let mut message = format!("nothing was begun: no agent can take {}", human::count(unfit.len(), "item"));
     for one in unfit.iter().take(NAMED) {
-        message.push_str(&format!("\n  {}:{}: {}", one.queue, one.line, human::title(&one.title)));
+        let (place, title) = (format!("{}:{}", one.queue, one.line), human::title(&one.title));
+        message.push_str(&format!("\n  {place}: {title}: {}", one.lack));
     }
     if unfit.len() > NAMED {
         message.push_str(&format!("\n  and {} more", unfit.len() - NAMED));

@@ -1,0 +1,217 @@
+//! What to type next: the one place that says it, for each typed reason why something can't be done.
+//!
+//! The rooms below say what is so, and name no program.
+
+use std::io;
+use std::path::Path;
+
+use crate::agent::Advice;
+use crate::board::decide::Refusal;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::event::Kind;
+use crate::board::task::{BadId, Status, TaskId};
+use crate::run;
+use crate::store::{Error, Obstacle};
+
+/// For agents, which tell it to people.
+pub(super) const ADVICE: Advice = Advice { lack: sentence, error: run };
+
+/// After a rule's "no".
+pub(super) fn refusal(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::WrongStatus { task, status, event } => match (status, event) {
+            (Status::Dead, _) => format!("tavern release {task} --revive"),
+            (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
+            (Status::Waiting, Kind::Approved | Kind::Rejected) => {
+                format!("bring it back into review first: tavern release {task}")
+            }
+            (Status::Waiting, _) => {
+                format!("tavern tell {task} \"…\" answers its question; what it waits for: tavern status {task}")
+            }
+            (_, Kind::Approved | Kind::Rejected) => {
+                format!("only what is in review can be; tavern status {task} shows where it stands")
+            }
+            (Status::Draft, _) => {
+                format!("it is no more than written down; let it be worked on: tavern release {task}")
+            }
+            _ => format!("tavern status {task} shows where it stands"),
+        },
+        Refusal::Held { task, .. } | Refusal::StillLive { task, .. } => {
+            format!("wait for it, or see who works on it: tavern status {task}")
+        }
+        Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
+            format!("the work is kept on branch tavern/{task}; what happened: tavern log {task}")
+        }
+        Refusal::OwnWork { task, .. } | Refusal::SecondApproval { task, .. } => {
+            format!(
+                "let somebody else look at it: tavern claim --role reviewer --task {task}, or do it by hand: tavern report {task} --approve"
+            )
+        }
+        Refusal::OtherCommit { task, .. } => format!("look again: tavern status {task}"),
+        Refusal::Unasked { task } => format!("tavern status {task} shows where it stands"),
+        Refusal::EndedParent { task, status } => {
+            let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
+            format!("add it without --parent, or bring `{task}` back first: tavern release {task} {flag}")
+        }
+        Refusal::TooDeep { .. } => {
+            "do it within the item, or name a parent further up; `children: {depth: …}` of config.yaml is the bound"
+                .to_owned()
+        }
+        Refusal::TooMany { .. } => {
+            "do it within the item, or put more into one child; `children: {most: …}` of config.yaml is the bound"
+                .to_owned()
+        }
+        Refusal::WaitsForChild { task } => format!("leave `{task}` out of what it comes after"),
+    }
+}
+
+/// After what the world did to the store.
+pub(super) fn store(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
+        Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
+        Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
+        Error::Io { source, path, .. } => match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                format!("see who may write there: ls -ld {}", nearest(path).display())
+            }
+            io::ErrorKind::ReadOnlyFilesystem => {
+                format!("see what is mounted read-only there: findmnt --target {}", nearest(path).display())
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "make room on the disk, then run the same command again: nothing was changed".into()
+            }
+            _ => return None,
+        },
+        Error::Busy(_) => "try again; who holds it: fuser .tavern/lock".into(),
+        Error::NoQueue(_) => "list the queues with `tavern status`, or give a path such as TODO.md".into(),
+        Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
+        Error::NotText { path, .. } => {
+            format!("save the file as UTF-8; where it is not: tavern check {}", path.display())
+        }
+        Error::NoTask(_) => "list the items with `tavern status`".into(),
+        Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
+        Error::Taken(_) => "choose another ID, or leave it out and one is made".into(),
+        Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern release {task} --revive"),
+        Error::Archived { task, .. } => format!("bring it back: tavern release {task} --reopen"),
+        Error::ArchivedPart { task, whole } => {
+            format!("bring all of it back: tavern release --reopen {whole}, then {task}")
+        }
+        Error::SecondAgent(_) => "choose another --name, or leave it out and a free one is taken".into(),
+        Error::BadId(_) => BadId::HINT.into(),
+        Error::Refused(reason) => refusal(reason),
+        Error::NotUndone(reason) => obstacle(reason),
+    })
+}
+
+/// After an event that can't be taken back.
+fn obstacle(obstacle: &Obstacle) -> String {
+    let log = |name: &str| format!("see what happened, and change the queue's file by hand: tavern log {name} --diff");
+    match obstacle {
+        Obstacle::Nothing => "see what happened: tavern log".to_owned(),
+        Obstacle::NoEvent(_) | Obstacle::NoChange { .. } => {
+            "list what can be taken back: tavern undo --list".to_owned()
+        }
+        Obstacle::Already { by, .. } => format!("to do it again: tavern undo --event {by}"),
+        Obstacle::Held { task, is_leased: true } => {
+            format!("take it from its holder: tavern release {task} --force")
+        }
+        Obstacle::Held { is_leased: false, .. } => "nobody holds its lease: tavern reap gives it back".to_owned(),
+        Obstacle::InHands { name, now, .. } => match now {
+            Some(Status::Dead) => format!("tavern release {name} --revive"),
+            Some(Status::Completed | Status::Cancelled) => format!("tavern release {name} --reopen"),
+            Some(Status::Waiting) => format!("tavern release {name}"),
+            Some(Status::Approved | Status::InReview) => {
+                format!("tavern release {name} --cancel, then tavern release {name} --reopen")
+            }
+            Some(_) => format!("to have it in your hands: tavern claim --task {name}"),
+            None => format!("its text is in the log; put it back as pending: tavern log {name} --diff"),
+        },
+        Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => log(name),
+        Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
+        Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
+    }
+}
+
+/// After what went wrong around a run.
+pub(super) fn run(error: &run::Error) -> Option<String> {
+    match error {
+        run::Error::Store(error) => store(error),
+        error => error.hint(),
+    }
+}
+
+/// For an item that can't be worked on here and now. `None` where nobody has to do anything.
+pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
+    let id = task.map_or("ID", TaskId::as_str);
+    Some(match lack {
+        Lack::Quarantined | Lack::Unreadable(_) => "see where and why: tavern check".to_owned(),
+        Lack::Status(Status::Draft) => format!("let it be worked on: tavern release {id}"),
+        Lack::Status(Status::Dead) => format!("tavern release {id} --revive"),
+        Lack::Status(_) => format!("all about it: tavern status {id}"),
+        Lack::Answer(_) => format!("tavern tell {id} \"…\""),
+        Lack::Release(_) => format!("tavern release {id}"),
+        Lack::Role(role) | Lack::Reviewer(role) => format!("tavern claim --task {id} --role {role}"),
+        Lack::Permission => format!("tavern report {id} --approve"),
+        Lack::Approval => format!("tavern report {id} --approve, or --reject \"…\""),
+        Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
+        Lack::Dependencies(open) => {
+            let stuck = |(needed, status): &(TaskId, Option<Status>)| {
+                Some(match status {
+                    None => format!("add `{needed}`, or mend its `after`: tavern edit {id}"),
+                    Some(Status::Draft) => format!("tavern release {needed}"),
+                    Some(Status::Dead) => format!("tavern release {needed} --revive"),
+                    Some(Status::Cancelled) => format!("tavern release {needed} --reopen"),
+                    Some(Status::Waiting) => format!("tavern status {needed}"),
+                    _ => return None,
+                })
+            };
+            return open.iter().find_map(stuck);
+        }
+        Lack::BackOff(_) | Lack::Children(_) => return None,
+        Lack::NoRole(_) => "add it under `roles:` in .tavern/config.yaml, or use --role coder".to_owned(),
+        Lack::OnlyReviews(_) => "name a role that works, or leave it out".to_owned(),
+        Lack::NoRunner(_) => "add it under `runners:` in .tavern/config.yaml, or use --runner shell".to_owned(),
+        Lack::NoScript { role, .. } => {
+            let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
+            format!("indent one under it, or: tavern agent{role} --runner claude")
+        }
+        Lack::NoJudge { .. } => {
+            format!(
+                "name another under `roles:`, or judge it yourself: tavern report {id} --approve, or --reject \"…\""
+            )
+        }
+        Lack::Program { program, command } => {
+            format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
+        }
+        Lack::Runner { hint, .. } if hint.is_empty() => return None,
+        Lack::Runner { hint, .. } => hint.clone(),
+    })
+}
+
+/// What an item lacks, with what to type.
+pub(super) fn sentence(lacking: &Lack, task: Option<&TaskId>) -> String {
+    lack(lacking, task).map_or_else(|| lacking.to_string(), |hint| format!("{lacking}; {hint}"))
+}
+
+/// The path, or what is there of the folders above it.
+fn nearest(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_can_not_be_written_says_what_to_type() {
+        let there = std::env::temp_dir();
+        let hint = |kind: io::ErrorKind| store(&Error::io("open", &there.join("no/such/lock"))(kind.into()));
+        let place = there.display();
+        let mounted = format!("see what is mounted read-only there: findmnt --target {place}");
+        assert_eq!(hint(io::ErrorKind::ReadOnlyFilesystem), Some(mounted));
+        let denied = format!("see who may write there: ls -ld {place}");
+        assert_eq!(hint(io::ErrorKind::PermissionDenied), Some(denied));
+        assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("make room")));
+    }
+}
