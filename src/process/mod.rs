@@ -4,7 +4,8 @@
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
 //! process still there?), [`maker`] (may who made a file still be at work with it?), [`log`] and [`follow`] (its output
 //! as a file), [`command`] (one shell command, run to its end), [`bell`] (how waits are woken), [`mod@foreground`] (one
-//! that is given the terminal), [`first`] (which program a shell command begins with).
+//! that is given the terminal), [`mod@first_program`] (which one a shell
+//! command needs first).
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
 //! [`table`], [`identity`], [`maker`] and [`end`].
@@ -15,7 +16,7 @@ pub mod command;
 pub mod end;
 pub mod excerpt;
 pub mod family;
-pub mod first;
+pub mod first_program;
 pub mod follow;
 pub mod foreground;
 pub mod identity;
@@ -30,7 +31,7 @@ pub use child::{Child, Exit};
 pub use command::{CommandResult, CommandSpec, run_command};
 pub use end::{Swept, end_marked};
 pub use family::adopt_orphans;
-pub use first::first_program;
+pub use first_program::first_program;
 pub use follow::{Follower, Line};
 pub use foreground::{Attended, attend, foreground};
 pub use identity::{Identity, Liveness};

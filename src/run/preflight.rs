@@ -202,12 +202,12 @@ impl<'a> Preflight<'a> {
     fn missing(&self, command: &str) -> Option<String> {
         let program = first_program(command)?;
         // Work may make it.
-        if self.root.is_some_and(|root| Path::new(&program).starts_with(root)) {
+        if self.root.is_some_and(|root| Path::new(program).starts_with(root)) {
             return None;
         }
         let is_there =
-            *self.programs.borrow_mut().entry(program.clone()).or_insert_with_key(|program| is_there(program));
-        (!is_there).then_some(program)
+            *self.programs.borrow_mut().entry(program.to_owned()).or_insert_with_key(|program| is_there(program));
+        (!is_there).then(|| program.to_owned())
     }
 }
 
