@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::history::path_of;
-use super::program::THOROUGH;
-use super::repository::Place;
+use super::program::{Place, THOROUGH};
 use super::{GitError, Repository};
 
 /// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.

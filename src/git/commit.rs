@@ -5,8 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::identity::Identity;
-use super::program::THOROUGH;
-use super::repository::Place;
+use super::program::{Place, THOROUGH};
 use super::{Changes, CommitId, GitError, Head, Repository};
 
 impl Repository {

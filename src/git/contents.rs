@@ -13,8 +13,7 @@ use super::branch::oid;
 use super::commit::refuse_rebase;
 use super::history::path_of;
 use super::identity::Identity;
-use super::program::THOROUGH;
-use super::repository::Place;
+use super::program::{Place, THOROUGH};
 use super::{CommitId, GitError, Head, Repository};
 
 /// A file to be committed.

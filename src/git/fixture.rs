@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::repository::ConfigFiles;
+use super::config_files::ConfigFiles;
 use super::{CommitId, GitError, Repository};
 
 /// A repository at `<temporary folder>/repo`, on branch `main`.

@@ -3,8 +3,8 @@
 use git2::{Repository, Signature};
 
 use super::GitError;
+use super::config_files::ConfigFiles;
 use super::program::Call;
-use super::repository::ConfigFiles;
 
 const NAME: &str = "Tavern";
 const EMAIL: &str = "tavern@localhost";

@@ -1,12 +1,11 @@
 //! An advisory lock on a file, held between processes.
 //!
 //! The lock is `flock` on an open file description: whoever inherits the descriptor holds the lock too. So a `git` that is
-//! given [`Lock::as_input`] keeps the lock until it ends, also when the process that took it has been killed.
+//! given [`Lock::share`] keeps the lock until it ends, also when the process that took it has been killed.
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -71,10 +70,9 @@ impl Lock {
         }
     }
 
-    /// Standard input for a child, which then holds the lock as well.
-    pub(super) fn as_input(&self) -> Result<Stdio, GitError> {
-        let copy = self.file.try_clone().map_err(GitError::io("share the lock", PathBuf::from("-")))?;
-        Ok(Stdio::from(copy))
+    /// For a child's standard input: it then holds the lock as well.
+    pub(super) fn share(&self) -> Result<File, GitError> {
+        self.file.try_clone().map_err(GitError::io("share the lock", Path::new("-")))
     }
 }
 
@@ -95,7 +93,7 @@ mod tests {
         assert!(Lock::try_take_existing(&path).expect("it can be opened").is_none());
         let mut child = Command::new("sleep")
             .arg("600")
-            .stdin(lock.as_input().expect("it is open"))
+            .stdin(lock.share().expect("it is open"))
             .spawn()
             .expect("sleep is everywhere");
         drop(lock);

@@ -11,6 +11,7 @@ mod branch;
 mod changes;
 mod commit;
 mod commit_id;
+mod config_files;
 mod contents;
 mod error;
 mod followed;
@@ -24,7 +25,8 @@ mod registration;
 mod repository;
 mod salvage;
 mod setting;
-mod stale;
+mod stale_lock;
+mod stale_locks;
 mod worktree;
 
 #[cfg(test)]

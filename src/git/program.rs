@@ -1,4 +1,4 @@
-//! The one place that starts the `git` program.
+//! Calls of the `git` program: what all of them have in common, and what their failures mean.
 //!
 //! Every call is deaf and mute: no prompt, no editor, no hook, no signature, no background maintenance, a fixed language, and
 //! none of the variables with which a surrounding git (a hook, an alias) points at another repository. Each call has a
@@ -6,37 +6,27 @@
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::unix::process::CommandExt;
+use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::process::ExitStatus;
 use std::thread;
-use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process_group};
+use std::time::Duration;
 
 use super::GitError;
+use super::config_files::ConfigFiles;
 use super::lock::Lock;
-use super::repository::ConfigFiles;
-use super::stale;
+use super::stale_lock::{self, LOCK_PATIENCE, LOCK_PAUSE};
 use crate::clock;
-use crate::process::start::UNATTENDED;
+use crate::process::start::{Input, UNATTENDED};
+use crate::process::{Spec, run_program};
 
 /// For steps that touch no file contents.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
 
 /// For steps that read or write a whole work tree, perhaps through filters that fetch from afar.
 pub(super) const THOROUGH: Duration = Duration::from_secs(30 * 60);
-
-/// How long a lock of git's is waited for: longer than it takes to know that a killed git has left it. Unit tests make locks
-/// by hand and want to see the error.
-pub(super) const LOCK_PATIENCE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(15) };
-
-/// Between two tries.
-pub(super) const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Settings that win over the user's: what would start a hook, an editor, a daemon, a clean-up or a question; and what
 /// would make git write something that libgit2 can't read.
@@ -79,14 +69,20 @@ const FOREIGN: [&str; 18] = [
     "GIT_WORK_TREE",
 ];
 
+/// A git directory and the work tree that belongs to it: where a call of the `git` program acts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) git_dir: PathBuf,
+    pub(super) work_tree: PathBuf,
+}
+
 /// One call of `git`, being prepared.
 pub(super) struct Call {
-    command: Command,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
     dir: PathBuf,
     limit: Duration,
-    input: Option<Stdio>,
-    /// What is read on standard input, to be read again at another try.
-    spool: Option<File>,
+    input: Option<File>,
     /// The common directory and the main work tree, where locks that are in the way are waited for.
     repository: Option<(PathBuf, PathBuf)>,
 }
@@ -100,26 +96,21 @@ pub(super) struct Ended {
 }
 
 impl Call {
-    /// `git` at exactly this git directory and work tree. Both are always named, never searched for: in a worktree whose
+    /// `git` at exactly this place. Git directory and work tree are always named, never searched for: in a worktree whose
     /// `.git` an agent has deleted, a search would find the user's own checkout above it.
-    pub(super) fn new(git_dir: &Path, work_tree: &Path, config: Option<&ConfigFiles>) -> Call {
-        let mut command = Command::new("git");
-        for name in FOREIGN {
-            command.env_remove(name);
-        }
-        command.envs(UNATTENDED).envs([("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")]);
-        if let Some(files) = config {
-            match &files.system {
-                Some(path) => command.env("GIT_CONFIG_SYSTEM", path),
-                None => command.env("GIT_CONFIG_NOSYSTEM", "1"),
-            };
-            command.env("GIT_CONFIG_GLOBAL", files.global.first().map_or(Path::new("/dev/null"), PathBuf::as_path));
-        }
-        command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", work_tree).current_dir(work_tree).process_group(0);
-        for setting in SETTINGS {
-            command.args(["-c", setting]);
-        }
-        Call { command, dir: work_tree.to_owned(), limit: QUICK, input: None, spool: None, repository: None }
+    pub(super) fn new(place: &Place, config: Option<&ConfigFiles>) -> Call {
+        let args = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from).collect();
+        let call =
+            Call { args, env: Vec::new(), dir: place.work_tree.clone(), limit: QUICK, input: None, repository: None };
+        let fixed = UNATTENDED.iter().chain(&[("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")]);
+        let call = fixed.fold(call, |call, (name, value)| call.env(name, value));
+        let call = call.env("GIT_DIR", &place.git_dir).env("GIT_WORK_TREE", &place.work_tree);
+        let Some(files) = config else { return call };
+        let call = match &files.system {
+            Some(path) => call.env("GIT_CONFIG_SYSTEM", path),
+            None => call.env("GIT_CONFIG_NOSYSTEM", "1"),
+        };
+        call.env("GIT_CONFIG_GLOBAL", files.global.first().map_or(Path::new("/dev/null"), PathBuf::as_path))
     }
 
     /// Locks of this repository that are in the way are waited for, and removed if a killed git has left them.
@@ -129,17 +120,16 @@ impl Call {
     }
 
     pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Call {
-        self.command.arg(arg);
+        self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    pub(super) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Call {
-        self.command.args(args);
-        self
+    pub(super) fn args<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>) -> Call {
+        args.into_iter().fold(self, Call::arg)
     }
 
     pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Call {
-        self.command.env(name, value);
+        self.env.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
@@ -150,14 +140,14 @@ impl Call {
 
     /// The child keeps `lock` until it ends, though this process may be killed before.
     pub(super) fn holding(mut self, lock: &Lock) -> Result<Call, GitError> {
-        self.input = Some(lock.as_input()?);
+        self.input = Some(lock.share()?);
         Ok(self)
     }
 
     pub(super) fn input(mut self, bytes: &[u8]) -> Result<Call, GitError> {
-        let spooled = spooled(bytes).and_then(|file| Ok((file.try_clone()?, file)));
-        let (spool, file) = spooled.map_err(GitError::io("write a temporary file in", env::temp_dir()))?;
-        (self.spool, self.input) = (Some(spool), Some(Stdio::from(file)));
+        // A file, which a git that outlives us reads to its end all the same.
+        let spooled = spooled(bytes).map_err(GitError::io("write a temporary file in", env::temp_dir()))?;
+        self.input = Some(spooled);
         Ok(self)
     }
 
@@ -173,28 +163,37 @@ impl Call {
 
     /// Runs it, whatever the exit status. [`GitError::LockedByGit`] if a lock stays in the way.
     pub(super) fn run(mut self) -> Result<Ended, GitError> {
-        self.command.stdin(self.input.take().unwrap_or_else(Stdio::null));
         let deadline = clock::instant() + LOCK_PATIENCE;
         loop {
             let ended = self.once()?;
             let lock = if ended.status.success() { None } else { lock_in_the_way(&ended.complaint) };
             let (Some(lock), Some((common_dir, main_worktree))) = (lock, &self.repository) else { return Ok(ended) };
-            let is_ours = stale::is_ours(common_dir, &lock);
+            let is_ours = stale_lock::is_ours(common_dir, &lock);
             if !is_ours || clock::instant() >= deadline {
                 return Err(GitError::LockedByGit { path: lock });
             }
-            if !stale::remove(common_dir, main_worktree, &lock)? {
+            if !stale_lock::remove(common_dir, main_worktree, &lock)? {
                 thread::sleep(LOCK_PAUSE);
-            }
-            if let Some(spool) = &mut self.spool {
-                spool.rewind().map_err(GitError::io("read a temporary file in", env::temp_dir()))?;
             }
         }
     }
 
     fn once(&mut self) -> Result<Ended, GitError> {
-        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.command.spawn().map_err(|source| {
+        let stdin = match &mut self.input {
+            Some(file) => {
+                let shared = file.rewind().and_then(|()| file.try_clone());
+                Input::File(shared.map_err(GitError::io("read a temporary file in", env::temp_dir()))?)
+            }
+            None => Input::Null,
+        };
+        let spec = Spec {
+            args: self.args.clone(),
+            env: self.env.clone(),
+            env_remove: FOREIGN.map(OsString::from).to_vec(),
+            stdin,
+            ..Spec::new("git", &self.dir)
+        };
+        let ran = run_program(spec, self.limit).map_err(|source| {
             // A missing folder gives the same error as a missing program.
             if source.kind() == ErrorKind::NotFound && self.dir.is_dir() {
                 GitError::ProgramMissing
@@ -202,25 +201,14 @@ impl Call {
                 GitError::Io { doing: "start `git` in", path: self.dir.clone(), source }
             }
         })?;
-        let (done, finished) = mpsc::channel();
-        let output = read_aside(child.stdout.take(), done.clone());
-        let complaint = read_aside(child.stderr.take(), done);
-        let deadline = clock::instant() + self.limit;
-        let in_time =
-            (0..2).all(|_| finished.recv_timeout(deadline.saturating_duration_since(clock::instant())).is_ok());
-        let status = if in_time { wait_until(&mut child, deadline) } else { None };
-        let Some(status) = status else {
-            end(&mut child);
-            return Err(GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), limit: self.limit });
-        };
-        let output = output.join().expect("reading a pipe does not panic");
-        let complaint = complaint.join().expect("reading a pipe does not panic");
-        Ok(Ended { status, output, complaint: one_line(&complaint) })
+        let timed_out = || GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), limit: self.limit };
+        let ran = ran.ok_or_else(timed_out)?;
+        Ok(Ended { status: ran.status, output: ran.stdout, complaint: one_line(&ran.stderr) })
     }
 
     /// The command without the settings that every call has.
     fn describe(&self) -> String {
-        let own = self.command.get_args().skip(2 * SETTINGS.len()).map(|arg| arg.to_string_lossy().into_owned());
+        let own = self.args.iter().skip(2 * SETTINGS.len()).map(|arg| arg.to_string_lossy().into_owned());
         std::iter::once("git".to_owned()).chain(own).collect::<Vec<_>>().join(" ")
     }
 }
@@ -239,37 +227,6 @@ fn spooled(bytes: &[u8]) -> std::io::Result<File> {
     Ok(file)
 }
 
-fn read_aside(pipe: Option<impl Read + Send + 'static>, done: mpsc::Sender<()>) -> thread::JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // What was read before an error is still the best account of what happened.
-            let _ = pipe.read_to_end(&mut bytes);
-        }
-        let _ = done.send(());
-        bytes
-    })
-}
-
-/// Its pipes are closed, so it is about to end; a program that lingers all the same is not waited for beyond `deadline`.
-fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if clock::instant() < deadline => thread::sleep(Duration::from_micros(200)),
-            Ok(None) | Err(_) => return None,
-        }
-    }
-}
-
-fn end(child: &mut Child) {
-    // The child has not been waited for yet, so the number still names its group.
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.wait();
-}
-
 fn one_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -285,7 +242,8 @@ mod tests {
     use super::*;
 
     fn call(fixture: &Fixture) -> Call {
-        Call::new(&fixture.root().join(".git"), &fixture.root(), Some(&ConfigFiles::default()))
+        let place = Place { git_dir: fixture.root().join(".git"), work_tree: fixture.root() };
+        Call::new(&place, Some(&ConfigFiles::default()))
     }
 
     #[test]
@@ -341,7 +299,8 @@ mod tests {
         let fixture = Fixture::new();
         let missing = call(&fixture).env("PATH", "/nowhere").arg("--version").read();
         assert!(matches!(missing, Err(GitError::ProgramMissing)), "{missing:?}");
-        let nowhere = Call::new(&fixture.root().join(".git"), &fixture.beside("nowhere"), None).arg("--version").read();
+        let place = Place { git_dir: fixture.root().join(".git"), work_tree: fixture.beside("nowhere") };
+        let nowhere = Call::new(&place, None).arg("--version").read();
         assert!(matches!(nowhere, Err(GitError::Io { .. })), "{nowhere:?}");
     }
 }

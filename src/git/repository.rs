@@ -2,13 +2,13 @@
 //!
 //! Knows nothing of what is done in it; the other files of the room add that.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use git2::{Config, ConfigLevel, ErrorClass, ErrorCode, RepositoryOpenFlags};
+use git2::{ErrorClass, ErrorCode, RepositoryOpenFlags};
 
-use super::program::Call;
+use super::config_files::ConfigFiles;
+use super::program::{Call, Place};
 use super::registration;
 use super::{CommitId, GitError};
 
@@ -35,24 +35,6 @@ pub enum Head {
     Unborn {
         name: String,
     },
-}
-
-/// The configuration files above the repository's own. libgit2 knows their usual places but not the variables by which git
-/// can be told others, so these are looked at here.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ConfigFiles {
-    pub(super) system: Option<PathBuf>,
-    /// Later ones win.
-    pub(super) global: Vec<PathBuf>,
-    /// Whether `GIT_AUTHOR_*` and `GIT_COMMITTER_*` count beside them.
-    pub(super) with_names: bool,
-}
-
-/// A git directory and the work tree that belongs to it: where a call of the `git` program acts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) git_dir: PathBuf,
-    pub(super) work_tree: PathBuf,
 }
 
 impl Repository {
@@ -162,38 +144,7 @@ impl Repository {
     }
 
     pub(super) fn call(&self, place: &Place) -> Call {
-        Call::new(&place.git_dir, &place.work_tree, self.config()).of(&self.common_dir, &self.main_worktree)
-    }
-}
-
-impl ConfigFiles {
-    /// `None` if git looks in the usual places, which libgit2 knows by itself.
-    fn from_environment() -> Option<ConfigFiles> {
-        let given = |name: &str| env::var_os(name).map(PathBuf::from);
-        let (system, global) = (given("GIT_CONFIG_SYSTEM"), given("GIT_CONFIG_GLOBAL"));
-        let no_system = given("GIT_CONFIG_NOSYSTEM").is_some_and(|value| is_true(&value));
-        if system.is_none() && global.is_none() && !no_system {
-            return None;
-        }
-        let system = if no_system { None } else { system.or_else(|| Config::find_system().ok()) };
-        let usual = || [Config::find_xdg(), Config::find_global()].into_iter().flatten().collect();
-        Some(ConfigFiles { system, global: global.map_or_else(usual, |path| vec![path]), with_names: true })
-    }
-
-    fn with_local(&self, common_dir: &Path, git_dir: &Path) -> Result<Config, git2::Error> {
-        let mut config = Config::new()?;
-        let mut add = |path: &Path, level| {
-            if path.is_file() { config.add_file(path, level, true) } else { Ok(()) }
-        };
-        if let Some(system) = &self.system {
-            add(system, ConfigLevel::System)?;
-        }
-        for (path, level) in self.global.iter().rev().zip([ConfigLevel::Global, ConfigLevel::XDG]) {
-            add(path, level)?;
-        }
-        add(&common_dir.join("config"), ConfigLevel::Local)?;
-        add(&git_dir.join("config.worktree"), ConfigLevel::Worktree)?;
-        Ok(config)
+        Call::new(place, self.config()).of(&self.common_dir, &self.main_worktree)
     }
 }
 
@@ -204,12 +155,6 @@ fn main_worktree(common_dir: &Path) -> Result<Option<PathBuf>, GitError> {
     let leads_back = git2::Repository::open(guess)
         .is_ok_and(|back| canonical(back.commondir()).is_ok_and(|dir| dir == common_dir) && !back.is_worktree());
     Ok(leads_back.then(|| guess.to_owned()))
-}
-
-/// As git reads a boolean in the environment.
-fn is_true(value: &Path) -> bool {
-    let text = value.to_string_lossy().to_lowercase();
-    !matches!(text.as_str(), "" | "0" | "false" | "no" | "off")
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, GitError> {

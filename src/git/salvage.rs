@@ -15,8 +15,7 @@ use super::branch::oid;
 use super::commit::pathspec;
 use super::history::{contained_in_any, contains, path_of};
 use super::identity::Identity;
-use super::program::{Call, THOROUGH};
-use super::repository::Place;
+use super::program::{Call, Place, THOROUGH};
 use super::{Changes, CommitId, GitError, Head, Repository};
 
 /// What was rescued.

@@ -18,9 +18,8 @@ use walkdir::WalkDir;
 
 use super::branch::branch_reference;
 use super::lock::Lock;
-use super::program::THOROUGH;
+use super::program::{Place, THOROUGH};
 use super::registration::{self, RegisteredHead, Registration};
-use super::repository::Place;
 use super::{CommitId, GitError, Head, Repository};
 use crate::clock;
 

@@ -3,7 +3,7 @@
 //! Read in this order: [`mod@start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
 //! process still there?), [`maker`] (may who made a file still be at work with it?), [`log`] and [`follow`] (its output
-//! as a file), [`command`] (one shell command, run to its end), [`bell`] (how waits are woken), [`mod@foreground`] (one
+//! as a file), [`command`] (one shell command, run to its end), [`output`] (one program, likewise, with what it printed), [`bell`] (how waits are woken), [`mod@foreground`] (one
 //! that is given the terminal), [`mod@first_program`] (which one a shell
 //! command needs first).
 //!
@@ -23,6 +23,7 @@ pub mod identity;
 pub mod log;
 pub mod maker;
 pub mod mark;
+pub mod output;
 pub mod start;
 pub mod table;
 
@@ -37,4 +38,5 @@ pub use foreground::{Attended, attend, foreground};
 pub use identity::{Identity, Liveness};
 pub use log::{create_log, is_running};
 pub use mark::Mark;
+pub use output::{Ran, run_program};
 pub use start::{Spec, find_program, find_program_on, start};

@@ -5,10 +5,11 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
+use std::mem;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, Command, Stdio};
 
 use super::child::{Child, Root};
 use super::family;
@@ -49,6 +50,8 @@ pub enum Input {
     Null,
     /// What is written to [`Child::take_stdin`], until that is dropped.
     Piped,
+    /// What stands in the file from its present place on. The program holds a lock on it too, if there is one.
+    File(File),
     /// These bytes, then the end. A thread writes them, so a program that never reads blocks nobody.
     Bytes(Vec<u8>),
 }
@@ -126,16 +129,31 @@ impl Spec {
     }
 }
 
-/// Start it in a process group of its own. It is ended with all its descendants when the [`Child`] is dropped.
+/// Starts it in a process group of its own. It is ended with all its descendants when the [`Child`] is dropped.
 ///
 /// # Errors
 /// What the system says, with the program's or the folder's name in it.
-pub fn start(spec: Spec) -> io::Result<Child> {
-    let (mut command, is_wrapped) = (command(&spec)?, !spec.wrapper.is_empty());
-    let Spec { stdin, stdout, stderr, marks, .. } = spec;
-    command.process_group(0);
-    command.stdin(if matches!(stdin, Input::Null) { Stdio::null() } else { Stdio::piped() });
-    command.stdout(stdout).stderr(stderr);
+pub fn start(mut spec: Spec) -> io::Result<Child> {
+    let (marks, is_wrapped) = (spec.marks.clone(), !spec.wrapper.is_empty());
+    let stdout = mem::replace(&mut spec.stdout, Output::Null).into();
+    let stderr = mem::replace(&mut spec.stderr, Output::Null).into();
+    Child::new(spawn(spec, stdout, stderr)?, marks, if is_wrapped { Root::Wrapper } else { Root::Program })
+}
+
+/// The one place where a program starts that works by itself: in a group of its own, known as a child of this process.
+pub(super) fn spawn(spec: Spec, stdout: Stdio, stderr: Stdio) -> io::Result<process::Child> {
+    let mut command = command(&spec)?;
+    command.process_group(0).stdout(stdout).stderr(stderr);
+    let mut bytes = None;
+    command.stdin(match spec.stdin {
+        Input::Null => Stdio::null(),
+        Input::File(file) => file.into(),
+        Input::Piped => Stdio::piped(),
+        Input::Bytes(given) => {
+            bytes = Some(given);
+            Stdio::piped()
+        }
+    });
     let mut live = family::lock();
     let started = command.spawn();
     // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
@@ -145,7 +163,7 @@ pub fn start(spec: Spec) -> io::Result<Child> {
     let mut child = started.map_err(|error| not_started(&first, &error))?;
     live.add(child.id());
     drop(live);
-    if let Input::Bytes(bytes) = stdin
+    if let Some(bytes) = bytes
         && let Some(mut pipe) = child.stdin.take()
     {
         std::thread::spawn(move || {
@@ -153,7 +171,7 @@ pub fn start(spec: Spec) -> io::Result<Child> {
             let _ = pipe.write_all(&bytes);
         });
     }
-    Child::new(child, marks, if is_wrapped { Root::Wrapper } else { Root::Program })
+    Ok(child)
 }
 
 /// Program, arguments, environment and folder of `spec`; streams and group are the caller's.
