@@ -6,7 +6,7 @@ use serde_yaml::Value;
 use super::decide::Refusal;
 use super::edit::Patch;
 use super::front::Front;
-use super::task::{Task, TaskId};
+use super::task::{Moment, Task, TaskId};
 
 /// How far items may be broken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,6 @@ pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> 
 /// work out would be a way round them. `front` is that of the queue that the child goes into; `general` are those of
 /// config.yaml, who approve what says nothing.
 pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) -> Patch {
-    let asks = |approve: &[String], moment: &str| approve.iter().any(|asked| asked == moment);
     let mut set = Vec::new();
     let review = parent.review.as_deref().unwrap_or(general);
     let here = front.review.as_deref().unwrap_or(general);
@@ -57,9 +56,10 @@ pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) 
         set.push(("review", Some(texts(review))));
     }
     let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
-    if asks(&parent.approve, "merge") && !asks(own, "merge") {
-        let moments = if asks(own, "start") { "both" } else { "merge" };
-        set.push(("approve", Some(Value::from(moments))));
+    if parent.approve.contains(&Moment::Merge) && !own.contains(&Moment::Merge) {
+        let merge = Moment::Merge.as_str();
+        let moments = if own.is_empty() { merge.into() } else { vec![Moment::Start.as_str(), merge].into() };
+        set.push(("approve", Some(moments)));
     }
     Patch { set, ..Patch::default() }
 }
@@ -114,8 +114,8 @@ mod tests {
             (("person", ""), ("none", ""), ("", ""), ""),
             (("", "merge"), ("", ""), ("", ""), "approve: merge"),
             (("", "merge"), ("", ""), ("", "start merge"), ""),
-            (("", "start merge"), ("", "start"), ("", ""), "approve: both"),
-            (("", "merge"), ("", ""), ("", "start"), "approve: both"),
+            (("", "start merge"), ("", "start"), ("", ""), "approve: [start, merge]"),
+            (("", "merge"), ("", ""), ("", "start"), "approve: [start, merge]"),
             (("", "start"), ("", ""), ("", ""), ""),
             (("2", "merge"), ("", ""), ("reviewer", ""), "review: ['2'], approve: merge"),
         ]
@@ -131,10 +131,14 @@ mod tests {
         ]) {
             let task = |(names, moments): (&str, &str)| Task {
                 review: review(names),
-                approve: words(moments),
+                approve: Moment::read_all(moments.split_whitespace()).expect("moments"),
                 ..Task::new(id("T-1"), "Do it")
             };
-            let front = Front { review: review(front.0), approve: words(front.1), ..Front::default() };
+            let front = Front {
+                review: review(front.0),
+                approve: Moment::read_all(front.1.split_whitespace()).expect("moments"),
+                ..Front::default()
+            };
             let patch = heritage(&task(parent), &task(child), &front, &words(general));
             let told = |(key, value): &(&str, Option<Value>)| {
                 let text = match value.as_ref().expect("it is set") {

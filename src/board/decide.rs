@@ -417,6 +417,7 @@ mod tests {
     use crate::board::lease::{Holder, Work};
     use crate::board::plan::Plan;
     use crate::board::state::Facts;
+    use crate::board::task::Moment;
 
     const TOKEN: Token = 7;
 
@@ -770,7 +771,7 @@ mod tests {
 
     #[test]
     fn a_start_that_needs_permission_is_allowed_once() {
-        let asking = Task { approve: vec!["start".into()], ..task(Status::Pending) };
+        let asking = Task { approve: vec![Moment::Start], ..task(Status::Pending) };
         let allow = Event::Allow { by: "rosie".into() };
         let change = decide(&asking, None, &allow, now()).expect("it waits for that");
         assert_eq!(change.state, State { allowed: true, ..asking.state.clone() });

@@ -315,7 +315,7 @@ fn fill(task: &mut Task, key: Key, field: Field<'_>) {
         (Key::Worktree, Field::Flag(flag)) => task.worktree = flag,
         (Key::Empty, Field::Flag(flag)) => task.allow_empty = flag,
         (Key::MaxAttempts, Field::Number(number)) => task.max_attempts = Some(number),
-        (Key::Approve, Field::Texts(texts)) => task.approve = owned(texts),
+        (Key::Approve, Field::Moments(moments)) => task.approve = moments,
         (Key::Review, Field::Texts(texts)) => task.review = Some(owned(texts)),
         (Key::OnFailure, Field::OnFailure(then)) => task.on_failure = then,
         (Key::Trigger, Field::Text(text)) => task.trigger = Some(text.into_owned()),

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::board::budget::Budget;
 use crate::board::id::TaskId;
 use crate::board::problem::nearest;
-use crate::board::status::{Mode, OnFailure, Status, Timestamp};
+use crate::board::status::{Mode, Moment, OnFailure, Status, Timestamp};
 
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use parenthesis::{find_parenthesis, read_parenthesis};
@@ -287,6 +287,7 @@ pub enum Field<'t> {
     Flag(bool),
     Time(Timestamp),
     Status(Status),
+    Moments(Vec<Moment>),
     Mode(Mode),
     OnFailure(OnFailure),
 }
@@ -438,8 +439,9 @@ mod tests {
             ("budget: 1", None),
             ("question: {any: [thing]}", None),
             ("question: red or blue?", Some(text("red or blue?"))),
-            ("approve: start", Some(texts(&["start"]))),
-            ("approve: [start, merge]", Some(texts(&["start", "merge"]))),
+            ("approve: start", Some(Field::Moments(vec![Moment::Start]))),
+            ("approve: [start, merge]", Some(Field::Moments(Moment::ALL.to_vec()))),
+            ("approve: both", Some(Field::Moments(Moment::ALL.to_vec()))),
             ("approve: later", None),
             ("review: reviewer, person", Some(texts(&["reviewer", "person"]))),
             ("lane: draft", Some(Field::Status(Status::Draft))),

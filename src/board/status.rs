@@ -168,3 +168,36 @@ impl FromStr for OnFailure {
         OnFailure::ALL.into_iter().find(|then| then.as_str() == text).ok_or(())
     }
 }
+
+/// When a person is asked about an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// Before it is started.
+    Start,
+    /// Before its work is merged.
+    Merge,
+}
+
+impl Moment {
+    pub const ALL: [Moment; 2] = [Moment::Start, Moment::Merge];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Moment::Start => "start",
+            Moment::Merge => "merge",
+        }
+    }
+
+    /// Reads the value of `approve`: start, merge, a list of these, or `both`.
+    pub fn read_all<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Vec<Moment>> {
+        let mut moments = Vec::new();
+        for word in words {
+            match word {
+                "both" => moments.extend(Moment::ALL),
+                word => moments.push(Moment::ALL.into_iter().find(|moment| moment.as_str() == word)?),
+            }
+        }
+        Some(moments)
+    }
+}

@@ -209,6 +209,20 @@ fn a_child_is_put_where_its_parent_is_and_archived_ones_count() {
 }
 
 #[test]
+fn a_child_is_approved_before_its_merge_as_its_parent_is_and_can_be_read() {
+    let scratch = board("- [ ] T-1: One (approve: merge)\n", "");
+    scratch.write(".tavern/queues/asking.md", "---\napprove: [start]\n---\n\n## Pending\n");
+    let add = scratch.run("tavern-add", &["Do it", "--parent=T-1", "--queue", "asking"]);
+    assert_eq!(add.succeeds(), "T-1.1\n");
+    scratch.run("tavern-check", &[]).ends(0);
+    assert!(scratch.read(".tavern/queues/asking.md").contains("T-1.1: Do it (parent: T-1, approve: [start, merge])"));
+    // What an earlier version wrote for that.
+    scratch.write(".tavern/queues/asking.md", "- [ ] T-5: Old (approve: both)\n");
+    scratch.run("tavern-check", &[]).ends(0);
+    scratch.run("tavern-status", &["T-5"]).ends(0).says("tavern report T-5 --approve");
+}
+
+#[test]
 fn two_at_once_get_different_numbers() {
     let scratch = board("- [ ] T-1: One\n", "");
     let add = || scratch.program("tavern-add").args(&["Do it", "--parent=T-1"]).start();

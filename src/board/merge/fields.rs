@@ -30,6 +30,9 @@ impl Held<'_> {
     fn list(&self) -> Option<Vec<Cow<'_, str>>> {
         match &self.meaning {
             Meaning::Known(_, Field::Texts(texts)) => Some(texts.clone()),
+            Meaning::Known(_, Field::Moments(moments)) => {
+                Some(moments.iter().map(|moment| Cow::Borrowed(moment.as_str())).collect())
+            }
             Meaning::Known(_, Field::Ids(ids)) => Some(ids.iter().map(|id| Cow::Borrowed(id.as_str())).collect()),
             _ => None,
         }
