@@ -13,8 +13,9 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::edit::said;
 use crate::board::lane::{self, Place};
 use crate::board::markup;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{State, Status, TaskId};
 
+use fields::Taken;
 use lines::by_lines;
 use weave::{Stretch, matches, weave};
 use written::{Mark, Piece, ended, pieces, written};
@@ -466,7 +467,8 @@ impl<'t> Merge<'_, 't> {
         } else if was == mine_is && !is_held {
             (self.theirs.document.block(self.theirs.item(other)).to_owned(), Some(Side::Theirs))
         } else {
-            (self.fields(base, mine, other, winner), None)
+            let state = self.state(base, mine, other, winner);
+            (self.fields(base, mine, other, winner, state.as_ref()), None)
         };
         let side = match (winner, stand) {
             (Some(side), _) | (None, Stand::As(side)) => side,
@@ -486,6 +488,25 @@ impl<'t> Merge<'_, 't> {
         let place = item.lane.map_or(Place::Loose, |lane| Place::Lane(version.document.lanes()[lane].kind));
         let needs_key = lane::needs_key(status, place, version.document.lane_set);
         Fate { stand, text: said(&text, status, needs_key), status: Some(status) }
+    }
+
+    /// Whose state is taken, whole, where the sides' states differ. `winner` is the side whose status is taken.
+    fn state(&mut self, base: Option<usize>, mine: usize, other: usize, winner: Option<Side>) -> Option<Taken> {
+        let state = |version: &Version<'_>, index: usize| version.document.task_of(version.item(index)).state;
+        let old = base.map(|base| state(&self.base, base).without_answer());
+        let ours = state(&self.ours, mine).without_answer();
+        let theirs = state(&self.theirs, other).without_answer();
+        let side = match winner {
+            Some(side) => side,
+            None if ours == theirs => return None,
+            None if self.is_held(mine) || old.as_ref() == Some(&theirs) => Side::Ours,
+            None if old.as_ref() == Some(&ours) => Side::Theirs,
+            None if progress(&theirs) > progress(&ours) => Side::Theirs,
+            None => Side::Ours,
+        };
+        let (taken, left) = if side == Side::Ours { (ours, theirs) } else { (theirs, ours) };
+        let approvals = taken.with_approvals_of(&left, old.as_ref()).map(|united| united.facts().approvals);
+        Some(Taken { side, approvals })
     }
 
     /// Every item is there, once, and reads as it was meant to.
@@ -526,6 +547,11 @@ fn rank(status: Status) -> u8 {
         Status::Cancelled => 8,
         Status::Completed => 9,
     }
+}
+
+/// Of two states of the same status the one with more behind it counts.
+fn progress(state: &State) -> (u32, u32, u32, bool) {
+    (state.attempt, state.rounds, state.returns, state.commit().is_some())
 }
 
 /// Both sides' versions of a stretch in one, if they don't contradict each other: items beside items, and lines that

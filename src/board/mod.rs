@@ -11,6 +11,7 @@ pub mod document;
 pub mod edit;
 pub mod front;
 pub mod id;
+pub mod key;
 pub mod lane;
 pub mod likeness;
 pub mod markup;

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use serde_yaml::Value;
 
-use super::metadata::{Field, Key};
+use super::key::Key;
+use super::metadata::Field;
 use super::status::{Mode, Status, Timestamp};
 
 /// Where an item stands, and what Tavern remembers of its way there.
@@ -277,6 +278,42 @@ impl State {
     /// It waits for its children, and for nobody's word.
     pub fn is_parked(&self) -> bool {
         self.mode == Mode::Unify && matches!(self.stage, Stage::Waiting { question: None, .. })
+    }
+
+    /// The same without what a person has typed into it.
+    pub fn without_answer(mut self) -> State {
+        if let Stage::Waiting { question: Some(question), .. }
+        | Stage::InProgress { aside: Aside { question: Some(question), .. }, .. } = &mut self.stage
+        {
+            question.answer = None;
+        }
+        self
+    }
+
+    /// The same with the approvals of `other` too, if both are in review at the same commit; what was approved in `base`
+    /// and is not in one of them any more stays away.
+    pub fn with_approvals_of(&self, other: &State, base: Option<&State>) -> Option<State> {
+        let in_review = |state: &State| match &state.stage {
+            Stage::InReview { work, .. } | Stage::Reviewing { work, .. } => Some(work.clone()),
+            _ => None,
+        };
+        let is_same = |one: &Submission, two: &Submission| {
+            let commits = (one.commit.as_deref(), two.commit.as_deref());
+            matches!(commits, (Some(one), Some(two)) if are_same_commit(one, two)) && one.author == two.author
+        };
+        let (mine, others) = (in_review(self)?, in_review(other)?);
+        if !is_same(&mine, &others) {
+            return None;
+        }
+        let old = base.and_then(in_review).filter(|old| is_same(old, &mine)).unwrap_or_default();
+        let stays = mine.approvals.iter().filter(|one| !old.approvals.contains(one) || others.approvals.contains(one));
+        let comes = others.approvals.iter().filter(|one| !old.approvals.contains(one) && !mine.approvals.contains(one));
+        let approvals = stays.chain(comes).cloned().collect();
+        let mut united = self.clone();
+        if let Stage::InReview { work, .. } | Stage::Reviewing { work, .. } = &mut united.stage {
+            work.approvals = approvals;
+        }
+        Some(united)
     }
 
     /// All keys of a state but `status`, which box and lane may say: those that it has, and those that it hasn't.

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 use super::written::{MARK, written};
 use super::{Conflict, Kind, Merge, Part, Side, Version};
 use crate::board::markup;
-use crate::board::metadata::{self, Field, Key, Meaning};
+use crate::board::metadata::{self, Field, Key, Meaning, Owner};
 
 /// A key of one version, as it stands there.
 struct Held<'t> {
@@ -62,29 +62,28 @@ enum Wanted {
     Nothing,
 }
 
-/// Keys that Tavern writes with each transition: they go with the status, and two versions of them contradict nothing.
-const OF_TRANSITIONS: [Key; 13] = [
-    Key::Status,
-    Key::Agent,
-    Key::Attempt,
-    Key::Returns,
-    Key::Started,
-    Key::Completed,
-    Key::NotBefore,
-    Key::Reason,
-    Key::Author,
-    Key::Rounds,
-    Key::Mode,
-    Key::Question,
-    Key::Answers,
-];
+/// Whose state an item gets that both sides have in a state of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    pub side: Side,
+    /// Who has approved the work, if that is more than one side knows.
+    pub approvals: Option<Vec<String>>,
+}
 
 impl<'t> Merge<'_, 't> {
-    /// The item's text. `winner` is the side whose status it gets, if they differ.
-    pub(super) fn fields(&mut self, base: Option<usize>, mine: usize, other: usize, winner: Option<Side>) -> String {
+    /// The item's text. `winner` is the side whose status it gets, if they differ, `state` that of which it gets the whole
+    /// state, if both have changed it.
+    pub(super) fn fields(
+        &mut self,
+        base: Option<usize>,
+        mine: usize,
+        other: usize,
+        winner: Option<Side>,
+        state: Option<&Taken>,
+    ) -> String {
         let marks_before = self.conflicts.len();
         let mut marks = Vec::new();
-        let (line, block) = self.line_and_block(base, mine, other, winner, &mut marks);
+        let (line, block) = self.line_and_block(base, mine, other, winner, state, &mut marks);
         let parts = self.bodies(base, mine, other);
         let pieces = self.region(&parts, Kind::Body(self.ours.item(mine).content_column));
         let item = self.ours.item(mine);
@@ -122,6 +121,7 @@ impl<'t> Merge<'_, 't> {
         mine: usize,
         other: usize,
         winner: Option<Side>,
+        state: Option<&Taken>,
         marks: &mut Vec<(String, String)>,
     ) -> (String, Option<String>) {
         let text = self.ours.text();
@@ -180,7 +180,14 @@ impl<'t> Merge<'_, 't> {
         let mut line = head;
         for name in names(&keys) {
             let [was, ours, theirs] = [0, 1, 2].map(|side| find(&keys[side], name));
-            let wanted = wanted(was, ours, theirs, winner, marks);
+            let of_state = state.filter(|_| Key::named(name).is_some_and(|key| key.owner() == Owner::State));
+            let wanted = match of_state {
+                Some(Taken { approvals: Some(approvals), .. }) if name == Key::Approvals.as_str() => {
+                    Wanted::List(approvals.clone())
+                }
+                Some(Taken { side, .. }) => as_side(*side, ours, theirs),
+                None => wanted(was, ours, theirs, winner, marks),
+            };
             set(&mut line, &mut block, name, &wanted, [ours, theirs], if is_theirs { theirs } else { ours });
         }
         let lead = &text[item.span.start..item.box_char];
@@ -244,6 +251,11 @@ fn names<'t>([base, ours, theirs]: &[Vec<Held<'t>>; 3]) -> Vec<&'t str> {
     names
 }
 
+fn as_side(side: Side, ours: Option<&Held<'_>>, theirs: Option<&Held<'_>>) -> Wanted {
+    let key = if side == Side::Ours { ours } else { theirs };
+    key.map_or(Wanted::Nothing, |_| Wanted::As(side))
+}
+
 fn wanted(
     was: Option<&Held<'_>>,
     ours: Option<&Held<'_>>,
@@ -256,10 +268,7 @@ fn wanted(
         (None, None) => true,
         _ => false,
     };
-    let as_side = |side: Side| {
-        let key = if side == Side::Ours { ours } else { theirs };
-        key.map_or(Wanted::Nothing, |_| Wanted::As(side))
-    };
+    let as_side = |side| as_side(side, ours, theirs);
     if same(ours, theirs) || same(was, theirs) {
         return as_side(Side::Ours);
     }
@@ -273,7 +282,7 @@ fn wanted(
         return Wanted::List(stays.chain(comes).map(|part| part.clone().into_owned()).collect());
     }
     let name = ours.or(theirs).map_or("", |key| key.name);
-    if !Key::named(name).is_some_and(|key| OF_TRANSITIONS.contains(&key)) {
+    if Key::named(name).is_none_or(|key| key.owner() == Owner::Person) {
         let kept_out = if winner == Some(Side::Theirs) { ours } else { theirs };
         marks.push((name.to_owned(), kept_out.map_or_else(|| "removed".to_owned(), |key| key.spelling(true))));
     }

@@ -2,6 +2,7 @@
 
 use super::written::MARK;
 use super::*;
+use crate::board::task::State;
 
 fn merged(base: &str, ours: &str, theirs: &str) -> Merged {
     merge(base, ours, theirs, &|_| false)
@@ -166,6 +167,106 @@ fn of_two_statuses_the_further_one_counts() {
         let (document, _) = parse(&merged.text);
         let item = document.find(&"T-2".parse().expect("an ID")).expect("it is there");
         assert_eq!(item.status, Status::Completed, "{}", merged.text);
+    }
+}
+
+/// What the one item of a document is.
+fn state(text: &str) -> State {
+    let (document, problems) = parse(text);
+    assert_eq!(problems, [], "{text}");
+    document.task_of(&document.items()[0]).state
+}
+
+#[test]
+fn of_two_states_one_is_taken_whole() {
+    let queue = |lane: &str, keys: &str| {
+        let lanes = ["Pending", "In Progress", "In Review", "Waiting", "Completed", "Dead Letter"];
+        let item = |name: &&str| if *name == lane { format!("\n- [ ] T-2: two ({keys})\n") } else { String::new() };
+        lanes.map(|name| format!("## {name}\n{}\n", item(&name))).concat()
+    };
+    let pending = "tags: [a]";
+    let approved = "status: approved, tags: [a], attempt: 1, commit: 1a2b3c4, approvals: [reviewer/Sam]";
+    let in_review =
+        "status: in_review, tags: [a], attempt: 1, author: Frodo, commit: 1a2b3c4, approvals: [reviewer/Sam]";
+    let held = "status: in_progress, tags: [a], agent: Merry, attempt: 2, started: 2026-11-22T10:00:00Z";
+    let dead = "status: dead, tags: [a], attempt: 3, reason: no, retried: true";
+    let rows = [
+        (pending, approved, held),
+        (pending, in_review, held),
+        (pending, dead, approved),
+        (in_review, dead, held),
+        // Of the same status the one with more attempts, then the one with a commit.
+        (pending, "status: in_progress, agent: Sam, attempt: 1", held),
+        (
+            pending,
+            "status: completed, commit: 1a2b3c4, completed: 2026-11-22T10:00:00Z",
+            "status: completed, agent: Sam",
+        ),
+    ];
+    for (base, one, other) in rows {
+        let lane = |keys: &str| match keys.split([':', ',']).nth(1).map(str::trim) {
+            Some("approved" | "in_review") => "In Review",
+            Some("in_progress") => "In Progress",
+            Some("completed") => "Completed",
+            Some("dead") => "Dead Letter",
+            _ => "Pending",
+        };
+        let bare = |keys: &str| format!("- [ ] T-2: two ({keys})\n");
+        let in_lane = |keys: &str| queue(lane(keys), keys);
+        for [base, one, other] in [[base, one, other].map(bare), [base, one, other].map(in_lane)] {
+            let further = if rank(state(&one).status()) > rank(state(&other).status()) { &one } else { &other };
+            let further = if state(&one).status() == Status::Completed { &one } else { further };
+            for (ours, theirs) in [(&one, &other), (&other, &one)] {
+                let merged = merged(&base, ours, theirs);
+                assert_eq!(state(&merged.text), state(further), "{}", merged.text);
+                assert!(!merged.text.contains(MARK), "{}", merged.text);
+                // Not even as keys that mean nothing in that status.
+                let known = ["agent", "attempt", "commit", "approvals", "reason", "retried", "author"];
+                for key in known.iter().filter(|key| !further.contains(&format!("{key}:"))) {
+                    assert!(!merged.text.contains(&format!("{key}:")), "{key} in {}", merged.text);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn approvals_of_one_commit_are_united_and_of_two_are_not() {
+    let item = |keys: &str| format!("- [ ] T-2: two (status: {keys})\n");
+    let asked = "in_review, author: Frodo, commit: 1a2b3c4";
+    let names = |text: &str| {
+        let state = state(text);
+        let approvals = state.work().expect("it is in review").approvals.iter().map(ToString::to_string);
+        (state.commit().expect("it is in review").to_owned(), approvals.collect::<Vec<_>>())
+    };
+    let rows = [
+        ("", "reviewer/Sam", "reviewer/Merry@1a2b3c4", &["reviewer/Sam", "reviewer/Merry"][..]),
+        ("reviewer/Sam", "reviewer/Sam, security/Pip", "", &["security/Pip"]),
+    ];
+    for (was, mine, other, expected) in rows {
+        let with = |approvals: &str| item(&format!("{asked}, approvals: [{approvals}]"));
+        let text = clean(&with(was), &with(mine), &with(other));
+        assert_eq!(names(&text), ("1a2b3c4".into(), expected.iter().map(|&name| name.to_owned()).collect()), "{text}");
+    }
+    // Work that was done twice: the approvals of the one say nothing of the other.
+    let base = item("in_progress, agent: Frodo, attempt: 1");
+    let ours = item(&format!("{asked}, attempt: 1, approvals: [reviewer/Sam]"));
+    let theirs = item("in_review, author: Pip, commit: 9a9b9c9, attempt: 1, approvals: [reviewer/Merry]");
+    assert_eq!(names(&merged(&base, &ours, &theirs).text), ("1a2b3c4".into(), vec!["reviewer/Sam".to_owned()]));
+}
+
+#[test]
+fn what_a_person_answers_is_never_lost() {
+    let asked = "- [ ] T-2: two (status: waiting, question: \"red?\"; KEYS)\n".replace("; KEYS", "");
+    let answered = asked.replace("\"red?\"", "\"red?\", answer: blue");
+    for theirs in [
+        asked.replace("waiting", "in_progress").replace("question: \"red?\"", "agent: Sam"),
+        asked.replace("\"red?\"", "\"red?\", reason: late"),
+    ] {
+        for (ours, theirs) in [(&answered, &theirs), (&theirs, &answered)] {
+            let text = clean(&asked, ours, theirs);
+            assert!(text.contains("answer: blue"), "{text}");
+        }
     }
 }
 

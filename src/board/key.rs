@@ -1,0 +1,144 @@
+//! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
+
+use super::problem::nearest;
+
+/// What a key's value must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Priority,
+    Id,
+    Ids,
+    Text,
+    /// One word that names something of the configuration.
+    Word,
+    /// Several, set apart by commas if not written as a list.
+    Words,
+    /// One or several; a comma belongs to the text.
+    Commands,
+    Budget,
+    Flag,
+    /// `allowed` or `fail`.
+    Empty,
+    Count,
+    Time,
+    Status,
+    /// `draft` or `pending`.
+    Lane,
+    /// `start`, `merge` or both.
+    Moments,
+    Mode,
+    OnFailure,
+}
+
+/// Who writes a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A person, or an agent that adds an item: no transition changes it.
+    Person,
+    /// Tavern, with each transition: it is part of the item's state.
+    State,
+}
+
+macro_rules! keys {
+    ($($key:ident $name:literal $shape:ident $owner:ident,)*) => {
+        /// A key that Tavern knows. Others are kept as they stand.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Key { $($key,)* }
+
+        impl Key {
+            pub const ALL: [Key; [$($name),*].len()] = [$(Key::$key),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Key::$key => $name,)* }
+            }
+
+            pub fn named(name: &str) -> Option<Key> {
+                match name {
+                    $($name => Some(Key::$key),)*
+                    _ => None,
+                }
+            }
+
+            pub(super) fn shape(self) -> Shape {
+                match self { $(Key::$key => Shape::$shape,)* }
+            }
+
+            pub fn owner(self) -> Owner {
+                match self { $(Key::$key => Owner::$owner,)* }
+            }
+        }
+    };
+}
+
+keys! {
+    Priority    "priority"     Priority  Person,
+    After       "after"        Ids       Person,
+    Role        "role"         Word      Person,
+    Tags        "tags"         Words     Person,
+    Parent      "parent"       Id        Person,
+    Runner      "runner"       Word      Person,
+    Model       "model"        Text      Person,
+    DoneWhen    "done_when"    Commands  Person,
+    Touches     "touches"      Words     Person,
+    Budget      "budget"       Budget    Person,
+    Worktree    "worktree"     Flag      Person,
+    Empty       "empty"        Empty     Person,
+    Attempt     "attempt"      Count     State,
+    Returns     "returns"      Count     State,
+    MaxAttempts "max_attempts" Count     Person,
+    NotBefore   "not_before"   Time      State,
+    Agent       "agent"        Text      State,
+    Started     "started"      Time      State,
+    Completed   "completed"    Time      State,
+    Commit      "commit"       Text      State,
+    Reason      "reason"       Text      State,
+    Status      "status"       Status    State,
+    Approve     "approve"      Moments   Person,
+    Review      "review"       Words     Person,
+    Question    "question"     Text      State,
+    Answer      "answer"       Text      Person,
+    Allowed     "allowed"      Flag      State,
+    Author      "author"       Text      State,
+    Approvals   "approvals"    Words     State,
+    Rounds      "rounds"       Count     State,
+    Mode        "mode"         Mode      State,
+    OnFailure   "on_failure"   OnFailure Person,
+    Retried     "retried"      Flag      State,
+    Answers     "answers"      Count     State,
+    Trigger     "trigger"      Text      Person,
+    Lane        "lane"         Lane      Person,
+}
+
+impl Key {
+    /// The known key that `name` was most likely meant to be.
+    pub fn nearest(name: &str) -> Option<Key> {
+        nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
+    }
+
+    /// What to write, for the hint of a wrong value.
+    pub fn expects(self) -> &'static str {
+        match self.shape() {
+            Shape::Priority => "write 0 (most urgent) to 9, or critical, high, medium or low",
+            Shape::Id => "write one ID, such as T-k3f9",
+            Shape::Ids => "write an ID or a list of IDs, such as [T-k3f9, AUTH-7]",
+            Shape::Text => "write one text, in double quotes if it has commas or colons",
+            Shape::Word => "write one word of letters, digits, `-`, `_` and `.`",
+            Shape::Words => "write a list, such as [one, two]",
+            Shape::Commands => "write a command, or a list of them",
+            Shape::Budget => {
+                "write {usd: 2.00, minutes: 30, tokens: 500000, turns: 50, memory_mb: 2048} or some of these"
+            }
+            Shape::Flag => "write true or false",
+            Shape::Empty => "write `allowed` or `fail`",
+            Shape::Count => "write a whole number",
+            Shape::Time => "write a time such as 2026-11-22T10:00:00Z",
+            Shape::Status => {
+                "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
+            }
+            Shape::Lane => "write draft or pending",
+            Shape::Moments => "write start, merge or [start, merge]",
+            Shape::Mode => "write execute, delegate, plan, break_up or unify",
+            Shape::OnFailure => "write retry, escalate or go_on",
+        }
+    }
+}
