@@ -1,7 +1,7 @@
 //! Branches and other references: made, moved by compare-and-swap, deleted.
 //!
-//! Knows nothing of what a branch is for. Each change is made by the `git` program under its own lock on the one reference: if
-//! this process is killed meanwhile, the child still ends what it has begun and leaves no lock behind.
+//! Knows nothing of what a branch is for. A branch is made and deleted by libgit2 and moved by the `git` program, each under
+//! git's lock on the one reference. A lock that is left by a process that was killed in that moment is removed like a dead git's.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,12 @@ impl Repository {
         if self.tip_in(&repository, &reference)?.is_some() {
             return Ok(false);
         }
-        match self.swap(&reference, None, Some(at), &format!("branch: created from {at}")) {
+        let log = format!("branch: created from {at}");
+        if repository.reference(&reference, oid(at)?, false, &log).is_ok() {
+            return Ok(true);
+        }
+        // The program waits for a lock in the way, and says what else is.
+        match self.swap(&reference, None, Some(at), &log) {
             Ok(()) => Ok(true),
             // Somebody else has made it in between.
             Err(GitError::Moved { .. }) => Ok(false),
@@ -79,8 +84,16 @@ impl Repository {
         if let Some(path) = self.checked_out_at(name)? {
             return Err(GitError::CheckedOut { branch: name.to_owned(), path });
         }
-        if self.tip_in(&self.open()?, &reference)?.is_none() {
+        let repository = self.open()?;
+        if self.tip_in(&repository, &reference)?.is_none() {
             return Ok(false);
+        }
+        // It is deleted only where it was found; else the program says why not.
+        if let Ok(mut found) = repository.find_reference(&reference)
+            && found.target() == Some(oid(expect)?)
+            && found.delete().is_ok()
+        {
+            return Ok(true);
         }
         self.swap(&reference, Some(expect), None, "branch: deleted").map(|()| true)
     }

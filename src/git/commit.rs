@@ -54,10 +54,11 @@ impl Repository {
             call = call.arg(pathspec("exclude,top,literal", path));
         }
         call.limit(THOROUGH).read()?;
-        if exclude.is_empty() {
+        // What somebody staged by hand is excluded as well.
+        let is_excluded = |path: &PathBuf| exclude.iter().any(|prefix| path.starts_with(prefix));
+        if !changes.staged.iter().any(is_excluded) {
             return Ok(());
         }
-        // What somebody staged by hand is excluded as well.
         let call = self.call(place).args(["reset", "--quiet", "--"]);
         let call = call.args(exclude.iter().map(|path| pathspec("top,literal", Path::new(path))));
         call.limit(THOROUGH).read().map(drop)

@@ -16,7 +16,7 @@ use fs2::FileExt;
 use super::GitError;
 use super::registration;
 use crate::clock;
-use crate::process::maker::may_live;
+use crate::process::file_in_use::may_be_in_use;
 
 /// How long a lock of git's is waited for: longer than it takes to know that a killed git has left it. Unit tests make locks
 /// by hand and want to see the error.
@@ -75,5 +75,5 @@ pub(super) fn is_stale(common_dir: &Path, main_worktree: &Path, lock: &Path) -> 
     }
     let mut folders = vec![common_dir.to_owned(), main_worktree.to_owned()];
     folders.extend(registration::all(common_dir)?.into_iter().map(|entry| entry.path));
-    Ok(!may_live("git", &folders, lock, written))
+    Ok(!may_be_in_use("git", &folders, lock, written))
 }

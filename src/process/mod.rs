@@ -2,13 +2,13 @@
 //!
 //! Read in this order: [`mod@start`] (what is started and how), [`child`] (a running program), [`mark`] and [`table`] (how
 //! its descendants are found, also after its supervisor died), [`end`] (how they are ended), [`family`] (adopted orphans), [`identity`] (is that very
-//! process still there?), [`maker`] (may who made a file still be at work with it?), [`log`] and [`follow`] (its output
+//! process still there?), [`file_in_use`] (may who made a file still be at work with it?), [`log`] and [`follow`] (its output
 //! as a file), [`command`] (one shell command, run to its end), [`output`] (one program, likewise, with what it printed), [`bell`] (how waits are woken), [`mod@foreground`] (one
 //! that is given the terminal), [`mod@first_program`] (which one a shell
 //! command needs first).
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
-//! [`table`], [`identity`], [`maker`] and [`end`].
+//! [`table`], [`identity`], [`file_in_use`] and [`end`].
 
 pub mod bell;
 pub mod child;
@@ -16,12 +16,12 @@ pub mod command;
 pub mod end;
 pub mod excerpt;
 pub mod family;
+pub mod file_in_use;
 pub mod first_program;
 pub mod follow;
 pub mod foreground;
 pub mod identity;
 pub mod log;
-pub mod maker;
 pub mod mark;
 pub mod output;
 pub mod start;

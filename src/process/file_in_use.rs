@@ -15,7 +15,7 @@ const ROUNDING: Duration = Duration::from_secs(2);
 
 /// True unless it is certain that no living process is at work with `file`, which was last written at `written`: none
 /// has it open, and none whose name begins with `program` began before that and works in one of `folders`, or may.
-pub fn may_live(program: &str, folders: &[PathBuf], file: &Path, written: SystemTime) -> bool {
+pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: SystemTime) -> bool {
     let (Some(boot), Ok(file)) = (boot_time(), fs::canonicalize(file)) else { return true };
     let ticks = rustix::param::clock_ticks_per_second();
     let began = |entry: &Entry| boot + Duration::from_secs_f64(entry.start_time as f64 / ticks as f64);
