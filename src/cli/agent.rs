@@ -8,62 +8,22 @@ use serde_json::json;
 
 use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::document::parse;
-use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::EmptyBehavior;
-use crate::board::task::TaskId;
-use crate::clock;
-use crate::config::Does;
 use crate::process;
 use crate::run::integrate::approved;
 use crate::run::reap::{self, ExpiredLeases, Scope};
 use crate::run::{Site, preflight};
-use crate::store::{Board, Claimed, Queue, Slot, Switch};
+use crate::store::{Claimed, Queue, Switch};
+
+pub use args::Args;
+
+use name::take_name;
 
 use super::claim::place;
-use super::{CliError, Context, Exit, Verb, chat, hints, human, task_id};
+use super::{CliError, Context, Exit, Verb, chat, hints, human};
 
-/// Work items one after the other: claim, run the agent program, verify, merge
-///
-/// Runs until it is interrupted; with --until-empty until nothing is left that it could do. Several may run side by
-/// side, each under a name of its own.
-#[derive(clap::Args)]
-pub struct Args {
-    /// What it is: items name the role that they are for
-    #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
-    pub role: String,
-
-    /// Its name [default: the first free one of `names` in config.yaml]
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-
-    /// Take from this queue, by name or path; several are looked at in this order [default: the role's `queues`]
-    #[arg(long = "queue", value_name = "QUEUE")]
-    pub queues: Vec<String>,
-
-    /// The agent program: an entry of `runners` in config.yaml, such as claude or shell
-    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true)]
-    pub runner: Option<String>,
-
-    /// The model, as the agent program names it
-    #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
-    pub model: Option<String>,
-
-    /// End when nothing is left to do
-    #[arg(long)]
-    pub until_empty: bool,
-
-    /// End after one item
-    #[arg(long)]
-    pub once: bool,
-
-    /// Talk with the agent of this item yourself, at this terminal; afterwards the item is as it was
-    #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
-    pub chat: Option<TaskId>,
-
-    /// Print what it would do first, as the board is now, and do nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
-}
+mod args;
+pub(super) mod name;
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-agent";
@@ -208,40 +168,6 @@ fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
 fn stopped(context: &Context, name: &str, reason: &str) {
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     context.out.note(format!("{name} ends: .tavern/STOP is there{reason}"));
-}
-
-/// The name asked for, or the first free one; no second agent goes by it while the slot is held.
-pub(super) fn take_name(
-    site: &Site,
-    wanted: Option<&str>,
-    role: &str,
-    queues: &[Queue],
-) -> Result<(String, Slot), CliError> {
-    let board: &Board = &site.board;
-    let reviews = site.role(role)?.does == Does::Review;
-    if let Some(name) = wanted {
-        if !crate::config::is_agent_name(name) {
-            let hint = "use letters, digits, `-` and `_`".to_owned();
-            return Err(CliError::new(Exit::Usage, format!("`{name}` can't be an agent's name")).with_hint(hint));
-        }
-        let slot = board.agent_slot(name)?;
-        let slot = slot.ok_or_else(|| CliError::from(crate::store::Error::SecondAgent(name.to_owned())))?;
-        return Ok((name.to_owned(), slot));
-    }
-    let mut first = None;
-    for name in &site.config.names {
-        let Some(slot) = board.agent_slot(name)? else { continue };
-        // Whoever reviews goes by a name that has no part in the work.
-        if !reviews || site.board.open_for(&site.seek(name, role, queues, clock::now())?, clock::now()).0 > 0 {
-            return Ok((name.clone(), slot));
-        }
-        first = first.or_else(|| Some((name.clone(), slot)));
-    }
-    if let Some(first) = first {
-        return Ok(first);
-    }
-    let hint = "give it one with --name, or add names to config.yaml".to_owned();
-    Err(CliError::new(Exit::Refused, "all names of config.yaml are taken").with_hint(hint))
 }
 
 #[derive(Serialize)]

@@ -48,7 +48,7 @@ impl Verb for Args {
         }
         context.interrupt()?;
         let folder = tempfile::Builder::new().prefix("tavern-demo-").tempdir().map_err(|error| failed(&error))?;
-        let stage = Stage::new(&folder, context).map_err(|error| failed(&error))?;
+        let stage = DemoRepository::new(&folder, context).map_err(|error| failed(&error))?;
         let played = stage.play();
         let place = stage.project.display().to_string();
         drop(stage);
@@ -75,20 +75,20 @@ fn failed(error: &io::Error) -> CliError {
 }
 
 /// A repository of its own, and surroundings that nothing of the user's reaches into.
-struct Stage<'a> {
+struct DemoRepository<'a> {
     context: &'a Context,
     home: PathBuf,
     project: PathBuf,
     tavern: PathBuf,
 }
 
-impl<'a> Stage<'a> {
-    fn new(folder: &TempDir, context: &'a Context) -> io::Result<Stage<'a>> {
+impl<'a> DemoRepository<'a> {
+    fn new(folder: &TempDir, context: &'a Context) -> io::Result<DemoRepository<'a>> {
         let folder = folder.path().canonicalize()?;
         let (home, project) = (folder.join("home"), folder.join("project"));
         fs::create_dir(&home)?;
         fs::create_dir(&project)?;
-        Ok(Stage { context, home, project, tavern: std::env::current_exe()? })
+        Ok(DemoRepository { context, home, project, tavern: std::env::current_exe()? })
     }
 
     fn play(&self) -> Result<Exit, CliError> {

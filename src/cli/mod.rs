@@ -3,14 +3,13 @@
 //!
 //! Decides nothing about tasks: it reads what was typed, calls the library and prints.
 
-use std::process::ExitCode;
-
 pub use context::Context;
 pub use error::CliError;
 pub use exit::Exit;
 pub use output::{Format, Output};
-pub use program::{PROGRAMS, Program};
+pub use program::{PROGRAMS, Program, main};
 pub use shared::Shared;
+pub use verb::Verb;
 
 use shared::task_id;
 
@@ -31,7 +30,9 @@ mod output;
 mod place;
 mod program;
 mod shared;
+mod sibling;
 mod unified;
+mod verb;
 
 pub mod add;
 pub mod agent;
@@ -54,22 +55,3 @@ pub mod spawn;
 pub mod status;
 pub mod tell;
 pub mod undo;
-
-/// One program's flags and what it does with them.
-pub trait Verb: clap::Args {
-    /// The program's name, such as `tavern-check`.
-    const NAME: &'static str;
-
-    /// It changes queues in a step or a few, after which they are committed where config.yaml asks for it.
-    const CHANGES_QUEUES: bool = false;
-
-    /// It has variables for a shell to take; of others `--format env` is refused before they do anything.
-    const HAS_VARIABLES: bool = false;
-
-    fn run(self, context: &Context) -> Result<Exit, CliError>;
-}
-
-/// The whole of a program's `main`.
-pub fn main<V: Verb>() -> ExitCode {
-    Program::of::<V>().start(V::NAME, std::env::args_os().skip(1).collect()).into()
-}

@@ -12,8 +12,8 @@ use crate::process::{Spec, start};
 use crate::run::Site;
 use crate::store::{Board, Error, Queue};
 
-use super::program::sibling;
 use super::shared::run_around;
+use super::sibling::sibling;
 use super::{CliError, Context, Exit};
 
 impl Context {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -12,9 +12,10 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::output::{Format, no_variables};
 use super::shared::Shared;
+use super::verb::Verb;
 use super::{
-    Verb, add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, plan, reap, release, renew,
-    report, runs, spawn, status, tell, undo,
+    add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, plan, reap, release, renew, report,
+    runs, spawn, status, tell, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -49,6 +50,11 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<commit::Args>(),
     Program::of::<merge_driver::Args>(),
 ];
+
+/// The whole of a program's `main`.
+pub fn main<V: Verb>() -> ExitCode {
+    Program::of::<V>().start(V::NAME, std::env::args_os().skip(1).collect()).into()
+}
 
 impl Program {
     pub(super) const fn of<V: Verb>() -> Program {
@@ -117,18 +123,6 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
         }
         Err(error) => Ok(usage(&error)),
     }
-}
-
-/// How to start the program that `tavern VERB` means, as a process of its own: `tavern-VERB` beside this one, else the
-/// `tavern` that this is or that is beside it, with the verb as its first argument.
-pub(super) fn sibling(verb: &str) -> io::Result<(PathBuf, Option<OsString>)> {
-    let own = std::env::current_exe()?;
-    let single = own.with_file_name(format!("tavern-{verb}"));
-    let is_front = own.file_stem().is_some_and(|name| name == "tavern");
-    if !is_front && single.exists() {
-        return Ok((single, None));
-    }
-    Ok((if is_front { own } else { own.with_file_name("tavern") }, Some(verb.into())))
 }
 
 /// Prints what clap has to say: a mistake, or the help or version that was asked for.

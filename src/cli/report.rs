@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::board::event::Event;
-use crate::board::lease::Token;
 use crate::board::task::{Mode, Status, TaskId};
 use crate::clock;
 use crate::run::report;
@@ -12,54 +11,13 @@ use crate::run::{Answer, Heartbeat, RunResult, Site, attempt, run_name};
 use crate::runner::Outcome;
 use crate::store::{self, Note};
 
+pub use args::Args;
+
 use super::spawn::{Record, exit, held};
-use super::{CliError, Context, Exit, Verb, task_id};
+use super::{CliError, Context, Exit, Verb};
 
+mod args;
 mod judge;
-
-/// Record what became of an item that you hold
-///
-/// Without a flag, what `tavern spawn` found. A success is verified first: the item's `done_when` is run at the
-/// commit, and only if all of it passes the item is approved, or goes into review. Exits with 6 if it does not.
-/// A person judges work in review with --approve and --reject, and needs no token for it.
-#[derive(clap::Args)]
-pub struct Args {
-    /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
-    pub task: TaskId,
-
-    /// The token that the claim gave
-    #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
-    pub token: Option<Token>,
-
-    /// The work is done: verify it
-    #[arg(long, group = "what")]
-    pub done: bool,
-
-    /// The work failed, for the reason given
-    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "reported as failed", group = "what")]
-    pub failed: Option<String>,
-
-    /// A person has to answer this first
-    #[arg(long, value_name = "QUESTION", group = "what")]
-    pub waiting: Option<String>,
-
-    /// The work in review may be merged; or the item may be started, if it asks for that
-    #[arg(long, group = "what")]
-    pub approve: bool,
-
-    /// The work in review is to be done again, for what you found; `-` reads it from standard input
-    #[arg(long, value_name = "FINDINGS", group = "what")]
-    pub reject: Option<String>,
-
-    /// What you do with the item from now on: execute, delegate, plan, break_up or unify
-    #[arg(long, value_name = "MODE", group = "what", value_parser = mode_named)]
-    pub mode: Option<Mode>,
-
-    /// Print what would become of it, with the commands that would have to pass; run and record nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
-}
 
 #[derive(Serialize)]
 struct Planned<'a> {
@@ -169,10 +127,6 @@ impl Args {
 struct Shifted<'a> {
     task: &'a TaskId,
     mode: Mode,
-}
-
-fn mode_named(name: &str) -> Result<Mode, String> {
-    name.parse().map_err(|()| format!("no such mode; one of {}", Mode::ALL.map(Mode::as_str).join(", ")))
 }
 
 fn no_token() -> CliError {

@@ -18,8 +18,8 @@ use crate::near::nearest;
 use crate::run::{Preflight, Site};
 use crate::store::{Archived, Board, Error};
 
+use super::fault::{Fault, KEPT, not_kept, shown};
 use super::mentions::mentioned;
-use super::{Fault, KEPT, not_kept, shown};
 
 /// A text that could be read, with the name by which messages call it.
 pub(super) struct Page {

@@ -19,8 +19,11 @@ use crate::run::Site;
 use crate::run::reap::{Action, ExpiredLeases, Scope, execute, plan};
 use crate::store::{Archived, Board, Lost, Queue, read_log, replace};
 
+use super::args::Args;
 use super::documents::{Page, gather};
-use super::{Args, CliError, Context, Exit, Scene, shown};
+use super::fault::shown;
+use super::scene::Scene;
+use crate::cli::{CliError, Context, Exit};
 
 /// What is to be mended. Of a dry run it is all that is known of how the board would be; of a run nothing is left of it.
 #[derive(Default)]

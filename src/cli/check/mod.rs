@@ -2,104 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use crate::board::problem::{Position, Problem, Severity, render};
+use crate::board::problem::{Problem, Severity};
 use crate::config::{Config, ConfigError};
 use crate::store::{Board, Queue};
 
 use super::{CliError, Context, Exit, Verb, human};
 
+pub use args::Args;
+pub(super) use fault::Fault;
+
+use fault::{name, shown};
+use scene::Scene;
+
+mod args;
 mod documents;
+mod fault;
 mod fix;
 mod mentions;
 mod preflight;
-
-/// Say what is wrong with a board and its configuration, where, and what to type
-///
-/// Looks at config.yaml, all queues, templates and leases, at what died and was not cleared up, and whether the agents
-/// could start; of files that are named, at these alone. Exits with 5 if there are errors, with 0 if there are only
-/// warnings. Changes nothing, unless told to with --fix.
-#[derive(clap::Args)]
-pub struct Args {
-    /// Only these queues or task files, by name or path
-    #[arg(value_name = "FILE")]
-    pub files: Vec<String>,
-
-    /// Mend what needs no person: IDs that stand twice or are missing, misspelt lanes, lost queues, what died. Shows what
-    /// it does; on a terminal it asks first
-    #[arg(long)]
-    pub fix: bool,
-
-    /// Print what --fix would do, and what it would leave
-    #[arg(long, short = 'n', requires = "fix")]
-    pub dry_run: bool,
-
-    /// Don't ask
-    #[arg(long, short, requires = "fix")]
-    pub yes: bool,
-}
-
-/// What to do about a limit that a runner does not keep.
-const KEPT: &str = "set `minutes` or `memory_mb`, which every runner keeps, or use a runner of kind claude";
-
-/// That `runner` does not keep some of a budget's limits.
-fn not_kept(runner: &str, limits: &[&str]) -> String {
-    let names: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
-    format!("the runner `{runner}` does not keep the limit on {}", names.join(", "))
-}
-
-/// One thing that is wrong.
-#[derive(Serialize)]
-pub(super) struct Fault {
-    /// From the folder that the program was started in, if it is below.
-    file: String,
-    /// Counted from 1, if it is about one place.
-    pub(super) line: Option<usize>,
-    /// In characters, counted from 1.
-    column: Option<usize>,
-    severity: &'static str,
-    /// A stable name for programs.
-    pub(super) code: &'static str,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-    /// As people read it.
-    #[serde(skip)]
-    text: String,
-}
-
-impl Fault {
-    /// At one place of a text.
-    fn at(file: &str, text: &str, problem: &Problem) -> Fault {
-        let place = Position::of(text, problem.span.start);
-        Fault {
-            file: file.to_owned(),
-            line: Some(place.line),
-            column: Some(place.column),
-            severity: name(problem.severity),
-            code: problem.code,
-            message: problem.message.clone(),
-            hint: (!problem.hint.is_empty()).then(|| problem.hint.clone()),
-            text: render(file, text, problem).trim_end().to_owned(),
-        }
-    }
-
-    /// About a file, or a folder, as a whole.
-    fn whole(severity: Severity, code: &'static str, file: &str, message: String, hint: Option<String>) -> Fault {
-        let mut text = format!("{file}: {}: {message}", name(severity));
-        if let Some(hint) = &hint {
-            text.push_str(&format!("\n  = hint: {hint}"));
-        }
-        Fault { file: file.to_owned(), line: None, column: None, severity: name(severity), code, message, hint, text }
-    }
-}
-
-fn name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
-}
+mod scene;
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-check";
@@ -174,23 +95,6 @@ pub(super) fn errors_if(board: &Board, queue: &Queue, content: &str, here: &Path
     Ok(faults)
 }
 
-/// What is looked at.
-struct Scene<'a> {
-    board: Option<&'a Board>,
-    /// Nothing if it can't be read.
-    config: Option<&'a Config>,
-    /// These alone, if any are named.
-    files: &'a [String],
-    here: &'a Path,
-}
-
-impl<'a> Scene<'a> {
-    /// The board, if all of it is looked at.
-    fn whole(&self) -> Option<&'a Board> {
-        self.board.filter(|_| self.files.is_empty())
-    }
-}
-
 /// What is wrong with config.yaml.
 fn flaw(error: &ConfigError, here: &Path) -> Fault {
     let ConfigError::Flawed(flaw) = error else {
@@ -219,11 +123,6 @@ fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
     };
     let within = text[start..].char_indices().nth(column.checked_sub(1)?);
     Some(within.map_or(text.len(), |(index, _)| start + index))
-}
-
-/// A path as people would type it.
-fn shown(path: &Path, here: &Path) -> String {
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
 }
 
 /// The queues of a board as messages call them: `main`, `2 queues`.

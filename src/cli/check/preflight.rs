@@ -13,8 +13,8 @@ use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::{Error, Preflight, Site, preflight, sandbox};
 use crate::store::{self, Board, Switch};
 
+use super::fault::{Fault, KEPT, not_kept, shown};
 use super::fix::Planned;
-use super::{Fault, KEPT, not_kept, shown};
 use crate::cli::hints;
 
 /// Everything but the text of queues. Without a configuration that can be read, only what needs none. What is `planned`

@@ -16,8 +16,8 @@ use crate::run::wake::wake;
 use crate::store::{Note, Queue, Switch};
 
 use super::agent::sentence;
-use super::program::sibling;
 use super::progress::Progress;
+use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, human};
 
 use crew::{Crew, Post, words};

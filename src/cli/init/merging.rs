@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::cli::output::quoted;
-use crate::cli::program::sibling;
+use crate::cli::sibling::sibling;
 use crate::cli::{CliError, Exit};
 use crate::git::Repository;
 

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::run::{Site, review};
 use crate::store::{Board, Note};
 
-use super::Args;
+use super::args::Args;
 
 #[derive(Serialize)]
 struct Judged {

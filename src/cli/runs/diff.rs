@@ -11,7 +11,7 @@ use crate::run::{Metadata, artifacts::Artifacts};
 use crate::runner::Outcome;
 use crate::store::Board;
 
-use super::find;
+use super::find::find;
 
 /// Which runs are compared, and what of them.
 #[derive(clap::Args)]

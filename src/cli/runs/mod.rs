@@ -14,6 +14,9 @@ use crate::store::Board;
 use super::{CliError, Context, Exit, Verb, human, task_id};
 
 mod diff;
+mod find;
+
+use find::find;
 
 /// List, show, read and compare what the agents' runs left
 #[derive(clap::Args)]
@@ -116,15 +119,6 @@ fn line(run: &Metadata, now: Timestamp) -> String {
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
     let money = human::money(run.usage.usd);
     format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, human::title(&run.summary))
-}
-
-/// A run by its name, or the last one of an item.
-fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, CliError> {
-    let by_name = all.iter().find(|run| run.run == name);
-    by_name.or_else(|| all.iter().rfind(|run| run.task.as_str() == name)).ok_or_else(|| {
-        let hint = "list them: tavern runs list".to_owned();
-        CliError::new(Exit::Usage, format!("no run `{name}`")).with_hint(hint)
-    })
 }
 
 fn files(board: &Board, run: &Metadata) -> Vec<String> {

@@ -1,0 +1,48 @@
+//! The flags of `tavern agent`.
+
+use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::task::TaskId;
+use crate::cli::shared::task_id;
+
+/// Work items one after the other: claim, run the agent program, verify, merge
+///
+/// Runs until it is interrupted; with --until-empty until nothing is left that it could do. Several may run side by
+/// side, each under a name of its own.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What it is: items name the role that they are for
+    #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
+    pub role: String,
+
+    /// Its name [default: the first free one of `names` in config.yaml]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Take from this queue, by name or path; several are looked at in this order [default: the role's `queues`]
+    #[arg(long = "queue", value_name = "QUEUE")]
+    pub queues: Vec<String>,
+
+    /// The agent program: an entry of `runners` in config.yaml, such as claude or shell
+    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true)]
+    pub runner: Option<String>,
+
+    /// The model, as the agent program names it
+    #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
+    pub model: Option<String>,
+
+    /// End when nothing is left to do
+    #[arg(long)]
+    pub until_empty: bool,
+
+    /// End after one item
+    #[arg(long)]
+    pub once: bool,
+
+    /// Talk with the agent of this item yourself, at this terminal; afterwards the item is as it was
+    #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
+    pub chat: Option<TaskId>,
+
+    /// Print what it would do first, as the board is now, and do nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}

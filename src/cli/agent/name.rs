@@ -1,0 +1,41 @@
+//! The name that an agent goes by.
+
+use crate::cli::{CliError, Exit};
+use crate::clock;
+use crate::config::Does;
+use crate::run::Site;
+use crate::store::{Board, Queue, Slot};
+
+/// The name asked for, or the first free one; no second agent goes by it while the slot is held.
+pub(in crate::cli) fn take_name(
+    site: &Site,
+    wanted: Option<&str>,
+    role: &str,
+    queues: &[Queue],
+) -> Result<(String, Slot), CliError> {
+    let board: &Board = &site.board;
+    let reviews = site.role(role)?.does == Does::Review;
+    if let Some(name) = wanted {
+        if !crate::config::is_agent_name(name) {
+            let hint = "use letters, digits, `-` and `_`".to_owned();
+            return Err(CliError::new(Exit::Usage, format!("`{name}` can't be an agent's name")).with_hint(hint));
+        }
+        let slot = board.agent_slot(name)?;
+        let slot = slot.ok_or_else(|| CliError::from(crate::store::Error::SecondAgent(name.to_owned())))?;
+        return Ok((name.to_owned(), slot));
+    }
+    let mut first = None;
+    for name in &site.config.names {
+        let Some(slot) = board.agent_slot(name)? else { continue };
+        // Whoever reviews goes by a name that has no part in the work.
+        if !reviews || site.board.open_for(&site.seek(name, role, queues, clock::now())?, clock::now()).0 > 0 {
+            return Ok((name.clone(), slot));
+        }
+        first = first.or_else(|| Some((name.clone(), slot)));
+    }
+    if let Some(first) = first {
+        return Ok(first);
+    }
+    let hint = "give it one with --name, or add names to config.yaml".to_owned();
+    Err(CliError::new(Exit::Refused, "all names of config.yaml are taken").with_hint(hint))
+}

@@ -1,0 +1,79 @@
+//! One thing that is wrong, as it is printed.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::board::problem::{Position, Problem, Severity, render};
+
+/// What to do about a limit that a runner does not keep.
+pub(super) const KEPT: &str = "set `minutes` or `memory_mb`, which every runner keeps, or use a runner of kind claude";
+
+/// That `runner` does not keep some of a budget's limits.
+pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
+    let names: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
+    format!("the runner `{runner}` does not keep the limit on {}", names.join(", "))
+}
+
+/// One thing that is wrong.
+#[derive(Serialize)]
+pub(in crate::cli) struct Fault {
+    /// From the folder that the program was started in, if it is below.
+    file: String,
+    /// Counted from 1, if it is about one place.
+    pub(in crate::cli) line: Option<usize>,
+    /// In characters, counted from 1.
+    column: Option<usize>,
+    pub(super) severity: &'static str,
+    /// A stable name for programs.
+    pub(in crate::cli) code: &'static str,
+    pub(in crate::cli) message: String,
+    pub(in crate::cli) hint: Option<String>,
+    /// As people read it.
+    #[serde(skip)]
+    pub(super) text: String,
+}
+
+impl Fault {
+    /// At one place of a text.
+    pub(super) fn at(file: &str, text: &str, problem: &Problem) -> Fault {
+        let place = Position::of(text, problem.span.start);
+        Fault {
+            file: file.to_owned(),
+            line: Some(place.line),
+            column: Some(place.column),
+            severity: name(problem.severity),
+            code: problem.code,
+            message: problem.message.clone(),
+            hint: (!problem.hint.is_empty()).then(|| problem.hint.clone()),
+            text: render(file, text, problem).trim_end().to_owned(),
+        }
+    }
+
+    /// About a file, or a folder, as a whole.
+    pub(super) fn whole(
+        severity: Severity,
+        code: &'static str,
+        file: &str,
+        message: String,
+        hint: Option<String>,
+    ) -> Fault {
+        let mut text = format!("{file}: {}: {message}", name(severity));
+        if let Some(hint) = &hint {
+            text.push_str(&format!("\n  = hint: {hint}"));
+        }
+        Fault { file: file.to_owned(), line: None, column: None, severity: name(severity), code, message, hint, text }
+    }
+}
+
+pub(super) fn name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+/// A path as people would type it.
+pub(super) fn shown(path: &Path, here: &Path) -> String {
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,19 @@
+//! What every verb is: flags, and what it does with them.
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+
+/// One program's flags and what it does with them.
+pub trait Verb: clap::Args {
+    /// The program's name, such as `tavern-check`.
+    const NAME: &'static str;
+
+    /// It changes queues in a step or a few, after which they are committed where config.yaml asks for it.
+    const CHANGES_QUEUES: bool = false;
+
+    /// It has variables for a shell to take; of others `--format env` is refused before they do anything.
+    const HAS_VARIABLES: bool = false;
+
+    fn run(self, context: &Context) -> Result<Exit, CliError>;
+}
