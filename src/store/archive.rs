@@ -4,18 +4,16 @@
 //! whoever next holds the lock takes the one in the queue away.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::collections::HashSet;
 
+use super::archived::{FOLDER, content};
+use super::archived::{archive_of, with_archived};
 use super::change::{Change, QueueRewrite, Rewrite, Step};
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::loaded::{MOST_LINES, task_of};
-use super::log::{Entry, walk_back};
+use super::log::walk_back;
 use super::queue::{Queue, Text};
-use super::replace::{Staged, replace};
-use super::seen::{Seen, Sight, old_path};
-use super::shelf::statuses;
 use super::submit::{Done, Found, Note, written};
 use super::transaction::View;
 use crate::board::archive::{self, Gone, Policy};
@@ -25,89 +23,6 @@ use crate::board::edit::Patch;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::apply;
-
-const FOLDER: &str = "queues/archive";
-
-/// The archived items of a board. Read only where one is asked for.
-#[derive(Debug)]
-pub struct Archived<'b> {
-    board: &'b Board,
-    texts: OnceCell<Vec<Text>>,
-    statuses: OnceCell<HashMap<TaskId, Status>>,
-}
-
-impl<'b> Archived<'b> {
-    pub fn of(board: &'b Board) -> Archived<'b> {
-        Archived { board, texts: OnceCell::new(), statuses: OnceCell::new() }
-    }
-
-    /// How the item ended; nothing if it is in no archive.
-    pub fn status_of(&self, id: &TaskId) -> Option<Status> {
-        let texts = self.texts.get_or_init(|| texts(self.board));
-        if !texts.iter().any(|text| text.content.contains(&format!("{id}:"))) {
-            return None;
-        }
-        let all = || texts.iter().flat_map(|text| statuses(&parse(&text.content).0)).collect();
-        self.statuses.get_or_init(all).get(id).copied()
-    }
-
-    /// The texts of all archives.
-    pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
-        self.texts.get_or_init(|| texts(self.board)).iter().map(|text| text.content.as_str())
-    }
-
-    /// How many items of the queue are archived.
-    pub fn count(&self, queue: &Queue) -> usize {
-        let texts = self.texts.get_or_init(|| texts(self.board));
-        let own = archive_of(self.board, queue);
-        let text = own.and_then(|own| texts.iter().find(|text| text.queue.path == own.path));
-        text.map_or(0, |text| parse(&text.content).0.items().iter().filter(|item| item.within.is_none()).count())
-    }
-}
-
-/// The archives as far as they can be read.
-fn texts(board: &Board) -> Vec<Text> {
-    archives(board).iter().filter_map(|queue| board.read(queue).ok()).collect()
-}
-
-/// Named `archive/main`, in order.
-fn archives(board: &Board) -> Vec<Queue> {
-    let folder = board.path(FOLDER);
-    let entries = fs::read_dir(&folder).into_iter().flatten();
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-    names.retain(|name| name.ends_with(".md") && !name.starts_with('.'));
-    names.sort();
-    let queue =
-        |name: String| Queue { id: format!("archive/{}", name.trim_end_matches(".md")), path: folder.join(name) };
-    names.into_iter().map(queue).filter(|queue| queue.path.is_file()).collect()
-}
-
-/// Only queues of the board have one: nothing is taken out of anybody's own task file.
-fn archive_of(board: &Board, queue: &Queue) -> Option<Queue> {
-    let is_own = queue.path.parent() == Some(&board.path("queues"));
-    let path = board.path(FOLDER).join(format!("{}.md", queue.id));
-    is_own.then(|| Queue { id: format!("archive/{}", queue.id), path })
-}
-
-/// What the archive says; nothing if it isn't there yet.
-fn content(board: &Board, archive: &Queue) -> Result<String, Error> {
-    if fs::symlink_metadata(&archive.path).is_err() { Ok(String::new()) } else { Ok(board.read(archive)?.content) }
-}
-
-/// Calls `then` with `task` where it stands in an archive.
-pub(super) fn with_archived<R>(
-    board: &Board,
-    task: &TaskId,
-    then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
-) -> Result<R, Error> {
-    for text in texts(board).iter().filter(|text| text.content.contains(task.as_str())) {
-        let (document, _) = parse(&text.content);
-        if let Some(item) = document.find(task) {
-            return Ok(then(text, &document, item));
-        }
-    }
-    Err(Error::NoTask(task.clone()))
-}
 
 impl Board {
     /// As [`Board::task`], but refused if it is archived: what is changed there nobody sees.
@@ -232,83 +147,6 @@ impl<'b> LongEnded<'b> {
         walk_back(self.board, look).ok()?;
         is_reached.then_some(later)
     }
-}
-
-/// `ours`, with those items of `saved` that were archived and are in no archive any more, as they were when they went: git
-/// has taken the archive back to an older state.
-pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<String, Error> {
-    let (own, archived) = (statuses(&parse(ours).0), Archived::of(board));
-    let is_nowhere = |id: &TaskId| !own.contains_key(id) && archived.status_of(id).is_none();
-    let mut nowhere: HashSet<TaskId> = statuses(&parse(saved).0).into_keys().filter(is_nowhere).collect();
-    let mut text = ours.to_owned();
-    if nowhere.is_empty() {
-        return Ok(text);
-    }
-    let mut lines = 0;
-    walk_back(board, &mut |line| {
-        lines += 1;
-        if task_of(line).is_some_and(|task| nowhere.remove(&task))
-            && let Ok(Entry { kind: Kind::Archived, queue: Some(from_queue), from, before: Some(before), .. }) =
-                serde_json::from_slice::<Entry>(line)
-            && from_queue == queue.id
-        {
-            text = apply(&text, &parse(&text).0.add(from.unwrap_or(Status::Completed), &before));
-        }
-        !nowhere.is_empty() && lines < MOST_LINES
-    })?;
-    Ok(text)
-}
-
-fn make_folder(board: &Board) -> Result<(), Error> {
-    let folder = board.path(FOLDER);
-    fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))
-}
-
-/// Makes archive and queue show that items of one queue were archived. Doing it again changes nothing; where a person has
-/// changed an item since, it stays.
-pub(super) fn redo(board: &Board, entries: &[Entry], left_to_merge: &[String]) -> Result<(), Error> {
-    let Some(queue) = entries.first().and_then(|entry| board.queue_by_id(entry.queue.as_ref()?).ok()) else {
-        return Ok(());
-    };
-    let Some(own) = archive_of(board, &queue) else { return Ok(()) };
-    let text = match board.read(&queue) {
-        Err(Error::NotText { .. }) => return Ok(()),
-        text => text?,
-    };
-    let is_seen = Sight::of(board, &queue).is_seen(board, &queue);
-    let old = content(board, &own)?;
-    let (mut left, mut archived) = (text.content.clone(), old.clone());
-    let gone: Vec<Gone> = entries
-        .iter()
-        .filter_map(|entry| Some(Gone { id: entry.task.clone(), status: entry.from?, block: entry.before.clone()? }))
-        .collect();
-    if let Some(moved) = archive::together(&left, &archived, &gone) {
-        (left, archived) = (moved.queue, moved.archive);
-    } else {
-        // A person was at some of them.
-        for gone in gone.chunks(1) {
-            if let Some(moved) = archive::together(&left, &archived, gone) {
-                (left, archived) = (moved.queue, moved.archive);
-            }
-        }
-    }
-    if archived != old {
-        make_folder(board)?;
-        replace(&own.path, archived.as_bytes())?;
-    }
-    if left != text.content && !left_to_merge.contains(&queue.id) {
-        let staged = Staged::durable(&queue.path, left.as_bytes())?;
-        match staged.swap(Some(text.stamp), &old_path(board, &queue), &board.path("queues"))? {
-            Some(file) if is_seen => {
-                let seq = entries.last().map_or(0, |last| last.seq);
-                Seen::write(board, &queue, &left, &Sight { file: Some(file), old: Some(text.stamp) }, seq)?;
-            }
-            Some(_) => Seen::forget(board, &queue, text.stamp)?,
-            // Somebody saves at this very moment: what they have of it is taken out when that is taken over.
-            None => {}
-        }
-    }
-    Ok(())
 }
 
 impl View<'_> {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::log::{Entry, LeaseEntry};
+use super::baseline::Sight;
+use super::entry::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
-use super::seen::Sight;
 use crate::board::decide::LeaseChange;
 use crate::board::event::Kind;
 use crate::board::text::Edit;

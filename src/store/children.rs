@@ -5,8 +5,8 @@ use std::fs;
 use super::error::Error;
 use super::find::Board;
 use super::history::Then;
+use super::index::{Index, offspring};
 use super::queue::Queue;
-use super::shelf::{Shelf, offspring};
 use super::submit::Note;
 use crate::board::children::{Bounds, Parent, heritage, may_have_child};
 use crate::board::decide::Refusal;
@@ -31,7 +31,7 @@ impl Board {
     /// The items that `parent` is the parent of, in all queues and archives, in the order of their numbers. What can't be
     /// read has none.
     pub fn children(&self, parent: &TaskId) -> Vec<Task> {
-        numbered(Shelf::of(self).offspring(parent))
+        numbered(Index::of(self).offspring(parent))
     }
 
     /// Puts a new item into `queue`, as the child of another: by the given ID, or as `T-1.1`, `T-1.2` and so on of `T-1`.
@@ -62,7 +62,7 @@ impl Board {
         }
         let is_taken = |id: &TaskId| -> Result<bool, Error> {
             let text = self.read(queue)?;
-            Ok(parse(&text.content).0.find(id).is_some() || Shelf::of(self).knows(id, queue))
+            Ok(parse(&text.content).0.find(id).is_some() || Index::of(self).knows(id, queue))
         };
         match &new.id {
             Some(id) if is_taken(id)? => Err(Error::Taken(id.clone())),
@@ -103,13 +103,13 @@ impl Board {
     /// The first number that no item has, and none had that was worked on and is gone: its branch and its session are
     /// still there. Nothing if the ID would be too long.
     fn next_child(&self, parent: &TaskId) -> Option<TaskId> {
-        let shelf = Shelf::of(self);
+        let index = Index::of(self);
         let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
         let runs: Vec<String> = runs.filter_map(|run| run.ok()?.file_name().into_string().ok()).collect();
         let was_run =
             |id: &TaskId| runs.iter().any(|run| run.rsplit_once('@').is_some_and(|(task, _)| task == id.as_str()));
         let mut ids = (1..=u32::MAX).map(|number| parent.child(number));
-        ids.find(|id| !was_run(id) && !shelf.has(id)).filter(|id| id.as_str().len() <= MAX_ID)
+        ids.find(|id| !was_run(id) && !index.has(id)).filter(|id| id.as_str().len() <= MAX_ID)
     }
 }
 

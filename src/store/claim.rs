@@ -5,54 +5,25 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
+use super::applied::read_applied;
+use super::archived::statuses;
 use super::change::{Change, Step};
+use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
-use super::leases::no_process;
+use super::index::{Index, children, mint};
 use super::lock::Lock;
-use super::log::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
-use super::redo::read_applied;
-use super::shelf::{Shelf, children, mint, statuses};
+use super::seek::Seek;
 use super::submit::Note;
 use super::together::{Request, waiting};
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
 use crate::board::document::{Document, Item, parse, parse_alone, parse_for};
-use crate::board::eligible::{Lack, Others, Seeker, in_order, may_take};
+use crate::board::eligible::{Lack, Others, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
-use crate::board::lease::{Holder, Lease, Token};
+use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
-
-/// Who looks for work, and where.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seek {
-    pub agent: String,
-    pub role: String,
-    /// Its role looks at others' work.
-    pub reviews: bool,
-    /// Who has to approve the work on items and queues that don't say.
-    pub reviewers: Vec<String>,
-    /// A person sits down with the agent on `task`, whatever its status is.
-    pub is_chat: bool,
-    /// Looked at in this order; work in the first that has some is taken.
-    pub queues: Vec<Queue>,
-    /// Only this task, if it may be taken.
-    pub task: Option<TaskId>,
-    /// Length of the lease in seconds.
-    pub seconds: u32,
-    pub holder: Holder,
-    /// The runner of items and queues that name none.
-    pub runner: String,
-    /// The runner of all items, whatever they name.
-    pub only_runner: Option<String>,
-    /// Runners that a provider's limit has closed, with its end: their items are in back-off until then.
-    pub closed: Vec<(String, Timestamp)>,
-    /// Runners that run an item's own `sh` block and can do nothing with an item that has none.
-    pub scripted: Vec<String>,
-}
 
 /// Whether an item may be taken as far as the world around it is concerned; what it lacks makes it a stuck one. It is asked while
 /// the lock is held, so it must be quick and wait for nobody.
@@ -186,12 +157,12 @@ impl Board {
 
     /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
     pub fn open_for(&self, seek: &Seek, now: Timestamp) -> (usize, Nothing) {
-        let shelf = Shelf::of(self);
+        let index = Index::of(self);
         let (mut open, mut nothing) = (0, Nothing::default());
         for queue in &seek.queues {
             // What can't be read is nobody's work.
             let Ok(text) = self.read(queue) else { continue };
-            let look = Look { board: self, shelf: &shelf, queue, is_ready: &|_, _| Ok(()), now };
+            let look = Look { board: self, index: &index, queue, is_ready: &|_, _| Ok(()), now };
             let (document, _) = parse(&text.content);
             drop(look.each(&document, seek, &mut nothing, &mut |_, _| {
                 open += 1;
@@ -210,11 +181,11 @@ impl View<'_> {
         is_ready: &IsReady<'_>,
     ) -> Result<(Change, Result<Foreseen, Nothing>), Error> {
         let board = self.board;
-        let shelf = Shelf::of(board);
+        let index = Index::of(board);
         let mut nothing = Nothing::default();
         for queue in &seek.queues {
             let Some(text) = nothing.read(self, seek, queue)? else { continue };
-            let look = Look { board, shelf: &shelf, queue, is_ready, now };
+            let look = Look { board, index: &index, queue, is_ready, now };
             let (document, _) = parse(&text.content);
             let found = look.each(&document, seek, &mut nothing, &mut |item, purpose| {
                 let (held, step) = look.taken(&document, item, seek, purpose, self.last_seq + 1)?;
@@ -236,7 +207,7 @@ impl View<'_> {
 /// A look at one queue for what may be taken.
 struct Look<'l> {
     board: &'l Board,
-    shelf: &'l Shelf<'l>,
+    index: &'l Index<'l>,
     queue: &'l Queue,
     is_ready: &'l IsReady<'l>,
     now: Timestamp,
@@ -254,7 +225,7 @@ impl Look<'_> {
         nothing: &mut Nothing,
         take: &mut Take<'_, R>,
     ) -> Result<Option<R>, Error> {
-        let (shelf, queue) = (self.shelf, self.queue);
+        let (index, queue) = (self.index, self.queue);
         if let (Some(task), true) = (&seek.task, seek.is_chat) {
             return document.find(task).map_or(Ok(None), |item| take(item, Purpose::Chat));
         }
@@ -262,9 +233,9 @@ impl Look<'_> {
         let own = OnceCell::new();
         let mut status_of = |id: &TaskId| {
             let own = own.get_or_init(|| statuses(document));
-            own.get(id).copied().or_else(|| shelf.status_of(id, queue)).or_else(|| shelf.archived(id))
+            own.get(id).copied().or_else(|| index.status_of(id, queue)).or_else(|| index.archived(id))
         };
-        let mut children_of = |parent: &TaskId| [children(document, parent), shelf.children_of(parent, queue)].concat();
+        let mut children_of = |parent: &TaskId| [children(document, parent), index.children_of(parent, queue)].concat();
         let mut others = Others { status_of: &mut status_of, children_of: &mut children_of };
         nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
         for item in in_order(document) {
@@ -276,7 +247,7 @@ impl Look<'_> {
             match fit.and_then(|purpose| (self.is_ready)(document, item).map(|()| purpose)) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
-                Ok(_) if is_double(document, item, &|id| shelf.status_of(id, queue).is_some()) => {
+                Ok(_) if is_double(document, item, &|id| index.status_of(id, queue).is_some()) => {
                     nothing.count(seek, queue, item, &Lack::Quarantined);
                 }
                 Ok(purpose) => {
@@ -298,7 +269,7 @@ impl Look<'_> {
         purpose: Purpose,
         token: Token,
     ) -> Result<(Claimed, Step), Error> {
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || self.shelf.knows(id, self.queue);
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || self.index.knows(id, self.queue);
         let id = item.id.clone().unwrap_or_else(|| mint(&mut is_taken));
         let event = Event::Claim(Claim {
             agent: seek.agent.clone(),
@@ -364,45 +335,6 @@ fn is_leased(board: &Board, item: &Item<'_>) -> Result<bool, Error> {
 fn is_double(document: &Document<'_>, item: &Item<'_>, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> bool {
     let Some(id) = &item.id else { return false };
     document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_elsewhere(id)
-}
-
-impl Seek {
-    fn seeker(&self) -> Seeker<'_> {
-        Seeker { agent: &self.agent, role: &self.role, reviews: self.reviews, reviewers: &self.reviewers }
-    }
-
-    /// Another may take for it: what it would take does not depend on who asks.
-    fn may_be_served(&self) -> bool {
-        !self.is_chat && !self.reviews
-    }
-
-    /// One of them may take what the other may, but for the item that one of them names.
-    fn is_like(&self, other: &Seek) -> bool {
-        let of_nobody = |seek: &Seek| {
-            let (agent, holder) = (String::new(), no_process());
-            Seek { agent, holder, seconds: 0, task: None, ..seek.clone() }
-        };
-        of_nobody(self) == of_nobody(other)
-    }
-
-    /// Can its program do something with the item now?
-    fn is_fit(&self, document: &Document<'_>, item: &Item, purpose: Purpose) -> Result<(), Lack> {
-        let placeholder = "T-0".parse().expect("it is an ID");
-        // What runs the work says nothing of what looks at it.
-        let own = || document.task(item, placeholder).runner.filter(|_| purpose == Purpose::Work);
-        let named = || own().unwrap_or_else(|| self.runner.clone());
-        let runner = self.only_runner.clone().unwrap_or_else(named);
-        if let Some((_, until)) = self.closed.iter().find(|(closed, _)| *closed == runner) {
-            return Err(Lack::BackOff(*until));
-        }
-        let is_scripted = self.scripted.contains(&runner);
-        let role = self.role.clone();
-        match purpose {
-            Purpose::Review if is_scripted => Err(Lack::NoJudge { runner, role }),
-            _ if is_scripted && document.shell(item).is_none() => Err(Lack::NoScript { runner, role }),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Nothing {

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::change::Change;
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::log::{Entry, tail_log};
+use super::log::tail_log;
 use super::replace::replace;
 use crate::board::task::Timestamp;
 

@@ -5,10 +5,10 @@
 use std::collections::HashSet;
 
 use super::change::Change;
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::hand::{done_by_hand, note, settled};
-use super::log::Entry;
 use super::queue::Queue;
 use crate::board::event::Kind;
 use crate::board::merge::merge;

@@ -3,10 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::obstacle::Obstacle;
 use crate::board::decide::Refusal;
 use crate::board::task::{BadId, Status, TaskId};
-
-use super::undo::Obstacle;
 
 /// Why the board could not be found, read or changed.
 #[derive(Debug, thiserror::Error)]

@@ -7,23 +7,21 @@
 use std::collections::HashSet;
 use std::fs;
 
+use super::applied::is_of_this_boot;
+use super::archived::with_unarchived;
+use super::baseline::{Baseline, Sight, old_path};
+use super::change::{Change, QueueRewrite, Rewrite};
+use super::entry::{Entry, HAND};
+use super::error::Error;
+use super::find::Board;
+use super::loaded_base::loaded;
+use super::log::walk_back;
+use super::queue::Queue;
+use super::redo::{redone, said};
 use crate::board::document::{Document, parse};
 use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
-
-use super::archive::with_unarchived;
-use super::change::{Change, QueueRewrite, Rewrite};
-use super::error::Error;
-use super::find::Board;
-use super::loaded::loaded;
-use super::log::{Entry, walk_back};
-use super::queue::Queue;
-use super::redo::{is_of_this_boot, redone, said};
-use super::seen::{Seen, Sight, old_path};
-
-/// Who did what was done by hand, in the log.
-pub const HAND: &str = "hand";
 
 /// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was. Whoever asks holds the lock;
 /// `last` is the last event's number.
@@ -36,7 +34,7 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
         Err(_) => return Ok(None),
     };
     sight.file = text.as_ref().map(|text| text.stamp);
-    let Some(seen) = Seen::read(board, queue) else {
+    let Some(seen) = Baseline::read(board, queue) else {
         return Ok(text.map(|text| kept(queue, sight, text.content, true, Vec::new())));
     };
     let mut entries = Vec::new();
@@ -71,7 +69,7 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
 
 /// The change that puts a queue back whose file has gone, and logs `note`; `None` if nothing is known of it.
 pub(super) fn put_back(board: &Board, last: u64, queue: &Queue, note: Entry) -> Result<Option<Change>, Error> {
-    let Some(seen) = Seen::read(board, queue) else { return Ok(None) };
+    let Some(seen) = Baseline::read(board, queue) else { return Ok(None) };
     let content = up_to_date(board, last, queue, &seen)?;
     Ok(Some(kept(queue, Sight::of(board, queue), content, false, vec![note])))
 }
@@ -82,7 +80,7 @@ fn kept(queue: &Queue, expected: Sight, content: String, is_shown: bool, entries
 }
 
 /// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
-fn up_to_date(board: &Board, last: u64, queue: &Queue, seen: &Seen) -> Result<String, Error> {
+fn up_to_date(board: &Board, last: u64, queue: &Queue, seen: &Baseline) -> Result<String, Error> {
     let mut later = Vec::new();
     if seen.seq < last {
         walk_back(board, &mut |line| {
@@ -129,7 +127,7 @@ impl Board {
     /// holds an item of it.
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
         let mut queues = self.queues()?;
-        let mut gone = Seen::queues(self);
+        let mut gone = Baseline::queues(self);
         gone.retain(|id| queues.iter().all(|queue| queue.id != *id));
         if !gone.is_empty() {
             let leases = self.leases()?;
@@ -152,7 +150,7 @@ impl Board {
             return Ok(Vec::new());
         }
         let mut queues = self.by_hand()?;
-        queues.retain(|(queue, sight)| Seen::read(self, queue).is_some_and(|seen| sight.file != Some(seen.file)));
+        queues.retain(|(queue, sight)| Baseline::read(self, queue).is_some_and(|seen| sight.file != Some(seen.file)));
         Ok(queues.into_iter().map(|(queue, _)| queue.id).collect())
     }
 }

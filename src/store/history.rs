@@ -5,12 +5,13 @@
 use std::collections::HashMap;
 use std::fs;
 
+use super::baseline::Baseline;
+use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
-use super::log::{Entry, LeaseEntry, walk_back};
+use super::log::walk_back;
 use super::queue::Text;
-use super::restore::restored;
-use super::seen::Seen;
+use super::set_item::set_item;
 use super::submit::Found;
 use crate::board::document::{Document, Item, parse};
 use crate::board::lease::Lease;
@@ -53,7 +54,7 @@ impl Board {
             let is_later = fs::metadata(&queue.path)
                 .and_then(|file| file.modified())
                 .is_ok_and(|modified| clock::whole_seconds(modified) > at);
-            if let Some(seen) = Seen::read(self, &queue).filter(|seen| is_later && seen.seq >= past.newest) {
+            if let Some(seen) = Baseline::read(self, &queue).filter(|seen| is_later && seen.seq >= past.newest) {
                 text.content = seen.content;
             }
             past.take_back(&mut text);
@@ -149,8 +150,8 @@ impl Past<'_> {
             let item = document.find(id);
             let status = status.unwrap_or_default();
             let edits = match (was, item) {
-                (Some(was), item) => restored(&document, item, was.as_deref().map(|was| (was, status))),
-                (None, Some(item)) => restored(&document, Some(item), Some((document.block(item), status))),
+                (Some(was), item) => set_item(&document, item, was.as_deref().map(|was| (was, status))),
+                (None, Some(item)) => set_item(&document, Some(item), Some((document.block(item), status))),
                 (None, None) => continue,
             };
             text.content = apply(&text.content, &edits);
@@ -161,8 +162,8 @@ impl Past<'_> {
             let edits = match item {
                 // It has got an ID since, and was taken back with that.
                 Some(None) => continue,
-                Some(item) => restored(&document, item, entry.before.as_deref().map(|was| (was, entry.from))),
-                None => restored(&document, None, entry.before.as_deref().map(|was| (was, entry.from))),
+                Some(item) => set_item(&document, item, entry.before.as_deref().map(|was| (was, entry.from))),
+                None => set_item(&document, None, entry.before.as_deref().map(|was| (was, entry.from))),
             };
             text.content = apply(&text.content, &edits);
         }

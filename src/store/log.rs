@@ -8,100 +8,19 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
-use serde::{Deserialize, Serialize};
 
+use super::applied::read_applied;
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::redo::read_applied;
-use crate::board::event::Kind;
-use crate::board::lease::{Lease, Token};
-use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::task::{TaskId, Timestamp};
 use crate::failpoint;
+
+/// Lines of the log that are looked at, newest first.
+pub(super) const MOST_LINES: usize = 50_000;
 
 /// So much of the log is read at once.
 const CHUNK: u64 = 64 * 1024;
-
-/// One line of the log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Grows by one with each line of a board, for ever.
-    pub seq: u64,
-    /// It is a part of a change that ends with the line of this number: without that one it never happened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub through: Option<u64>,
-    pub time: Timestamp,
-    pub kind: Kind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<Token>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
-    /// Why, in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
-    /// The `seq` of the event that this one takes back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undoes: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<Status>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<Status>,
-    /// The item's text before and after; `None` before for a new item, both `None` if the text did not change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease: Option<LeaseEntry>,
-    /// The request of a waiting claimer that this answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
-}
-
-/// What became of the task's lease.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LeaseEntry {
-    Put(Box<Lease>),
-    Drop,
-}
-
-impl Entry {
-    pub fn new(kind: Kind, time: Timestamp) -> Entry {
-        Entry {
-            seq: 0,
-            through: None,
-            time,
-            kind,
-            task: None,
-            queue: None,
-            agent: None,
-            token: None,
-            run: None,
-            cause: None,
-            undoes: None,
-            commit: None,
-            from: None,
-            to: None,
-            before: None,
-            after: None,
-            lease: None,
-            request: None,
-        }
-    }
-
-    /// A queue's text is another since.
-    pub fn changes_text(&self) -> bool {
-        self.before.is_some() || self.after.is_some()
-    }
-}
 
 impl Board {
     /// The number of the last event. Only looks: whoever has the lock may be writing the next one.
@@ -344,10 +263,21 @@ fn look_back(path: &Path, look: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<boo
     Ok(true)
 }
 
+/// The task of a log line, without reading the rest of it.
+pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
+    const NAME: &[u8] = b"\"task\":\"";
+    // It stands among the first keys; what stands in texts is escaped.
+    let head = &line[..line.len().min(256)];
+    let start = memchr::memmem::find(head, NAME)? + NAME.len();
+    let end = start + memchr(b'"', &head[start..])?;
+    std::str::from_utf8(&head[start..end]).ok()?.parse().ok()
+}
+
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
+    use crate::board::event::Kind;
 
     fn board() -> (tempfile::TempDir, Board) {
         let scratch = tempfile::tempdir().expect("a temp dir");

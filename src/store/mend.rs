@@ -3,17 +3,16 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::board::document::parse;
-use crate::board::event::Kind;
-use crate::board::task::Timestamp;
-
+use super::baseline::{Baseline, path};
 use super::change::Change;
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::hand::put_back;
-use super::log::Entry;
 use super::queue::Queue;
-use super::seen::{Seen, path};
+use crate::board::document::parse;
+use crate::board::event::Kind;
+use crate::board::task::Timestamp;
 
 /// Who did what `tavern-check --fix` has done, in the log.
 pub const CHECK: &str = "check";
@@ -33,14 +32,14 @@ impl Board {
     pub fn lost_queues(&self) -> Result<Vec<Lost>, Error> {
         let queues = self.queues()?;
         let mut lost = Vec::new();
-        for id in Seen::queues(self) {
+        for id in Baseline::queues(self) {
             let queue = self.queue_of(&id);
             let is_gone = fs::symlink_metadata(&queue.path).is_err();
             let is_emptied = || self.read(&queue).is_ok_and(|text| text.content.trim().is_empty());
             if !is_gone && !is_emptied() {
                 continue;
             }
-            let Some(seen) = Seen::read(self, &queue) else { continue };
+            let Some(seen) = Baseline::read(self, &queue) else { continue };
             let (document, _) = parse(&seen.content);
             let mut items = document.items().iter();
             let is_wanted = if is_gone { items.any(|item| !item.status.is_ended()) } else { items.next().is_some() };

@@ -1,10 +1,10 @@
 //! A plan becomes items, and its planning item is completed, in one change: all of it, or nothing.
 
 use super::change::{Change, Step};
+use super::entry::Entry;
 use super::error::Error;
-use super::log::Entry;
+use super::index::Index;
 use super::queue::Text;
-use super::shelf::Shelf;
 use super::submit::{Done, Note, written};
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
@@ -32,8 +32,8 @@ impl View<'_> {
         let (document, _) = parse(&text.content);
         let item = document.find(own).ok_or_else(no_task)?;
         let task = document.task(item, own.clone());
-        let shelf = Shelf::of(self.board);
-        let is_free = |id: &TaskId| document.find(id).is_none() && !shelf.knows(id, &text.queue);
+        let index = Index::of(self.board);
+        let is_free = |id: &TaskId| document.find(id).is_none() && !index.knows(id, &text.queue);
         let ids = (1..).map(|number| own.child(number)).filter(is_free);
         let ids: Vec<TaskId> = ids.take(plan.items.len()).collect();
         let general = document.front().priority.unwrap_or(DEFAULT_PRIORITY);

@@ -2,18 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
 use super::replace::sync_folder;
+use super::stamp::Stamp;
 
 /// A queue document: one of the board's own, or any task file in the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,48 +35,6 @@ pub struct Text {
     pub content: String,
     /// Of the file as it was read.
     pub(super) stamp: Stamp,
-}
-
-/// What differs between a file and the file after somebody has saved it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    inode: (u64, u64),
-    length: u64,
-    modified: (i64, i64),
-}
-
-impl Stamp {
-    /// Of no file.
-    pub(super) const NONE: Stamp = Stamp { inode: (0, 0), length: 0, modified: (0, 0) };
-
-    pub(super) fn of(file: &fs::Metadata) -> Stamp {
-        Stamp { inode: (file.dev(), file.ino()), length: file.len(), modified: (file.mtime(), file.mtime_nsec()) }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-}
-
-/// As one word.
-impl fmt::Display for Stamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stamp { inode: (device, inode), length, modified: (seconds, nanos) } = self;
-        write!(f, "{device}:{inode}:{length}:{seconds}:{nanos}")
-    }
-}
-
-impl FromStr for Stamp {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Stamp, ()> {
-        let mut numbers = word.split(':');
-        let mut next = || numbers.next().ok_or(());
-        let mut number = || next()?.parse::<u64>().map_err(drop);
-        let (inode, length) = ((number()?, number()?), number()?);
-        let mut time = || next()?.parse::<i64>().map_err(drop);
-        Ok(Stamp { inode, length, modified: (time()?, time()?) })
-    }
 }
 
 /// Without the link that it may be. (The folders above are those of the board, which has none.)

@@ -1,26 +1,24 @@
 //! What a crash left undone behind an event is made true from the event alone, by whoever next holds the lock.
 //!
 //! Doing it again changes nothing.
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs::{self};
 
+use super::archived::{FOLDER, archive_of, content};
+use super::baseline::{Baseline, Sight, old_path};
+use super::entry::{Entry, LeaseEntry, is_prose};
 use super::error::Error;
 use super::find::Board;
-use super::log::{Entry, LeaseEntry};
 use super::queue::Queue;
-use super::replace::{Staged, sync_folder};
-use super::restore::restored;
-use super::seen::{Seen, old_path};
+use super::replace::{Staged, replace};
+use super::set_item::set_item;
+use crate::board::archive::{self, Gone};
 use crate::board::document::{Item, parse};
-use crate::board::event::Kind;
 use crate::board::lease::Lease;
 use crate::board::merge::{merge, prose};
 use crate::board::task::TaskId;
 use crate::board::text::apply;
-use crate::process::identity::boot_id;
 
 /// Makes the files show what logged events say, but for the queues `left` to whoever takes over what was saved by hand. Doing
 /// it again changes nothing: an item's text is the event's `before` (then it is redone), its `after` (then it was done), or a
@@ -49,7 +47,7 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
         }
         let staged = Staged::durable(&queue.path, content.as_bytes())?;
         if staged.swap(Some(text.stamp), &old_path(board, queue), &board.path("queues"))?.is_some() {
-            return Seen::forget(board, queue, text.stamp);
+            return Baseline::forget(board, queue, text.stamp);
         }
         // Somebody saves at this very moment.
     }
@@ -70,7 +68,7 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
             Some(task) => document.find(task).filter(is_before),
             None => document.items().iter().find(is_before),
         };
-        return Some(apply(content, &restored(&document, Some(item?), None)));
+        return Some(apply(content, &set_item(&document, Some(item?), None)));
     };
     if entry.before.is_none() {
         let reads_so = |item: &Item<'_>| document.block(item).trim_end() == after.trim_end();
@@ -78,7 +76,7 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
             Some(task) => document.find(task).is_some(),
             None => document.items().iter().any(reads_so),
         };
-        return (!is_there).then(|| apply(content, &restored(&document, None, Some((after, entry.to)))));
+        return (!is_there).then(|| apply(content, &set_item(&document, None, Some((after, entry.to)))));
     }
     // Where only its lane says what an item is, the text alone does not tell whether it was moved.
     let is_told = |item: &Item<'_>| entry.before.as_ref() != Some(after) || entry.to.is_none_or(|to| item.status == to);
@@ -86,7 +84,7 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
         return None;
     }
     let item = document.items().iter().find(is_before)?;
-    Some(apply(content, &restored(&document, Some(item), Some((after, entry.to)))))
+    Some(apply(content, &set_item(&document, Some(item), Some((after, entry.to)))))
 }
 
 pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
@@ -143,81 +141,59 @@ fn is_shown(board: &Board, entry: &Entry) -> bool {
     })
 }
 
-/// It tells of the text around the items, and of none of them.
-pub(super) fn is_prose(entry: &Entry) -> bool {
-    let has_item = |text: &Option<String>| text.as_ref().is_some_and(|text| !parse(text).0.items().is_empty());
-    entry.task.is_none() && entry.kind == Kind::Edited && !has_item(&entry.before) && !has_item(&entry.after)
-}
-
 /// Lines that say something.
 pub(super) fn said(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim_end).filter(|line| !line.is_empty())
 }
 
-/// So many events may be shown by files whose names are not on disk yet: after a power cut they are shown again.
-const MOST_UNSYNCED: u64 = 64;
-
-/// What `applied` says.
-struct Applied {
-    /// The last event that the files show.
-    seq: u64,
-    /// The last one that they show whatever happens.
-    synced: u64,
-    /// The boot in which the former holds.
-    boot: String,
+fn make_folder(board: &Board) -> Result<(), Error> {
+    let folder = board.path(FOLDER);
+    fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))
 }
 
-impl Applied {
-    fn read(board: &Board) -> Option<Applied> {
-        let text = fs::read_to_string(board.path("applied")).ok()?;
-        let mut words = text.split_whitespace();
-        let seq = words.next()?.parse().ok()?;
-        // Before there was more than the number all was synced.
-        let synced = words.next().map_or(Some(seq), |synced| synced.parse().ok())?;
-        Some(Applied { seq, synced, boot: words.next().map_or_else(|| boot_id().to_owned(), str::to_owned) })
-    }
-
-    /// Overwritten in place: it is one write of a length that never changes, and a power cut leaves older numbers, which
-    /// only mean that some events are looked at again.
-    fn write(&self, board: &Board) -> Result<(), Error> {
-        let path = board.path("applied");
-        let Applied { seq, synced, boot } = self;
-        OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .and_then(|mut file| file.write_all(format!("{seq:010} {synced:010} {boot}\n").as_bytes()))
-            .map_err(Error::io("write", &path))
-    }
-}
-
-/// What a program left undone it left since this machine was started: no file has lost its newest name.
-pub(super) fn is_of_this_boot(board: &Board) -> bool {
-    Applied::read(board).is_some_and(|applied| applied.boot == boot_id())
-}
-
-/// The number of the last event that the files are known to show.
-pub(super) fn read_applied(board: &Board) -> Option<u64> {
-    let applied = Applied::read(board)?;
-    Some(if applied.boot == boot_id() { applied.seq } else { applied.synced })
-}
-
-/// The files show all events up to this one, and a power cut changes nothing of it.
-pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
-    let queues = board.path("queues");
-    if queues.is_dir() {
-        sync_folder(&queues.join("any"))?;
-    }
-    Applied { seq, synced: seq, boot: boot_id().to_owned() }.write(board)
-}
-
-/// The files show all events up to this one, and the names of the newest files of the board's queues may not be on disk.
-pub(super) fn write_shown(board: &Board, seq: u64) -> Result<(), Error> {
-    match Applied::read(board) {
-        Some(Applied { synced, .. }) if seq < synced + MOST_UNSYNCED => {
-            Applied { seq, synced, boot: boot_id().to_owned() }.write(board)
+/// Makes archive and queue show that items of one queue were archived. Doing it again changes nothing; where a person has
+/// changed an item since, it stays.
+pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[String]) -> Result<(), Error> {
+    let Some(queue) = entries.first().and_then(|entry| board.queue_by_id(entry.queue.as_ref()?).ok()) else {
+        return Ok(());
+    };
+    let Some(own) = archive_of(board, &queue) else { return Ok(()) };
+    let text = match board.read(&queue) {
+        Err(Error::NotText { .. }) => return Ok(()),
+        text => text?,
+    };
+    let is_seen = Sight::of(board, &queue).is_seen(board, &queue);
+    let old = content(board, &own)?;
+    let (mut left, mut archived) = (text.content.clone(), old.clone());
+    let gone: Vec<Gone> = entries
+        .iter()
+        .filter_map(|entry| Some(Gone { id: entry.task.clone(), status: entry.from?, block: entry.before.clone()? }))
+        .collect();
+    if let Some(moved) = archive::together(&left, &archived, &gone) {
+        (left, archived) = (moved.queue, moved.archive);
+    } else {
+        // A person was at some of them.
+        for gone in gone.chunks(1) {
+            if let Some(moved) = archive::together(&left, &archived, gone) {
+                (left, archived) = (moved.queue, moved.archive);
+            }
         }
-        _ => write_applied(board, seq),
     }
+    if archived != old {
+        make_folder(board)?;
+        replace(&own.path, archived.as_bytes())?;
+    }
+    if left != text.content && !left_to_merge.contains(&queue.id) {
+        let staged = Staged::durable(&queue.path, left.as_bytes())?;
+        match staged.swap(Some(text.stamp), &old_path(board, &queue), &board.path("queues"))? {
+            Some(file) if is_seen => {
+                let seq = entries.last().map_or(0, |last| last.seq);
+                Baseline::write(board, &queue, &left, &Sight { file: Some(file), old: Some(text.stamp) }, seq)?;
+            }
+            Some(_) => Baseline::forget(board, &queue, text.stamp)?,
+            // Somebody saves at this very moment: what they have of it is taken out when that is taken over.
+            None => {}
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use super::error::Error;
-use super::queue::Stamp;
+use super::stamp::Stamp;
 use crate::failpoint;
 
 /// Prefix of temp files: what a crash leaves behind is known by it, and reaped.

@@ -1,12 +1,12 @@
 //! What an event makes of an item, and new items.
 
-use super::archive::with_archived;
+use super::archived::with_archived;
 use super::change::{Change, Step};
+use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
-use super::log::{Entry, LeaseEntry};
+use super::index::{Index, mint};
 use super::queue::{Queue, Text};
-use super::shelf::{Shelf, mint};
 use super::transaction::View;
 use crate::board::decide::{LeaseChange, decide};
 use crate::board::document::{Document, Item, parse, parse_for};
@@ -214,8 +214,8 @@ impl View<'_> {
     ) -> Result<(Change, Task), Error> {
         let text = self.read(queue)?;
         let (document, _) = parse(&text.content);
-        let shelf = Shelf::of(self.board);
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || shelf.knows(id, queue);
+        let index = Index::of(self.board);
+        let mut is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
         let id = match new.id.clone() {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
             Some(id) => id,

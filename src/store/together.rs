@@ -14,11 +14,12 @@ use std::time::SystemTime;
 use fs2::FileExt;
 use memchr::memmem;
 
-use super::claim::Seek;
+use super::applied::read_applied;
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::log::{Entry, walk_back};
-use super::redo::read_applied;
+use super::log::walk_back;
+use super::seek::Seek;
 
 const FOLDER: &str = "slots/claims";
 

@@ -9,17 +9,19 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use super::archive;
+use super::applied::{read_applied, write_applied, write_shown};
+use super::baseline::{Baseline, Sight, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
+use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
 use super::hand::taken_over;
 use super::lock::Lock;
-use super::log::{Entry, LeaseEntry, Log, tail_log};
-use super::queue::{Queue, Stamp, Text};
-use super::redo::{read_applied, redo, set_lease, unshown, write_applied, write_shown};
+use super::log::{Log, tail_log};
+use super::queue::{Queue, Text};
+use super::redo::{redo, redo_archive, set_lease, unshown};
 use super::replace::Staged;
-use super::seen::{Seen, Sight, old_path};
+use super::stamp::Stamp;
 use crate::board::event::Kind;
 use crate::board::task::Timestamp;
 use crate::failpoint;
@@ -122,7 +124,7 @@ impl<'b> Locked<'b> {
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
             if is_settled || look == MOST_LOOKS {
                 for (queue, _) in &by_hand {
-                    Seen::forget_own(board, queue)?;
+                    Baseline::forget_own(board, queue)?;
                     locked.take_over(queue, now)?;
                 }
             }
@@ -152,7 +154,7 @@ impl<'b> Locked<'b> {
             };
             for entries in entries.chunk_by(are_one) {
                 if is_move(&entries[0]) {
-                    archive::redo(board, entries, &left)?;
+                    redo_archive(board, entries, &left)?;
                 } else {
                     redo(board, entries, &left)?;
                 }
@@ -223,32 +225,32 @@ impl<'b> Locked<'b> {
         leases: Vec<Option<Staged>>,
         files: Vec<(Rewrite, Option<Staged>)>,
     ) -> Result<(), Error> {
-        let hit = |place: &'static str| failpoint::hit(place).map_err(Error::io("go on after", self.board.dir()));
+        let stopped = || Error::io("go on after", self.board.dir());
         if !entries.is_empty() {
-            hit("log.appended")?;
+            failpoint::hit("log.appended").map_err(stopped())?;
         }
         for (file, staged) in files {
             match (file, staged) {
                 (Rewrite::File { .. }, staged) => {
                     staged.map_or(Ok(()), Staged::put)?;
-                    hit("archive.written")?;
+                    failpoint::hit("archive.written").map_err(stopped())?;
                 }
                 (Rewrite::Queue(rewrite), staged) => self.show_queue(&rewrite, staged)?,
             }
         }
-        hit("submit.replaced")?;
+        failpoint::hit("submit.replaced").map_err(stopped())?;
         for (entry, lease) in entries.iter().zip(leases) {
             match lease {
                 Some(staged) => staged.put()?,
                 None => set_lease(self.board, entry)?,
             }
         }
-        hit("submit.leased")
+        failpoint::hit("submit.leased").map_err(stopped())
     }
 
     fn show_queue(&self, rewrite: &QueueRewrite, staged: Option<Staged>) -> Result<(), Error> {
         let QueueRewrite { queue, expected, content, steps, .. } = rewrite;
-        let Some(staged) = staged else { return Seen::write(self.board, queue, content, expected, self.seq) };
+        let Some(staged) = staged else { return Baseline::write(self.board, queue, content, expected, self.seq) };
         let old = old_path(self.board, queue);
         let is_ours = Sight::of(self.board, queue) == *expected;
         let file = if is_ours { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
@@ -257,16 +259,16 @@ impl<'b> Locked<'b> {
             (file, _) if !self.board.looks_after(queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(file), Some(replaced)) => {
                 let sight = Sight { file: Some(file), old: Some(replaced) };
-                Seen::follow(self.board, queue, replaced, steps, content, &sight, self.seq)
+                Baseline::follow(self.board, queue, replaced, steps, content, &sight, self.seq)
             }
             (Some(file), None) => {
-                Seen::write(self.board, queue, content, &Sight { file: Some(file), ..expected.clone() }, self.seq)
+                Baseline::write(self.board, queue, content, &Sight { file: Some(file), ..expected.clone() }, self.seq)
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
             // old and half new.
             (None, _) => {
                 let unknown = Sight { file: Some(Stamp::NONE), ..expected.clone() };
-                Seen::write(self.board, queue, content, &unknown, self.seq)
+                Baseline::write(self.board, queue, content, &unknown, self.seq)
             }
         }
     }

@@ -5,21 +5,22 @@
 
 use std::collections::HashMap;
 
+use super::baseline::Sight;
 use super::change::{Change, Step};
+use super::entry::{Entry, is_prose};
 use super::error::Error;
 use super::find::Board;
-use super::log::{Entry, walk_back};
+use super::log::walk_back;
+use super::obstacle::Obstacle;
 use super::queue::{Queue, Text};
-use super::redo::is_prose;
-use super::restore::restored;
-use super::seen::Sight;
+use super::set_item::set_item;
 use super::submit::Note;
 use super::transaction::View;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
 use crate::board::merge::{changes, merge};
-use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::task::{TaskId, Timestamp};
 use crate::board::text::apply;
 
 /// Which event is to be taken back.
@@ -40,33 +41,6 @@ pub struct Undone {
     /// The log's new line.
     pub entry: Entry,
     pub queue: Queue,
-}
-
-/// Why an event can't be taken back.
-#[derive(Debug, thiserror::Error)]
-pub enum Obstacle {
-    #[error("there is nothing to take back")]
-    Nothing,
-    #[error("there is no event {0} in the log")]
-    NoEvent(u64),
-    #[error("event {seq} ({}) changed no item", kind.as_str())]
-    NoChange { seq: u64, kind: Kind },
-    #[error("event {seq} was taken back already, by event {by}")]
-    Already { seq: u64, by: u64 },
-    #[error("`{task}` is in somebody's hands")]
-    Held { task: TaskId, is_leased: bool },
-    #[error("taking event {seq} back would make {name} {}, in the hands of nobody", to.as_str())]
-    InHands { seq: u64, name: String, to: Status, now: Option<Status> },
-    #[error("{name} has changed since event {seq}")]
-    Since { seq: u64, name: String, since: Vec<Entry> },
-    #[error("{name} is there again, in {queue}")]
-    Back { name: String, queue: String },
-    #[error("{name} is not there any more")]
-    Gone { name: String, since: Vec<Entry> },
-    #[error("two items of {queue} read like the one of event {seq}")]
-    Twice { seq: u64, queue: String },
-    #[error("event {seq} can't be taken back without touching other items")]
-    Odd { seq: u64, name: String },
 }
 
 impl Board {
@@ -158,12 +132,12 @@ impl Plan {
         let is_untouched =
             item.is_none() || item.map(|item| bare(document.block(item))) == event.after.as_deref().map(bare);
         let content = if is_untouched {
-            apply(&text.content, &restored(&document, item, was))
+            apply(&text.content, &set_item(&document, item, was))
         } else {
             let Some(was) = was else { return Err(changed_since().into()) };
             let after = event.after.as_deref().map(|after| (after, item.map(|item| item.status)));
-            let base = apply(&text.content, &restored(&document, item, after));
-            let theirs = apply(&text.content, &restored(&document, item, Some(was)));
+            let base = apply(&text.content, &set_item(&document, item, after));
+            let theirs = apply(&text.content, &set_item(&document, item, Some(was)));
             let merged = merge(&base, &text.content, &theirs, &|id| board.lease(id).is_ok_and(|lease| lease.is_some()));
             if !merged.conflicts.is_empty() || merged.text == text.content {
                 return Err(changed_since().into());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 
-use super::archive::Archived;
+use super::archived::{Archived, statuses};
 use super::find::Board;
 use super::queue::Queue;
 use crate::board::document::{Document, Item, parse};
@@ -14,53 +14,54 @@ use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
 /// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
-pub(super) struct Shelf<'b> {
+pub(super) struct Index<'b> {
     board: &'b Board,
-    queues: OnceCell<Vec<Shelved>>,
+    queues: OnceCell<Vec<IndexedQueue>>,
     archived: Archived<'b>,
 }
 
-struct Shelved {
+struct IndexedQueue {
     queue: Queue,
     content: OnceCell<String>,
     statuses: OnceCell<HashMap<TaskId, Status>>,
 }
 
-impl<'b> Shelf<'b> {
-    pub(super) fn of(board: &'b Board) -> Shelf<'b> {
-        Shelf { board, queues: OnceCell::new(), archived: Archived::of(board) }
+impl<'b> Index<'b> {
+    pub(super) fn of(board: &'b Board) -> Index<'b> {
+        Index { board, queues: OnceCell::new(), archived: Archived::of(board) }
     }
 
     /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.
     pub(super) fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
-        let mut others = self.queues().iter().filter(|shelved| shelved.queue.path != but.path);
-        others.find_map(|shelved| shelved.status_of(self.board, id))
+        let mut others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
+        others.find_map(|queue_index| queue_index.status_of(self.board, id))
     }
 
     /// The items in other queues than `but` that `parent` is the parent of. Those in an archive have ended well.
     pub(super) fn children_of(&self, parent: &TaskId, but: &Queue) -> Vec<Child> {
-        let others = self.queues().iter().filter(|shelved| shelved.queue.path != but.path);
-        let contents = others.map(|shelved| shelved.content(self.board));
+        let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
+        let contents = others.map(|queue_index| queue_index.content(self.board));
         let named = contents.filter(|content| content.contains(parent.as_str()));
         named.flat_map(|content| children(&parse(content).0, parent)).collect()
     }
 
     /// The items in all queues and archives that `parent` is the parent of.
     pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
-        let live = self.queues().iter().map(|shelved| shelved.content(self.board));
+        let live = self.queues().iter().map(|queue_index| queue_index.content(self.board));
         let all = live.chain(self.archived.contents()).filter(|content| may_have_children(content, parent));
         all.flat_map(|content| offspring(&parse(content).0, parent)).collect()
     }
 
     /// An item goes by `id` in any queue or archive.
     pub(super) fn has(&self, id: &TaskId) -> bool {
-        self.queues().iter().any(|shelved| shelved.status_of(self.board, id).is_some()) || self.archived(id).is_some()
+        self.queues().iter().any(|queue_index| queue_index.status_of(self.board, id).is_some())
+            || self.archived(id).is_some()
     }
 
-    fn queues(&self) -> &[Shelved] {
+    fn queues(&self) -> &[IndexedQueue] {
         self.queues.get_or_init(|| {
-            let shelved = |queue| Shelved { queue, content: OnceCell::new(), statuses: OnceCell::new() };
-            self.board.queues().unwrap_or_default().into_iter().map(shelved).collect()
+            let queue_index = |queue| IndexedQueue { queue, content: OnceCell::new(), statuses: OnceCell::new() };
+            self.board.queues().unwrap_or_default().into_iter().map(queue_index).collect()
         })
     }
 
@@ -75,7 +76,7 @@ impl<'b> Shelf<'b> {
     }
 }
 
-impl Shelved {
+impl IndexedQueue {
     fn content(&self, board: &Board) -> &str {
         // A queue that can't be read keeps nobody from working on the others.
         self.content.get_or_init(|| board.read(&self.queue).map(|text| text.content).unwrap_or_default())
@@ -112,12 +113,6 @@ pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
     let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
     let children = document.items().iter().filter(is_child);
     children.filter_map(|item| Some(document.task(item, item.id.clone()?))).collect()
-}
-
-/// Of an ID that is there twice the first item counts.
-pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
-    let items = document.items().iter().rev();
-    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
 }
 
 /// A fresh ID.

@@ -8,15 +8,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Error;
 use super::find::Board;
-use super::queue::{Queue, Stamp, Text};
+use super::queue::{Queue, Text};
 use super::replace::Staged;
+use super::stamp::Stamp;
 use crate::board::text::{Edit, apply};
 
 const FOLDER: &str = "seen";
@@ -28,7 +29,7 @@ const HEAD: usize = 320;
 const MOST_EDITS: u64 = 16 * 1024;
 
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Baseline {
     /// The last event that it shows.
     pub seq: u64,
     pub content: String,
@@ -82,7 +83,7 @@ impl Board {
             Ok(text) if is_seen(&text) => Ok(text),
             Err(error @ Error::NotText { .. }) => Err(error),
             other if !self.looks_after(queue) => other,
-            other => match Seen::read(self, queue) {
+            other => match Baseline::read(self, queue) {
                 Some(seen) => Ok(Text { queue: queue.clone(), content: seen.content, stamp: seen.file }),
                 None => other,
             },
@@ -90,9 +91,9 @@ impl Board {
     }
 }
 
-impl Seen {
+impl Baseline {
     /// `None` if there is none, or none that is whole.
-    pub(super) fn read(board: &Board, queue: &Queue) -> Option<Seen> {
+    pub(super) fn read(board: &Board, queue: &Queue) -> Option<Baseline> {
         let mut bytes = fs::read(path(board, queue)).ok()?;
         let base = parsed(&bytes)?;
         let mut content = String::from_utf8(bytes.split_off(base.length)).ok()?;
@@ -120,7 +121,7 @@ impl Seen {
         if xxh3_64(content.as_bytes()) != head.digest {
             return None;
         }
-        Some(Seen { seq: head.seq, content, file: head.file, old: head.old })
+        Some(Baseline { seq: head.seq, content, file: head.file, old: head.old })
     }
 
     /// Keeps what the queue's file, as of `sight`, says after event `seq`.
@@ -141,7 +142,7 @@ impl Seen {
         Ok(())
     }
 
-    /// As [`Seen::write`], where `steps` have made `content` of what was in the file `replaced`.
+    /// As [`Baseline::write`], where `steps` have made `content` of what was in the file `replaced`.
     pub(super) fn follow(
         board: &Board,
         queue: &Queue,
@@ -181,22 +182,22 @@ impl Seen {
         if append().map_err(Error::io("write to", &path))? {
             Ok(())
         } else {
-            Seen::write(board, queue, content, sight, seq)
+            Baseline::write(board, queue, content, sight, seq)
         }
     }
 
     /// After a crash: where the replaced file is the one that Tavern wrote itself and knows, nobody saved it.
     pub(super) fn forget_own(board: &Board, queue: &Queue) -> Result<(), Error> {
-        let own = Seen::read(board, queue).map(|seen| seen.file);
+        let own = Baseline::read(board, queue).map(|seen| seen.file);
         let old = Stamp::at(&old_path(board, queue)).filter(|old| own == Some(*old));
-        old.map_or(Ok(()), |old| Seen::forget(board, queue, old))
+        old.map_or(Ok(()), |old| Baseline::forget(board, queue, old))
     }
 
     /// The replaced file, as of `old`, says nothing that the queue does not.
     pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
-        match Seen::read(board, queue).filter(|seen| seen.old != Some(old)) {
-            Some(Seen { seq, content, file, .. }) => {
-                Seen::write(board, queue, &content, &Sight { file: Some(file), old: Some(old) }, seq)
+        match Baseline::read(board, queue).filter(|seen| seen.old != Some(old)) {
+            Some(Baseline { seq, content, file, .. }) => {
+                Baseline::write(board, queue, &content, &Sight { file: Some(file), old: Some(old) }, seq)
             }
             None => Ok(()),
         }
@@ -224,12 +225,6 @@ pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
 
 fn escaped(queue: &Queue) -> String {
     queue.id.replace('%', "%25").replace('/', "%2F")
-}
-
-impl Stamp {
-    fn at(path: &Path) -> Option<Stamp> {
-        fs::metadata(path).ok().map(|file| Stamp::of(&file))
-    }
 }
 
 /// Of the text as it is after some change.

@@ -7,7 +7,7 @@ use crate::board::text::Edit;
 
 /// The edits that make `item` (nothing: it is not there) read as `was`, where its lane is; `None` for `was` takes it
 /// out. Without a status it keeps the one that its place and its text give it.
-pub(super) fn restored(
+pub(super) fn set_item(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
     was: Option<(&str, Option<Status>)>,

@@ -5,22 +5,18 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::entry::{Entry, HAND, is_prose};
+use super::error::Error;
+use super::find::Board;
+use super::log::{MOST_LINES, task_of, walk_back};
+use super::queue::Queue;
+use super::redo::said;
 use crate::board::document::{Document, Item, parse};
 use crate::board::lane::LaneKind;
 use crate::board::likeness;
 use crate::board::merge::{are_alike, bare, merge, prose};
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
-
-use super::error::Error;
-use super::find::Board;
-use super::hand::HAND;
-use super::log::{Entry, walk_back};
-use super::queue::Queue;
-use super::redo::{is_prose, said};
-
-/// Lines of the log that are looked at, newest first.
-pub(super) const MOST_LINES: usize = 50_000;
 
 /// What was done by hand so many events before the first one that a save knows nothing of, the saver may not have seen
 /// either: a save shows only once it has been taken over.
@@ -248,14 +244,4 @@ fn taken_back(mine: &Document<'_>, id: &TaskId, was: Option<&(String, Option<Sta
         (None, Some((text, status))) => mine.add(status.unwrap_or(Status::Pending), text),
         (None, None) => Vec::new(),
     }
-}
-
-/// The task of a log line, without reading the rest of it.
-pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
-    const NAME: &[u8] = b"\"task\":\"";
-    // It stands among the first keys; what stands in texts is escaped.
-    let head = &line[..line.len().min(256)];
-    let start = memchr::memmem::find(head, NAME)? + NAME.len();
-    let end = start + memchr::memchr(b'"', &head[start..])?;
-    std::str::from_utf8(&head[start..end]).ok()?.parse().ok()
 }

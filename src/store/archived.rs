@@ -1,0 +1,129 @@
+//! The archives `queues/archive/<queue>.md` as they can be read.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use super::entry::Entry;
+use super::error::Error;
+use super::find::Board;
+use super::log::{MOST_LINES, task_of, walk_back};
+use super::queue::{Queue, Text};
+use crate::board::document::{Document, Item, parse};
+use crate::board::event::Kind;
+use crate::board::task::{Status, TaskId};
+use crate::board::text::apply;
+
+pub(super) const FOLDER: &str = "queues/archive";
+
+/// The archived items of a board. Read only where one is asked for.
+#[derive(Debug)]
+pub struct Archived<'b> {
+    board: &'b Board,
+    texts: OnceCell<Vec<Text>>,
+    statuses: OnceCell<HashMap<TaskId, Status>>,
+}
+
+impl<'b> Archived<'b> {
+    pub fn of(board: &'b Board) -> Archived<'b> {
+        Archived { board, texts: OnceCell::new(), statuses: OnceCell::new() }
+    }
+
+    /// How the item ended; nothing if it is in no archive.
+    pub fn status_of(&self, id: &TaskId) -> Option<Status> {
+        let texts = self.texts.get_or_init(|| texts(self.board));
+        if !texts.iter().any(|text| text.content.contains(&format!("{id}:"))) {
+            return None;
+        }
+        let all = || texts.iter().flat_map(|text| statuses(&parse(&text.content).0)).collect();
+        self.statuses.get_or_init(all).get(id).copied()
+    }
+
+    /// The texts of all archives.
+    pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
+        self.texts.get_or_init(|| texts(self.board)).iter().map(|text| text.content.as_str())
+    }
+
+    /// How many items of the queue are archived.
+    pub fn count(&self, queue: &Queue) -> usize {
+        let texts = self.texts.get_or_init(|| texts(self.board));
+        let own = archive_of(self.board, queue);
+        let text = own.and_then(|own| texts.iter().find(|text| text.queue.path == own.path));
+        text.map_or(0, |text| parse(&text.content).0.items().iter().filter(|item| item.within.is_none()).count())
+    }
+}
+
+/// The archives as far as they can be read.
+fn texts(board: &Board) -> Vec<Text> {
+    archives(board).iter().filter_map(|queue| board.read(queue).ok()).collect()
+}
+
+/// Named `archive/main`, in order.
+fn archives(board: &Board) -> Vec<Queue> {
+    let folder = board.path(FOLDER);
+    let entries = fs::read_dir(&folder).into_iter().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.retain(|name| name.ends_with(".md") && !name.starts_with('.'));
+    names.sort();
+    let queue =
+        |name: String| Queue { id: format!("archive/{}", name.trim_end_matches(".md")), path: folder.join(name) };
+    names.into_iter().map(queue).filter(|queue| queue.path.is_file()).collect()
+}
+
+/// Only queues of the board have one: nothing is taken out of anybody's own task file.
+pub(super) fn archive_of(board: &Board, queue: &Queue) -> Option<Queue> {
+    let is_own = queue.path.parent() == Some(&board.path("queues"));
+    let path = board.path(FOLDER).join(format!("{}.md", queue.id));
+    is_own.then(|| Queue { id: format!("archive/{}", queue.id), path })
+}
+
+/// What the archive says; nothing if it isn't there yet.
+pub(super) fn content(board: &Board, archive: &Queue) -> Result<String, Error> {
+    if fs::symlink_metadata(&archive.path).is_err() { Ok(String::new()) } else { Ok(board.read(archive)?.content) }
+}
+
+/// Calls `then` with `task` where it stands in an archive.
+pub(super) fn with_archived<R>(
+    board: &Board,
+    task: &TaskId,
+    then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
+) -> Result<R, Error> {
+    for text in texts(board).iter().filter(|text| text.content.contains(task.as_str())) {
+        let (document, _) = parse(&text.content);
+        if let Some(item) = document.find(task) {
+            return Ok(then(text, &document, item));
+        }
+    }
+    Err(Error::NoTask(task.clone()))
+}
+
+/// `ours`, with those items of `saved` that were archived and are in no archive any more, as they were when they went: git
+/// has taken the archive back to an older state.
+pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<String, Error> {
+    let (own, archived) = (statuses(&parse(ours).0), Archived::of(board));
+    let is_nowhere = |id: &TaskId| !own.contains_key(id) && archived.status_of(id).is_none();
+    let mut nowhere: HashSet<TaskId> = statuses(&parse(saved).0).into_keys().filter(is_nowhere).collect();
+    let mut text = ours.to_owned();
+    if nowhere.is_empty() {
+        return Ok(text);
+    }
+    let mut lines = 0;
+    walk_back(board, &mut |line| {
+        lines += 1;
+        if task_of(line).is_some_and(|task| nowhere.remove(&task))
+            && let Ok(Entry { kind: Kind::Archived, queue: Some(from_queue), from, before: Some(before), .. }) =
+                serde_json::from_slice::<Entry>(line)
+            && from_queue == queue.id
+        {
+            text = apply(&text, &parse(&text).0.add(from.unwrap_or(Status::Completed), &before));
+        }
+        !nowhere.is_empty() && lines < MOST_LINES
+    })?;
+    Ok(text)
+}
+
+/// Of an ID that is there twice the first item counts.
+pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
+    let items = document.items().iter().rev();
+    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
+}
