@@ -138,7 +138,7 @@ impl<'d> Checker<'d> {
                     parent,
                     "unknown-parent",
                     format!("there is no item `{parent}`"),
-                    "mend the ID, or remove `parent`".to_owned(),
+                    "correct the ID, or remove `parent`".to_owned(),
                 );
             }
         }
@@ -164,7 +164,7 @@ impl<'d> Checker<'d> {
         near.sort_unstable();
         let hint = match nearest(needed.as_str(), near) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("mend the ID, or remove `{needed}` from `after`"),
+            None => format!("correct the ID, or remove `{needed}` from `after`"),
         };
         let span = self.span_of(node, needed);
         self.quarantine(node);
@@ -192,11 +192,8 @@ impl<'d> Checker<'d> {
             let problem = Problem::error(
                 "dependency-cycle",
                 span,
-                format!("these wait for each other: {shown}"),
-                format!(
-                    "remove `{next}` from the `after` of `{}`, or break the circle elsewhere",
-                    self.nodes[first].id
-                ),
+                format!("dependency cycle: {shown}"),
+                format!("remove `{next}` from the `after` of `{}`, or break the cycle elsewhere", self.nodes[first].id),
             );
             self.findings.problems.push((self.nodes[first].document, problem));
             group.into_iter().for_each(|node| self.quarantine(node));
@@ -414,7 +411,7 @@ mod tests {
         let (document, _) = parse(text);
         let findings = check(&[("main", &document)], &|_| None);
         assert_eq!(findings.problems.len(), 1);
-        assert_eq!(findings.problems[0].1.message, "these wait for each other: T-1 → T-2 → T-3 → T-1");
+        assert_eq!(findings.problems[0].1.message, "dependency cycle: T-1 → T-2 → T-3 → T-1");
         assert_eq!(findings.quarantined.len(), 4);
     }
 

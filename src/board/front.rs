@@ -178,7 +178,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                     problems.push(Problem::warning(
                         "unknown-key",
                         key_span(text, content.clone(), name),
-                        format!("`{name}` is no key of a queue"),
+                        format!("unknown key `{name}`"),
                         format!("did you mean `{near}`?"),
                     ));
                 }

@@ -73,7 +73,7 @@ impl Verb for Args {
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
         if let Some(flag) = self.for_people() {
-            let why = format!("only a person brings `{}` back, and who shows a token is an agent", self.task);
+            let why = format!("only a person brings `{}` back, and whoever passes a token is an agent", self.task);
             by_a_person_without(self.token, &board, why, &format!("tavern release {} {flag}", self.task))?;
         }
         let event = match (&lease, self.token) {

@@ -131,7 +131,7 @@ struct Shifted<'a> {
 
 fn no_token() -> CliError {
     let hint = "take an item first: eval \"export $(tavern claim --format env)\"".to_owned();
-    CliError::new(Exit::Usage, "whose work it is shows the token of its claim: --token").with_hint(hint)
+    CliError::new(Exit::Usage, "pass the token of the claim: --token N").with_hint(hint)
 }
 
 fn no_run(task: &TaskId) -> CliError {

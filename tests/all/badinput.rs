@@ -220,14 +220,14 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/queues/latin.md:1:10: error: this byte is not UTF-8: the whole file is left alone",
             ".tavern/queues/folder.md: error: this is a folder, not a file",
             ".tavern/queues/main.md:2:27: error: `priority` can't be this",
-            ".tavern/queues/main.md:3:24: error: these wait for each other: T-2 → T-3 → T-2",
+            ".tavern/queues/main.md:3:24: error: dependency cycle: T-2 → T-3 → T-2",
             ".tavern/queues/main.md:5:7: warning: no agent can take this: role `codr` is not in config.yaml",
             ".tavern/queues/main.md:6:7: error: no agent can take this: runner `shel` is not in config.yaml",
             ".tavern/queues/main.md:7:7: error: `T-6` is also the ID of the item at .tavern/queues/other.md, line 1",
             ".tavern/queues/main.md:8:26: error: there is no item `T-99` to wait for",
             ".tavern/queues/other.md:1:7: error: `T-6` is also the ID of the item at .tavern/queues/main.md, line 7",
             ".tavern/templates/coder.md:2:4: error: undefined value: `this` is undefined",
-            ".tavern/leases/T-1.yaml: error: this is no lease: missing field `task`",
+            ".tavern/leases/T-1.yaml: error: not a lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
             ".tavern/config.yaml: error: roles `coder`, `drone`, `planner`, `reviewer` can't work with runner `own`: `no-such-program` is not on PATH",
             ".tavern/leases/T-1.yaml: warning: something died here; to do: remove the lease of T-1, which can't be read",
@@ -250,7 +250,10 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
     let broken = scratch.write(".tavern/config.yaml", "leese: 2m\n");
     let ran = scratch.run("tavern-check", &[]);
     assert!(ran.stdout.starts_with(".tavern/config.yaml:1:1: error: unknown key `leese`\n1 | leese: 2m\n"), "{ran}");
-    assert!(ran.stdout.contains("main.md:3:24: error: these wait"), "the queues are looked at all the same: {ran}");
+    assert!(
+        ran.stdout.contains("main.md:3:24: error: dependency cycle"),
+        "the queues are looked at all the same: {ran}"
+    );
     std::fs::remove_file(broken).expect("it is ours");
 }
 

@@ -242,7 +242,7 @@ impl<'t, 's> Reader<'t, 's> {
         self.problems.push(Problem::warning(
             "odd-box",
             span.clone(),
-            format!("`{}` is no box, so this line is no item", &self.text[span]),
+            format!("`{}` is not a checkbox, so this line is not an item", &self.text[span]),
             "write `[ ]` or `[x]` and a blank behind it",
         ));
     }
@@ -336,11 +336,12 @@ impl<'t, 's> Reader<'t, 's> {
     fn near_key(&mut self, name: Range<usize>) {
         let written = &self.text[name.clone()];
         let near = Key::nearest(written).map_or("", Key::as_str);
-        let (mut what, mut hint) = ("is no key", format!("did you mean `{near}`?"));
+        let (mut what, mut hint) = (format!("unknown key `{written}`"), format!("did you mean `{near}`?"));
         if near == written {
-            (what, hint) = ("does not end with the line", "put values with parentheses in double quotes".into());
+            what = format!("`{written}` does not end with the line");
+            hint = "put values with parentheses in double quotes".into();
         }
-        let message = format!("`{written}` {what}, so this parenthesis is part of the title");
+        let message = format!("{what}, so this parenthesis is part of the title");
         self.problems.push(Problem::warning("unknown-key", name, message, hint));
     }
 
@@ -615,12 +616,7 @@ fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, en
                 Some(near) => format!("did you mean `{}`?", near.as_str()),
                 None => "it is kept, but nothing reads it".to_owned(),
             };
-            problems.push(Problem::warning(
-                "unknown-key",
-                name_span,
-                format!("`{}` is no key of an item", entry.name),
-                hint,
-            ));
+            problems.push(Problem::warning("unknown-key", name_span, format!("unknown key `{}`", entry.name), hint));
         }
     }
 }

@@ -115,10 +115,10 @@ fn leases(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>
                 Err(store::Error::Damaged { .. }) if planned.has(&Action::DropDamaged { task: task.clone() }) => {
                     continue;
                 }
-                Err(store::Error::Damaged { why, .. }) => format!("this is no lease: {why}"),
+                Err(store::Error::Damaged { why, .. }) => format!("not a lease: {why}"),
                 Err(error) => error.to_string(),
             },
-            Err(error) => format!("this is no lease: {error}"),
+            Err(error) => format!("not a lease: {error}"),
         };
         faults.push(Fault::whole(Severity::Error, "broken-lease", &shown(&path, here), message, hint));
     }

@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let by = person();
     let may_start = matches!(task.status(), Status::Pending | Status::Draft);
     if args.approve && may_start {
-        let why = format!("only a person lets `{}` be started, and who shows a token is an agent", task.id);
+        let why = format!("only a person lets `{}` be started, and whoever passes a token is an agent", task.id);
         by_a_person_without(args.token, &site.board, why, &format!("tavern report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
         return submit(args, context, &site, &event, &by);
