@@ -6,7 +6,7 @@ use serde_yaml::Value;
 use super::decide::Refusal;
 use super::edit::Patch;
 use super::front::Front;
-use super::task::{Moment, Task, TaskId};
+use super::task::{Consent, Task, TaskId};
 
 /// How far items may be broken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +56,9 @@ pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) 
         set.push(("review", Some(texts(review))));
     }
     let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
-    if parent.approve.contains(&Moment::Merge) && !own.contains(&Moment::Merge) {
-        let merge = Moment::Merge.as_str();
-        let moments = if own.is_empty() { merge.into() } else { vec![Moment::Start.as_str(), merge].into() };
+    if parent.approve.contains(&Consent::Merge) && !own.contains(&Consent::Merge) {
+        let merge = Consent::Merge.as_str();
+        let moments = if own.is_empty() { merge.into() } else { vec![Consent::Start.as_str(), merge].into() };
         set.push(("approve", Some(moments)));
     }
     Patch { set, ..Patch::default() }
@@ -131,12 +131,12 @@ mod tests {
         ]) {
             let task = |(names, moments): (&str, &str)| Task {
                 review: review(names),
-                approve: Moment::read_all(moments.split_whitespace()).expect("moments"),
+                approve: Consent::read_all(moments.split_whitespace()).expect("moments"),
                 ..Task::new(id("T-1"), "Do it")
             };
             let front = Front {
                 review: review(front.0),
-                approve: Moment::read_all(front.1.split_whitespace()).expect("moments"),
+                approve: Consent::read_all(front.1.split_whitespace()).expect("moments"),
                 ..Front::default()
             };
             let patch = heritage(&task(parent), &task(child), &front, &words(general));

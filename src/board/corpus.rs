@@ -4,7 +4,7 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::lane::LaneKind;
 use crate::board::problem::Severity;
 use crate::board::state::Facts;
-use crate::board::task::{Budget, Mode, Moment, OnFailure, State, Task, TaskId};
+use crate::board::task::{Budget, Consent, Mode, OnFailure, State, Task, TaskId};
 
 /// Each item as `line status ID? title`, with `!` before it if it is quarantined and `~` if it is nested.
 fn items(text: &str) -> Vec<String> {
@@ -262,7 +262,7 @@ max_attempts: 5
         worktree: false,
         allow_empty: true,
         max_attempts: Some(3),
-        approve: Moment::ALL.to_vec(),
+        approve: Consent::ALL.to_vec(),
         review: Some(vec!["person".into()]),
         on_failure: OnFailure::Retry,
         trigger: Some("T-9 died".into()),
@@ -306,7 +306,7 @@ fn queue_defaults_fill_what_the_item_leaves_open() {
     );
     assert_eq!((read.priority, read.max_attempts), (3, Some(7)));
     assert_eq!((read.runner.as_deref(), read.role.as_deref()), (Some("shell"), Some("tester")));
-    assert_eq!((read.approve, read.review), (vec![Moment::Start], Some(vec!["2".into()])));
+    assert_eq!((read.approve, read.review), (vec![Consent::Start], Some(vec!["2".into()])));
     let bare = task("- [ ] a\n");
     assert_eq!((bare.priority, bare.worktree, bare.allow_empty, bare.max_attempts), (2, true, false, None));
 }

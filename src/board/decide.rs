@@ -6,7 +6,7 @@ use chrono::SubsecRound;
 
 use super::event::{Blame, Claim, Event, Kind, Purpose, Retry, Review};
 use super::lease::{Lease, Life, Token};
-use super::state::{Approval, Aside, Holding, Question, Stage, State, Submission, are_same_commit};
+use super::state::{Approval, Aside, Holding, Phase, Question, State, Submission, are_same_commit};
 use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
 /// What an event does to the item's state and to its lease.
@@ -69,56 +69,56 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
         }
         Event::Submit { token, commit, reviewers } => {
             let lease = held(task, lease, event, *token)?;
-            let Stage::InProgress { .. } = state.stage else { return Err(wrong()) };
+            let Phase::InProgress { .. } = state.phase else { return Err(wrong()) };
             let done = State { mode: Mode::Execute, reason: None, ..state.clone() };
             let work = Submission { commit: commit.clone(), ..Submission::default() };
             Ok(ended(if reviewers.is_empty() {
-                State { stage: Stage::Approved { work }, ..done }
+                State { phase: Phase::Approved { work }, ..done }
             } else {
                 let work = Submission { author: Some(lease.agent.clone()), ..work };
                 // From here on it is reviews that come back.
-                State { stage: Stage::InReview { work, not_before: None }, returns: 0, ..done }
+                State { phase: Phase::InReview { work, not_before: None }, returns: 0, ..done }
             }))
         }
         Event::Approve { review, commit } => decide_approval(task, lease, event, review, commit.as_deref()),
         Event::Reject { review, findings, most } => {
             reviewed(task, lease, event, review)?;
             let rounds = state.rounds + 1;
-            let stage = if rounds >= *most { Stage::Dead } else { Stage::default() };
+            let phase = if rounds >= *most { Phase::Dead } else { Phase::default() };
             let reason = Some(one_line(&format!("rejected by {}: {findings}", review.by)));
             let attempt = state.attempt.saturating_sub(1);
-            Ok(ended(State { stage, attempt, returns: 0, rounds, reason, ..state.clone() }))
+            Ok(ended(State { phase, attempt, returns: 0, rounds, reason, ..state.clone() }))
         }
         Event::Plan { token, plan, .. } => {
             held(task, lease, event, *token)?;
-            let Stage::InProgress { .. } = state.stage else { return Err(wrong()) };
-            let stage = Stage::Completed { at: Some(whole_seconds(now)), commit: None };
+            let Phase::InProgress { .. } = state.phase else { return Err(wrong()) };
+            let phase = Phase::Completed { at: Some(whole_seconds(now)), commit: None };
             let reason = Some(one_line(&plan.words)).filter(|words| !words.is_empty());
-            Ok(ended(State { stage, returns: 0, mode: Mode::Execute, reason, ..state.clone() }))
+            Ok(ended(State { phase, returns: 0, mode: Mode::Execute, reason, ..state.clone() }))
         }
         Event::Park { token, children } => {
             held(task, lease, event, *token)?;
-            let Stage::InProgress { .. } = state.stage else { return Err(wrong()) };
+            let Phase::InProgress { .. } = state.phase else { return Err(wrong()) };
             let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
-            let stage = Stage::Waiting { question: None, work: None };
+            let phase = Phase::Waiting { question: None, work: None };
             let reason = Some(one_line(&format!("waits for its children: {}", names.join(", "))));
             let attempt = state.attempt.saturating_sub(1);
-            Ok(ended(State { stage, attempt, mode: Mode::Unify, reason, ..state.clone() }))
+            Ok(ended(State { phase, attempt, mode: Mode::Unify, reason, ..state.clone() }))
         }
         Event::Shift { token, mode } => {
             held(task, lease, event, *token)?;
             Ok(Change { state: State { mode: *mode, ..state.clone() }, lease: LeaseChange::Keep })
         }
         Event::Allow { .. } => {
-            let not_before = match state.stage {
-                Stage::Pending { .. } if !task.waits_for_permission() => {
+            let not_before = match state.phase {
+                Phase::Pending { .. } if !task.waits_for_permission() => {
                     return Err(Refusal::Unasked { task: task.id.clone() });
                 }
-                Stage::Draft { not_before } | Stage::Pending { not_before } => not_before,
+                Phase::Draft { not_before } | Phase::Pending { not_before } => not_before,
                 _ => return Err(wrong()),
             };
             let allowed = state.allowed || task.waits_for_permission();
-            Ok(ended(State { stage: Stage::Pending { not_before }, allowed, ..state.clone() }))
+            Ok(ended(State { phase: Phase::Pending { not_before }, allowed, ..state.clone() }))
         }
         Event::Fail { token, retry, reason } | Event::Return { token, retry, reason } => {
             let lease = held(task, lease, event, *token)?;
@@ -131,13 +131,13 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
         Event::Ask { token, question } => {
             held(task, lease, event, *token)?;
             // A reviewer's question uses nothing up: the attempt is its author's.
-            let (work, attempt) = match &state.stage {
-                Stage::Reviewing { work, .. } => (Some(work.clone()), state.attempt),
+            let (work, attempt) = match &state.phase {
+                Phase::Reviewing { work, .. } => (Some(work.clone()), state.attempt),
                 _ => (None, state.attempt.saturating_sub(1)),
             };
             let question = Question { text: one_line(question), answers: task.answers_in_text(), answer: None };
-            let stage = Stage::Waiting { question: Some(question), work };
-            Ok(ended(State { stage, attempt, reason: None, ..state.clone() }))
+            let phase = Phase::Waiting { question: Some(question), work };
+            Ok(ended(State { phase, attempt, reason: None, ..state.clone() }))
         }
         Event::Reap { token, life, retry, reason } => {
             if !task.status().is_held() {
@@ -153,40 +153,40 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             }
         }
         Event::Integrate { commit } => {
-            let Stage::Approved { .. } = state.stage else { return Err(wrong()) };
-            let stage = Stage::Completed { at: Some(whole_seconds(now)), commit: commit.clone() };
-            Ok(ended(State { stage, returns: 0, rounds: 0, mode: Mode::Execute, reason: None, ..state.clone() }))
+            let Phase::Approved { .. } = state.phase else { return Err(wrong()) };
+            let phase = Phase::Completed { at: Some(whole_seconds(now)), commit: commit.clone() };
+            Ok(ended(State { phase, returns: 0, rounds: 0, mode: Mode::Execute, reason: None, ..state.clone() }))
         }
         Event::SendBack { retry, reason } => {
-            let Stage::Approved { .. } = state.stage else { return Err(wrong()) };
+            let Phase::Approved { .. } = state.phase else { return Err(wrong()) };
             Ok(ended(come_back(task, None, retry, reason)))
         }
         Event::Resume { reason } => {
-            let Stage::Waiting { work, .. } = &state.stage else { return Err(wrong()) };
-            let stage = match work {
-                Some(work) => Stage::InReview { work: work.clone(), not_before: None },
-                None => Stage::default(),
+            let Phase::Waiting { work, .. } = &state.phase else { return Err(wrong()) };
+            let phase = match work {
+                Some(work) => Phase::InReview { work: work.clone(), not_before: None },
+                None => Phase::default(),
             };
             let reason = reason.as_deref().map(one_line);
-            Ok(ended(State { stage, returns: 0, mode: unless_parked(state.mode), reason, ..state.clone() }))
+            Ok(ended(State { phase, returns: 0, mode: unless_parked(state.mode), reason, ..state.clone() }))
         }
         Event::Revive { reason } => {
-            let Stage::Dead = state.stage else { return Err(wrong()) };
+            let Phase::Dead = state.phase else { return Err(wrong()) };
             Ok(ended(anew(state, reason.as_deref())))
         }
         Event::Reopen { reason } => {
-            let (Stage::Completed { .. } | Stage::Cancelled { .. }) = state.stage else { return Err(wrong()) };
+            let (Phase::Completed { .. } | Phase::Cancelled { .. }) = state.phase else { return Err(wrong()) };
             Ok(ended(anew(state, reason.as_deref())))
         }
         Event::Cancel { reason } => {
-            if let Stage::Completed { .. } | Stage::Cancelled { .. } = state.stage {
+            if let Phase::Completed { .. } | Phase::Cancelled { .. } = state.phase {
                 return Err(wrong());
             }
             if let Some(lease) = lease.filter(|lease| task.status().is_held() && lease.is_live(now)) {
                 return Err(held_by(task, lease));
             }
-            let stage = Stage::Cancelled { commit: state.commit().map(str::to_owned) };
-            Ok(ended(State { stage, reason: reason.as_deref().map(one_line), ..state.clone() }))
+            let phase = Phase::Cancelled { commit: state.commit().map(str::to_owned) };
+            Ok(ended(State { phase, reason: reason.as_deref().map(one_line), ..state.clone() }))
         }
     }
 }
@@ -200,7 +200,7 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
     let state = &task.state;
     let holder = Holding { agent: Some(claim.agent.clone()), started: Some(whole_seconds(now)) };
     let work_on = |mode| State {
-        stage: Stage::InProgress { holder: holder.clone(), aside: Aside::default() },
+        phase: Phase::InProgress { holder: holder.clone(), aside: Aside::default() },
         // While it is held, `attempt` counts this one too.
         attempt: state.attempt + 1,
         mode,
@@ -209,26 +209,26 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
     };
     let review = |work: &Submission| {
         may_review(task, &claim.agent)?;
-        let stage = Stage::Reviewing { work: work.clone(), holder: holder.clone() };
-        Ok(State { stage, reason: None, ..state.clone() })
+        let phase = Phase::Reviewing { work: work.clone(), holder: holder.clone() };
+        Ok(State { phase, reason: None, ..state.clone() })
     };
-    let taken = match (claim.purpose, &state.stage) {
+    let taken = match (claim.purpose, &state.phase) {
         // Whether all children have ended is known of a parked item only.
-        (Purpose::Work, Stage::Pending { .. }) => work_on(unless_parked(state.mode)),
+        (Purpose::Work, Phase::Pending { .. }) => work_on(unless_parked(state.mode)),
         // The answer is there, or the children have ended, which only who sees all items can know.
-        (Purpose::Work, Stage::Waiting { work: None, .. }) if task.answered().is_some() || state.is_parked() => {
+        (Purpose::Work, Phase::Waiting { work: None, .. }) if task.answered().is_some() || state.is_parked() => {
             work_on(state.mode)
         }
-        (Purpose::Review, Stage::InReview { work, .. }) => review(work)?,
-        (Purpose::Review, Stage::Waiting { work: Some(work), .. }) if task.answered().is_some() => review(work)?,
-        (Purpose::Chat, stage) => {
-            let aside = match stage.clone() {
-                Stage::Draft { not_before } | Stage::Pending { not_before } => Aside { not_before, ..Aside::default() },
-                Stage::Waiting { question, work } => Aside { question, work, not_before: None },
-                Stage::Dead => Aside::default(),
+        (Purpose::Review, Phase::InReview { work, .. }) => review(work)?,
+        (Purpose::Review, Phase::Waiting { work: Some(work), .. }) if task.answered().is_some() => review(work)?,
+        (Purpose::Chat, phase) => {
+            let aside = match phase.clone() {
+                Phase::Draft { not_before } | Phase::Pending { not_before } => Aside { not_before, ..Aside::default() },
+                Phase::Waiting { question, work } => Aside { question, work, not_before: None },
+                Phase::Dead => Aside::default(),
                 _ => return Err(wrong(task, &Event::Claim(claim.clone()))),
             };
-            State { stage: Stage::InProgress { holder, aside }, ..state.clone() }
+            State { phase: Phase::InProgress { holder, aside }, ..state.clone() }
         }
         _ => return Err(wrong(task, &Event::Claim(claim.clone()))),
     };
@@ -268,14 +268,14 @@ fn reviewed<'t>(
     event: &Event,
     review: &Review,
 ) -> Result<&'t Submission, Refusal> {
-    match (review.token, lease, &task.state.stage) {
-        (Some(token), lease, stage) => {
+    match (review.token, lease, &task.state.phase) {
+        (Some(token), lease, phase) => {
             held(task, lease, event, token)?;
-            let Stage::Reviewing { work, .. } = stage else { return Err(wrong(task, event)) };
+            let Phase::Reviewing { work, .. } = phase else { return Err(wrong(task, event)) };
             Ok(work)
         }
         (None, Some(lease), _) => Err(held_by(task, lease)),
-        (None, None, Stage::InReview { work, .. }) => Ok(work),
+        (None, None, Phase::InReview { work, .. }) => Ok(work),
         (None, None, _) => Err(wrong(task, event)),
     }
 }
@@ -304,12 +304,12 @@ fn decide_approval(
     let mut work = work.clone();
     work.approvals.push(Approval { role: role.clone(), by: review.by.clone() });
     // This one may be the last that was missing.
-    let stage = match open.as_slice() {
-        [] => Stage::Approved { work },
-        [last] if last == role => Stage::Approved { work },
-        _ => Stage::InReview { work, not_before: None },
+    let phase = match open.as_slice() {
+        [] => Phase::Approved { work },
+        [last] if last == role => Phase::Approved { work },
+        _ => Phase::InReview { work, not_before: None },
     };
-    Ok(ended(State { stage, returns: 0, reason: None, ..task.state.clone() }))
+    Ok(ended(State { phase, returns: 0, reason: None, ..task.state.clone() }))
 }
 
 /// Back to where it can be taken again, or out of the queue when the bound is reached.
@@ -320,47 +320,47 @@ fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) ->
     }
     let again = State { mode: unless_parked(state.mode), reason: Some(one_line(reason)), ..state.clone() };
     let not_before = retry.not_before.map(whole_seconds);
-    let (pending, waiting) = (Stage::Pending { not_before }, Stage::Waiting { question: None, work: None });
-    if let Stage::Reviewing { work, .. } = &state.stage {
+    let (pending, waiting) = (Phase::Pending { not_before }, Phase::Waiting { question: None, work: None });
+    if let Phase::Reviewing { work, .. } = &state.phase {
         // A review that failed says nothing of the work: it is tried again, and in the end a person is asked.
         let (returns, work) = (state.returns + 1, work.clone());
-        let stage = if returns >= retry.most {
-            Stage::Waiting { question: None, work: Some(work) }
+        let phase = if returns >= retry.most {
+            Phase::Waiting { question: None, work: Some(work) }
         } else {
-            Stage::InReview { work, not_before }
+            Phase::InReview { work, not_before }
         };
-        return State { stage, returns, ..again };
+        return State { phase, returns, ..again };
     }
     let unused = state.attempt.saturating_sub(1);
     match retry.blame {
-        Blame::Agent if state.attempt < retry.most => State { stage: pending, ..again },
+        Blame::Agent if state.attempt < retry.most => State { phase: pending, ..again },
         Blame::Agent if task.on_failure == OnFailure::Retry && !state.retried => {
-            State { stage: pending, attempt: 0, retried: true, ..again }
+            State { phase: pending, attempt: 0, retried: true, ..again }
         }
-        Blame::Agent => State { stage: Stage::Dead, ..again },
-        Blame::Nobody if state.returns >= retry.most => State { stage: waiting, attempt: unused, ..again },
-        Blame::Nobody => State { stage: pending, attempt: unused, returns: state.returns + 1, ..again },
+        Blame::Agent => State { phase: Phase::Dead, ..again },
+        Blame::Nobody if state.returns >= retry.most => State { phase: waiting, attempt: unused, ..again },
+        Blame::Nobody => State { phase: pending, attempt: unused, returns: state.returns + 1, ..again },
     }
 }
 
 /// As it was before a person sat down with its agent.
 fn after_chat(state: &State, status: Status) -> State {
-    let Stage::InProgress { aside: Aside { not_before, question, work }, .. } = state.stage.clone() else {
-        return State { stage: State::from(status).stage, ..state.clone() };
+    let Phase::InProgress { aside: Aside { not_before, question, work }, .. } = state.phase.clone() else {
+        return State { phase: State::from(status).phase, ..state.clone() };
     };
-    let stage = match status {
-        Status::Draft => Stage::Draft { not_before },
-        Status::Pending => Stage::Pending { not_before },
-        Status::Waiting => Stage::Waiting { question, work },
-        other => State::from(other).stage,
+    let phase = match status {
+        Status::Draft => Phase::Draft { not_before },
+        Status::Pending => Phase::Pending { not_before },
+        Status::Waiting => Phase::Waiting { question, work },
+        other => State::from(other).phase,
     };
-    State { stage, ..state.clone() }
+    State { phase, ..state.clone() }
 }
 
 /// As if nobody had worked on it.
 fn anew(state: &State, reason: Option<&str>) -> State {
     let reason = reason.map(one_line);
-    State { stage: Stage::default(), attempt: 0, returns: 0, rounds: 0, reason, ..state.clone() }
+    State { phase: Phase::default(), attempt: 0, returns: 0, rounds: 0, reason, ..state.clone() }
 }
 
 /// The lease under which `token` may act. An expired lease that nobody else took still counts: work that is finished
@@ -413,11 +413,13 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::board::lease::{Holder, Work};
     use crate::board::plan::Plan;
     use crate::board::state::Facts;
-    use crate::board::task::Moment;
+    use crate::board::task::Consent;
 
     const TOKEN: Token = 7;
 
@@ -489,42 +491,77 @@ mod tests {
         ]
     }
 
-    /// `specs/states.md`, row for row: every arrow there is, and no other.
-    #[test]
-    fn only_the_drawn_arrows_exist() {
-        use Status::{Approved, Cancelled, Completed, Dead, Draft, InProgress, InReview, Pending, Reviewing, Waiting};
-        let arrow = |from: Status, event: Kind| match (from, event) {
-            (Pending, Kind::Claimed) => Some(InProgress),
-            (InProgress | Reviewing, Kind::Started | Kind::Shifted) => Some(from),
-            (InProgress, Kind::Submitted) => Some(Approved),
-            (InProgress, Kind::Planned) => Some(Completed),
-            (InProgress, Kind::Parked) => Some(Waiting),
-            (Reviewing, Kind::Approved) => Some(Approved),
-            (Reviewing, Kind::Rejected) => Some(Pending),
-            (Draft, Kind::Allowed) => Some(Pending),
-            (InProgress, Kind::Failed | Kind::Returned | Kind::Withdrawn | Kind::Reaped) => Some(Pending),
-            (Reviewing, Kind::Failed | Kind::Returned | Kind::Withdrawn | Kind::Reaped) => Some(InReview),
-            (InProgress | Reviewing, Kind::Asked) => Some(Waiting),
-            (Approved, Kind::Integrated) => Some(Completed),
-            (Approved, Kind::SentBack) => Some(Pending),
-            (Waiting, Kind::Resumed) => Some(Pending),
-            (Dead, Kind::Revived) => Some(Pending),
-            (Completed | Cancelled, Kind::Reopened) => Some(Pending),
-            (Draft | Pending | InReview | Waiting | Approved | Dead, Kind::Cancelled) => Some(Cancelled),
-            _ => None,
-        };
-        for status in Status::ALL {
-            for event in events() {
-                let lease = status.is_held().then(lease);
-                let result = decide(&task(status), lease.as_ref(), &event, now());
-                let expected = arrow(status, event.kind());
-                let to = result.as_ref().ok().map(|change| change.state.status());
-                assert_eq!(to, expected, "{status} on {:?}", event.kind());
-                if let Err(refusal) = result {
-                    assert!(refusal.to_string().contains("T-k3f9"), "{refusal} names the task");
-                }
+    /// The rows of the table of `specs/states.md`: from, event, to.
+    fn drawn() -> BTreeSet<(String, String, String)> {
+        let table = include_str!("../../specs/states.md").lines().skip_while(|line| !line.starts_with("| from |"));
+        let rows = table.skip(2).take_while(|line| line.starts_with('|'));
+        let mut drawn = BTreeSet::new();
+        for row in rows {
+            let cells: Vec<Vec<&str>> = row.split('|').skip(1).take(3).map(|cell| words(cell).collect()).collect();
+            for (from, event) in cells[0].iter().flat_map(|from| cells[1].iter().map(move |event| (from, event))) {
+                drawn.extend(cells[2].iter().map(|to| ((*from).into(), (*event).into(), (*to).into())));
             }
         }
+        drawn
+    }
+
+    fn words(cell: &str) -> impl Iterator<Item = &str> {
+        cell.split(',').map(str::trim)
+    }
+
+    /// The events of [`events`], also as others would send them and with other bounds.
+    fn all_events() -> Vec<Event> {
+        let claims = [Purpose::Work, Purpose::Review, Purpose::Chat]
+            .map(|purpose| Event::Claim(Claim { purpose, agent: "Pip".into(), ..claim() }));
+        let mut all = [events(), claims.to_vec()].concat();
+        for most in [0, 9] {
+            for blame in [Blame::Agent, Blame::Nobody] {
+                let (retry, reason) = (retry(blame, most), String::from("because"));
+                all.push(Event::Fail { token: TOKEN, retry, reason: reason.clone() });
+                all.push(Event::Return { token: TOKEN, retry, reason: reason.clone() });
+                all.push(Event::Withdraw { token: TOKEN, retry, reason: None });
+                all.push(Event::Reap { token: Some(TOKEN), life: Life::Gone, retry, reason: reason.clone() });
+                all.push(Event::SendBack { retry, reason });
+            }
+            for token in [Some(TOKEN), None] {
+                let review = Review { reviewers: vec!["reviewer".into(); 1 + most as usize], ..review(token, "Sam") };
+                all.push(Event::Reject { review: review.clone(), findings: "no".into(), most });
+                all.push(Event::Approve { review, commit: None });
+            }
+        }
+        all.push(Event::Submit { token: TOKEN, commit: None, reviewers: vec!["reviewer".into()] });
+        all
+    }
+
+    #[test]
+    fn only_the_arrows_of_the_specification_exist_and_all_of_them() {
+        let mut seen = BTreeSet::new();
+        let work = Facts { commit: Some("1a2b3c4".into()), ..facts() };
+        let answered = Facts { question: Some("red?".into()), answer: Some("blue".into()), ..work.clone() };
+        let variants = [facts(), Facts { commit: None, ..answered.clone() }, answered, work, Facts::default()];
+        let leases = [None, Some(Status::Draft), Some(Status::Pending), Some(Status::Waiting), Some(Status::Dead)];
+        for (status, facts) in Status::ALL.into_iter().flat_map(|status| variants.iter().map(move |one| (status, one)))
+        {
+            let late = now() + chrono::TimeDelta::days(1);
+            for (event, back_to) in all_events().iter().flat_map(|event| leases.iter().map(move |to| (event, *to))) {
+                let task = Task { approve: vec![Consent::Start], ..with(status, facts.clone()) };
+                let is_chat = back_to.is_some() && status == Status::InProgress;
+                let lease = Lease { back_to: back_to.filter(|_| is_chat), ..lease() };
+                let lease = status.is_held().then_some(&lease);
+                seen.extend(decide(&task, lease, event, late).ok().map(|change| {
+                    let to = change.state.status().to_string();
+                    (status.to_string(), event.kind().as_str().to_owned(), to)
+                }));
+            }
+        }
+        let drawn = drawn();
+        let missing: Vec<_> = drawn.difference(&seen).collect();
+        let undrawn: Vec<_> = seen.difference(&drawn).collect();
+        assert_eq!(
+            (missing, undrawn),
+            (Vec::new(), Vec::new()),
+            "arrows that are only drawn, and arrows that only are"
+        );
     }
 
     #[test]
@@ -615,15 +652,15 @@ mod tests {
         };
         let change = decide(&task(Status::InProgress), Some(&lease()), &event, now()).expect("held");
         let work = Submission { commit: Some("1a2b3c4d".into()), author: Some("Frodo".into()), approvals: Vec::new() };
-        assert_eq!(change.state.stage, Stage::InReview { work, not_before: None });
+        assert_eq!(change.state.phase, Phase::InReview { work, not_before: None });
         Task { state: change.state, ..task(Status::InReview) }
     }
 
     /// The same work under review by somebody.
     fn under_review(task: &Task) -> Task {
         let work = task.state.work().cloned().expect("it is in review");
-        let stage = Stage::Reviewing { work, holder: Holding::default() };
-        Task { state: State { stage, ..task.state.clone() }, ..task.clone() }
+        let phase = Phase::Reviewing { work, holder: Holding::default() };
+        Task { state: State { phase, ..task.state.clone() }, ..task.clone() }
     }
 
     fn reviews_by(agent: &str) -> Event {
@@ -633,7 +670,7 @@ mod tests {
     #[test]
     fn no_agent_reviews_its_own_work_or_the_same_work_twice() {
         let mut task = in_review(&["2"]);
-        if let Stage::InReview { work, .. } = &mut task.state.stage {
+        if let Phase::InReview { work, .. } = &mut task.state.phase {
             work.approvals.push(Approval { role: "reviewer".into(), by: "Sam".into() });
         }
         let refusal = |agent| decide(&task, None, &reviews_by(agent), now()).expect_err("refused");
@@ -771,7 +808,7 @@ mod tests {
 
     #[test]
     fn a_start_that_needs_permission_is_allowed_once() {
-        let asking = Task { approve: vec![Moment::Start], ..task(Status::Pending) };
+        let asking = Task { approve: vec![Consent::Start], ..task(Status::Pending) };
         let allow = Event::Allow { by: "rosie".into() };
         let change = decide(&asking, None, &allow, now()).expect("it waits for that");
         assert_eq!(change.state, State { allowed: true, ..asking.state.clone() });

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::document::{Document, Item};
-use super::event::Purpose;
+use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
 /// The role of an item that names none, on a queue that names none.

@@ -5,9 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::id::TaskId;
 use super::lease::{Holder, Life, Token, Work};
 use super::plan::Plan;
-use super::task::{Mode, Status, TaskId, Timestamp};
+use super::status::{Mode, Status, Timestamp};
+
+pub use super::status::Purpose;
 
 /// What a program asks for. Whoever holds the task shows it by its token.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,21 +64,10 @@ pub struct Review {
     /// Of the reviewing agent's lease; `None`: a person, who needs none.
     pub token: Option<Token>,
     pub by: String,
-    /// The agent's role, or [`PERSON`](super::task::PERSON).
+    /// The agent's role, or a person.
     pub role: String,
     /// All who have to approve, one name for each approval.
     pub reviewers: Vec<String>,
-}
-
-/// What a claim is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
-    #[default]
-    Work,
-    /// To look at work that is in review.
-    Review,
-    /// A person sits down with the agent: whatever the item's status is, it has it again afterwards.
-    Chat,
 }
 
 /// Who claims, as what and for how long.

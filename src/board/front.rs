@@ -10,7 +10,7 @@ use serde_yaml::Value;
 
 use crate::board::metadata::{Key, broken_yaml, is_word, priority};
 use crate::board::problem::{Problem, nearest};
-use crate::board::status::Moment;
+use crate::board::status::Consent;
 
 /// What an agent does when its queues have nothing for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct Front {
     pub runner: Option<String>,
     pub role: Option<String>,
     /// When a person is asked: before the `start`, before the `merge`; may be empty.
-    pub approve: Vec<Moment>,
+    pub approve: Vec<Consent>,
     /// Who reviews the work: roles, or `person`.
     pub review: Option<Vec<String>>,
     /// What it is to come to, for a planner.
@@ -170,7 +170,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             "role" => set(&mut front.role, word()),
             "review" => set(&mut front.review, words(value)),
             "approve" => {
-                let moments = words(value).and_then(|words| Moment::read_all(words.iter().map(String::as_str)));
+                let moments = words(value).and_then(|words| Consent::read_all(words.iter().map(String::as_str)));
                 moments.map(|moments| front.approve = moments).is_some()
             }
             _ => {
@@ -271,7 +271,7 @@ mod tests {
                 max_attempts: Some(3),
                 runner: Some("claude".into()),
                 role: Some("coder".into()),
-                approve: vec![Moment::Merge],
+                approve: vec![Consent::Merge],
                 review: Some(vec!["reviewer".into(), "person".into()]),
                 goal: Some("a shop".into()),
             }

@@ -9,15 +9,17 @@ use std::ops::Range;
 use crate::board::budget::Budget;
 use crate::board::id::TaskId;
 use crate::board::key::Shape;
-use crate::board::status::{Mode, Moment, OnFailure, Status, Timestamp};
+use crate::board::status::{Consent, Mode, OnFailure, Status, Timestamp};
 
 pub use crate::board::key::{Key, Owner};
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
-pub use parenthesis::{find_parenthesis, read_parenthesis};
+pub use line::read_parenthesis;
+pub use parenthesis::find_parenthesis;
 pub use spelling::{block_has, flow, line_has, set_in_block, set_in_line};
 pub use value::{is_word, priority};
 
 mod block;
+mod line;
 mod parenthesis;
 mod spelling;
 mod value;
@@ -34,7 +36,7 @@ pub enum Field<'t> {
     Flag(bool),
     Time(Timestamp),
     Status(Status),
-    Moments(Vec<Moment>),
+    Moments(Vec<Consent>),
     Mode(Mode),
     OnFailure(OnFailure),
 }
@@ -184,9 +186,9 @@ mod tests {
             ("budget: 1", None),
             ("question: {any: [thing]}", None),
             ("question: red or blue?", Some(text("red or blue?"))),
-            ("approve: start", Some(Field::Moments(vec![Moment::Start]))),
-            ("approve: [start, merge]", Some(Field::Moments(Moment::ALL.to_vec()))),
-            ("approve: both", Some(Field::Moments(Moment::ALL.to_vec()))),
+            ("approve: start", Some(Field::Moments(vec![Consent::Start]))),
+            ("approve: [start, merge]", Some(Field::Moments(Consent::ALL.to_vec()))),
+            ("approve: both", Some(Field::Moments(Consent::ALL.to_vec()))),
             ("approve: later", None),
             ("review: reviewer, person", Some(texts(&["reviewer", "person"]))),
             ("lane: draft", Some(Field::Status(Status::Draft))),

@@ -15,7 +15,7 @@ use super::status::{Mode, Status, Timestamp};
 /// Where an item stands, and what Tavern remembers of its way there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
-    pub stage: Stage,
+    pub phase: Phase,
     /// While held: the number of this attempt. Otherwise: how many attempts the agents have used up.
     pub attempt: u32,
     /// How often it came back through nobody's fault.
@@ -33,7 +33,7 @@ pub struct State {
 
 /// A status, with what is true in no other.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stage {
+pub enum Phase {
     Draft {
         not_before: Option<Timestamp>,
     },
@@ -143,9 +143,9 @@ pub struct Facts {
     pub answers: u32,
 }
 
-impl Default for Stage {
-    fn default() -> Stage {
-        Stage::Pending { not_before: None }
+impl Default for Phase {
+    fn default() -> Phase {
+        Phase::Pending { not_before: None }
     }
 }
 
@@ -164,23 +164,23 @@ impl State {
         let approvals = approvals.iter().filter_map(|text| Approval::read(text, commit.as_deref())).collect();
         let work = Submission { commit, author, approvals };
         let question = question.map(|text| Question { text, answers: facts.answers, answer: facts.answer });
-        let stage = match status {
-            Status::Draft => Stage::Draft { not_before },
-            Status::Pending => Stage::Pending { not_before },
+        let phase = match status {
+            Status::Draft => Phase::Draft { not_before },
+            Status::Pending => Phase::Pending { not_before },
             Status::InProgress => {
                 let aside = Aside { not_before, question, work: is_work.then_some(work) };
-                Stage::InProgress { holder, aside }
+                Phase::InProgress { holder, aside }
             }
-            Status::InReview => Stage::InReview { work, not_before },
-            Status::Reviewing => Stage::Reviewing { work, holder },
-            Status::Waiting => Stage::Waiting { question, work: is_work.then_some(work) },
-            Status::Approved => Stage::Approved { work },
-            Status::Completed => Stage::Completed { at: completed, commit: work.commit },
-            Status::Dead => Stage::Dead,
-            Status::Cancelled => Stage::Cancelled { commit: work.commit },
+            Status::InReview => Phase::InReview { work, not_before },
+            Status::Reviewing => Phase::Reviewing { work, holder },
+            Status::Waiting => Phase::Waiting { question, work: is_work.then_some(work) },
+            Status::Approved => Phase::Approved { work },
+            Status::Completed => Phase::Completed { at: completed, commit: work.commit },
+            Status::Dead => Phase::Dead,
+            Status::Cancelled => Phase::Cancelled { commit: work.commit },
         };
         State {
-            stage,
+            phase,
             attempt: facts.attempt,
             returns: facts.returns,
             rounds: facts.rounds,
@@ -212,46 +212,46 @@ impl State {
     }
 
     pub fn status(&self) -> Status {
-        match self.stage {
-            Stage::Draft { .. } => Status::Draft,
-            Stage::Pending { .. } => Status::Pending,
-            Stage::InProgress { .. } => Status::InProgress,
-            Stage::InReview { .. } => Status::InReview,
-            Stage::Reviewing { .. } => Status::Reviewing,
-            Stage::Waiting { .. } => Status::Waiting,
-            Stage::Approved { .. } => Status::Approved,
-            Stage::Completed { .. } => Status::Completed,
-            Stage::Dead => Status::Dead,
-            Stage::Cancelled { .. } => Status::Cancelled,
+        match self.phase {
+            Phase::Draft { .. } => Status::Draft,
+            Phase::Pending { .. } => Status::Pending,
+            Phase::InProgress { .. } => Status::InProgress,
+            Phase::InReview { .. } => Status::InReview,
+            Phase::Reviewing { .. } => Status::Reviewing,
+            Phase::Waiting { .. } => Status::Waiting,
+            Phase::Approved { .. } => Status::Approved,
+            Phase::Completed { .. } => Status::Completed,
+            Phase::Dead => Status::Dead,
+            Phase::Cancelled { .. } => Status::Cancelled,
         }
     }
 
     pub fn holder(&self) -> Option<&Holding> {
-        match &self.stage {
-            Stage::InProgress { holder, .. } | Stage::Reviewing { holder, .. } => Some(holder),
+        match &self.phase {
+            Phase::InProgress { holder, .. } | Phase::Reviewing { holder, .. } => Some(holder),
             _ => None,
         }
     }
 
     /// What is, or will again be, in review, or was approved.
     pub fn work(&self) -> Option<&Submission> {
-        match &self.stage {
-            Stage::InReview { work, .. } | Stage::Reviewing { work, .. } | Stage::Approved { work } => Some(work),
-            Stage::Waiting { work, .. } | Stage::InProgress { aside: Aside { work, .. }, .. } => work.as_ref(),
+        match &self.phase {
+            Phase::InReview { work, .. } | Phase::Reviewing { work, .. } | Phase::Approved { work } => Some(work),
+            Phase::Waiting { work, .. } | Phase::InProgress { aside: Aside { work, .. }, .. } => work.as_ref(),
             _ => None,
         }
     }
 
     pub fn commit(&self) -> Option<&str> {
-        match &self.stage {
-            Stage::Completed { commit, .. } | Stage::Cancelled { commit } => commit.as_deref(),
+        match &self.phase {
+            Phase::Completed { commit, .. } | Phase::Cancelled { commit } => commit.as_deref(),
             _ => self.work()?.commit.as_deref(),
         }
     }
 
     pub fn question(&self) -> Option<&Question> {
-        match &self.stage {
-            Stage::Waiting { question, .. } | Stage::InProgress { aside: Aside { question, .. }, .. } => {
+        match &self.phase {
+            Phase::Waiting { question, .. } | Phase::InProgress { aside: Aside { question, .. }, .. } => {
                 question.as_ref()
             }
             _ => None,
@@ -259,31 +259,31 @@ impl State {
     }
 
     pub fn not_before(&self) -> Option<Timestamp> {
-        match self.stage {
-            Stage::Draft { not_before }
-            | Stage::Pending { not_before }
-            | Stage::InReview { not_before, .. }
-            | Stage::InProgress { aside: Aside { not_before, .. }, .. } => not_before,
+        match self.phase {
+            Phase::Draft { not_before }
+            | Phase::Pending { not_before }
+            | Phase::InReview { not_before, .. }
+            | Phase::InProgress { aside: Aside { not_before, .. }, .. } => not_before,
             _ => None,
         }
     }
 
     pub fn completed(&self) -> Option<Timestamp> {
-        match self.stage {
-            Stage::Completed { at, .. } => at,
+        match self.phase {
+            Phase::Completed { at, .. } => at,
             _ => None,
         }
     }
 
     /// It waits for its children, and for nobody's word.
     pub fn is_parked(&self) -> bool {
-        self.mode == Mode::Unify && matches!(self.stage, Stage::Waiting { question: None, .. })
+        self.mode == Mode::Unify && matches!(self.phase, Phase::Waiting { question: None, .. })
     }
 
     /// The same without what a person has typed into it.
     pub fn without_answer(mut self) -> State {
-        if let Stage::Waiting { question: Some(question), .. }
-        | Stage::InProgress { aside: Aside { question: Some(question), .. }, .. } = &mut self.stage
+        if let Phase::Waiting { question: Some(question), .. }
+        | Phase::InProgress { aside: Aside { question: Some(question), .. }, .. } = &mut self.phase
         {
             question.answer = None;
         }
@@ -293,8 +293,8 @@ impl State {
     /// The same with the approvals of `other` too, if both are in review at the same commit; what was approved in `base`
     /// and is not in one of them any more stays away.
     pub fn with_approvals_of(&self, other: &State, base: Option<&State>) -> Option<State> {
-        let in_review = |state: &State| match &state.stage {
-            Stage::InReview { work, .. } | Stage::Reviewing { work, .. } => Some(work.clone()),
+        let in_review = |state: &State| match &state.phase {
+            Phase::InReview { work, .. } | Phase::Reviewing { work, .. } => Some(work.clone()),
             _ => None,
         };
         let is_same = |one: &Submission, two: &Submission| {
@@ -310,7 +310,7 @@ impl State {
         let comes = others.approvals.iter().filter(|one| !old.approvals.contains(one) && !mine.approvals.contains(one));
         let approvals = stays.chain(comes).cloned().collect();
         let mut united = self.clone();
-        if let Stage::InReview { work, .. } | Stage::Reviewing { work, .. } = &mut united.stage {
+        if let Phase::InReview { work, .. } | Phase::Reviewing { work, .. } = &mut united.phase {
             work.approvals = approvals;
         }
         Some(united)
@@ -422,4 +422,112 @@ fn is_hex(text: &str) -> bool {
 
 fn written(time: Timestamp) -> String {
     time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::option::of;
+    use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest};
+    use proptest::sample::select;
+
+    use super::*;
+    use crate::board::document::parse;
+    use crate::board::edit::Patch;
+    use crate::board::text::apply;
+
+    fn times() -> impl Strategy<Value = Option<Timestamp>> {
+        of((0i64..4_000_000_000).prop_map(|seconds| Timestamp::from_timestamp(seconds, 0).expect("a time")))
+    }
+
+    /// What may stand in a value: words, and all that means something in YAML or Markdown.
+    fn texts() -> impl Strategy<Value = String> {
+        const ODD: &[&str] = &[
+            "", " ", "null", "~", "1e10", "true", "a, b: c", "[x", "x]", "{", "}", "\"", "'", "#", "(b", "c)", "\\",
+            "é", "- ",
+        ];
+        prop_oneof![select(ODD).prop_map(str::to_owned), "[ -~]{1,20}", "[a-z ]{1,9}é[\t\n,:]?x"]
+    }
+
+    fn words() -> impl Strategy<Value = String> {
+        "[A-Za-z][a-z0-9_@. -]{0,9}[a-z0-9]"
+    }
+
+    fn commits() -> impl Strategy<Value = Option<String>> {
+        prop_oneof![
+            Just(None),
+            "[0-9a-f]{40}".prop_map(Some),
+            "[0-9a-f]{7,12}".prop_map(Some),
+            "[g-z]{1,9}".prop_map(Some)
+        ]
+    }
+
+    fn facts() -> impl Strategy<Value = Facts> {
+        let approvals = vec((words(), words()).prop_map(|(role, by)| format!("{}/{by}", role.replace('@', ""))), 0..3);
+        let counts = (0u32..9, 0u32..9, 0u32..9, 0u32..9);
+        let named = (of(words()), of(words()), commits(), approvals);
+        let told = (of(texts()), of(texts()), of(texts()));
+        (counts, named, told, (times(), times(), times()), (any::<bool>(), any::<bool>(), select(&Mode::ALL[..])))
+            .prop_map(
+                |(
+                    counts,
+                    (agent, author, commit, approvals),
+                    (reason, question, answer),
+                    times,
+                    (allowed, retried, mode),
+                )| {
+                    let (attempt, returns, rounds, answers) = counts;
+                    let (not_before, started, completed) = times;
+                    Facts {
+                        attempt,
+                        returns,
+                        not_before,
+                        agent,
+                        started,
+                        completed,
+                        commit,
+                        reason,
+                        allowed,
+                        author,
+                        approvals,
+                        rounds,
+                        mode,
+                        retried,
+                        question,
+                        answer,
+                        answers,
+                    }
+                },
+            )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever state an item had, and wherever its keys stand, the state that is written is the one that is read.
+        #[test]
+        fn a_state_is_read_as_it_was_written(
+            old in (select(&Status::ALL[..]), facts()),
+            new in (select(&Status::ALL[..]), facts()),
+            is_in_block: bool,
+        ) {
+            let (old, new) = (State::of(old.0, old.1), State::of(new.0, new.1));
+            let keys: String = State::keys(&old)
+                .iter()
+                .map(|(key, value)| format!("  {}: {}\n", key.as_str(), crate::board::metadata::flow(value.as_ref().unwrap_or(&Value::Null))))
+                .collect();
+            let block = if is_in_block { format!("\n  ```yaml task\n{keys}  ```\n") } else { String::new() };
+            let mut text = format!("- [ ] T-1: a\n{block}");
+            for state in [&old, &new] {
+                let (document, problems) = parse(&text);
+                prop_assert_eq!(problems, vec![], "{}", text);
+                let edits = document.change(&document.items()[0], &Patch::from(state));
+                let result = apply(&text, &edits);
+                let (document, problems) = parse(&result);
+                prop_assert_eq!(problems, vec![], "{}", result);
+                prop_assert_eq!(&document.task_of(&document.items()[0]).state, state, "{}", result);
+                text = result;
+            }
+        }
+    }
 }

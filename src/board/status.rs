@@ -172,32 +172,43 @@ impl FromStr for OnFailure {
 /// When a person is asked about an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moment {
+pub enum Consent {
     /// Before it is started.
     Start,
     /// Before its work is merged.
     Merge,
 }
 
-impl Moment {
-    pub const ALL: [Moment; 2] = [Moment::Start, Moment::Merge];
+impl Consent {
+    pub const ALL: [Consent; 2] = [Consent::Start, Consent::Merge];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Moment::Start => "start",
-            Moment::Merge => "merge",
+            Consent::Start => "start",
+            Consent::Merge => "merge",
         }
     }
 
     /// Reads the value of `approve`: start, merge, a list of these, or `both`.
-    pub fn read_all<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Vec<Moment>> {
+    pub fn read_all<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Vec<Consent>> {
         let mut moments = Vec::new();
         for word in words {
             match word {
-                "both" => moments.extend(Moment::ALL),
-                word => moments.push(Moment::ALL.into_iter().find(|moment| moment.as_str() == word)?),
+                "both" => moments.extend(Consent::ALL),
+                word => moments.push(Consent::ALL.into_iter().find(|moment| moment.as_str() == word)?),
             }
         }
         Some(moments)
     }
+}
+
+/// What a claim is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    #[default]
+    Work,
+    /// To look at work that is in review.
+    Review,
+    /// A person sits down with the agent: whatever the item's status is, it has it again afterwards.
+    Chat,
 }

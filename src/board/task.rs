@@ -5,7 +5,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 pub use super::budget::Budget;
 pub use super::id::{BadId, MAX_ID, TaskId};
 pub use super::state::{Approval, State};
-pub use super::status::{Mode, Moment, OnFailure, Status, Timestamp};
+pub use super::status::{Consent, Mode, OnFailure, Status, Timestamp};
 
 /// An item, read. What stands in the queue document is the durable truth about it; who holds it is a `Lease`.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Task {
     pub allow_empty: bool,
     pub max_attempts: Option<u32>,
     /// When a person has to approve it: before the `start`, before the `merge`.
-    pub approve: Vec<Moment>,
+    pub approve: Vec<Consent>,
     /// Who has to approve the work before it is merged: roles or [`PERSON`]; a number stands for so many reviewers,
     /// `none` for nobody. `None`: as config.yaml says.
     pub review: Option<Vec<String>>,
@@ -114,7 +114,7 @@ impl Task {
 
     /// A person has to allow it before it is started.
     pub fn waits_for_permission(&self) -> bool {
-        !self.state.allowed && self.approve.contains(&Moment::Start)
+        !self.state.allowed && self.approve.contains(&Consent::Start)
     }
 
     /// Who has to approve the work before it is merged, one name for each approval: roles, or [`PERSON`]. `general` is
@@ -128,7 +128,7 @@ impl Task {
                 Err(_) => reviewers.push(name.clone()),
             }
         }
-        if self.approve.contains(&Moment::Merge) && !reviewers.iter().any(|name| name == PERSON) {
+        if self.approve.contains(&Consent::Merge) && !reviewers.iter().any(|name| name == PERSON) {
             reviewers.push(PERSON.to_owned());
         }
         reviewers
@@ -257,7 +257,7 @@ mod tests {
             let task = task(review, approvals);
             assert_eq!(task.open_reviews(&task.reviewers(&[])), open, "{review:?} {approvals:?}");
         }
-        let asked = Task { approve: vec![Moment::Merge], ..task(&["reviewer"], &[]) };
+        let asked = Task { approve: vec![Consent::Merge], ..task(&["reviewer"], &[]) };
         assert_eq!(asked.reviewers(&[]), ["reviewer", PERSON]);
         let general = Task { review: None, ..task(&[], &["reviewer/Sam"]) };
         assert_eq!(general.reviewers(&["reviewer".into()]), ["reviewer"]);

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::value::{meaning, plain_of};
-use super::{Entry, Key, Meaning};
+use super::Key;
 
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
 /// that includes both parentheses. `Err` carries the first key of one that would be metadata if that key were known, or
@@ -252,17 +251,3 @@ pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
     }
     at
 }
-
-/// Calls `found` for each key of the parenthesis at `span` (both parentheses included), in order.
-pub fn read_parenthesis<'t>(text: &'t str, span: Range<usize>, found: &mut dyn FnMut(Entry<'t>)) {
-    for pair in Pairs::new(text, span.start + 1..span.end - 1) {
-        let name = &text[pair.name.clone()];
-        let meaning = match Key::named(name) {
-            Some(key) => meaning(key, plain_of(&text[pair.value.clone()])),
-            None => Meaning::Unknown,
-        };
-        found(Entry { name, at: pair.name.start, value: pair.value, meaning });
-    }
-}
-
-// ---------------------------------------------------------------------------------------------- the task block

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 use super::parenthesis::{Pairs, closing_quote, skip_blanks};
 use super::{Field, Key, Meaning, Shape};
 use crate::board::budget::Budget;
-use crate::board::status::{Moment, Status, Timestamp};
+use crate::board::status::{Consent, Status, Timestamp};
 
 /// A value before its type is known; scalars without their quotes.
 pub(super) enum Plain<'t> {
@@ -162,7 +162,7 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
         (Shape::Mode, One(text)) => text.parse().ok().map(Field::Mode),
         (Shape::OnFailure, One(text)) => text.parse().ok().map(Field::OnFailure),
         (Shape::Moments, value) => match typed(Shape::Words, value)? {
-            Field::Texts(words) => Moment::read_all(words.iter().map(|word| &**word)).map(Field::Moments),
+            Field::Texts(words) => Consent::read_all(words.iter().map(|word| &**word)).map(Field::Moments),
             _ => None,
         },
         (Shape::Budget, Map(pairs)) => budget(&pairs).map(Field::Budget),
