@@ -1,11 +1,11 @@
 //! `tavern-init`: make or bring up to date the blackboard.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::board::eligible::DEFAULT_ROLE;
+use crate::clock;
 use crate::config::{self, Config};
 use crate::git::{Head, Repository};
 use crate::near::nearest;
@@ -77,13 +77,24 @@ impl Verb for Args {
             ("queues/main.md", queue.to_owned()),
             (".gitignore", GITIGNORE.to_owned()),
         ];
-        if !self.dry_run {
-            board.make_folders()?;
-            let queues = board.path("queues");
-            fs::create_dir_all(&queues).map_err(|error| failed(&queues, &error))?;
-        }
-        for (name, text) in files {
-            self.write(context, &board, name, &text)?;
+        // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
+        // empty queue as we wrote it has nothing to lose to sample items.
+        let may_replace = |name: &str, found: &str| match name {
+            ".gitignore" => found == "*\n",
+            _ => self.demo && found == QUEUE,
+        };
+        let written = if self.dry_run {
+            board.foresee_set_up(&files, &may_replace)?
+        } else {
+            board.set_up(&files, &may_replace, clock::now())?
+        };
+        for ((name, _), is_written) in files.iter().zip(written) {
+            let action = match (is_written, self.dry_run) {
+                (false, _) => "kept",
+                (true, true) => "would_write",
+                (true, false) => "written",
+            };
+            tell(context, &board, &board.path(name), action)?;
         }
         if !self.no_merge_driver {
             self.set_up_merging(context, &board, &repository)?;
@@ -111,25 +122,6 @@ impl Args {
             None => context.here(),
         };
         if here.as_os_str().is_empty() { PathBuf::from(".") } else { here }
-    }
-
-    fn write(&self, context: &Context, board: &Board, name: &str, text: &str) -> Result<(), CliError> {
-        let path = board.path(name);
-        // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
-        // empty queue as we wrote it has nothing to lose to sample items.
-        let is_ours = fs::read_to_string(&path).is_ok_and(|found| match name {
-            ".gitignore" => found == "*\n",
-            _ => self.demo && found == QUEUE,
-        });
-        let action = match (path.exists() && !is_ours, self.dry_run) {
-            (true, _) => "kept",
-            (false, true) => "would_write",
-            (false, false) => {
-                replace(&path, text.as_bytes())?;
-                "written"
-            }
-        };
-        tell(context, board, &path, action)
     }
 
     /// git is told to merge queues item by item. What a person has said of that, in either place, stands.
@@ -208,11 +200,4 @@ fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
 /// Found once, and written into config.yaml where everybody sees it; nothing is run.
 fn runner_at_hand() -> &'static str {
     if crate::process::find_program("claude".as_ref()).is_some() { "claude" } else { "shell" }
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> CliError {
-    CliError {
-        causes: vec![error.to_string()],
-        ..CliError::new(Exit::Failed, format!("can't make `{}`", path.display()))
-    }
 }

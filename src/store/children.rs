@@ -5,7 +5,7 @@ use std::fs;
 use super::error::Error;
 use super::find::Board;
 use super::history::Then;
-use super::index::{Index, offspring};
+use super::index::{ItemIndex, offspring};
 use super::queue::Queue;
 use super::submit::Note;
 use crate::board::children::{Bounds, Parent, heritage, may_have_child};
@@ -31,7 +31,7 @@ impl Board {
     /// The items that `parent` is the parent of, in all queues and archives, in the order of their numbers. What can't be
     /// read has none.
     pub fn children(&self, parent: &TaskId) -> Vec<Task> {
-        numbered(Index::of(self).offspring(parent))
+        numbered(ItemIndex::of(self).offspring(parent))
     }
 
     /// Puts a new item into `queue`, as the child of another: by the given ID, or as `T-1.1`, `T-1.2` and so on of `T-1`.
@@ -62,7 +62,7 @@ impl Board {
         }
         let is_taken = |id: &TaskId| -> Result<bool, Error> {
             let text = self.read(queue)?;
-            Ok(parse(&text.content).0.find(id).is_some() || Index::of(self).knows(id, queue))
+            Ok(parse(&text.content).0.find(id).is_some() || ItemIndex::of(self).knows(id, queue))
         };
         match &new.id {
             Some(id) if is_taken(id)? => Err(Error::Taken(id.clone())),
@@ -103,7 +103,7 @@ impl Board {
     /// The first number that no item has, and none had that was worked on and is gone: its branch and its session are
     /// still there. Nothing if the ID would be too long.
     fn next_child(&self, parent: &TaskId) -> Option<TaskId> {
-        let index = Index::of(self);
+        let index = ItemIndex::of(self);
         let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
         let runs: Vec<String> = runs.filter_map(|run| run.ok()?.file_name().into_string().ok()).collect();
         let was_run =

@@ -11,7 +11,7 @@ use super::change::{Change, Step};
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
-use super::index::{Index, children, mint};
+use super::index::{ItemIndex, children, mint};
 use super::lock::Lock;
 use super::queue::{Queue, Text};
 use super::seek::Seek;
@@ -157,7 +157,7 @@ impl Board {
 
     /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
     pub fn open_for(&self, seek: &Seek, now: Timestamp) -> (usize, Nothing) {
-        let index = Index::of(self);
+        let index = ItemIndex::of(self);
         let (mut open, mut nothing) = (0, Nothing::default());
         for queue in &seek.queues {
             // What can't be read is nobody's work.
@@ -181,7 +181,7 @@ impl View<'_> {
         is_ready: &IsReady<'_>,
     ) -> Result<(Change, Result<Foreseen, Nothing>), Error> {
         let board = self.board;
-        let index = Index::of(board);
+        let index = ItemIndex::of(board);
         let mut nothing = Nothing::default();
         for queue in &seek.queues {
             let Some(text) = nothing.read(self, seek, queue)? else { continue };
@@ -207,7 +207,7 @@ impl View<'_> {
 /// A look at one queue for what may be taken.
 struct Look<'l> {
     board: &'l Board,
-    index: &'l Index<'l>,
+    index: &'l ItemIndex<'l>,
     queue: &'l Queue,
     is_ready: &'l IsReady<'l>,
     now: Timestamp,

@@ -14,7 +14,7 @@ use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
 /// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
-pub(super) struct Index<'b> {
+pub(super) struct ItemIndex<'b> {
     board: &'b Board,
     queues: OnceCell<Vec<IndexedQueue>>,
     archived: Archived<'b>,
@@ -26,9 +26,9 @@ struct IndexedQueue {
     statuses: OnceCell<HashMap<TaskId, Status>>,
 }
 
-impl<'b> Index<'b> {
-    pub(super) fn of(board: &'b Board) -> Index<'b> {
-        Index { board, queues: OnceCell::new(), archived: Archived::of(board) }
+impl<'b> ItemIndex<'b> {
+    pub(super) fn of(board: &'b Board) -> ItemIndex<'b> {
+        ItemIndex { board, queues: OnceCell::new(), archived: Archived::of(board) }
     }
 
     /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.

@@ -34,6 +34,7 @@ mod redo;
 mod replace;
 mod seek;
 mod set_item;
+mod set_up;
 mod slots;
 mod stamp;
 mod submit;

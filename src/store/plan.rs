@@ -3,7 +3,7 @@
 use super::change::{Change, Step};
 use super::entry::Entry;
 use super::error::Error;
-use super::index::Index;
+use super::index::ItemIndex;
 use super::queue::Text;
 use super::submit::{Done, Note, written};
 use super::transaction::View;
@@ -32,7 +32,7 @@ impl View<'_> {
         let (document, _) = parse(&text.content);
         let item = document.find(own).ok_or_else(no_task)?;
         let task = document.task(item, own.clone());
-        let index = Index::of(self.board);
+        let index = ItemIndex::of(self.board);
         let is_free = |id: &TaskId| document.find(id).is_none() && !index.knows(id, &text.queue);
         let ids = (1..).map(|number| own.child(number)).filter(is_free);
         let ids: Vec<TaskId> = ids.take(plan.items.len()).collect();

@@ -5,7 +5,7 @@ use super::change::{Change, Step};
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
-use super::index::{Index, mint};
+use super::index::{ItemIndex, mint};
 use super::queue::{Queue, Text};
 use super::transaction::View;
 use crate::board::decide::{LeaseChange, decide};
@@ -214,7 +214,7 @@ impl View<'_> {
     ) -> Result<(Change, Task), Error> {
         let text = self.read(queue)?;
         let (document, _) = parse(&text.content);
-        let index = Index::of(self.board);
+        let index = ItemIndex::of(self.board);
         let mut is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
         let id = match new.id.clone() {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),

@@ -17,7 +17,6 @@ const STANDING: &[(&str, usize)] = &[
     ("src/prompt", 2),
     ("src/run", 15),
     ("src/runner", 5),
-    ("src/store", 16),
 ];
 
 #[test]
