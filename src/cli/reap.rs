@@ -8,7 +8,8 @@ use super::{CliError, Context, Exit, Verb};
 /// Clear up after what died: leases, processes, worktrees, temp files
 ///
 /// Nothing that an agent made is thrown away: what a worktree holds is kept under refs/tavern/salvage before the
-/// worktree is removed. Items that ended long ago are moved to their queue's archive. Prints what it does, a line each; `--dry-run` prints the same and does nothing.
+/// worktree is removed. Items that ended long ago are moved to their queue's archive; branches that are merged, and what
+/// old runs have left, go. Prints what it does, a line each; `--dry-run` prints the same and does nothing.
 #[derive(clap::Args)]
 pub struct Args {
     /// Print what would be done

@@ -7,7 +7,7 @@ use crate::board::task::{Mode, Status, TaskId};
 use crate::clock;
 use crate::run::report;
 use crate::run::verify;
-use crate::run::{Answer, Heartbeat, RunResult, Site, attempt, run_name};
+use crate::run::{AgentAnswer, Heartbeat, RunResult, Site, attempt, run_name};
 use crate::runner::Outcome;
 use crate::store::{self, Note};
 
@@ -58,8 +58,8 @@ impl Verb for Args {
         let answer = match (&self.failed, &self.waiting) {
             (Some(reason), _) => RunResult::failed(reason).into(),
             (_, Some(question)) => RunResult::Asks(question.clone()).into(),
-            _ if self.done => Answer::Done(String::new()),
-            _ => attempt::last(&site, &held)?.ok_or_else(|| no_run(&self.task))?,
+            _ if self.done => AgentAnswer::Done(String::new()),
+            _ => attempt::last(&site, &held).ok_or_else(|| no_run(&self.task))?,
         };
         if self.dry_run {
             let result = verify::plan(&site, &held, answer)?.expected();

@@ -7,7 +7,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::process;
-use crate::run::{Answer, Heartbeat, Preflight, RunResult, Site, attempt, run_name, sandbox};
+use crate::run::{AgentAnswer, Heartbeat, Preflight, RunResult, Site, attempt, run_name, sandbox};
 use crate::runner::Outcome;
 use crate::store::{Board, Claimed};
 
@@ -56,7 +56,7 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn of(held: &'a Claimed, answer: &Answer) -> Record<'a> {
+    pub(super) fn of(held: &'a Claimed, answer: &AgentAnswer) -> Record<'a> {
         let result = answer.result();
         Record {
             task: &held.task.id,

@@ -87,6 +87,7 @@ pub struct Config {
     pub children: Children,
     pub plan: Plan,
     pub archive: Archive,
+    pub runs: Runs,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
     pub empty_behavior: EmptyBehavior,
     pub roles: BTreeMap<String, Role>,
@@ -152,6 +153,16 @@ pub struct Archive {
     pub dead: bool,
 }
 
+/// How long the files of runs are kept whose work is merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Runs {
+    /// So long after they ended; 0: their age doesn't matter.
+    pub keep: Period,
+    /// As many as have room in this, the youngest; 0: their size doesn't matter.
+    pub size: Size,
+}
+
 /// How far items may be broken up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -214,6 +225,7 @@ impl Default for Config {
             children: Children::default(),
             plan: Plan::default(),
             archive: Archive::default(),
+            runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
             roles: Role::built_in(),
             runners: Runner::built_in(),
@@ -238,6 +250,12 @@ impl Default for Integration {
 impl Default for Worktree {
     fn default() -> Worktree {
         Worktree { setup: String::new(), copy: Vec::new(), timeout: Period::minutes(10), keep: false }
+    }
+}
+
+impl Default for Runs {
+    fn default() -> Runs {
+        Runs { keep: Period::minutes(30 * 24 * 60), size: Size::mib(1024) }
     }
 }
 

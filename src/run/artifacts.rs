@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::store::{Board, Error, replace};
+use crate::store::{Board, Error, replace, replace_volatile};
 
 /// A run's folder.
 #[derive(Clone, Debug)]
@@ -41,7 +41,13 @@ impl Artifacts {
         self.dir.join(name)
     }
 
+    /// The whole file or none of it, and on disk when the system likes: a power cut ends the run with it.
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        replace_volatile(&self.dir.join(name), text.as_bytes())
+    }
+
+    /// On disk when it returns: for what an event on the board rests on.
+    pub fn write_durable(&self, name: &str, text: &str) -> Result<(), Error> {
         replace(&self.dir.join(name), text.as_bytes())
     }
 

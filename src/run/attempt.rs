@@ -10,8 +10,8 @@ use super::heartbeat::Heartbeat;
 use super::inbox::{self, Inbox};
 use super::launch::{Attendance, CommandLine, Launch};
 use super::plan;
-use super::record::{Record, run_name, runs_of};
-use super::result::{Answer, RunResult};
+use super::record::{Record, run_name, run_of};
+use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
 use super::tool_calls::ToolCalls;
@@ -67,7 +67,7 @@ fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
 ///
 /// # Errors
 /// What this machine, the board or the repository lacks for it.
-pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Answer, Error> {
+pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
     let role = site.role(&held.lease.role)?;
     let held = &children::unifying(site, held)?;
     let worktree = match place(site, held, role)? {
@@ -92,7 +92,7 @@ fn carry_out(
     mut launch: Launch<'_>,
     mut record: Record<'_>,
     heartbeat: &Heartbeat,
-) -> Result<Answer, Error> {
+) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(|source| io_error(&record, source))?;
     let session = launch.runner.start(&launch.job)?;
     launch.brief.is_given(held);
@@ -127,7 +127,7 @@ fn tidied(
     worktree: &Worktree,
     record: &Record<'_>,
     ended: &Ended,
-) -> Result<Answer, Error> {
+) -> Result<AgentAnswer, Error> {
     match worktree::bring_home(site, worktree)? {
         Some(Strayed::Home(branch)) => note(site, held, format!("its work was on `{branch}`, and was brought home")),
         Some(Strayed::Away(branch)) => {
@@ -137,7 +137,7 @@ fn tidied(
     }
     let (artifacts, runner) = (record.artifacts(), record.metadata().runner.as_str());
     let answer = match role.does {
-        Does::Work => Answer::of(ended, runner),
+        Does::Work => AgentAnswer::of(ended, runner),
         Does::Plan => plan::judge(site, held, artifacts, ended, runner)?,
         Does::Review => review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, ended, runner)?,
     };
@@ -149,14 +149,13 @@ fn tidied(
 
 /// Where the run works, or why there is nothing to work on.
 fn place(site: &Site, held: &Claimed, role: &Role) -> Result<Result<Worktree, String>, Error> {
-    let (task, lease) = (&held.task, &held.lease);
     let commit = match role.does {
-        Does::Work => return worktree::prepare(site, task, lease).map(Ok),
+        Does::Work => return worktree::prepare(site, held).map(Ok),
         Does::Plan => Ok(Some(follow_base(site)?.0)),
-        Does::Review => review::commit(site, task)?,
+        Does::Review => review::commit(site, &held.task)?,
     };
     Ok(match commit {
-        Ok(commit) => Ok(worktree::view(site, task, lease, commit.as_ref())?),
+        Ok(commit) => Ok(worktree::view(site, held, commit.as_ref())?),
         Err(why) => Err(why),
     })
 }
@@ -178,21 +177,17 @@ fn is_unknown(job: &Job, ended: &Ended) -> bool {
 }
 
 /// What the run of this lease's holder came to, as its record tells it; `None` if there is none that ended.
-///
-/// # Errors
-/// The runs can't be listed.
-pub fn last(site: &Site, held: &Claimed) -> Result<Option<Answer>, Error> {
-    let runs = runs_of(&site.board, &held.task.id)?;
-    let Some(run) = runs.into_iter().rfind(|run| run.token == held.lease.token) else { return Ok(None) };
+pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
+    let run = run_of(&site.board, &run_name(&held.task.id, held.lease.token))?;
     let reason = run.reason.unwrap_or_default();
-    Ok(run.outcome.map(|outcome| match outcome {
+    Some(match run.outcome? {
         Outcome::Success => match review::taken(&Artifacts::open(&site.board, &run.run)) {
-            Some(verdict) => Answer::Verdict(verdict),
-            None => Answer::Done(reason),
+            Some(verdict) => AgentAnswer::Verdict(verdict),
+            None => AgentAnswer::Done(reason),
         },
         Outcome::Waiting => RunResult::Asks(run.question.unwrap_or(reason)).into(),
         outcome => RunResult::of(outcome, Some(&run.runner), &reason, run.resets_at).into(),
-    }))
+    })
 }
 
 fn io_error(record: &Record<'_>, source: std::io::Error) -> Error {

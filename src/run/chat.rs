@@ -49,7 +49,7 @@ pub fn talk(
         move |_| bell.ring()
     });
     let role = site.role(&held.lease.role)?;
-    let worktree = worktree::prepare(site, &held.task, &held.lease)?;
+    let worktree = worktree::prepare(site, held)?;
     let launch = Launch::plan(site, held, role, &worktree, Attendance::Attended)?;
     let mut record = launch.begin(held)?;
     let began = launch.spec().and_then(|spec| {

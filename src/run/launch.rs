@@ -72,7 +72,9 @@ impl<'a> Launch<'a> {
     ) -> Result<Launch<'a>, Error> {
         let (task, lease) = (&held.task, &held.lease);
         let run = run_name(&task.id, lease.token);
-        let mut earlier = runs_of(&site.board, &task.id)?;
+        // A board may have thousands of runs.
+        let is_first = worktree.is_new && !held.has_history;
+        let mut earlier = if is_first { Vec::new() } else { runs_of(&site.board, &task.id)? };
         // What others did in another role is not this one's past, nor what another reviewer saw.
         earlier.retain(|run| run.role == lease.role && (role.does != Does::Review || run.agent == lease.agent));
         let artifacts = Artifacts::open(&site.board, &run);

@@ -2,7 +2,7 @@
 
 use super::artifacts::Artifacts;
 use super::error::Error;
-use super::result::{Answer, RunResult};
+use super::result::{AgentAnswer, RunResult};
 use super::site::Site;
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
@@ -25,14 +25,20 @@ pub const PROBLEMS: &str = "plan-problems.txt";
 ///
 /// # Errors
 /// The plan can't be written down.
-pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, ended: &Ended, runner: &str) -> Result<Answer, Error> {
-    let answer = Answer::of(ended, runner);
+pub fn judge(
+    site: &Site,
+    held: &Claimed,
+    artifacts: &Artifacts,
+    ended: &Ended,
+    runner: &str,
+) -> Result<AgentAnswer, Error> {
+    let answer = AgentAnswer::of(ended, runner);
     if answer.outcome() != Outcome::Success {
         return Ok(answer);
     }
     if artifacts.read(PLAN).trim().is_empty() {
         match checklist(&ended.result) {
-            Ok(plan) => artifacts.write(PLAN, &plan)?,
+            Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
             Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
         }
     }

@@ -16,8 +16,9 @@ use super::processes::{INTEGRATION, end_processes, is_marked, mark_of};
 use super::record::{close_run, run_name, run_of, runs, runs_of};
 
 use super::error::Error;
+use super::prune::{may_go, spent_runs};
 use super::retry::{back_off, most_attempts};
-use super::site::Site;
+use super::site::{ITEM_BRANCHES, Site};
 use super::worktree;
 use crate::board::archive::Policy;
 use crate::board::document::parse;
@@ -50,6 +51,10 @@ pub enum Action {
     RemoveAgent { name: String },
     /// Move items that have ended from a queue to its archive.
     Archive { queue: String, items: usize },
+    /// Delete the branch of an ended item, all of which is on the integration branch.
+    DeleteBranch { task: TaskId, branch: String },
+    /// Remove the folder of a run that is old, or one too many.
+    RemoveRun { run: String },
     /// Remove a temp file that a crash left.
     RemoveTemp { path: PathBuf },
     /// Remove a lock that a killed git has left in the repository.
@@ -70,9 +75,18 @@ impl std::fmt::Display for Action {
             Action::RemoveAgent { name } => write!(f, "remove the file of agent {name}, which is gone"),
             Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
             Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
+            Action::DeleteBranch { task, branch } => write!(f, "delete the branch {branch} of {task}, which is merged"),
+            Action::RemoveRun { run } => write!(f, "remove the files of run {run}, whose work is merged"),
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
             Action::RemoveLock { path } => write!(f, "remove the lock {}, which a killed git has left", path.display()),
         }
+    }
+}
+
+impl Action {
+    /// Nothing died: what has ended long ago is put away.
+    pub fn is_upkeep(&self) -> bool {
+        matches!(self, Action::Archive { .. } | Action::DeleteBranch { .. } | Action::RemoveRun { .. })
     }
 }
 
@@ -225,6 +239,8 @@ fn plan_rest(
             actions.push(Action::RemoveWorktree { task, path });
         }
     }
+    plan_branches(site, leased, actions)?;
+    actions.extend(spent_runs(site, now)?.into_iter().map(|run| Action::RemoveRun { run }));
     for agent in site.board.agents() {
         let is_stale = life(&agent.holder) == Life::Unknown && (now - agent.heartbeat_at).num_minutes() > 60;
         if life(&agent.holder) == Life::Gone || is_stale {
@@ -245,11 +261,28 @@ fn plan_rest(
     Ok(())
 }
 
+/// Branches of items that have ended, where all of a branch is merged: a person's own are none of these.
+fn plan_branches(site: &Site, leased: &HashSet<&TaskId>, actions: &mut Vec<Action>) -> Result<(), Error> {
+    for branch in site.repository()?.branches(ITEM_BRANCHES)? {
+        let Some(id) = branch.strip_prefix(ITEM_BRANCHES).and_then(|id| id.parse::<TaskId>().ok()) else { continue };
+        if leased.contains(&id) || site.board.worktree(&id).exists() {
+            continue;
+        }
+        let Ok(found) = site.board.task(&id) else { continue };
+        let is_idle = found.task.status().is_ended() && site.repository()?.checked_out_at(&branch)?.is_none();
+        if is_idle && worktree::merged_branch(site, &found.task)?.is_some() {
+            actions.push(Action::DeleteBranch { task: id, branch });
+        }
+    }
+    Ok(())
+}
+
 /// Where files are replaced, or folders taken out of sight before they are deleted.
 fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
-    let mut folders: Vec<PathBuf> = ["", "queues", "queues/archive", "seen", "leases", "agents", "quota", "worktrees"]
-        .map(|name| site.board.path(name))
-        .to_vec();
+    let mut folders: Vec<PathBuf> =
+        ["", "runs", "queues", "queues/archive", "seen", "leases", "agents", "quota", "worktrees"]
+            .map(|name| site.board.path(name))
+            .to_vec();
     let queues = site.board.queues()?;
     folders.extend(queues.iter().filter_map(|queue| queue.path.canonicalize().ok()?.parent().map(Path::to_owned)));
     for name in ["runs", "inbox"] {
@@ -270,6 +303,13 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         },
         Action::DropDamaged { task } => Ok(site.board.drop_damaged_lease(task, clock::now())?),
         Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
+        Action::DeleteBranch { task, .. } => match site.board.task(task) {
+            Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {
+                worktree::delete_merged_branch(site, &found.task)
+            }
+            _ => Ok(false),
+        },
+        Action::RemoveRun { run } => remove_run(site, run),
         Action::RemoveAgent { name } => {
             // Another one may go by the name by now.
             let is_back = |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
@@ -284,6 +324,9 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             Ok(site.board.archive(&queue, &archive_policy(site), clock::now())? > 0)
         }
         // The folder of a removed worktree: what was in it is kept already.
+        Action::RemoveTemp { path } if path.is_dir() && path.starts_with(site.board.path("runs")) => {
+            remove_folder(path)
+        }
         Action::RemoveTemp { path } if path.is_dir() => {
             site.repository()?.sweep_removed(&site.board.path("worktrees"));
             Ok(true)
@@ -342,6 +385,25 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
         Err(store::Error::Refused(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Out of sight first: killed in between, what is left of it is a temp folder.
+fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
+    if !may_go(site, run)? {
+        return Ok(false);
+    }
+    let aside = site.board.path("runs").join(format!("{}{run}", store::TEMP_PREFIX));
+    fs::rename(site.board.run_dir(run), &aside).map_err(|source| Error::Io {
+        action: "remove the run in",
+        path: site.board.run_dir(run),
+        source,
+    })?;
+    remove_folder(&aside)
+}
+
+fn remove_folder(path: &Path) -> Result<bool, Error> {
+    fs::remove_dir_all(path).map_err(|source| Error::Io { action: "remove", path: path.to_owned(), source })?;
+    Ok(true)
 }
 
 /// Its agent program was started, or was about to be.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::artifacts::Artifacts;
-use super::result::{Answer, RunResult};
+use super::result::{AgentAnswer, RunResult};
 use super::runners::{environment, runner};
 use super::site::Site;
 use crate::board::lease::Token;
@@ -15,7 +15,7 @@ use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::git::CommitId;
 use crate::runner::{Ended, Outcome, Usage};
-use crate::store::{Board, Error};
+use crate::store::{Board, Error, TEMP_PREFIX};
 
 /// Why a run has ended whose end nobody has seen.
 const DEAD_SUPERVISOR: &str = "its supervisor died";
@@ -149,7 +149,7 @@ impl<'a> Record<'a> {
     }
 
     /// What its agent says of it, which is not verified yet.
-    pub fn answered(&mut self, answer: &Answer) -> Result<(), Error> {
+    pub fn answered(&mut self, answer: &AgentAnswer) -> Result<(), Error> {
         self.metadata.outcome = Some(answer.outcome());
         self.metadata.reason = Some(answer.reason());
         self.metadata.question = answer.result().and_then(RunResult::question).map(str::to_owned);
@@ -270,7 +270,10 @@ fn runs_named(board: &Board, prefix: &str) -> Result<Vec<Metadata>, Error> {
     };
     let mut runs: Vec<Metadata> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(prefix) && !name.starts_with(TEMP_PREFIX)
+        })
         .filter_map(|dir| read(&Artifacts::at(dir)))
         .collect();
     runs.sort_by_key(|run| run.token);

@@ -7,7 +7,7 @@ use crate::runner::{Ended, Outcome, Signal};
 
 /// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum AgentAnswer {
     /// It says that it is done: its work is to be verified, its plan to be read. The text is for people.
     Done(String),
     /// It judged work that may have moved on meanwhile.
@@ -54,43 +54,43 @@ pub enum RunResult {
     NotReady(String),
 }
 
-impl Answer {
+impl AgentAnswer {
     /// What the end of the program says by its structure, not by its words; only a successful end may ask a question.
-    pub fn of(ended: &Ended, runner: &str) -> Answer {
+    pub fn of(ended: &Ended, runner: &str) -> AgentAnswer {
         match (ended.outcome, &ended.signal) {
             (Outcome::Success, Signal::Waiting(question)) => RunResult::Asks(question.clone()).into(),
-            (Outcome::Success, _) => Answer::Done(ended.reason.clone()),
+            (Outcome::Success, _) => AgentAnswer::Done(ended.reason.clone()),
             (outcome, _) => RunResult::of(outcome, Some(runner), &ended.reason, ended.resets_at).into(),
         }
     }
 
     pub fn outcome(&self) -> Outcome {
         match self {
-            Answer::Done(_) | Answer::Verdict(_) => Outcome::Success,
-            Answer::Result(result) => result.outcome(),
+            AgentAnswer::Done(_) | AgentAnswer::Verdict(_) => Outcome::Success,
+            AgentAnswer::Result(result) => result.outcome(),
         }
     }
 
     /// In one line, for people.
     pub fn reason(&self) -> String {
         match self {
-            Answer::Done(reason) => reason.clone(),
-            Answer::Verdict(verdict) => verdict.line(),
-            Answer::Result(result) => result.reason(),
+            AgentAnswer::Done(reason) => reason.clone(),
+            AgentAnswer::Verdict(verdict) => verdict.line(),
+            AgentAnswer::Result(result) => result.reason(),
         }
     }
 
     pub fn result(&self) -> Option<&RunResult> {
         match self {
-            Answer::Result(result) => Some(result),
-            Answer::Done(_) | Answer::Verdict(_) => None,
+            AgentAnswer::Result(result) => Some(result),
+            AgentAnswer::Done(_) | AgentAnswer::Verdict(_) => None,
         }
     }
 }
 
-impl From<RunResult> for Answer {
-    fn from(result: RunResult) -> Answer {
-        Answer::Result(result)
+impl From<RunResult> for AgentAnswer {
+    fn from(result: RunResult) -> AgentAnswer {
+        AgentAnswer::Result(result)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::artifacts::Artifacts;
 use super::error::Error;
-use super::result::{Answer, RunResult};
+use super::result::{AgentAnswer, RunResult};
 use super::retry::most_attempts;
 use super::site::Site;
 use super::verdict::{Ruling, Verdict};
@@ -47,8 +47,8 @@ pub fn judge(
     artifacts: &Artifacts,
     ended: &Ended,
     runner: &str,
-) -> Result<Answer, Error> {
-    let answer = Answer::of(ended, runner);
+) -> Result<AgentAnswer, Error> {
+    let answer = AgentAnswer::of(ended, runner);
     if answer.outcome() != Outcome::Success {
         return Ok(answer);
     }
@@ -64,8 +64,8 @@ pub fn judge(
     };
     let mut text = serde_json::to_string_pretty(&verdict).expect("a verdict is plain data");
     text.push('\n');
-    artifacts.write(TAKEN, &text)?;
-    Ok(Answer::Verdict(verdict))
+    artifacts.write_durable(TAKEN, &text)?;
+    Ok(AgentAnswer::Verdict(verdict))
 }
 
 /// The verdict that a run has left.

@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::store::{self, Board, Claimed, Queue, Seek};
 
 /// How the branches of items begin.
-const ITEMS: &str = "tavern/";
+pub const ITEM_BRANCHES: &str = "tavern/";
 
 /// Everything that a run needs to know of where it is.
 pub struct Site {
@@ -99,7 +99,7 @@ impl Site {
     }
 
     pub fn branch_of(&self, task: &Task) -> String {
-        format!("{ITEMS}{}", task.id)
+        format!("{ITEM_BRANCHES}{}", task.id)
     }
 
     pub fn integration(&self) -> &str {
@@ -126,7 +126,7 @@ impl Site {
             };
             return Ok((Some(name.clone()), commit.ok_or(Error::NoCommits)?));
         }
-        let is_items = |name: &str| name.strip_prefix(ITEMS).is_some_and(|id| id.parse::<TaskId>().is_ok());
+        let is_items = |name: &str| name.strip_prefix(ITEM_BRANCHES).is_some_and(|id| id.parse::<TaskId>().is_ok());
         let commit = match self.repository()?.head()? {
             Head::Branch { name, commit } if !is_items(&name) => return Ok((Some(name), commit)),
             Head::Branch { commit, .. } | Head::Detached { commit } => commit,

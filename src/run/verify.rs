@@ -9,7 +9,7 @@ use super::evidence::{Bench, run_done_when};
 use super::plan;
 use super::processes::mark_of;
 use super::record::{Record, run_name};
-use super::result::{Answer, RunResult};
+use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
 use crate::board::task::Status;
@@ -60,12 +60,12 @@ pub fn takes_time(held: &Claimed) -> bool {
 ///
 /// # Errors
 /// The board or the repository can't be read.
-pub fn plan(site: &Site, held: &Claimed, answer: Answer) -> Result<Verification, Error> {
+pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
     let over = |result| Ok(Verification::Over { result, problems: String::new() });
     let reason = match answer {
-        Answer::Result(result) => return over(result),
-        Answer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
-        Answer::Done(reason) => reason,
+        AgentAnswer::Result(result) => return over(result),
+        AgentAnswer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
+        AgentAnswer::Done(reason) => reason,
     };
     // A reviewer that gave no verdict has nothing to verify: the board says what it has to give.
     if held.task.status() == Status::Reviewing {
@@ -101,9 +101,9 @@ pub fn plan(site: &Site, held: &Claimed, answer: Answer) -> Result<Verification,
 ///
 /// # Errors
 /// The board, the repository or the run's record can't be read or written.
-pub fn verify(site: &Site, held: &Claimed, answer: Answer) -> Result<RunResult, Error> {
+pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunResult, Error> {
     // What stands as it is has been written down.
-    if let Answer::Result(result) = answer {
+    if let AgentAnswer::Result(result) = answer {
         return Ok(result);
     }
     let (result, proof) = match plan(site, held, answer)? {

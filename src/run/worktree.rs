@@ -21,7 +21,7 @@ use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Head};
-use crate::store::Entry;
+use crate::store::{Claimed, Entry};
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Worktree {
     pub branch: Option<Branch>,
     /// The one commit that it is looked at.
     pub view: Option<CommitId>,
+    /// No earlier run has left it.
+    pub is_new: bool,
 }
 
 /// The branch that is checked out in a worktree.
@@ -43,12 +45,14 @@ pub struct Branch {
 
 /// Makes the task's worktree, or takes up the one that an earlier attempt left, and runs the set-up command in a new
 /// one.
-pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Error> {
+pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
+    let (task, lease) = (&held.task, &held.lease);
     let path = site.board.worktree(&task.id);
-    end_earlier(site, task, lease)?;
+    let is_new = !path.exists();
+    end_earlier(site, held, &path)?;
     if !task.worktree {
         fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
-        return Ok(Worktree { path, branch: None, view: None });
+        return Ok(Worktree { path, branch: None, view: None, is_new });
     }
     let (tip, _) = follow_base(site)?;
     let name = site.branch_of(task);
@@ -80,20 +84,21 @@ pub fn prepare(site: &Site, task: &Task, lease: &Lease) -> Result<Worktree, Erro
     if !is_ready {
         make_ready(site, task, lease, &path, &tip)?;
     }
-    Ok(Worktree { path, branch: Some(Branch { name, base: tip }), view: None })
+    Ok(Worktree { path, branch: Some(Branch { name, base: tip }), view: None, is_new })
 }
 
 /// A folder with exactly the files of `commit`, on no branch, in which the task is looked at; an empty one without.
-pub fn view(site: &Site, task: &Task, lease: &Lease, commit: Option<&CommitId>) -> Result<Worktree, Error> {
+pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Worktree, Error> {
+    let (task, lease) = (&held.task, &held.lease);
     let path = site.board.view(&task.id);
-    end_earlier(site, task, lease)?;
+    end_earlier(site, held, &path)?;
     let Some(commit) = commit else {
         fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
-        return Ok(Worktree { path, branch: None, view: None });
+        return Ok(Worktree { path, branch: None, view: None, is_new: false });
     };
     clean(site, task, lease.token, &path, commit)?;
     furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), &path)?;
-    Ok(Worktree { path, branch: None, view: Some(commit.clone()) })
+    Ok(Worktree { path, branch: None, view: Some(commit.clone()), is_new: false })
 }
 
 /// Makes the folder at `path` hold exactly the files of `commit`, on no branch.
@@ -128,21 +133,25 @@ pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitI
 pub fn plan(site: &Site, task: &Task, does: Does) -> Result<Worktree, Error> {
     if does != Does::Work {
         // Its template names the commit.
-        return Ok(Worktree { path: site.board.view(&task.id), branch: None, view: None });
+        return Ok(Worktree { path: site.board.view(&task.id), branch: None, view: None, is_new: false });
     }
     let path = site.board.worktree(&task.id);
     if !task.worktree {
-        return Ok(Worktree { path, branch: None, view: None });
+        return Ok(Worktree { path, branch: None, view: None, is_new: false });
     }
     let base = foreseen_base(site)?;
-    Ok(Worktree { path, branch: Some(Branch { name: site.branch_of(task), base }), view: None })
+    Ok(Worktree { path, branch: Some(Branch { name: site.branch_of(task), base }), view: None, is_new: false })
 }
 
 /// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
 /// was told to give the task up may not have heard of it yet.
-fn end_earlier(site: &Site, task: &Task, lease: &Lease) -> Result<(), Error> {
-    let mut earlier = runs_of(&site.board, &task.id)?;
-    earlier.retain(|run| run.token < lease.token);
+fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
+    // Most items are new, and a board may have thousands of runs.
+    if !held.has_history && !path.exists() {
+        return Ok(());
+    }
+    let mut earlier = runs_of(&site.board, &held.task.id)?;
+    earlier.retain(|run| run.token < held.lease.token);
     let last = earlier.last().map(|run| run.token);
     for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
         end_processes(site, &run.run)?;
@@ -207,9 +216,40 @@ pub fn salvage_ref(task: &Task, token: u64) -> String {
     format!("refs/tavern/salvage/{}/{token}", task.id)
 }
 
-/// Keeps what the worktree holds beyond the integration branch, then removes it. Returns the salvage ref if there was
-/// something to keep.
+/// Keeps what the worktree holds beyond the integration branch, then removes it, and the item's branch if all of it is on
+/// the integration branch. Returns the salvage ref if there was something to keep.
 pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Option<String>, Error> {
+    let kept = clear_folder(site, task, merged)?;
+    delete_merged_branch(site, task)?;
+    Ok(kept)
+}
+
+/// Where the item's branch is, if all of it is on the integration branch.
+pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
+    let repository = site.repository()?;
+    let name = site.branch_of(task);
+    let (Some(own), Some(tip)) = (repository.branch_tip(&name)?, repository.branch_tip(site.integration())?) else {
+        return Ok(None);
+    };
+    let is_merged = name != site.integration() && repository.is_ancestor(&own, &tip)?;
+    Ok(is_merged.then_some(own))
+}
+
+/// Deletes the item's branch if all of it is on the integration branch: what is on it is found there from now on. True if
+/// it did.
+pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
+    if !task.worktree {
+        return Ok(false);
+    }
+    let Some(own) = merged_branch(site, task)? else { return Ok(false) };
+    match site.repository()?.branch_delete_if(&site.branch_of(task), &own) {
+        // Somebody works on it after all.
+        Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => Ok(false),
+        deleted => Ok(deleted?),
+    }
+}
+
+fn clear_folder(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Option<String>, Error> {
     let path = site.board.worktree(&task.id);
     if site.config.worktree.keep {
         return Ok(None);

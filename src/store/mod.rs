@@ -61,7 +61,7 @@ pub use mend::{CHECK, Lost};
 pub use obstacle::Obstacle;
 pub use queue::{Queue, Text};
 pub use quota::Quota;
-pub use replace::{TEMP_PREFIX, replace};
+pub use replace::{TEMP_PREFIX, replace, replace_volatile};
 pub use seek::Seek;
 pub use slots::Slot;
 pub use submit::{Done, Found, Note};

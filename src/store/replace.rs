@@ -25,6 +25,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::durable(path, bytes)?.put()
 }
 
+/// Replaces `path` atomically but without waiting for the disk: for what tells of a run, which a power cut ends.
+pub fn replace_volatile(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    Staged::volatile(path, bytes, None)?.put()
+}
+
 /// Replaces `path` atomically but without waiting for the disk: for what may be lost with a power cut, such as a
 /// lease, which no process survives either.
 pub(super) fn replace_unsynced(path: &Path, bytes: &[u8], modified: SystemTime) -> Result<(), Error> {

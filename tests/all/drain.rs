@@ -81,9 +81,9 @@ fn everything_is_done_once(scratch: &Scratch) {
         assert_eq!(scratch.git(&["show", &format!("tavern/integration:done/{id}")]), format!("{id} is done"));
         let changed = scratch.git(&["show", &format!("tavern/integration:{}", file(number))]);
         assert_eq!(changed, format!("file {number}\nchanged for {id}"));
-        let tip = format!("tavern/{id}");
-        assert_eq!(scratch.git(&["rev-list", "--count", "tavern/integration..", &tip]), "0", "{id} has unmerged work");
     }
+    let unmerged = scratch.git(&["for-each-ref", "--no-merged=tavern/integration", "refs/heads/tavern/"]);
+    assert_eq!(unmerged, "", "branches with work that is not merged");
     assert_eq!(files.lines().count(), FILES + ITEMS + 1, "all files, and no other");
 }
 
@@ -92,6 +92,8 @@ fn nothing_is_left(scratch: &Scratch, reaped: &str) {
     assert!(state.leases.is_empty(), "{state:#?}");
     scratch.has_no_process();
     assert_eq!(temp_files(scratch), Vec::<PathBuf>::new(), "{reaped}");
+    let branches = scratch.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tavern/"]);
+    assert_eq!(branches, "tavern/integration", "{reaped}");
     let board = scratch.work().join(".tavern");
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(board.join(folder)).expect("the folder is there");

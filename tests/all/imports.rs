@@ -15,7 +15,6 @@ const STANDING: &[(&str, usize)] = &[
     ("src/git", 3),
     ("src/process", 3),
     ("src/prompt", 2),
-    ("src/run", 15),
     ("src/runner", 5),
 ];
 

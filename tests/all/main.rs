@@ -30,6 +30,7 @@ mod past;
 mod plan;
 mod pool;
 mod preflight;
+mod prune;
 mod readiness;
 mod readme;
 mod recovery;

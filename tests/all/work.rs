@@ -86,7 +86,7 @@ fn a_new_worktree_is_set_up_and_given_the_files_that_git_ignores() {
     scratch.command(Path::new("ln")).args(&["-s", "nowhere", "deep/lost"]).run().succeeds();
     let ran = scratch.run("tavern-agent", &["--until-empty"]);
     assert_eq!(ran.code, Some(0), "{ran}");
-    assert_eq!(scratch.git(&["show", "tavern/T-1:all.txt"]), "secret\nkey\none.local\ntwo.local\nmade");
+    assert_eq!(scratch.git(&["show", "tavern/integration:all.txt"]), "secret\nkey\none.local\ntwo.local\nmade");
     assert!(!scratch.work().join(".tavern/worktrees/integration/conf/other").exists());
 }
 

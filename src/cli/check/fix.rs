@@ -95,7 +95,7 @@ pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<P
     if let Some(site) = &site {
         planned.actions = plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)).unwrap_or_default();
         // Nothing is wrong with what is only to be archived.
-        planned.actions.retain(|action| !matches!(action, Action::Archive { .. }));
+        planned.actions.retain(|action| !action.is_upkeep());
     }
     if planned.is_empty() {
         context.out.note("there is nothing that can be mended without you");

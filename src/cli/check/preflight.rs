@@ -238,8 +238,7 @@ fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault
         Ok(actions) => actions,
         Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
     };
-    // Nothing died where items are only to be archived.
-    let is_leftover = |action: &Action| !matches!(action, Action::Archive { .. }) && !planned.has(action);
+    let is_leftover = |action: &Action| !action.is_upkeep() && !planned.has(action);
     for action in actions.into_iter().filter(is_leftover) {
         let board = &site.board;
         let path = match &action {
@@ -247,7 +246,10 @@ fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault
             Action::GiveBack { task, token: Some(_), .. }
             | Action::DropLease { task, .. }
             | Action::DropDamaged { task } => board.path("leases").join(format!("{task}.yaml")),
-            Action::GiveBack { .. } | Action::Archive { .. } => board.dir().to_owned(),
+            Action::GiveBack { .. }
+            | Action::Archive { .. }
+            | Action::DeleteBranch { .. }
+            | Action::RemoveRun { .. } => board.dir().to_owned(),
             Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } | Action::RemoveLock { path } => {
                 path.clone()
             }

@@ -1,0 +1,94 @@
+//! Which of the runs' folders are kept: those that are young, as many as there is room for, and whatever is nowhere else.
+//! Only looks; removing them is the reaper's.
+
+use chrono::TimeDelta;
+use walkdir::WalkDir;
+
+use super::artifacts::Artifacts;
+use super::error::Error;
+use super::record::{Metadata, run_of, runs};
+use super::site::Site;
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::store;
+
+/// A run's folder that may go, if there is reason enough.
+struct Ended {
+    run: Metadata,
+    at: Timestamp,
+    bytes: u64,
+}
+
+/// The runs that go by `runs: {keep, size}` of config.yaml, oldest first.
+///
+/// # Errors
+/// The runs can't be listed, or the repository not be read.
+pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
+    let settings = &site.config.runs;
+    let keep = TimeDelta::from_std(settings.keep.duration()).ok().filter(|keep| !keep.is_zero());
+    let room = Some(settings.size.bytes()).filter(|room| *room > 0);
+    if keep.is_none() && room.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut total = 0;
+    let mut ended = Vec::new();
+    for run in runs(&site.board)? {
+        let bytes = if room.is_some() { bytes_of(site, &run.run) } else { 0 };
+        total += bytes;
+        ended.extend(run.ended.map(|at| Ended { run, at, bytes }));
+    }
+    ended.sort_by_key(|one| one.at);
+    let mut spent = Vec::new();
+    for Ended { run, at, bytes } in ended {
+        let is_old = keep.is_some_and(|keep| now - at > keep);
+        let is_crowded = room.is_some_and(|room| total > room);
+        if (is_old || is_crowded) && is_spent(site, &run)? {
+            total -= bytes;
+            spent.push(run.run);
+        }
+    }
+    Ok(spent)
+}
+
+/// Is nothing of the run needed any more, and nothing of it nowhere else? Its item has ended, its work is merged, and no
+/// files of it are kept with the run.
+///
+/// # Errors
+/// The board or the repository can't be read.
+pub fn may_go(site: &Site, run: &str) -> Result<bool, Error> {
+    run_of(&site.board, run).map_or(Ok(false), |run| is_spent(site, &run))
+}
+
+fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
+    if run.ended.is_none() || Artifacts::open(&site.board, &run.run).path("files").exists() {
+        return Ok(false);
+    }
+    match ended_as(site, &run.task)? {
+        Some(Status::Completed) => Ok(true),
+        Some(status) if status.is_ended() => is_merged(site, run),
+        // An item that a person deleted may come back from a save of theirs.
+        _ => Ok(false),
+    }
+}
+
+fn ended_as(site: &Site, task: &TaskId) -> Result<Option<Status>, Error> {
+    match site.board.task(task) {
+        Ok(found) => Ok(found.lease.is_none().then(|| found.task.status())),
+        Err(store::Error::NoTask(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the run left is on the integration branch, or it left nothing.
+fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
+    let Some(left) = &run.commit else { return Ok(true) };
+    let repository = site.repository()?;
+    let (Some(left), Some(tip)) = (repository.commit_of(left)?, repository.branch_tip(site.integration())?) else {
+        return Ok(false);
+    };
+    Ok(repository.is_ancestor(&left, &tip)?)
+}
+
+fn bytes_of(site: &Site, run: &str) -> u64 {
+    let files = WalkDir::new(site.board.run_dir(run)).into_iter().filter_map(Result::ok);
+    files.filter_map(|file| file.metadata().ok()).filter(|file| file.is_file()).map(|file| file.len()).sum()
+}

@@ -1,0 +1,77 @@
+//! What is left when an item has ended: its branch goes when it is merged, and its runs when they are old or too many.
+
+use super::support::Scratch;
+
+/// T-1 is merged, T-2 has died with a commit of its own, T-3 has left files that are nowhere else.
+fn worked(config: &str) -> Scratch {
+    let scratch = Scratch::repository();
+    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let change = "echo $TAVERN_TASK >$TAVERN_TASK.txt; git add .; git commit -qm Work";
+    let item = |id: &str, notes: &str, script: &str| format!("- [ ] {id}: Work{notes}\n  ```sh\n  {script}\n  ```\n");
+    let items = [
+        item("T-1", "", change),
+        item("T-2", "", &format!("{change}; exit 1")),
+        item("T-3", " (worktree: false)", "echo precious >text"),
+    ];
+    scratch.write(".tavern/queues/main.md", items.concat());
+    scratch.write(".tavern/config.yaml", format!("max_attempts: 1\n{config}"));
+    scratch.run("tavern-agent", &["--until-empty"]).succeeds();
+    scratch
+}
+
+fn branches(scratch: &Scratch) -> String {
+    scratch.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tavern/"])
+}
+
+#[test]
+fn the_branch_of_an_item_is_deleted_when_it_is_merged_and_kept_while_it_is_not() {
+    let scratch = worked("");
+    assert_eq!(branches(&scratch), "tavern/T-2\ntavern/integration");
+    assert_eq!(scratch.git(&["show", "tavern/integration:T-1.txt"]), "T-1");
+
+    // One of an item that was given up with nothing of its own, and one that is checked out elsewhere.
+    scratch.write(".tavern/queues/main.md", scratch.read(".tavern/queues/main.md") + "- [ ] T-4: No\n- [ ] T-5: No\n");
+    scratch.git(&["branch", "tavern/T-4", "tavern/integration"]);
+    scratch.git(&["branch", "tavern/T-5", "tavern/integration"]);
+    scratch.git(&["branch", "tavern/mine", "tavern/integration"]);
+    scratch.git(&["worktree", "add", "--quiet", "../elsewhere", "tavern/T-5"]);
+    scratch.run("tavern-release", &["T-4", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["T-5", "--cancel"]).succeeds();
+    let told = "delete the branch tavern/T-4 of T-4, which is merged\n";
+    assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), told);
+    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), told);
+    assert_eq!(branches(&scratch), "tavern/T-2\ntavern/T-5\ntavern/integration\ntavern/mine");
+}
+
+#[test]
+fn runs_whose_work_is_merged_are_removed_when_they_are_old_or_too_many() {
+    for (config, later) in [("runs: {keep: 1d, size: 0}\n", "+172800"), ("runs: {keep: 0, size: 1}\n", "+0")] {
+        let scratch = worked(config);
+        let reap = |arguments: &[&str]| {
+            scratch.program("tavern-reap").args(arguments).variable("TAVERN_TEST_NOW", later).run().succeeds()
+        };
+        let told = "remove the files of run T-1@1, whose work is merged\n";
+        // The agent cleared up at its end: where only room counts, that was then.
+        if later == "+0" {
+            assert!(!scratch.work().join(".tavern/runs/T-1@1").exists());
+        } else {
+            assert_eq!((reap(&["--dry-run"]), reap(&[])), (told.to_owned(), told.to_owned()));
+        }
+        let runs = scratch.run("tavern-runs", &["list"]).succeeds();
+        let kept: Vec<&str> = runs.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert!(kept.len() == 2 && kept[0].starts_with("T-2@") && kept[1].starts_with("T-3@"), "{config}: {runs}");
+        assert_eq!(reap(&[]), "");
+    }
+}
+
+#[test]
+fn a_run_that_was_half_removed_is_not_listed_and_goes() {
+    let scratch = worked("");
+    let runs = scratch.work().join(".tavern/runs");
+    let run = scratch.run("tavern-runs", &["list", "T-1"]).succeeds();
+    let run = run.split_whitespace().next().expect("it has run").to_owned();
+    std::fs::rename(runs.join(&run), runs.join(format!(".tavern-{run}"))).expect("it is there");
+    assert!(!scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@"));
+    scratch.program("tavern-reap").variable("TAVERN_TEST_NOW", "+3600").run().succeeds();
+    assert!(!runs.join(format!(".tavern-{run}")).exists());
+}
