@@ -18,7 +18,7 @@ use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::interrupt::Cause;
-use crate::run::commit::{Moment, commit_queues};
+use crate::run::commit::{Occasion, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
 use crate::run::reap::{self, ExpiredLeases, Scope};
@@ -215,6 +215,8 @@ impl Agent<'_> {
         let mut looks = ExpiredLeases::default();
         let templates = Templates::default();
         let mut runs = 0;
+        // Since the last run: nothing of ours was approved meanwhile.
+        let mut is_integrated = false;
         let mut last_wait = String::new();
         loop {
             // Made before looking, so that no change falls between the look and the wait.
@@ -233,7 +235,9 @@ impl Agent<'_> {
                     Switch::On => {}
                 }
                 self.clear(&mut looks)?;
-                self.integrate_approved(&mut blocked)?;
+                if !std::mem::take(&mut is_integrated) {
+                    self.integrate_approved(&mut blocked)?;
+                }
                 // Both may take a while, in which a person may have changed their mind.
                 if self.site.interrupt.is_raised() || self.site.board.switch() != Switch::On {
                     continue;
@@ -254,6 +258,7 @@ impl Agent<'_> {
                         last_wait.clear();
                         self.handle(&held)?;
                         self.integrate_approved(&mut blocked)?;
+                        is_integrated = true;
                         runs += 1;
                     }
                     Err(nothing) => {
@@ -332,7 +337,7 @@ impl Agent<'_> {
 
     /// Commits the queues, where config.yaml asks for it; that they can't be is told, and keeps nobody from working.
     fn commit(&self) {
-        if let Some(why) = commit_queues(self.site, Moment::Transition) {
+        if let Some(why) = commit_queues(self.site, Occasion::Transition) {
             (self.tell)(&Told::Uncommitted { why });
         }
     }

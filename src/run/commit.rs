@@ -19,7 +19,7 @@ use crate::store::{Committed, Entry};
 
 /// When a commit may be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum Occasion {
     Transition,
     /// The end of `tavern-drain`.
     DrainEnd,
@@ -38,11 +38,11 @@ const SUBJECT: usize = 72;
 const MOST_TOLD: usize = 100;
 
 /// Commits the queues, if config.yaml wants that now, and nothing else. Returns what a person should be told, once.
-pub fn commit_queues(site: &Site, moment: Moment) -> Option<String> {
+pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
     let is_due = match site.config.commit {
         Commit::Never => false,
         Commit::Transition => true,
-        Commit::Drain => moment == Moment::DrainEnd,
+        Commit::Drain => occasion == Occasion::DrainEnd,
     };
     if !is_due || !site.board.has_uncommitted() {
         return None;

@@ -90,5 +90,5 @@ fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
 
 fn bytes_of(site: &Site, run: &str) -> u64 {
     let files = WalkDir::new(site.board.run_dir(run)).into_iter().filter_map(Result::ok);
-    files.filter_map(|file| file.metadata().ok()).filter(|file| file.is_file()).map(|file| file.len()).sum()
+    files.filter_map(|file| file.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
 }

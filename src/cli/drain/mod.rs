@@ -10,7 +10,7 @@ use crate::clock;
 use crate::pool::{News, Plan, Seat, run};
 use crate::process::{self, Bell};
 use crate::run::Site;
-use crate::run::commit::{Moment, commit_queues};
+use crate::run::commit::{Occasion, commit_queues};
 use crate::run::preflight::{self, Tried};
 use crate::run::wake::wake;
 use crate::store::{Note, Queue, Switch};
@@ -109,7 +109,7 @@ impl Verb for Args {
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
         }
-        if let Some(why) = commit_queues(&site, Moment::DrainEnd) {
+        if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
         let mut summary = summarise(&site, &queues, &crew)?;
