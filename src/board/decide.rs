@@ -697,6 +697,7 @@ mod tests {
             (&held, who(Some(TOKEN), "Sam", &["reviewer"]), Some("1a2b3c4d"), Some(Status::Approved)),
             (&held, who(Some(TOKEN), "Sam", &["reviewer", "reviewer"]), None, Some(Status::InReview)),
             (&held, who(Some(TOKEN), "Sam", &["reviewer", PERSON]), None, Some(Status::InReview)),
+            (&held, who(Some(TOKEN), "Sam", &["security"]), None, Some(Status::InReview)),
             (&held, who(Some(TOKEN), "Sam", &["reviewer"]), Some("9999999"), None),
             (&fresh, who(None, "rosie", &[PERSON]), Some("1a2b3c4"), Some(Status::Approved)),
             (&fresh, who(None, "rosie", &["reviewer"]), None, Some(Status::Approved)),

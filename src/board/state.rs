@@ -501,6 +501,20 @@ mod tests {
             )
     }
 
+    #[test]
+    fn an_approval_counts_for_the_commit_that_it_names() {
+        let commit = Some("1a2b3c4d5e6f7");
+        for (text, commit, counts) in [
+            ("reviewer/Sam", commit, true),
+            ("reviewer/Sam@1a2b3c4d5e6f", commit, true),
+            ("reviewer/Sam@9a9b9c9", commit, false),
+            ("reviewer/Sam@1a2b3c4", None, false),
+            ("reviewer/Sam", None, true),
+        ] {
+            assert_eq!(Approval::read(text, commit).is_some(), counts, "{text} of {commit:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 

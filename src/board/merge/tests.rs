@@ -231,6 +231,15 @@ fn of_two_states_one_is_taken_whole() {
 }
 
 #[test]
+fn statuses_are_ranked_as_the_specification_lists_them() {
+    let rule = include_str!("../../../specs/merge.md").split("further on its way: ").nth(1).expect("the rule is there");
+    let names: Vec<&str> = rule.split('.').next().expect("it ends").split(',').map(str::trim).collect();
+    let mut ranked = Status::ALL;
+    ranked.sort_by_key(|status| rank(*status));
+    assert_eq!(ranked.map(Status::as_str), names[..]);
+}
+
+#[test]
 fn approvals_of_one_commit_are_united_and_of_two_are_not() {
     let item = |keys: &str| format!("- [ ] T-2: two (status: {keys})\n");
     let asked = "in_review, author: Frodo, commit: 1a2b3c4";
