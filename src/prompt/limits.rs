@@ -1,6 +1,6 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::{Answer, Assigned, ChildResult, EarlierAttempt, Note, QueueState};
+use super::assigned::{Answer, Assigned, ChildResult, EarlierAttempt, Note, QueueState};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub struct PromptLimits {
     pub output: usize,
     /// Commits of each attempt; the newest are told.
     pub commits: usize,
-    /// Each note and each learning; its beginning is kept.
+    /// Each note; its beginning is kept.
     pub note: usize,
-    /// Notes, and learnings; the latest are told.
+    /// Notes; the latest are told.
     pub notes: usize,
     /// Items of each queue, and files that may be specifications; the first are told.
     pub items: usize,
@@ -86,7 +86,6 @@ impl PromptLimits {
                 queues.map(|queue| QueueState { items: self.cut_list(&queue.items), ..queue.clone() }).collect();
         }
         cut.notes = self.cut_notes(&assigned.notes);
-        cut.learnings = self.cut_notes(&assigned.learnings);
         cut
     }
 

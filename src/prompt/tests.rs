@@ -119,13 +119,6 @@ From Rosie:
 Use argon2.
 </notes>
 
-<learnings>
-What others found out while they worked nearby. Check it before you rely on it:
-
-From T-b7q2:
-The user table is `account`.
-</learnings>
-
 "
     );
 }

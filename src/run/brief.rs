@@ -82,7 +82,6 @@ impl<'a> Brief<'a> {
             answers: answers(&entries, None),
             children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
             notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
-            learnings: Vec::new(),
         };
         let told = earlier.iter().map(|run| Artifacts::open(&site.board, &run.run).read("prompt.md")).collect();
         let runs = earlier.iter().map(|run| run.run.clone()).collect();

@@ -1,7 +1,6 @@
 //! The Claude runner: which command line and environment start the Claude CLI for unattended work.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::interrupt::Interrupt;
-use crate::process::start::{Environment, Input};
+use crate::process::start::Input;
 use crate::process::{CommandSpec, Spec, run_command};
 
 use super::job::{Job, Opening};
@@ -204,7 +203,7 @@ impl Claude {
         spec.args = args;
         spec.env_remove = OUTER_SESSION.iter().map(OsString::from).collect();
         for (name, value) in self.env() {
-            if variable(job, name).is_none() {
+            if job.variable(name).is_none() {
                 spec.env.push((name.into(), value.into()));
             }
         }
@@ -280,16 +279,11 @@ impl Claude {
     }
 }
 
-/// The variable `name` as the agent of `job` sees it.
-pub(super) fn variable(job: &Job, name: &str) -> Option<OsString> {
-    let own = job.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value));
-    let inherited = || (job.environment == Environment::Own).then(|| env::var_os(OsStr::new(name))).flatten();
-    own.or_else(inherited)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::start::Environment;
+    use std::ffi::OsStr;
 
     fn args(claude: &Claude, job: &Job) -> String {
         let args: Vec<String> = claude.args(job).iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -339,11 +333,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut job = Job::in_folder(folder.path());
         job.environment = Environment::Empty;
-        assert_eq!(variable(&job, "PATH"), None);
+        assert_eq!(job.variable("PATH"), None);
         job.env = vec![("API_TIMEOUT_MS".to_owned(), "1".to_owned()), ("API_TIMEOUT_MS".to_owned(), "2".to_owned())];
-        assert_eq!(variable(&job, "API_TIMEOUT_MS"), Some(OsString::from("2")));
+        assert_eq!(job.variable("API_TIMEOUT_MS"), Some(OsString::from("2")));
         job.environment = Environment::Own;
-        assert!(variable(&job, "PATH").is_some());
+        assert!(job.variable("PATH").is_some());
     }
 
     #[test]

@@ -42,6 +42,25 @@ pub struct Job {
     pub script: Option<String>,
 }
 
+impl Job {
+    /// The variable `name` as the agent sees it.
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        match self.environment {
+            Environment::Own => variable_of(&self.env, name),
+            Environment::Empty => set_in(&self.env, name),
+        }
+    }
+}
+
+/// The variable `name` as an agent sees it for which `env` is set over this process's own environment.
+pub fn variable_of(env: &[(String, String)], name: &str) -> Option<OsString> {
+    set_in(env, name).or_else(|| std::env::var_os(name))
+}
+
+fn set_in(env: &[(String, String)], name: &str) -> Option<OsString> {
+    env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value))
+}
+
 /// How a session opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {

@@ -382,7 +382,7 @@ impl Session for ClaudeSession {
         if self.reading.is_turn_open || self.reading.turn.is_none() {
             let recorded = self.transcript.usage();
             if recorded.total() > usage.total() {
-                usage = recorded;
+                usage = Usage { usd: usage.usd, ..recorded };
             }
         }
         let is_resumable = verdict.is_resumable && self.transcript.is_there();

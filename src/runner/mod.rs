@@ -8,7 +8,7 @@
 //! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
 //! above.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ mod samples;
 pub use claude::Claude;
 pub use command::CommandRunner;
 pub use event::{AgentEvent, Prodding};
-pub use job::{Job, Limits, Prods};
+pub use job::{Job, Limits, Prods, variable_of};
 pub use outcome::{Denial, EndReason, Ended, Outcome, Usage};
 pub use shell::Shell;
 pub use signal::Signal;
@@ -236,12 +236,6 @@ impl StartError {
             StartError::Io(_) => None,
         }
     }
-}
-
-/// The variable `name` as an agent sees it for which `env` is set over this process's own environment.
-pub(crate) fn variable_of(env: &[(String, String)], name: &str) -> Option<OsString> {
-    let own = env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value));
-    own.or_else(|| std::env::var_os(name))
 }
 
 /// The file of `program`, as it is found when it is started with `env`.

@@ -71,7 +71,8 @@ pub struct Usage {
     pub cache_read: u64,
     pub cache_write: u64,
     pub usd: f64,
-    /// True where `usd` was reckoned from tokens after a kill, by a price table (see [`super::transcript`]).
+    /// True where the tokens are those of the session's own record, since the program was killed before it could tell. What
+    /// `usd` holds is then what it had told until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimate: bool,
     /// The same, a model each.

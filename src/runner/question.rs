@@ -4,10 +4,12 @@
 use serde_yaml::Value;
 
 use super::answer::last_block;
-use super::signal::Signal;
 
 /// The Claude CLI's tool for questions. It fails where nobody sits before it.
 pub const TOOL: &str = "AskUserQuestion";
+
+/// The longest question kept, in characters.
+pub const LONGEST: usize = 4000;
 
 /// The question in the block that `text` ends with: a mapping with `question`, and `options` perhaps.
 pub fn in_answer(text: &str) -> Option<String> {
@@ -41,7 +43,7 @@ fn asked(value: &Value) -> Option<String> {
         0 => question.to_owned(),
         _ => format!("{question} ({})", numbered.collect::<Vec<_>>().join("; ")),
     };
-    Some(whole.chars().take(Signal::LONGEST).collect())
+    Some(whole.chars().take(LONGEST).collect())
 }
 
 /// A word, a number, or a mapping that says more of its `label`.

@@ -18,9 +18,6 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The longest question kept, in characters.
-    pub const LONGEST: usize = 4000;
-
     /// Read the last paragraph of `text`: it opens with the word for a question, or its last line is the word for done.
     pub fn read(text: &str) -> Signal {
         let lines: Vec<&str> = text.trim_end().lines().map(str::trim).collect();
@@ -37,7 +34,7 @@ impl Signal {
             if let Some(question) = asked(line) {
                 let rest = paragraph[index + 1..].iter().copied();
                 let whole = std::iter::once(question).chain(rest).collect::<Vec<_>>().join("\n");
-                return Signal::Waiting(whole.trim().chars().take(Signal::LONGEST).collect());
+                return Signal::Waiting(whole.trim().chars().take(question::LONGEST).collect());
             }
         }
         Signal::None
@@ -106,6 +103,6 @@ mod tests {
         let Signal::Waiting(question) = Signal::read(&format!("WAITING: {}", "é".repeat(9000))) else {
             panic!("it is a question");
         };
-        assert_eq!(question.chars().count(), Signal::LONGEST);
+        assert_eq!(question.chars().count(), question::LONGEST);
     }
 }
