@@ -17,7 +17,8 @@ use std::time::Duration;
 use crate::crowd::Crowd;
 use crate::table::{Table, ms, ratio};
 use crate::timed::{ROUNDS, median, timed};
-use crate::tool::{Tool, tools};
+use crate::tool::Tool;
+use crate::tools::tools;
 
 mod crowd;
 mod floor;
@@ -27,6 +28,7 @@ mod table;
 mod tavern;
 mod timed;
 mod tool;
+mod tools;
 
 fn main() -> ExitCode {
     // The floor is a program: this one, started anew.
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .expect("a folder under target/ can be made");
     let with_peers = std::env::args().any(|argument| argument == "--all");
-    for missing in tool::missing(with_peers) {
+    for missing in tools::missing(with_peers) {
         eprintln!("programs: not there, so not measured: {missing}");
     }
     let tools = |name: String, size: usize| tools(&scratch.path().join(name), size, with_peers);
