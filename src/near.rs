@@ -1,12 +1,19 @@
 //! Near misses: the known word that a mistyped one was probably meant to be.
 
-/// The candidate closest to `word`, if one is close enough to be what was meant. Case does not count.
+/// The candidate closest to `word`, if one is close enough to be what was meant: at most a third of the letters of `word`,
+/// and three at most, are missing, added, wrong or swapped. Case does not count; two letters are too few to guess from.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let count = word.chars().count();
+    if !(3..=32).contains(&count) {
+        return None;
+    }
     let word = word.to_lowercase();
+    let most = count.div_ceil(3).min(3);
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.chars().count() / 4)
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= 4 * most)
+        .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -17,13 +24,17 @@ mod tests {
 
     #[test]
     fn only_near_words_are_guessed() {
-        let known = ["lease", "limit", "grace", "max_attempts"];
+        let known = ["lease", "limit", "grace", "max_attempts", "priority", "after"];
         for (word, guess) in [
             ("leese", Some("lease")),
             ("LIMIT", Some("limit")),
             ("limits", Some("limit")),
             ("maxattempts", Some("max_attempts")),
             ("max-attempts", Some("max_attempts")),
+            ("priorty", Some("priority")),
+            ("afetr", Some("after")),
+            ("see", None),
+            ("li", None),
             ("colour", None),
             ("", None),
         ] {

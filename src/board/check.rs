@@ -6,8 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::board::document::{Document, Item};
 use crate::board::merge::marks;
-use crate::board::problem::{Problem, nearest};
+use crate::board::problem::Problem;
 use crate::board::task::{Status, TaskId};
+use crate::near::nearest;
 
 /// What was found. Documents and items are named by their places in the slices given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

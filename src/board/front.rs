@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
 use crate::board::metadata::{Key, broken_yaml, is_word, priority};
-use crate::board::problem::{Problem, nearest};
+use crate::board::problem::Problem;
 use crate::board::status::Consent;
+use crate::near::nearest;
 
 /// What an agent does when its queues have nothing for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
-use super::problem::nearest;
+use crate::near::nearest;
 
 /// What a key's value must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

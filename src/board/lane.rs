@@ -91,7 +91,7 @@ impl LaneKind {
     /// The lane name that a heading which is none was most likely meant to be.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
-        let near = crate::board::problem::nearest(&name, NAMES.iter().map(|(known, _)| *known))?;
+        let near = crate::near::nearest(&name, NAMES.iter().map(|(known, _)| *known))?;
         NAMES.iter().find(|(known, _)| *known == near).map(|(_, kind)| *kind)
     }
 }

@@ -11,8 +11,9 @@ use crate::board::edit::{NewItem, render};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::Front;
 use crate::board::metadata::{Key, Meaning};
-use crate::board::problem::{Problem, Severity, nearest};
+use crate::board::problem::{Problem, Severity};
 use crate::board::task::{State, Status, Task, TaskId};
+use crate::near::nearest;
 
 /// The keys that planned items may have.
 pub const KEYS: [Key; 8] =

@@ -102,41 +102,6 @@ pub fn render(path: &str, text: &str, problem: &Problem) -> String {
     out
 }
 
-/// The candidate that `word` was most likely meant to be: at most a third of its letters differ.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let count = word.chars().count();
-    if !(3..=32).contains(&count) {
-        return None;
-    }
-    let most = count.div_ceil(3).min(3);
-    candidates
-        .into_iter()
-        .filter(|candidate| candidate.len().abs_diff(word.len()) <= 4 * most)
-        .map(|candidate| (distance(word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= most)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Letters to insert, drop, replace or swap (Damerau–Levenshtein, optimal string alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + cost);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
 fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { '·' } else { c }
 }
@@ -206,15 +171,5 @@ mod tests {
             let _ = render("p", "äö\r\n", &Problem::warning("x", span.clone(), "m", "h"));
             let _ = render("p", "", &Problem::warning("x", span, "m", "h"));
         }
-    }
-
-    #[test]
-    fn near_misses() {
-        let keys = ["priority", "after", "role", "tags"];
-        assert_eq!(nearest("priorty", keys), Some("priority"));
-        assert_eq!(nearest("afetr", keys), Some("after"));
-        assert_eq!(nearest("rolle", keys), Some("role"));
-        assert_eq!(nearest("see", keys), None);
-        assert_eq!(nearest("colour", keys), None);
     }
 }

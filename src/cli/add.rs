@@ -10,6 +10,7 @@ use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
 use crate::board::eligible::Lack;
 use crate::board::lease::Token;
+use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
 use crate::board::problem::Severity;
@@ -307,20 +308,12 @@ impl Typed {
             return Err(CliError::new(Exit::Usage, message).with_hint("leave it out".to_owned()));
         }
         let own = &whole[item.head.end..item.span.end];
-        let description = if is_item { without_margin(own) } else { rest.trim_matches(['\n', '\r']).to_owned() };
+        let description = if is_item { without_margin(&own.replace("\r\n", "\n")) } else { rest.to_owned() };
+        let description = description.trim_matches(['\n', '\r']).to_owned();
         let (has_keys, has_block) = (item.metadata.is_some(), item.block.is_some());
         let (id, parent) = (item.id.clone(), item.parent.clone());
         Ok(Typed { id, parent, title: title.to_owned(), description, has_keys, has_block })
     }
-}
-
-/// Takes away the blanks that all lines begin with.
-fn without_margin(text: &str) -> String {
-    let lines = || text.lines().filter(|line| !line.trim().is_empty());
-    let margin = lines().map(|line| line.len() - line.trim_start_matches(' ').len()).min().unwrap_or(0);
-    let cut: Vec<&str> =
-        text.lines().map(|line| line.get(margin..).unwrap_or_default().trim_end_matches('\r')).collect();
-    cut.join("\n").trim_matches('\n').to_owned()
 }
 
 /// Refuses what could not be read again as it was meant.
