@@ -1,9 +1,10 @@
 //! Places where a test can make a program fail. In release builds there is nothing here but the names.
 //!
 //! `TAVERN_FAILPOINT` holds `NAME=ACTION`, several separated by `;`. ACTION is `kill` (SIGKILL to the own process, as a
-//! power cut would have it), `error` (the place returns an I/O error), `sleep:MILLISECONDS`, or `hold:PATH` (makes the file
-//! `PATH.held`, then waits until `PATH` is there: two programs meet at a chosen place without a race). `@N` behind the
-//! action means the Nth time only. Each hit is told on standard error, so that a test knows the place was reached.
+//! power cut would have it), `error` (the place returns an I/O error), `sleep:MILLISECONDS` or `hold:PATH`. The last
+//! makes the file `PATH.held`, then waits until `PATH` is there: two programs meet at a chosen place without a race.
+//! `@N` behind the action means the Nth time only. Each hit is told on standard error, so that a test knows the place
+//! was reached.
 #![cfg_attr(
     debug_assertions,
     expect(

@@ -29,19 +29,19 @@ pub enum Urgency {
 /// A shared flag with a wake-up; clones are the same flag. Once raised it stays raised.
 #[derive(Clone, Default)]
 pub struct Interrupt {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 type Subscriber = Box<dyn Fn(Urgency) + Send>;
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedState {
+    state: Mutex<Raised>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Raised {
     raised: Option<(Cause, Urgency)>,
     subscribers: Vec<(u64, Subscriber)>,
     /// Number of the next subscriber.
@@ -51,7 +51,7 @@ struct State {
 /// Ends a subscription when it is dropped.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct Subscription {
-    shared: Weak<Shared>,
+    shared: Weak<SharedState>,
     number: u64,
 }
 
@@ -139,13 +139,13 @@ impl Interrupt {
         number
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Raised> {
         self.shared.state()
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedState {
+    fn state(&self) -> MutexGuard<'_, Raised> {
         // No code that could panic runs halfway through a change of the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -50,8 +50,9 @@ fn head(name: &str) -> String {
     format!("# Archive of {name}\n\n")
 }
 
-/// The items of the top level that are to be moved, by their place, in the order of the document. `is_held` knows who is
-/// in somebody's hands, `is_long_ended` of the items that don't say when they were completed whether that is long ago.
+/// The items of the top level that are to be moved, by their place, in the order of the document. Who is in somebody's
+/// hands is known to `is_held`; of the items that don't say when they were completed, `is_long_ended` knows whether
+/// that is long ago.
 pub fn due(
     document: &Document<'_>,
     policy: &Policy,

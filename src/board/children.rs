@@ -45,9 +45,9 @@ pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> 
     }
 }
 
-/// Who has to approve the work of `child` before it is merged is, unless it says so itself, as for its parent: else to hand
-/// work out would be a way round them. `front` is that of the queue that the child goes into; `general` are those of
-/// config.yaml, who approve what says nothing.
+/// Who has to approve the work of `child` before it is merged: as for its parent, unless it says so itself. Else to
+/// hand work out would be a way round them. The `front` is that of the queue that the child goes into; `general` are
+/// those of config.yaml, who approve what says nothing.
 pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) -> Patch {
     let mut set = Vec::new();
     let review = parent.review.as_deref().unwrap_or(general);

@@ -113,8 +113,8 @@ fn yaml_block(fields: &[(&'static str, Value)]) -> String {
 }
 
 impl<'t> Document<'t> {
-    /// The edits that make the item what the patch says: its box, ID and keys in place; and if the document has a lane
-    /// for the new status that it isn't in yet, its block goes to the end of that lane.
+    /// The edits that make the item what the patch says: its box, ID and keys in place. If the document has a lane for
+    /// the new status that it isn't in yet, its block goes to the end of that lane.
     pub fn change(&self, item: &Item<'_>, patch: &Patch) -> Vec<Edit> {
         let Some(status) = patch.status else { return in_place(self.text, item, patch, None) };
         let target = self.lane_to_move_to(item, status);

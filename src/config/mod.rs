@@ -16,7 +16,7 @@ use crate::board::wake::Cause;
 use crate::near::nearest;
 
 pub use flaw::Flaw;
-pub use outcome::{Outcomes, Policy};
+pub use outcome::{OutcomePolicy, Outcomes};
 pub use period::Period;
 pub use role::{Does, Role};
 pub use runner::{Runner, RunnerKind};
@@ -74,7 +74,7 @@ pub struct Config {
     pub commit: Commit,
     /// Between asking a process to end and killing it.
     pub grace: Period,
-    pub worktree: Worktree,
+    pub worktree: WorktreeConfig,
     pub verify: Verify,
     /// Attempts of an item before it goes to the dead letter lane; a queue or an item may say otherwise.
     pub max_attempts: u32,
@@ -85,7 +85,7 @@ pub struct Config {
     /// Rejections of an item's work before it is given up.
     pub rounds: u32,
     pub children: Children,
-    pub plan: Plan,
+    pub plan: PlanConfig,
     pub archive: Archive,
     pub runs: Runs,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
@@ -130,7 +130,7 @@ pub enum Commit {
 /// How a worktree is made ready and given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Worktree {
+pub struct WorktreeConfig {
     /// A shell command that is run in each new worktree; empty: none.
     pub setup: String,
     /// Globs of untracked files that are copied from the main work tree.
@@ -176,9 +176,9 @@ pub struct Children {
 /// What becomes of what a planner writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Plan {
+pub struct PlanConfig {
     /// The status of the planned items: pending, or draft, for a person to release.
-    pub lane: Lane,
+    pub lane: PlanLane,
     /// Items of one plan.
     pub most: u32,
     /// What a planner that has nothing to do is woken for.
@@ -188,7 +188,7 @@ pub struct Plan {
 /// Where planned items begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lane {
+pub enum PlanLane {
     #[default]
     Pending,
     Draft,
@@ -216,14 +216,14 @@ impl Default for Config {
             dirty: Dirty::Commit,
             commit: Commit::Never,
             grace: Period::seconds(10),
-            worktree: Worktree::default(),
+            worktree: WorktreeConfig::default(),
             verify: Verify::default(),
             max_attempts: 3,
             max_returns: 20,
             review: Vec::new(),
             rounds: 5,
             children: Children::default(),
-            plan: Plan::default(),
+            plan: PlanConfig::default(),
             archive: Archive::default(),
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
@@ -247,9 +247,9 @@ impl Default for Integration {
     }
 }
 
-impl Default for Worktree {
-    fn default() -> Worktree {
-        Worktree { setup: String::new(), copy: Vec::new(), timeout: Period::minutes(10), keep: false }
+impl Default for WorktreeConfig {
+    fn default() -> WorktreeConfig {
+        WorktreeConfig { setup: String::new(), copy: Vec::new(), timeout: Period::minutes(10), keep: false }
     }
 }
 
@@ -265,9 +265,9 @@ impl Default for Archive {
     }
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan { lane: Lane::Pending, most: 30, wake: Vec::new() }
+impl Default for PlanConfig {
+    fn default() -> PlanConfig {
+        PlanConfig { lane: PlanLane::Pending, most: 30, wake: Vec::new() }
     }
 }
 
@@ -345,10 +345,10 @@ impl Config {
         }
     }
 
-    fn fault(&self) -> Option<Fault> {
+    fn fault(&self) -> Option<ConfigFault> {
         if self.version != VERSION {
             let message = format!("version {} of this file is not known", self.version);
-            return Some(Fault::new(
+            return Some(ConfigFault::new(
                 &["version"],
                 message,
                 format!("write `version: {VERSION}`, or use a newer Tavern"),
@@ -356,7 +356,7 @@ impl Config {
         }
         for (name, period) in [("lease", self.lease), ("grace", self.grace)] {
             if period.duration().as_secs() < 1 {
-                return Some(Fault::new(
+                return Some(ConfigFault::new(
                     &[name],
                     format!("`{name}` is less than a second"),
                     format!("try `{name}: 10s`"),
@@ -366,13 +366,13 @@ impl Config {
         for (name, number) in [("limit", self.limit), ("max_attempts", self.max_attempts), ("rounds", self.rounds)] {
             if number == 0 {
                 let hint = "write at least 1; to stop all work, put a file `PAUSE` beside this one";
-                return Some(Fault::new(&[name], format!("with `{name}: 0` nothing is ever done"), hint));
+                return Some(ConfigFault::new(&[name], format!("with `{name}: 0` nothing is ever done"), hint));
             }
         }
         for (name, runner) in &self.runners {
             if let Some(fault) = runner.fault() {
                 let hint = "see the examples in the commented file that `tavern init` writes";
-                return Some(Fault::new(&["runners", name], format!("runner `{name}` {fault}"), hint));
+                return Some(ConfigFault::new(&["runners", name], format!("runner `{name}` {fault}"), hint));
             }
         }
         for (name, role) in &self.roles {
@@ -382,7 +382,11 @@ impl Config {
                     || format!("one of: {}; or add it under `runners`", known.collect::<Vec<_>>().join(", ")),
                     |guess| format!("did you mean `{guess}`?"),
                 );
-                return Some(Fault::new(&["roles", name, "runner"], format!("no runner `{}`", role.runner), hint));
+                return Some(ConfigFault::new(
+                    &["roles", name, "runner"],
+                    format!("no runner `{}`", role.runner),
+                    hint,
+                ));
             }
         }
         for name in &self.review {
@@ -396,17 +400,17 @@ impl Config {
                     "one of: {}, {PERSON}; or say `does: review` of that role",
                     roles.collect::<Vec<_>>().join(", ")
                 );
-                return Some(Fault::new(&["review"], format!("nobody reviews as `{name}`"), hint));
+                return Some(ConfigFault::new(&["review"], format!("nobody reviews as `{name}`"), hint));
             }
         }
         let mut seen = HashSet::new();
         for name in &self.names {
             if !is_agent_name(name) {
                 let hint = "letters, digits, `-` and `_`, beginning with a letter: it is a file name too";
-                return Some(Fault::new(&["names"], format!("`{name}` can't be an agent's name"), hint));
+                return Some(ConfigFault::new(&["names"], format!("`{name}` can't be an agent's name"), hint));
             }
             if !seen.insert(name.to_lowercase()) {
-                return Some(Fault::new(&["names"], format!("the name `{name}` is there twice"), "take one out"));
+                return Some(ConfigFault::new(&["names"], format!("the name `{name}` is there twice"), "take one out"));
             }
         }
         None
@@ -421,15 +425,15 @@ pub fn is_agent_name(name: &str) -> bool {
 }
 
 /// A fault that only the whole shows; `keys` lead to it.
-struct Fault {
+struct ConfigFault {
     keys: Vec<String>,
     message: String,
     hint: Option<String>,
 }
 
-impl Fault {
-    fn new(keys: &[&str], message: String, hint: impl Into<String>) -> Fault {
-        Fault { keys: keys.iter().map(|&key| key.to_owned()).collect(), message, hint: Some(hint.into()) }
+impl ConfigFault {
+    fn new(keys: &[&str], message: String, hint: impl Into<String>) -> ConfigFault {
+        ConfigFault { keys: keys.iter().map(|&key| key.to_owned()).collect(), message, hint: Some(hint.into()) }
     }
 }
 

@@ -11,33 +11,33 @@ use super::period::Period;
 #[serde(default, deny_unknown_fields)]
 pub struct Outcomes {
     /// The agent gave up, or its `done_when` failed.
-    pub failed: Policy,
+    pub failed: OutcomePolicy,
     /// It took too long.
-    pub timeout: Policy,
+    pub timeout: OutcomePolicy,
     /// Its program ended without a result.
-    pub crashed: Policy,
+    pub crashed: OutcomePolicy,
     /// It was denied what it needed.
-    pub permission_denied: Policy,
+    pub permission_denied: OutcomePolicy,
     /// It spent its money, tokens or turns.
-    pub budget: Policy,
+    pub budget: OutcomePolicy,
     /// It said it was done, and had changed nothing.
-    pub empty: Policy,
+    pub empty: OutcomePolicy,
     /// Ended from outside: a signal, a pause, a supervisor that died.
-    pub killed: Policy,
+    pub killed: OutcomePolicy,
     /// The provider's usage limit: the whole runner is closed until it ends.
-    pub usage_limit: Policy,
+    pub usage_limit: OutcomePolicy,
     /// The provider is overloaded.
-    pub overloaded: Policy,
+    pub overloaded: OutcomePolicy,
     /// Not signed in.
-    pub auth: Policy,
+    pub auth: OutcomePolicy,
     /// This machine lacks what the run needs.
-    pub not_ready: Policy,
+    pub not_ready: OutcomePolicy,
 }
 
 /// Whether it uses an attempt, and when the item may be claimed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Policy {
+pub struct OutcomePolicy {
     /// The agent is to blame: it uses one of the item's attempts.
     pub attempt: bool,
     /// Wait before the second try; doubled at each further one.
@@ -46,9 +46,11 @@ pub struct Policy {
     pub max_backoff: Period,
 }
 
-impl Policy {
-    const fn new(attempt: bool, backoff: u64, max_backoff: u64) -> Policy {
-        Policy { attempt, backoff: Period::seconds(backoff), max_backoff: Period::seconds(max_backoff) }
+impl OutcomePolicy {
+    /// Of what is nobody's fault; the waits in seconds.
+    const fn blameless(backoff: u64, max_backoff: u64) -> OutcomePolicy {
+        let (backoff, max_backoff) = (Period::seconds(backoff), Period::seconds(max_backoff));
+        OutcomePolicy { attempt: false, backoff, max_backoff }
     }
 
     /// How long to wait after the `nth` time (counted from 1).
@@ -58,26 +60,26 @@ impl Policy {
     }
 }
 
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy::new(true, 30, 600)
+impl Default for OutcomePolicy {
+    fn default() -> OutcomePolicy {
+        OutcomePolicy { attempt: true, ..OutcomePolicy::blameless(30, 600) }
     }
 }
 
 impl Default for Outcomes {
     fn default() -> Outcomes {
         Outcomes {
-            failed: Policy::default(),
-            timeout: Policy::default(),
-            crashed: Policy::default(),
-            permission_denied: Policy::default(),
-            budget: Policy::default(),
-            empty: Policy::default(),
-            killed: Policy::new(false, 0, 300),
-            usage_limit: Policy::new(false, 1800, 21_600),
-            overloaded: Policy::new(false, 60, 1800),
-            auth: Policy::new(false, 600, 3600),
-            not_ready: Policy::new(false, 60, 1800),
+            failed: OutcomePolicy::default(),
+            timeout: OutcomePolicy::default(),
+            crashed: OutcomePolicy::default(),
+            permission_denied: OutcomePolicy::default(),
+            budget: OutcomePolicy::default(),
+            empty: OutcomePolicy::default(),
+            killed: OutcomePolicy::blameless(0, 300),
+            usage_limit: OutcomePolicy::blameless(1800, 21_600),
+            overloaded: OutcomePolicy::blameless(60, 1800),
+            auth: OutcomePolicy::blameless(600, 3600),
+            not_ready: OutcomePolicy::blameless(60, 1800),
         }
     }
 }
@@ -88,8 +90,8 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_their_bound() {
-        let waits = |policy: Policy| [1, 2, 3, 5, 6, 99].map(|nth| policy.wait(nth).as_secs());
-        assert_eq!(waits(Policy::default()), [30, 60, 120, 480, 600, 600]);
+        let waits = |policy: OutcomePolicy| [1, 2, 3, 5, 6, 99].map(|nth| policy.wait(nth).as_secs());
+        assert_eq!(waits(OutcomePolicy::default()), [30, 60, 120, 480, 600, 600]);
         assert_eq!(waits(Outcomes::default().killed), [0; 6]);
     }
 }

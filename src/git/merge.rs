@@ -1,8 +1,8 @@
 //! Merges in memory: objects are written, no work tree, index or reference is touched.
 //!
-//! Knows nothing of why something is merged. `advance` and `follow` are what moves a branch afterwards. `git merge-tree` does
-//! the work, since it alone knows the user's merge drivers, renamed folders and line endings; where git is too old for
-//! it (before 2.38), libgit2 does.
+//! Knows nothing of why something is merged. `advance` and `follow` are what moves a branch afterwards. `git
+//! merge-tree` does the work, since it alone knows the user's merge drivers, renamed folders and line endings. Where
+//! git is too old for it (before 2.38), libgit2 does.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,10 @@
 //! Knows nothing of tasks, queues or boards. Two hands do the work: libgit2 for references, commits, diffs and merges
 //! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see `program.rs`).
 //!
-//! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor its
-//! `HEAD`, whatever state it is in (the one exception is [`Repository::commit_contents`]); only a linked worktree that is registered in this repository is changed or removed; no
-//! hook of the user's runs. `specs/git.md` is the contract in words.
+//! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor
+//! its `HEAD`, whatever state it is in. The one exception is [`Repository::commit_contents`]. Only a linked worktree
+//! that is registered in this repository is changed or removed, and no hook of the user's runs. `specs/git.md` is the
+//! contract in words.
 
 mod branch;
 mod changes;

@@ -30,13 +30,13 @@ pub struct Assigned {
     /// For who turns it into items.
     pub planning: Option<Planning>,
     /// What reviews have found in the work. Oldest first.
-    pub findings: Vec<Note>,
+    pub findings: Vec<Remark>,
     /// What was asked of a person, with the answer. Oldest first.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<Answered>,
     /// The items that this one was broken up into, when all of them have ended.
     pub children: Vec<ChildResult>,
     /// What people have said about it. Oldest first.
-    pub notes: Vec<Note>,
+    pub notes: Vec<Remark>,
 }
 
 /// The task itself.
@@ -111,7 +111,7 @@ pub struct QueueState {
 
 /// A question with its answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Answered {
     pub question: String,
     pub answer: String,
 }
@@ -132,7 +132,7 @@ pub struct ChildResult {
 
 /// A few words from somebody.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Note {
+pub struct Remark {
     pub from: String,
     pub text: String,
 }
@@ -206,8 +206,8 @@ impl Assigned {
             }],
             specs: vec!["specs/auth.md".into()],
         });
-        sample.findings = vec![Note { from: "Merry".into(), text: "- blocker src/auth.rs:12: no salt".into() }];
-        sample.answers = vec![Answer { question: "red or blue?".into(), answer: "blue".into() }];
+        sample.findings = vec![Remark { from: "Merry".into(), text: "- blocker src/auth.rs:12: no salt".into() }];
+        sample.answers = vec![Answered { question: "red or blue?".into(), answer: "blue".into() }];
         sample.children = vec![ChildResult {
             id: "T-k3f9.1".into(),
             title: "The table".into(),
@@ -216,7 +216,7 @@ impl Assigned {
             kept: None,
             said: "Made it.".into(),
         }];
-        sample.notes = vec![Note { from: "Rosie".into(), text: "Use argon2.".into() }];
+        sample.notes = vec![Remark { from: "Rosie".into(), text: "Use argon2.".into() }];
         sample
     }
 }

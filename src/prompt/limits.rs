@@ -1,6 +1,6 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::assigned::{Answer, Assigned, ChildResult, EarlierAttempt, Note, QueueState};
+use super::assigned::{Answered, Assigned, ChildResult, EarlierAttempt, QueueState, Remark};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,16 +112,16 @@ impl PromptLimits {
         told
     }
 
-    fn cut_answer(&self, one: &Answer) -> Answer {
-        Answer { question: head(&one.question, self.note), answer: head(&one.answer, self.note) }
+    fn cut_answer(&self, one: &Answered) -> Answered {
+        Answered { question: head(&one.question, self.note), answer: head(&one.answer, self.note) }
     }
 
     fn cut_child(&self, child: &ChildResult) -> ChildResult {
         ChildResult { title: head(&child.title, 512), said: tail(child.said.trim(), self.output), ..child.clone() }
     }
 
-    fn cut_notes(&self, notes: &[Note]) -> Vec<Note> {
-        let cut = |note: &Note| Note { from: head(&note.from, 64), text: head(&note.text, self.note) };
+    fn cut_notes(&self, notes: &[Remark]) -> Vec<Remark> {
+        let cut = |note: &Remark| Remark { from: head(&note.from, 64), text: head(&note.text, self.note) };
         latest(notes, self.notes).iter().map(cut).collect()
     }
 }

@@ -4,7 +4,7 @@
 //! command's output) can't forge the marks of a block, and can't make the prompt longer than its limits.
 
 pub use assigned::{
-    Answer, Assigned, AssignedTask, ChildResult, EarlierAttempt, Note, Planning, QueueState, ReviewTask,
+    Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Planning, QueueState, Remark, ReviewTask,
 };
 pub use limits::{PromptLimits, head, tail};
 pub use marks::neutral;

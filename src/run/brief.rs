@@ -17,7 +17,7 @@ use crate::board::lease::Token;
 use crate::board::task::{Status, Timestamp};
 use crate::config::{Does, Role};
 use crate::prompt::{
-    self, Answer, Assigned, AssignedTask, EarlierAttempt, Note, PromptLimits, ReviewTask, Template, TemplateError,
+    self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Remark, ReviewTask, Template, TemplateError,
     assigned,
 };
 use crate::runner::Outcome;
@@ -197,7 +197,7 @@ fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
 
 /// What people said when they brought the task back, and what it was told in other runs than `heard`, since `since` if that
 /// is given. What answers a question is told with it.
-fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[String]) -> Vec<Note> {
+fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[String]) -> Vec<Remark> {
     let asked = exchanges(entries);
     let is_word = |entry: &&Entry| {
         let is_recent = since.is_none_or(|since| entry.time >= since);
@@ -214,25 +214,25 @@ fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[String]) -> Vec<N
 }
 
 /// What lies in the inbox.
-fn letters(unread: &[Message]) -> Vec<Note> {
+fn letters(unread: &[Message]) -> Vec<Remark> {
     let note = |message: &Message| {
         let (from, text) = inbox::opened(&message.text);
-        Note { from: from.unwrap_or("a person").to_owned(), text: text.trim().to_owned() }
+        Remark { from: from.unwrap_or("a person").to_owned(), text: text.trim().to_owned() }
     };
     unread.iter().map(note).collect()
 }
 
 /// What reviews have found, since `since` if that is given.
-fn findings(entries: &[Entry], since: Option<Timestamp>) -> Vec<Note> {
+fn findings(entries: &[Entry], since: Option<Timestamp>) -> Vec<Remark> {
     let is_finding = |entry: &&Entry| entry.kind == Kind::Rejected && since.is_none_or(|since| entry.time >= since);
     entries.iter().filter(is_finding).filter_map(note).collect()
 }
 
 /// What was asked and answered, since `since` if that is given.
-fn answers(entries: &[Entry], since: Option<Timestamp>) -> Vec<Answer> {
+fn answers(entries: &[Entry], since: Option<Timestamp>) -> Vec<Answered> {
     let recent = exchanges(entries).into_iter().filter(|(_, answer)| since.is_none_or(|since| answer.time >= since));
     let words = |entry: &Entry| entry.cause.clone().unwrap_or_default();
-    recent.map(|(question, answer)| Answer { question: words(question), answer: words(answer) }).collect()
+    recent.map(|(question, answer)| Answered { question: words(question), answer: words(answer) }).collect()
 }
 
 /// Each question with what came back for it: when the item was resumed, or when it was claimed with an answer under it.
@@ -257,11 +257,11 @@ fn is_chat(entry: &Entry) -> bool {
     matches!(&entry.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
 }
 
-fn note(entry: &Entry) -> Option<Note> {
+fn note(entry: &Entry) -> Option<Remark> {
     // Who was withdrawn from did not say it.
     let from = entry.agent.clone().filter(|_| entry.kind != Kind::Withdrawn);
     let from = from.unwrap_or_else(|| "a person".to_owned());
-    Some(Note { from, text: entry.cause.clone()? })
+    Some(Remark { from, text: entry.cause.clone()? })
 }
 
 /// What a reviewer is told of the work, of a task that is in review.

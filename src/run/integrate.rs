@@ -18,7 +18,7 @@ use crate::board::event::{Event, Kind};
 use crate::board::lease::Token;
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock::{self};
-use crate::config::Policy;
+use crate::config::OutcomePolicy;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
 use crate::store::{Entry, Note, Queue};
@@ -171,7 +171,7 @@ fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), E
     Ok(())
 }
 
-fn send_back(site: &Site, task: &Task, policy: &Policy, reason: String) -> Result<Integrated, Error> {
+fn send_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: String) -> Result<Integrated, Error> {
     let event = sent_back(site, task, policy, &reason);
     let done = site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
     if done.task.status() == Status::Dead {

@@ -10,7 +10,7 @@ use crate::board::event::Event;
 use crate::board::plan::{Plan, Rules, read};
 use crate::board::problem::{Position, Problem, render};
 use crate::board::task::{MAX_ID, Status, TaskId};
-use crate::config::{Does, Lane};
+use crate::config::{Does, PlanLane};
 use crate::runner::answer::checklist;
 use crate::runner::{Ended, Outcome};
 use crate::store::Claimed;
@@ -112,7 +112,7 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
 
 /// The event that reports a plan.
 pub fn event(site: &Site, held: &Claimed, plan: &Plan) -> Event {
-    let general = if site.config.plan.lane == Lane::Draft { Status::Draft } else { Status::Pending };
+    let general = if site.config.plan.lane == PlanLane::Draft { Status::Draft } else { Status::Pending };
     let to = held.task.lane.unwrap_or(general);
     Event::Plan { token: held.lease.token, plan: plan.clone(), to }
 }

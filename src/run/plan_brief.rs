@@ -7,7 +7,7 @@ use super::worktree::Worktree;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::{Status, Task, TaskId};
-use crate::config::{Does, Lane, Role};
+use crate::config::{Does, PlanLane, Role};
 use crate::prompt::{Planning, QueueState};
 use crate::store::Claimed;
 
@@ -20,8 +20,8 @@ const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs
 /// Gathers it for the holder of a planning item.
 pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
     let lane = held.task.lane.unwrap_or(match site.config.plan.lane {
-        Lane::Pending => Status::Pending,
-        Lane::Draft => Status::Draft,
+        PlanLane::Pending => Status::Pending,
+        PlanLane::Draft => Status::Draft,
     });
     let roles = site.config.roles.iter().filter(|(_, role)| role.does == Does::Work);
     // One queue that can't be read keeps nobody from planning.

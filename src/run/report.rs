@@ -14,7 +14,7 @@ use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::Token;
 use crate::board::task::Task;
 use crate::clock;
-use crate::config::Policy;
+use crate::config::OutcomePolicy;
 use crate::runner::Outcome;
 use crate::store::{Claimed, Quota};
 
@@ -83,7 +83,7 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 
 /// The event for approved work that could not be integrated. It has used its attempt, whatever `policy` says: a whole run, and
 /// reviews, were spent on it.
-pub fn sent_back(site: &Site, task: &Task, policy: &Policy, reason: &str) -> Event {
+pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
     let most = most_attempts(site, task, task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     let retry = Retry { blame: Blame::Agent, not_before: back_off(policy, task.state.attempt), most };
     Event::SendBack { retry, reason: reason.to_owned() }

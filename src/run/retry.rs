@@ -6,11 +6,11 @@ use super::site::Site;
 use crate::board::event::{Blame, Retry};
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
-use crate::config::Policy;
+use crate::config::OutcomePolicy;
 use crate::runner::Outcome;
 
 /// How a task that came to nothing is tried again. `role` is its holder's.
-pub fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timestamp>, role: &str) -> Retry {
+pub fn retry(site: &Site, task: &Task, policy: &OutcomePolicy, resets_at: Option<Timestamp>, role: &str) -> Retry {
     let (blame, most, nth) = if policy.attempt {
         (Blame::Agent, most_attempts(site, task, role), task.state.attempt)
     } else {
@@ -20,7 +20,7 @@ pub fn retry(site: &Site, task: &Task, policy: &Policy, resets_at: Option<Timest
 }
 
 /// What config.yaml says of an outcome that gives the task back.
-pub fn policy(site: &Site, outcome: Outcome) -> &Policy {
+pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
     let outcomes = &site.config.outcomes;
     match outcome {
         Outcome::Success | Outcome::Waiting | Outcome::Failed => &outcomes.failed,
@@ -44,7 +44,7 @@ pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
 }
 
 /// The end of the back-off before try number `nth` + 1.
-pub fn back_off(policy: &Policy, nth: u32) -> Option<Timestamp> {
+pub fn back_off(policy: &OutcomePolicy, nth: u32) -> Option<Timestamp> {
     let wait = TimeDelta::from_std(policy.wait(nth)).unwrap_or(TimeDelta::MAX);
     (wait > TimeDelta::zero()).then(|| clock::now().checked_add_signed(wait).unwrap_or(Timestamp::MAX_UTC))
 }

@@ -24,17 +24,19 @@ pub fn last_block(text: &str, kinds: &[&str]) -> Option<String> {
     last
 }
 
-/// The last checklist of `text`: what is between a line ` ```markdown ` (or `md`) and the fence that closes it. Models put
-/// fences of the same kind inside, indented under their items: only one that stands no further in closes the block.
+/// The last checklist of `text`: the lines between a fence ` ```markdown ` (or `md`) and the one that closes it.
+///
+/// Models put fences of the same kind inside, indented under their items: only one that stands no further in closes the
+/// block.
 pub fn checklist(text: &str) -> Result<String, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut last = None;
     let mut at = 0;
     while at < lines.len() {
-        let open = Fence::of(lines[at]);
+        let open = CodeFence::of(lines[at]);
         at += 1;
         let Some(open) = open else { continue };
-        let is_close = |line: &&str| Fence::of(line).is_some_and(|fence| fence.closes(&open));
+        let is_close = |line: &&str| CodeFence::of(line).is_some_and(|fence| fence.closes(&open));
         let end = lines[at..].iter().position(is_close).map(|length| at + length);
         if ["markdown", "md"].iter().any(|kind| kind.eq_ignore_ascii_case(open.kind)) {
             last = Some((at, end));
@@ -49,24 +51,24 @@ pub fn checklist(text: &str) -> Result<String, String> {
 }
 
 /// A line of a fence.
-struct Fence<'t> {
+struct CodeFence<'t> {
     indent: usize,
     mark: char,
     length: usize,
     kind: &'t str,
 }
 
-impl Fence<'_> {
-    fn of(line: &str) -> Option<Fence<'_>> {
+impl CodeFence<'_> {
+    fn of(line: &str) -> Option<CodeFence<'_>> {
         let bare = line.trim_start_matches(' ');
         let mark = bare.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let kind = bare.trim_start_matches(mark);
         let (indent, length) = (line.len() - bare.len(), bare.len() - kind.len());
         let kind = kind.split_whitespace().next().unwrap_or_default();
-        (length >= 3).then_some(Fence { indent, mark, length, kind })
+        (length >= 3).then_some(CodeFence { indent, mark, length, kind })
     }
 
-    fn closes(&self, open: &Fence<'_>) -> bool {
+    fn closes(&self, open: &CodeFence<'_>) -> bool {
         self.mark == open.mark && self.length >= open.length && self.kind.is_empty() && self.indent <= open.indent
     }
 }

@@ -14,7 +14,7 @@ use crate::process::{CommandSpec, Spec, run_command};
 use super::job::{Job, Opening};
 use super::live::ClaudeSession;
 use super::transcript::{Transcript, config_folder};
-use super::{Access, NotReady, Ready, Runner, Session, StartError, State, Usage, found, variable_of};
+use super::{Access, NotReady, ProgramState, Ready, Runner, Session, StartError, Usage, found, variable_of};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,11 +160,11 @@ impl Runner for Claude {
         }
     }
 
-    fn state(&self, env: &[(String, String)]) -> State {
+    fn state(&self, env: &[(String, String)]) -> ProgramState {
         let variable = |name: &str| variable_of(env, name);
         let home = variable("HOME").map(PathBuf::from);
         let cache = home.as_ref().map(|home| home.join(".cache/claude-cli-nodejs"));
-        State {
+        ProgramState {
             folders: config_folder(variable).into_iter().chain(cache).collect(),
             files: home.map(|home| home.join(".claude.json")).into_iter().collect(),
         }

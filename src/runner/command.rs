@@ -8,7 +8,7 @@ use crate::process::start::Input;
 
 use super::job::Job;
 use super::plain::PlainSession;
-use super::{NotReady, Ready, Runner, Session, StartError, State, found, variable_of};
+use super::{NotReady, ProgramState, Ready, Runner, Session, StartError, found, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,12 +110,12 @@ impl Runner for CommandRunner {
         Ok(Ready { program: found.display().to_string(), version: String::new() })
     }
 
-    fn state(&self, env: &[(String, String)]) -> State {
+    fn state(&self, env: &[(String, String)]) -> ProgramState {
         // By the program: a command line of the user's own may run one of them, too.
         let program = self.argv.first().and_then(|program| program.rsplit('/').next());
         let known = STATE.iter().find(|(name, _)| program == Some(name)).map_or(&[][..], |(_, folders)| folders);
         let home = variable_of(env, "HOME").map(PathBuf::from).unwrap_or_default();
-        State { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
+        ProgramState { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, StartError> {

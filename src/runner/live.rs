@@ -21,7 +21,7 @@ use super::signal::Signal;
 use super::stream;
 use super::transcript::Transcript;
 use super::verdict::Reading;
-use super::watch::{self, Tool, Watch, Watched};
+use super::watch::{self, ProcessWatch, Tool, Watched};
 use super::{Next, NotHeard, Session, THREAD_LOG};
 use crate::clock;
 
@@ -35,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(20);
 
 /// A running Claude CLI, spoken to over its standard input and read from its log.
 pub struct ClaudeSession {
-    watch: Watch,
+    watch: ProcessWatch,
     /// Lines for its standard input; `None` once that is closed.
     input: Option<Sender<String>>,
     reading: Reading,
@@ -50,7 +50,7 @@ pub struct ClaudeSession {
     prodded: u32,
     /// It was prodded out of a silence: the turn that this breaks off is not its last.
     is_broken_off: bool,
-    ending: Option<Ending>,
+    ending: Option<GradualEnding>,
     /// When it gave the answer after which its input was closed.
     answered_at: Option<Instant>,
     asked_at: Instant,
@@ -63,15 +63,15 @@ pub struct ClaudeSession {
 }
 
 /// An ending under way: the steps of the ladder are taken one after the other, `grace` apart.
-struct Ending {
+struct GradualEnding {
     why: EndReason,
-    step: Step,
+    step: EndingStep,
     next_at: Instant,
 }
 
 /// The CLI starts each shell in a session of its own; only an interrupt makes it end them itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum EndingStep {
     /// The control request `interrupt`: ends the running tool or call, and yields a result.
     Interrupt,
     /// The signal that does the same.
@@ -88,7 +88,7 @@ impl ClaudeSession {
         let stderr = job.run_dir.join(STDERR_LOG);
         let stderr_file = OpenOptions::new().create(true).append(true).open(&stderr)?;
         let stderr_before = stderr_file.metadata()?.len();
-        let mut watch = Watch::start(spec, &log, &job.limits, |mut spec, log| {
+        let mut watch = ProcessWatch::start(spec, &log, &job.limits, |mut spec, log| {
             spec.stdout = Output::File(log);
             spec.stderr = Output::File(stderr_file);
             Ok(spec)
@@ -227,17 +227,17 @@ impl ClaudeSession {
         true
     }
 
-    fn begin(&mut self, why: EndReason, step: Step) {
-        self.ending = Some(Ending { why, step, next_at: clock::instant() + self.grace });
+    fn begin(&mut self, why: EndReason, step: EndingStep) {
+        self.ending = Some(GradualEnding { why, step, next_at: clock::instant() + self.grace });
         self.take_step(step);
     }
 
-    fn take_step(&mut self, step: Step) {
+    fn take_step(&mut self, step: EndingStep) {
         match step {
-            Step::Interrupt => self.request("interrupt"),
-            Step::Sigint => self.watch.child.signal(UnixSignal::INT),
-            Step::Term => self.watch.child.request_end(),
-            Step::Kill => {
+            EndingStep::Interrupt => self.request("interrupt"),
+            EndingStep::Sigint => self.watch.child.signal(UnixSignal::INT),
+            EndingStep::Term => self.watch.child.request_end(),
+            EndingStep::Kill => {
                 self.watch.child.end(Duration::ZERO);
             }
         }
@@ -264,7 +264,7 @@ impl ClaudeSession {
 }
 
 impl Watched for ClaudeSession {
-    fn watch(&mut self) -> &mut Watch {
+    fn watch(&mut self) -> &mut ProcessWatch {
         &mut self.watch
     }
 
@@ -299,7 +299,7 @@ impl Watched for ClaudeSession {
             }
             ending.step = ending.step.next();
             // After KILL only a process that the kernel holds is still there; it is not asked in a tight loop.
-            let pause = if ending.step == Step::Kill { Duration::from_secs(10) } else { self.grace };
+            let pause = if ending.step == EndingStep::Kill { Duration::from_secs(10) } else { self.grace };
             ending.next_at = now + pause;
             let step = ending.step;
             self.take_step(step);
@@ -352,19 +352,19 @@ impl Session for ClaudeSession {
         // between two tries of a call, where nothing is running that would have to be ended in order.
         let is_listening = self.reading.session.is_some() && self.input.is_some() && why != EndReason::Auth;
         let step = match why {
-            _ if why.is_urgent() => Step::Kill,
-            _ if is_listening => Step::Interrupt,
-            _ => Step::Term,
+            _ if why.is_urgent() => EndingStep::Kill,
+            _ if is_listening => EndingStep::Interrupt,
+            _ => EndingStep::Term,
         };
         self.begin(why, step);
-        if step == Step::Kill {
+        if step == EndingStep::Kill {
             self.watch.stop_reading();
         }
     }
 
     fn hurry(&mut self) {
         let why = self.ending.as_ref().map_or(EndReason::Stop, |ending| ending.why);
-        self.begin(why, Step::Kill);
+        self.begin(why, EndingStep::Kill);
     }
 
     fn usage(&self) -> Usage {
@@ -408,12 +408,12 @@ impl Session for ClaudeSession {
     }
 }
 
-impl Step {
-    fn next(self) -> Step {
+impl EndingStep {
+    fn next(self) -> EndingStep {
         match self {
-            Step::Interrupt => Step::Sigint,
-            Step::Sigint => Step::Term,
-            Step::Term | Step::Kill => Step::Kill,
+            EndingStep::Interrupt => EndingStep::Sigint,
+            EndingStep::Sigint => EndingStep::Term,
+            EndingStep::Term | EndingStep::Kill => EndingStep::Kill,
         }
     }
 }

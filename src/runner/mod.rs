@@ -2,8 +2,8 @@
 //! the end, one [`Outcome`], decided from structure and never from words that an agent may have echoed.
 //!
 //! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`] and
-//! [`answer`] (how it ended and what the agent says of it), then the runners: [`shell`] and [`command`] over [`plain`], [`claude`] over
-//! [`live`], [`stream`], [`verdict`] and [`transcript`].
+//! [`answer`] (how it ended and what the agent says of it). Then come the runners: [`shell`] and [`command`] over
+//! [`plain`], [`claude`] over [`live`], [`stream`], [`verdict`] and [`transcript`].
 //!
 //! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
 //! above.
@@ -76,9 +76,9 @@ pub trait Runner: Send + Sync {
 
     /// What the program writes of its own accord, wherever it works: its account, sessions and caches. `env` is as in
     /// [`Runner::check`].
-    fn state(&self, env: &[(String, String)]) -> State {
+    fn state(&self, env: &[(String, String)]) -> ProgramState {
         let _ = env;
-        State::default()
+        ProgramState::default()
     }
 
     /// Does it hear messages while it runs? To others they are told at the beginning of the next run.
@@ -184,7 +184,7 @@ pub enum Access {
 
 /// Where a program keeps its own state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct ProgramState {
     pub folders: Vec<PathBuf>,
     pub files: Vec<PathBuf>,
 }

@@ -11,7 +11,7 @@ use super::event::{AgentEvent, Nesting};
 use super::job::Job;
 use super::outcome::{EndReason, Ended, Outcome, Usage};
 use super::signal::Signal;
-use super::watch::{self, Tool, Watch, Watched};
+use super::watch::{self, ProcessWatch, Tool, Watched};
 use super::{Next, NotHeard, OUTPUT_LOG, Session};
 use crate::clock;
 
@@ -20,15 +20,15 @@ const KEPT_LINES: usize = 40;
 
 /// A running program of which only the end counts.
 pub struct PlainSession {
-    watch: Watch,
+    watch: ProcessWatch,
     grace: Duration,
-    ending: Option<Ending>,
+    ending: Option<ForcedEnding>,
     pending: Option<AgentEvent>,
     last_lines: VecDeque<String>,
     is_over: bool,
 }
 
-struct Ending {
+struct ForcedEnding {
     why: EndReason,
     kill_at: Instant,
 }
@@ -37,7 +37,7 @@ impl PlainSession {
     /// Start `spec` with both output streams in the run's output log, in the order in which they are written.
     pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<PlainSession> {
         let log = job.run_dir.join(OUTPUT_LOG);
-        let watch = Watch::start(spec, &log, &job.limits, both_to)?;
+        let watch = ProcessWatch::start(spec, &log, &job.limits, both_to)?;
         Ok(PlainSession {
             watch,
             grace: job.grace,
@@ -57,7 +57,7 @@ impl PlainSession {
 }
 
 impl Watched for PlainSession {
-    fn watch(&mut self) -> &mut Watch {
+    fn watch(&mut self) -> &mut ProcessWatch {
         &mut self.watch
     }
 
@@ -125,13 +125,13 @@ impl Session for PlainSession {
             } else {
                 self.watch.child.request_end();
             }
-            self.ending = Some(Ending { why, kill_at: clock::instant() + grace });
+            self.ending = Some(ForcedEnding { why, kill_at: clock::instant() + grace });
         }
     }
 
     fn hurry(&mut self) {
         let now = clock::instant();
-        self.ending.get_or_insert(Ending { why: EndReason::Stop, kill_at: now }).kill_at = now;
+        self.ending.get_or_insert(ForcedEnding { why: EndReason::Stop, kill_at: now }).kill_at = now;
         self.keep_limits();
     }
 

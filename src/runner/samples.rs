@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::outcome::{EndReason, Outcome};
 use super::stream;
-use super::verdict::{Reading, Verdict};
+use super::verdict::{Judgement, Reading};
 use crate::process::Exit;
 
 /// Recording, outcome, and a part of the reason given to people. All were ended by whoever recorded them, or by
@@ -186,7 +186,7 @@ fn no_recording_is_forgotten() {
     assert_eq!(on_disk, expected);
 }
 
-fn judge(name: &str, exit: Option<Exit>, ended: Option<EndReason>) -> Verdict {
+fn judge(name: &str, exit: Option<Exit>, ended: Option<EndReason>) -> Judgement {
     let exit = exit.unwrap_or_else(|| panic!("INDEX.json has no exit code of {name}"));
     reading(name).judge(exit, ended, "")
 }

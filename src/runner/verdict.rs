@@ -1,6 +1,6 @@
 //! Events, exit status and what was done from here → outcome. Pure.
 //!
-//! The rule behind all rules: `is_error` of the last result is the truth, exit status 0 proves nothing, and words count
+//! The rule behind all rules: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count
 //! only in what the program itself reports as the provider's failure, never in what the agent says or its tools print.
 
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ struct Failure {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct Judgement {
     pub outcome: Outcome,
     /// One line for people.
     pub reason: String,
@@ -179,7 +179,7 @@ impl Reading {
 
     /// Decide. `ended` is why the run was ended from here, if it was; `stderr` is the end of what the program wrote
     /// there, shown to people where nothing else is known.
-    pub fn judge(&self, exit: Exit, ended: Option<EndReason>, stderr: &str) -> Verdict {
+    pub fn judge(&self, exit: Exit, ended: Option<EndReason>, stderr: &str) -> Judgement {
         let turn = self.turn.as_ref().filter(|_| !self.is_turn_open);
         match turn {
             Some(turn) if !is_broken_off(turn) => self.judge_turn(turn, exit, ended),
@@ -188,7 +188,7 @@ impl Reading {
     }
 
     /// The last turn came to an end of its own.
-    fn judge_turn(&self, turn: &TurnResult, exit: Exit, ended: Option<EndReason>) -> Verdict {
+    fn judge_turn(&self, turn: &TurnResult, exit: Exit, ended: Option<EndReason>) -> Judgement {
         let first_error = turn.errors.first().map(String::as_str);
         let said = turn.result.as_deref().filter(|text| !text.is_empty()).or(first_error).unwrap_or(&turn.subtype);
         match turn.subtype.as_str() {
@@ -213,7 +213,7 @@ impl Reading {
     }
 
     /// The provider failed, or refused, for good.
-    fn judge_failure(&self, turn: &TurnResult, said: &str) -> Verdict {
+    fn judge_failure(&self, turn: &TurnResult, said: &str) -> Judgement {
         let error = self.failure.as_ref().map(|failure| failure.error.as_str()).unwrap_or_default();
         let text = self.failure.as_ref().map(|failure| failure.text.as_str()).unwrap_or_default();
         let outcome = match error {
@@ -226,7 +226,7 @@ impl Reading {
             Outcome::UsageLimit => self.reset_time().or_else(|| reset_time_in(text)).or_else(|| reset_time_in(said)),
             _ => None,
         };
-        Verdict { resets_at, ..verdict(outcome, said) }
+        Judgement { resets_at, ..verdict(outcome, said) }
     }
 
     /// There is no answer: the program ended, or was ended, in the middle.
@@ -236,7 +236,7 @@ impl Reading {
         exit: Exit,
         ended: Option<EndReason>,
         stderr: &str,
-    ) -> Verdict {
+    ) -> Judgement {
         if let Some(why) = ended {
             // Silence after a refusal is the provider's, not the agent's.
             let retry = self.retry.as_ref().filter(|_| matches!(why, EndReason::Idle | EndReason::Wall));
@@ -244,7 +244,7 @@ impl Reading {
             let outcome = provider_outcome(retry.status, &retry.error, "");
             let status = retry.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
             let resets_at = self.reset_time().filter(|_| outcome == Outcome::UsageLimit);
-            return Verdict {
+            return Judgement {
                 resets_at,
                 ..verdict(outcome, &format!("{} while the provider failed: {status}, {}", why.describe(), retry.error))
             };
@@ -254,14 +254,14 @@ impl Reading {
         let is_resumable = !error.starts_with("No conversation found");
         match turn.and_then(|turn| turn.terminal_reason.as_deref()) {
             Some(reason) => {
-                Verdict { is_resumable, ..verdict(Outcome::Killed, &format!("it was interrupted: {reason}")) }
+                Judgement { is_resumable, ..verdict(Outcome::Killed, &format!("it was interrupted: {reason}")) }
             }
             None => {
                 let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
                 let why = if error.is_empty() { last } else { error };
                 let reason =
                     if why.is_empty() { format!("{exit} without an answer") } else { format!("{exit}: {why}") };
-                Verdict { is_resumable, ..verdict(Outcome::Crashed, &reason) }
+                Judgement { is_resumable, ..verdict(Outcome::Crashed, &reason) }
             }
         }
     }
@@ -313,7 +313,7 @@ fn denied(denials: &[Denial]) -> String {
     format!("it was not allowed to use {}, and did nothing", tools.join(", "))
 }
 
-fn verdict(outcome: Outcome, reason: &str) -> Verdict {
+fn verdict(outcome: Outcome, reason: &str) -> Judgement {
     let line = reason.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    Verdict { outcome, reason: line.chars().take(300).collect(), resets_at: None, is_resumable: true }
+    Judgement { outcome, reason: line.chars().take(300).collect(), resets_at: None, is_resumable: true }
 }

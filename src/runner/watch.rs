@@ -13,7 +13,7 @@ use super::outcome::EndReason;
 use crate::clock;
 
 /// A running program, its log and its limits.
-pub struct Watch {
+pub struct ProcessWatch {
     pub child: Child,
     pub bell: Bell,
     follower: Follower,
@@ -27,7 +27,7 @@ pub struct Watch {
 
 /// A session over a watched program.
 pub(super) trait Watched {
-    fn watch(&mut self) -> &mut Watch;
+    fn watch(&mut self) -> &mut ProcessWatch;
     /// The next event of the lines read so far.
     fn next_event(&mut self) -> Option<AgentEvent>;
     /// Make events of `line`.
@@ -52,15 +52,15 @@ pub(super) fn next(session: &mut impl Watched, timeout: Duration) -> Next {
             return Next::Event(event);
         }
         match session.watch().next_line() {
-            Seen::Line(line) => {
+            NextLine::Line(line) => {
                 session.read(line);
                 continue;
             }
-            Seen::Over => {
+            NextLine::Over => {
                 session.close();
                 return Next::Over;
             }
-            Seen::Nothing => {}
+            NextLine::Nothing => {}
         }
         let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(clock::instant()));
         if was_rung || left.is_zero() {
@@ -73,7 +73,7 @@ pub(super) fn next(session: &mut impl Watched, timeout: Duration) -> Next {
 }
 
 /// What the log holds next.
-enum Seen {
+enum NextLine {
     Line(Line),
     /// Nothing new yet.
     Nothing,
@@ -88,7 +88,7 @@ pub enum Tool {
     None,
 }
 
-impl Watch {
+impl ProcessWatch {
     /// The longest that a tool may be silent: the Claude CLI ends a model's command after at most ten minutes.
     const TOOL_PATIENCE: Duration = Duration::from_secs(660);
 
@@ -101,7 +101,7 @@ impl Watch {
         log: &Path,
         limits: &Limits,
         direct: impl FnOnce(Spec, File) -> std::io::Result<Spec>,
-    ) -> std::io::Result<Watch> {
+    ) -> std::io::Result<ProcessWatch> {
         let file = create_log(log)?;
         let offset = file.metadata()?.len();
         let bell = Bell::new();
@@ -110,7 +110,7 @@ impl Watch {
         let child = start(direct(spec, file)?)?;
         child.wake(&bell);
         let now = clock::instant();
-        Ok(Watch {
+        Ok(ProcessWatch {
             child,
             bell,
             follower,
@@ -124,21 +124,21 @@ impl Watch {
     }
 
     /// The next line of the log.
-    fn next_line(&mut self) -> Seen {
+    fn next_line(&mut self) -> NextLine {
         // Asked before the log is read: what is read after the end is all there is.
         let has_ended = self.child.exit().is_some();
         // A log that can't be read any more says nothing more; the program's exit still tells.
         if let Ok(Some(line)) = self.follower.next_line() {
             self.last_sign = clock::instant();
-            return Seen::Line(line);
+            return NextLine::Line(line);
         }
         if !has_ended {
-            return Seen::Nothing;
+            return NextLine::Nothing;
         }
-        self.follower.last_line().map_or(Seen::Over, Seen::Line)
+        self.follower.last_line().map_or(NextLine::Over, NextLine::Line)
     }
 
-    /// Time to look at [`Watch::exceeded`] again, also while one line follows the other without end. A tenth of a
+    /// Time to look at [`ProcessWatch::exceeded`] again, also while one line follows the other without end. A tenth of a
     /// second is soon enough: a program can't fill a disk in it.
     fn is_due(&mut self) -> bool {
         let now = clock::instant();
@@ -176,7 +176,7 @@ impl Watch {
         self.last_sign = clock::instant();
     }
 
-    /// How long may be slept before [`Watch::exceeded`] and the log must be looked at again.
+    /// How long may be slept before [`ProcessWatch::exceeded`] and the log must be looked at again.
     pub fn patience(&self, tool: Tool) -> Duration {
         let now = clock::instant();
         let wall = self.limits.wall.map(|wall| wall.saturating_sub(now.duration_since(self.started_at)));
@@ -205,5 +205,5 @@ impl Watch {
 }
 
 fn patience(idle: Duration, tool: Tool) -> Duration {
-    if tool == Tool::Running { idle.max(Watch::TOOL_PATIENCE) } else { idle }
+    if tool == Tool::Running { idle.max(ProcessWatch::TOOL_PATIENCE) } else { idle }
 }
