@@ -4,9 +4,9 @@
 //! `cargo bench --bench growth`; with numbers behind `--` other pasts than 10, 1,000 and 3,000 items. Another program than
 //! the one that was just built is measured where the variable `TAVERN` names it. Works in a folder of its own under `target/`.
 //!
-//! The past is real where it is Tavern's (a drain of items that need no worktree leaves the log, the archive and the runs)
-//! and made by `git fast-import` where it is git's: for each item a merge on the integration branch and the branch of the
-//! item, as loose objects and references. Every sixth has left a worktree.
+//! The past is real where it is Tavern's: a drain of items that need no worktree leaves the log, the archive and the
+//! runs. Where it is git's it is made by `git fast-import`: for each item a merge on the integration branch and the
+//! branch of the item, as loose objects and references. Every sixth has left a worktree.
 #![expect(clippy::disallowed_methods, reason = "a measurement starts programs and writes its own files")]
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 

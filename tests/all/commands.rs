@@ -1,9 +1,9 @@
 //! The manuals in `tests/commands` and the tour of the README, run as they stand: what they show is what is printed.
 //!
-//! A block ` ```console ` holds commands after `$ ` (going on after `> `), each with what it prints; `? 4` right under a
-//! command is its exit code, if not 0. A block ` ```markdown NAME ` is written to that file. All blocks of a page are
-//! one shell's, in a repository of one commit. What differs from run to run (times, commits, fresh IDs, the folder) is
-//! not compared; ` ```sh ` blocks are not run.
+//! A fenced block of `console` holds commands after `$ ` (going on after `> `), each with what it prints. `? 4` right
+//! under a command is its exit code, if it isn't 0. A block of `markdown NAME` is written to that file, and one of `sh` is
+//! not run. All blocks of a page are one shell's, in a repository of one commit. What differs from run to run (times,
+//! commits, fresh IDs, the folder) is not compared.
 //!
 //! `TAVERN_WRITE_MANUALS=1 cargo test --test all commands` writes into the pages what is printed now.
 

@@ -1,5 +1,5 @@
-//! The console blocks of README.md, run as they stand, one after the other in one folder: `$` begins a command and `>`
-//! goes on with it; what follows is its output, in which `…` stands for anything on the rest of a line and a line `…`
+//! The console blocks of README.md, run as they stand, one after the other in one folder. `$` begins a command and `>`
+//! goes on with it. What follows is its output, in which `…` stands for anything on the rest of a line and a line `…`
 //! for any lines.
 
 use std::path::PathBuf;

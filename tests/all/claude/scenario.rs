@@ -1,5 +1,5 @@
-//! A request becomes merged work by way of everything that can happen to it: four planned items, of which one is broken
-//! up, one is rejected, one asks a person, one hits a usage limit; and the part of the first uses up its attempts.
+//! A request becomes merged work by way of everything that can happen to it. Of four planned items one is broken up,
+//! one is rejected, one asks a person, one hits a usage limit; the part of the first uses up its attempts.
 
 use serde_json::{Value, json};
 

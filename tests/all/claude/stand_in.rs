@@ -1,10 +1,10 @@
 //! A scripted stand-in for the Messages API on the loopback interface, so that the real CLI can be driven without a
 //! network, an account or a model. It knows only as much of the API as CLI 2.1.197 asks of it.
 //!
-//! A step is JSON with any of: `text`, `tool` and `input` (or `tools`), `usage`, `stop`; `error` (an HTTP status) with
-//! `message` and `headers`; `delay` (seconds before the answer), `trickle` (seconds between events), `hang` (never
-//! answer), `stall` (begin to answer, then say nothing more); `repeat` (a number, or true for ever); `for` (a text that
-//! the call must hold: other calls pass the step over).
+//! A step is JSON. It says what is answered: `text`, `tool` and `input` (or `tools`), `usage`, `stop`, or `error` (an
+//! HTTP status) with `message` and `headers`. It says how: `delay` (seconds before the answer), `trickle` (seconds
+//! between events), `hang` (never answer), `stall` (begin to answer, then say nothing more). `repeat` (a number, or
+//! true for ever) says how often. Calls without the text in `for` pass the step over.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
