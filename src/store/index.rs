@@ -13,7 +13,7 @@ use crate::board::eligible::Child;
 use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
-/// go by the ID that is looked for: to look for one that is nowhere costs no more than a search in the text.
+/// go by the ID that is looked for. To look for one that is nowhere costs no more than a search in the text.
 pub(super) struct ItemIndex<'b> {
     board: &'b Board,
     queues: OnceCell<Vec<IndexedQueue>>,
