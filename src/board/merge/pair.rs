@@ -1,4 +1,4 @@
-//! Which item of one version is which of another: by ID, else by text, by title, by a title much like it.
+//! Which item of one version is which of another: by ID and title, by ID, else by text, by title, by a title much like it.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,9 @@ type Naming<'n> = &'n dyn Fn(&Version<'_>, usize) -> Option<String>;
 pub(super) fn pair(a: &Version<'_>, old: &[usize], b: &Version<'_>, new: &[usize]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
-    let ways: [Naming<'_>; 3] = [
+    let ways: [Naming<'_>; 4] = [
+        // Of two with the same ID, which somebody has typed twice, the one with the title is meant.
+        &|version, item| Some(format!("{} {}", version.item(item).id.as_ref()?, version.title(item))),
         &|version, item| version.item(item).id.as_ref().map(ToString::to_string),
         &|version, item| Some(version.bare_block(item)),
         &|version, item| Some(version.title(item).to_owned()).filter(|title| !title.is_empty()),
