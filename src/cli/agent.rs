@@ -22,7 +22,7 @@ use name::take_name;
 use super::claim::place;
 use super::{CliError, Context, Exit, Verb, chat, hints, human};
 
-mod args;
+pub(super) mod args;
 pub(super) mod name;
 
 impl Verb for Args {

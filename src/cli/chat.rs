@@ -14,7 +14,7 @@ use crate::run::chat::{Talked, preview, talk};
 use crate::run::{Heartbeat, Preflight, Site, run_name, sandbox};
 use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
 
-use super::agent::Args;
+use super::agent::args::Args;
 use super::agent::name::take_name;
 use super::output::quoted;
 use super::{CliError, Context, Exit, need, signals};

@@ -26,7 +26,7 @@ const FILE: &str = "metadata.json";
 /// The prompt as it was given, to the byte.
 pub const PROMPT: &str = "prompt.md";
 
-/// What [`FILE`] holds.
+/// What `metadata.json` holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
     /// `<task>@<token>`.

@@ -34,8 +34,12 @@ pub fn rust_files(folder: &str) -> Vec<PathBuf> {
 
 /// The lines of `text` that are no comments, up to the tests at its end.
 pub fn code(text: &str) -> impl Iterator<Item = &str> {
-    let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
-    code.lines().filter(|line| !line.trim_start().starts_with("//"))
+    let is_tests = |at: &usize| {
+        let after = text[*at..].lines().skip(2).find(|line| !line.starts_with("#["));
+        after.is_some_and(|line| line.starts_with("mod "))
+    };
+    let end = text.match_indices("\n#[cfg(test)]\n").map(|(at, _)| at).find(is_tests).unwrap_or(text.len());
+    text[..end].lines().filter(|line| !line.trim_start().starts_with("//"))
 }
 
 /// The cells of each row of the first table in `text` whose heading begins with `first`.
