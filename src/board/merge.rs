@@ -342,8 +342,12 @@ impl<'t> Merge<'_, 't> {
         let same = pair::pair(&self.ours, &mine, &self.theirs, &others);
         let mut is_taken = vec![false; others.len()];
         for (item, place) in mine.iter().zip(same) {
-            // Two new items that are called the same, but for their texts, are two.
-            let place = place.filter(|place| self.ours.title(*item) == self.theirs.title(others[*place]));
+            // Two new items without a common ID that are only called much alike are two.
+            let is_same = |place: &usize| {
+                let (id, other) = (&self.ours.item(*item).id, &self.theirs.item(others[*place]).id);
+                (id.is_some() && id == other) || self.ours.title(*item) == self.theirs.title(others[*place])
+            };
+            let place = place.filter(is_same);
             if let Some(place) = place {
                 is_taken[place] = true;
             }

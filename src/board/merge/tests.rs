@@ -316,6 +316,14 @@ fn the_same_new_item_is_one_and_two_are_two() {
 }
 
 #[test]
+fn an_item_that_both_added_by_one_id_is_one() {
+    let with = |item: &str| BASE.replace("- [ ] three\n", &format!("- [ ] three\n{item}"));
+    let merged = merged(BASE, &with("- [ ] T-5: mine\n"), &with("- [ ] T-5: urgent, and not mine\n"));
+    assert_eq!(merged.text, with(&format!("- [ ] T-5: mine\n  {MARK}title: urgent, and not mine -->\n")));
+    assert_eq!(merged.conflicts, [Conflict { item: Some("T-5".into()), what: "title".into() }]);
+}
+
+#[test]
 fn an_item_that_got_its_id_meanwhile_has_no_twin() {
     let ours = BASE.replace("- [ ] three", "- [ ] T-3: three (status: waiting)");
     let theirs = BASE.replace("- [ ] three", "- [ ] three, and more");
