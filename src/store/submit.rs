@@ -16,6 +16,7 @@ use crate::board::front::Front;
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
+use crate::clock;
 
 /// An item as it stands.
 #[derive(Clone, Debug)]
@@ -66,9 +67,17 @@ impl Board {
             lease: lease.clone(),
             queue: text.queue.clone(),
         };
-        match with_item(self, id, |queue| self.read(queue), parse_for, found) {
+        let look = || match with_item(self, id, |queue| self.read(queue), parse_for, found) {
             Err(Error::NoTask(_)) => with_archived(self, id, found),
             live => live,
+        };
+        match look() {
+            // Somebody saved an older text; what is held is put back as soon as the save is taken over.
+            Err(Error::NoTask(_)) if lease.is_some() => {
+                self.settle(clock::now())?;
+                look()
+            }
+            found => found,
         }
     }
 

@@ -146,6 +146,20 @@ fn a_held_item_cannot_be_edited_away() {
 }
 
 #[test]
+fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    let old = scratch.read(QUEUE);
+    scratch.run("tavern-add", &["Two", "--id", "T-2"]).succeeds();
+    scratch.run("tavern-claim", &["--task", "T-2", "--agent", "Rosie"]).succeeds();
+    let token = State::of(&scratch).leases["T-2"].to_string();
+    scratch.write(QUEUE, old.replace("One", "One, and more"));
+    let told = scratch.run("tavern-report", &["T-2", "--token", &token, "--failed", "no time"]);
+    assert_eq!(told.stdout, "T-2 pending: no time\n", "{told}");
+    let queue = scratch.read(QUEUE);
+    assert!(queue.contains("T-1: One, and more") && queue.contains("reason: no time"), "{queue}");
+}
+
+#[test]
 fn an_item_pasted_twice_is_nobodys_but_its_holders() {
     let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
