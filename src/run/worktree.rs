@@ -238,11 +238,12 @@ pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error
 /// Deletes the item's branch if all of it is on the integration branch: what is on it is found there from now on. True if
 /// it did.
 pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
-    if !task.worktree {
+    let (repository, name) = (site.repository()?, site.branch_of(task));
+    if !task.worktree || name == site.integration() {
         return Ok(false);
     }
-    let Some(own) = merged_branch(site, task)? else { return Ok(false) };
-    match site.repository()?.branch_delete_if(&site.branch_of(task), &own) {
+    let Some(tip) = repository.branch_tip(site.integration())? else { return Ok(false) };
+    match repository.delete_merged_branch(&name, &tip) {
         // Somebody works on it after all.
         Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => Ok(false),
         deleted => Ok(deleted?),
