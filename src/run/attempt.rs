@@ -136,10 +136,12 @@ fn tidied(
         None => {}
     }
     let (artifacts, runner) = (record.artifacts(), record.metadata().runner.as_str());
-    let answer = match role.does {
-        Does::Work => AgentAnswer::of(ended, runner),
-        Does::Plan => plan::judge(site, held, artifacts, ended, runner)?,
-        Does::Review => review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, ended, runner)?,
+    let answer = match (role.does, AgentAnswer::of(ended, runner)) {
+        (Does::Plan, AgentAnswer::Done(_)) => plan::judge(site, held, artifacts, &ended.result)?,
+        (Does::Review, AgentAnswer::Done(_)) => {
+            review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, &ended.result)?
+        }
+        (_, answer) => answer,
     };
     if role.does != Does::Work {
         worktree::remove_view(site, &held.task, held.lease.token, worktree.view.as_ref())?;

@@ -12,7 +12,6 @@ use crate::board::problem::{Position, Problem, render};
 use crate::board::task::{MAX_ID, Status, TaskId};
 use crate::config::{Does, PlanLane};
 use crate::runner::answer::checklist;
-use crate::runner::{Ended, Outcome};
 use crate::store::Claimed;
 
 /// The plan in the run's folder: an agent may write it there, else it is taken from the agent's answer.
@@ -21,23 +20,13 @@ pub const PLAN: &str = "plan.md";
 /// Why a plan was not taken.
 pub const PROBLEMS: &str = "plan-problems.txt";
 
-/// What a planner's run came to: its plan, if that may be taken.
+/// What a planner's run that says that it is done came to: its plan, if that may be taken. `said` are its last words.
 ///
 /// # Errors
 /// The plan can't be written down.
-pub fn judge(
-    site: &Site,
-    held: &Claimed,
-    artifacts: &Artifacts,
-    ended: &Ended,
-    runner: &str,
-) -> Result<AgentAnswer, Error> {
-    let answer = AgentAnswer::of(ended, runner);
-    if answer.outcome() != Outcome::Success {
-        return Ok(answer);
-    }
+pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, said: &str) -> Result<AgentAnswer, Error> {
     if artifacts.read(PLAN).trim().is_empty() {
-        match checklist(&ended.result) {
+        match checklist(said) {
             Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
             Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
         }

@@ -12,7 +12,6 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Event, Review};
 use crate::board::task::Task;
 use crate::git::CommitId;
-use crate::runner::{Ended, Outcome};
 use crate::store::Claimed;
 
 /// The file in the run's folder that an agent may write its verdict to.
@@ -36,7 +35,8 @@ pub fn commit(site: &Site, task: &Task) -> Result<Result<Option<CommitId>, Strin
     Ok(found.map(Some).ok_or_else(|| format!("its commit {named} is not in the repository")))
 }
 
-/// What a reviewer's run came to: its verdict, if it gave one on the commit that it was to look at.
+/// What a reviewer's run that says that it is done came to: its verdict, if it gave one on the commit that it was to look
+/// at. `said` are its last words.
 ///
 /// # Errors
 /// The verdict can't be written down.
@@ -45,20 +45,15 @@ pub fn judge(
     folder: &Path,
     commit: Option<&CommitId>,
     artifacts: &Artifacts,
-    ended: &Ended,
-    runner: &str,
+    said: &str,
 ) -> Result<AgentAnswer, Error> {
-    let answer = AgentAnswer::of(ended, runner);
-    if answer.outcome() != Outcome::Success {
-        return Ok(answer);
-    }
     if let Some(commit) = commit
         && site.tip_of(folder)? != *commit
     {
         let why = "it left the commit that it was to look at, so its verdict is void";
         return Ok(RunResult::failed(why).into());
     }
-    let verdict = match Verdict::read(&artifacts.read(WRITTEN), &ended.result) {
+    let verdict = match Verdict::read(&artifacts.read(WRITTEN), said) {
         Ok(verdict) => Verdict { commit: commit.map(|commit| commit.as_str().to_owned()), ..verdict },
         Err(why) => return Ok(RunResult::failed(format!("it gave no verdict: {why}")).into()),
     };
