@@ -64,9 +64,8 @@ fn a_repository_without_commits() {
     let words =
         "error: the repository has no commits yet\nhint: make a first one: git add -A && git commit -m 'first'\n";
     says(&scratch, &scratch.run("tavern-drain", &[]), 1, words);
-    let check = scratch.run("tavern-check", &[]);
-    assert_eq!(check.code, Some(5), "{check}");
-    assert!(check.stdout.contains("error: the repository has no commits yet\n  = hint: make a first one"), "{check}");
+    let check = scratch.run("tavern-check", &[]).ends(5);
+    check.says("error: the repository has no commits yet\n  = hint: make a first one");
     assert!(scratch.run("tavern-status", &[]).succeeds().starts_with("main: 3 pending"));
 }
 
@@ -188,8 +187,7 @@ fn items_on_standard_input() {
     ];
     let before = scratch.read(".tavern/queues/main.md");
     for (input, words) in rows {
-        let ran = scratch.program("tavern-add").input(input).run();
-        assert_eq!(ran.code, Some(2), "{ran}");
+        let ran = scratch.program("tavern-add").input(input).run().ends(2);
         assert!(ran.stderr.starts_with(words) && ran.stderr.contains("\nhint: "), "{ran}");
     }
     assert_eq!(scratch.read(".tavern/queues/main.md"), before);
@@ -280,8 +278,7 @@ fn a_board_with_warnings_alone_is_fit_for_work() {
 fn a_task_file_is_checked_anywhere() {
     let scratch = Scratch::empty();
     scratch.write("TODO.md", "- [ ] x (priority: 44)\n");
-    let ran = scratch.run("tavern-check", &["TODO.md"]);
-    assert_eq!(ran.code, Some(5), "{ran}");
+    let ran = scratch.run("tavern-check", &["TODO.md"]).ends(5);
     assert!(
         ran.stdout.starts_with("TODO.md:1:20: error: `priority` can't be this\n1 | - [ ] x (priority: 44)\n"),
         "{ran}"
@@ -335,9 +332,7 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
     says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
     scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");
     assert_eq!(scratch.run("tavern-claim", &[]).succeeds(), "T-1 fine\n");
-    let status = scratch.run("tavern-status", &[]);
-    assert_eq!(status.code, Some(0), "{status}");
-    assert!(status.stdout.contains("other: 1 in_progress") && status.stderr.contains("is not UTF-8"), "{status}");
+    scratch.run("tavern-status", &[]).ends(0).says("other: 1 in_progress").says("is not UTF-8");
 }
 
 #[test]
@@ -456,8 +451,7 @@ fn what_people_read_is_never_an_endless_line() {
         }
         assert!(matches!(ran.code, Some(0 | 1 | 4)), "{program}: {ran}");
     }
-    let shown = scratch.run("tavern-status", &["--items"]).succeeds();
-    assert!(shown.contains(&format!("  T-2      completed   {}…\n", "y".repeat(120))), "{shown}");
+    scratch.run("tavern-status", &["--items"]).ends(0).says(&format!("  T-2      completed   {}…\n", "y".repeat(120)));
     let whole = scratch.run("tavern-status", &["--items", "--format", "json"]).succeeds();
     assert!(whole.contains(&endless) && whole.contains(&long), "JSON has them whole");
 }
@@ -470,8 +464,7 @@ fn a_task_file_that_is_hardly_one() {
     // A NUL goes no further than the file; in a command nothing could be started with it.
     let nul = format!("- [ ] nul \0 here{}- [ ] b{}", work("nul"), work("b"));
     scratch.write("NUL.md", nul.clone() + "- [ ] c (done_when: \"a\\0\")" + &work("c"));
-    let ran = drain("NUL.md");
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let ran = drain("NUL.md").ends(1);
     assert!(ran.stdout.starts_with("2 completed, 1 left") && ran.stdout.contains("has a problem"), "{ran}");
     let kept = scratch.read("NUL.md").replace("[x]", "[ ]");
     assert!(kept.contains(": nul \0 here (attempt: 1"), "{kept:?}");

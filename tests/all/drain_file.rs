@@ -34,8 +34,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
         item("one")
     );
     let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md", "--agents", "2", "--format", "json"]);
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let ran = drain(&scratch, &["TODO.md", "--agents", "2", "--format", "json"]).ends(0);
     assert_eq!((&summary(&ran)["completed"], &summary(&ran)["left"]), (&3.into(), &Value::Array(Vec::new())));
     // Only the two lines of the items have changed.
     let after = scratch.read("TODO.md");
@@ -73,8 +72,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
         item("good")
     );
     let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md"]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let ran = drain(&scratch, &["TODO.md"]).ends(1);
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
@@ -94,8 +92,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
     assert_eq!(scratch.git(&["show", "tavern/T-2:x.txt"]), "x");
     let salvaged = format!("refs/tavern/salvage/{}:half.txt", last_run(&scratch, "T-1").replace('@', "/"));
     assert_eq!(scratch.git(&["show", &salvaged]), "half");
-    let shown = scratch.run("tavern-status", &["T-2"]).succeeds();
-    assert!(shown.contains("  its work    git show tavern/T-2\n"), "{shown}");
+    scratch.run("tavern-status", &["T-2"]).ends(0).says("  its work    git show tavern/T-2\n");
     // The folder that it points at holds what the command printed.
     let evidence = scratch.run("tavern-runs", &["cat", "T-2", "verify.txt"]).succeeds();
     assert!(evidence.starts_with("$ test -e y.txt\nexit 1 "), "{evidence}");
@@ -217,8 +214,7 @@ fn it_works_on_a_detached_head_and_from_a_folder_below() {
     let scratch = Scratch::repository();
     scratch.git(&["checkout", "--quiet", "--detach"]);
     scratch.write("docs/PLAN.md", item("good"));
-    let ran = scratch.program("tavern-drain").args(&["PLAN.md"]).within(&scratch.work().join("docs")).run();
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let ran = scratch.program("tavern-drain").args(&["PLAN.md"]).within(&scratch.work().join("docs")).run().ends(0);
     assert!(scratch.read("docs/PLAN.md").starts_with("- [x] T-"), "{ran}");
     assert!(!scratch.work().join("docs/.tavern").exists());
 }
@@ -228,8 +224,7 @@ fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
     let scratch = with_file(&item("good"));
     scratch.git(&["checkout", "--quiet", "-b", "tavern/integration"]);
     let before = scratch.git(&["rev-parse", "HEAD"]);
-    let ran = drain(&scratch, &["TODO.md"]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    let ran = drain(&scratch, &["TODO.md"]).ends(1);
     let place = scratch.work().canonicalize().expect("it is there");
     let way_out = format!("`tavern/integration` is checked out in {0}: git -C {0} switch --detach", place.display());
     assert_eq!(ran.stderr.matches(&way_out).count(), 1, "told once: {ran}");
@@ -246,8 +241,7 @@ fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
 fn conflict_markers_hold_up_their_items_alone() {
     let text = format!("{}<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n{}", item("a"), item("b"), item("c"), item("d"));
     let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md"]);
-    assert_eq!(ran.code, Some(1), "{ran}");
+    drain(&scratch, &["TODO.md"]).ends(1);
     let after = scratch.read("TODO.md");
     assert!(after.contains(&format!("<<<<<<< HEAD\n{}=======\n{}>>>>>>> other\n", item("b"), item("c"))), "{after}");
     assert_eq!(after.matches("- [x] ").count(), 2, "{after}");

@@ -220,8 +220,7 @@ fn what_a_claim_alone_can_tell_is_left_out() {
     assert!(plan["id"].is_null() && plan["lease"]["token"].is_null() && plan["lease"]["task"].is_null(), "{plan}");
     scratch.write(QUEUE, ITEMS);
     let env = scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie", "--format", "env", "--dry-run"]);
-    let env = env.succeeds();
-    assert!(env.contains("TAVERN_TASK=T-1") && !env.contains("TAVERN_TOKEN"), "{env}");
+    env.ends(0).says("TAVERN_TASK=T-1").says_not("TAVERN_TOKEN");
 
     let scratch = board();
     scratch.write(QUEUE, ITEMS.replace("- [ ] Two", "- [ ] Two (priority: 0)\n  ```sh\n  true\n  ```"));
@@ -303,8 +302,7 @@ fn a_dry_report_names_the_commands_that_would_have_to_pass() {
     scratch.git(&["worktree", "add", "--quiet", "-b", "tavern/T-1", &folder.display().to_string(), &tip]);
     scratch.git(&["branch", "tavern/integration"]);
     let report = [&own[..], &["--done"]].concat();
-    let plan = scratch.run("tavern-report", &[&report[..], &["--dry-run"]].concat());
-    assert_eq!(plan.code, Some(1), "{plan}");
+    let plan = scratch.run("tavern-report", &[&report[..], &["--dry-run"]].concat()).ends(1);
     assert!(plan.stdout.starts_with("T-1 pending: it changed nothing"), "{plan}");
     fs::write(folder.join("one"), "1\n").expect("the folder is ours");
     let (plan, done) = planned_and_done(&scratch, "tavern-report", &report);

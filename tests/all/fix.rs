@@ -115,10 +115,8 @@ fn a_queue_that_was_lost_is_put_back() {
         let scratch = Scratch::board(text);
         let path = scratch.work().join(QUEUE);
         if is_gone { fs::remove_file(&path) } else { fs::write(&path, "") }.expect("it is ours");
-        let told = scratch.run("tavern-check", &[]);
-        assert!(told.stdout.contains("put it back: tavern check --fix; or forget it: rm "), "{told}");
-        let done = fixed(&scratch);
-        assert!(done.stdout.contains("\n+- [ ] T-1: One\n"), "{done}");
+        scratch.run("tavern-check", &[]).says("put it back: tavern check --fix; or forget it: rm ");
+        fixed(&scratch).says("\n+- [ ] T-1: One\n");
         assert_eq!(scratch.read(QUEUE), text);
     }
     // Renamed, or nothing was left to do in it.
@@ -137,8 +135,7 @@ fn what_died_is_cleared_up() {
     let temp = scratch.write(".tavern/queues/.tavern-x7Yz", "half");
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
     fs::File::options().write(true).open(&temp).and_then(|file| file.set_modified(long_ago)).expect("it is ours");
-    let done = fixed(&scratch);
-    assert_eq!(done.code, Some(0), "{done}");
+    let done = fixed(&scratch).ends(0);
     let lease = "remove the lease of T-1, which can't be read\n";
     assert_eq!(done.stdout, format!("{lease}remove the temp file {}\n", temp.display()));
     assert!(!temp.exists() && !scratch.work().join(".tavern/leases/T-1.yaml").exists());

@@ -101,9 +101,7 @@ fn what_is_archived_is_never_taken_and_satisfies_dependencies() {
     scratch.write("Board.md", fixture("obsidian.md").replace("- [x] 2026-10-01 T-9: Long ago\n", ""));
     scratch.run("tavern-add", &["--queue", "Board.md", "One more"]).succeeds();
     let claim = |task: &str| scratch.run("tavern-claim", &["--queue", "Board.md", "--task", task, "--agent", "Sam"]);
-    let archived = claim("T-10");
-    assert_eq!(archived.code, Some(3), "{archived}");
-    assert!(archived.stderr.contains("completed"), "{archived}");
+    claim("T-10").ends(3).says("completed");
     claim("T-2").succeeds();
     // Nobody's tail: what is added with nothing but an archive there goes before it.
     scratch.write("Old.md", "# Ideas\n\n## Archive\n\n- [x] done\n");

@@ -68,8 +68,7 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
     let mut expected = expected.map(str::to_owned).to_vec();
     expected.sort();
     assert_eq!(told, expected);
-    let said = scratch.run("tavern-log", &["T-2"]).succeeds();
-    assert!(said.contains("T-2 was moved from pending to waiting by hand"), "{said}");
+    scratch.run("tavern-log", &["T-2"]).ends(0).says("T-2 was moved from pending to waiting by hand");
     // And again: nothing is taken over twice.
     scratch.settle();
     assert_eq!(by_hand(&scratch).len(), expected.len());
@@ -110,8 +109,7 @@ fn a_save_from_an_old_buffer_undoes_no_transition_and_loses_no_word() {
     assert_eq!(statuses, expected, "{text}");
     assert_eq!(after.leases, before.leases);
     after.agrees();
-    let said = scratch.run("tavern-log", &[]).succeeds();
-    assert!(said.contains("an older copy was saved; what was newer was put back: "), "{said}");
+    scratch.run("tavern-log", &[]).ends(0).says("an older copy was saved; what was newer was put back: ");
 }
 
 #[test]
@@ -136,8 +134,7 @@ fn a_held_item_cannot_be_edited_away() {
         scratch.write(QUEUE, edited);
         scratch.settle();
         assert_eq!(State::of(&scratch).status("T-1"), Some(Status::InProgress));
-        let said = scratch.run("tavern-log", &["-n", "1"]).succeeds();
-        assert!(said.contains("T-1") && said.contains("tavern release"), "{said}");
+        scratch.run("tavern-log", &["-n", "1"]).ends(0).says("T-1").says("tavern release");
     }
     scratch.write(QUEUE, held.replace("T-1: one", "T-1: one, retitled"));
     scratch.settle();
@@ -170,8 +167,7 @@ fn an_item_pasted_twice_is_nobodys_but_its_holders() {
         let ran = scratch.run("tavern-claim", &["--task", id, "--agent", "Sam"]);
         assert_ne!(ran.code, Some(0), "{id}: {ran}");
     }
-    let checked = scratch.run("tavern-check", &[]);
-    assert!(checked.stdout.contains("`T-2` is also the ID of the item at line"), "{checked}");
+    scratch.run("tavern-check", &[]).says("`T-2` is also the ID of the item at line");
     let token = State::of(&scratch).leases["T-1"].to_string();
     scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
     assert_eq!(State::of(&scratch).leases, BTreeMap::new());
@@ -185,8 +181,7 @@ fn a_queue_that_is_emptied_or_removed_is_put_back() {
     scratch.write(QUEUE, "");
     scratch.settle();
     assert_eq!(scratch.read(QUEUE), ITEMS);
-    let said = scratch.run("tavern-log", &[]).succeeds();
-    assert!(said.contains("main: the file was emptied; its items were put back"), "{said}");
+    scratch.run("tavern-log", &[]).ends(0).says("main: the file was emptied; its items were put back");
     // Nobody holds anything: a person may remove a queue.
     let path = scratch.work().join(QUEUE);
     fs::remove_file(&path).expect("it is there");

@@ -68,8 +68,7 @@ fn loops_side_by_side_do_each_item_once() {
     let loops: Vec<Running> =
         (0..3).map(|_| scratch.script("agent-loop.sh").args(&["--until-empty"]).start()).collect();
     for one in loops {
-        let ran = one.end();
-        assert_eq!(ran.code, Some(0), "{ran}");
+        one.end().ends(0);
     }
     for n in 1..=12 {
         assert_eq!(scratch.read(format!("did-{n}")), "once\n", "item {n}");
@@ -91,9 +90,7 @@ fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     // Under its name only when its text is in it: the loop is woken by the name.
     let written = scratch.write(".tavern/STOP.new", "that's all\n");
     std::fs::rename(&written, written.with_extension("")).expect("the folder is ours");
-    let ran = waiting.end();
-    assert_eq!(ran.code, Some(0), "{ran}");
-    assert!(ran.stderr.contains("error: the board is stopped: that's all\nhint: to go on: rm .tavern/STOP\n"), "{ran}");
+    waiting.end().ends(0).says("error: the board is stopped: that's all\nhint: to go on: rm .tavern/STOP\n");
     assert_eq!(status(&scratch, "T-1")["status"], "pending");
 }
 
@@ -148,9 +145,7 @@ fn the_reap_loop_clears_up_and_obeys_stop() {
         test_kill_process(sleeper).is_err() && test_kill_process(spawn).is_err()
     });
     scratch.write(".tavern/STOP", "");
-    let ran = reaping.end();
-    assert_eq!(ran.code, Some(0), "{ran}");
-    assert!(ran.stdout.contains("give T-1 back from loop-"), "{ran}");
+    reaping.end().ends(0).says("give T-1 back from loop-");
 }
 
 #[test]
@@ -172,8 +167,7 @@ fn what_may_pass_ends_no_loop_and_a_wrong_command_line_does() {
 #[test]
 fn the_demo_script_is_the_demo() {
     let scratch = Scratch::empty();
-    let ran = scratch.script("demo.sh").args(&["--format", "json"]).run();
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let ran = scratch.script("demo.sh").args(&["--format", "json"]).run().ends(0);
     let last = ran.stdout.lines().last().expect("it prints something");
     let last: Value = serde_json::from_str(last).expect("it is JSON");
     assert_eq!(last["command"], "git status --short --branch");

@@ -43,8 +43,7 @@ fn commits_of_a_rebase_that_was_not_ended_are_kept_when_the_next_attempt_starts_
         assert!(kept.lines().any(|line| line == name), "{name} is not among\n{kept}");
     }
     // Whoever works on it next is told where.
-    let prompt = scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds();
-    assert!(prompt.contains("refs/tavern/salvage/T-1/"), "{prompt}");
+    scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).ends(0).says("refs/tavern/salvage/T-1/");
 }
 
 #[test]

@@ -96,8 +96,7 @@ fn one_item_is_shown_as_it_was() {
     let told = status(&scratch, &["T-2", "--at", "34m ago"]).succeeds();
     assert!(told.contains("status      pending\n") && !told.contains("held by"), "{told}");
     assert!(told.starts_with("as of 2026-11-22 10:25:00\n") && told.contains("reason      lunch\n"), "{told}");
-    let told = status(&scratch, &["T-3", "--at", "10:30", "--format", "json"]).succeeds();
-    assert!(told.contains(r#""title":"third""#), "{told}");
+    status(&scratch, &["T-3", "--at", "10:30", "--format", "json"]).ends(0).says(r#""title":"third""#);
     assert_eq!(status(&scratch, &["T-3", "--at", "10:36"]).code, Some(2));
 }
 

@@ -39,9 +39,7 @@ fn refuses(scratch: &Scratch, path: Option<&str>) -> String {
     if let Some(path) = path {
         agent = agent.variable("PATH", path);
     }
-    let ran = agent.run();
-    assert_eq!(ran.code, Some(1), "{ran}");
-    assert!(ran.stderr.contains("set `sandbox: false` for the role in .tavern/config.yaml"), "{ran}");
+    let ran = agent.run().ends(1).says("set `sandbox: false` for the role in .tavern/config.yaml");
     assert!(!scratch.run("tavern-log", &[]).succeeds().contains("claimed"), "nothing was begun");
     ran.stderr
 }
@@ -157,7 +155,6 @@ fn without_bubblewrap_nothing_is_begun() {
     let told = refuses(&scratch, Some(&bin.to_string_lossy()));
     let why = "error: `sandbox: true` can't be had here: bwrap: No permissions to create new namespace\n";
     assert!(told.starts_with(why), "{told}");
-    let checked = scratch.program("tavern-check").variable("PATH", &bin).run();
-    assert_eq!(checked.code, Some(5), "{checked}");
-    assert!(checked.stdout.contains("error: role `coder`: `sandbox: true` can't be had here"), "{checked}");
+    let checked = scratch.program("tavern-check").variable("PATH", &bin).run().ends(5);
+    checked.says("error: role `coder`: `sandbox: true` can't be had here");
 }
