@@ -586,9 +586,9 @@ impl<'a> Look<'a> {
     /// What keeps it from being started now.
     fn at(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
         let (site, name, advice) = (self.agent.site, &self.agent.role, self.agent.advice);
-        let place = self.preflight.surroundings(name).map_err(|error| Error::Start(error.into()));
+        let place = self.preflight.surroundings(name).map_err(Error::from);
         if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
-            let lack = Lack::Runner { why: error.to_string(), hint: (advice.error)(&error).unwrap_or_default() };
+            let lack = Lack::Runner { why: error.to_string(), hint: (advice.error)(&error) };
             *self.hindrance.borrow_mut() = Some((advice.lack)(&lack, None));
             return Err(lack);
         }

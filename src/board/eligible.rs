@@ -83,7 +83,7 @@ pub enum Lack {
     /// Its own runner can't be started, with what to do about it.
     Runner {
         why: String,
-        hint: String,
+        hint: Option<String>,
     },
 }
 

@@ -138,7 +138,7 @@ impl From<GitError> for CliError {
 
 impl From<NotReady> for CliError {
     fn from(error: NotReady) -> CliError {
-        CliError::new(Exit::Failed, error.to_string()).with_hint(error.hint().to_owned())
+        CliError::new(Exit::Failed, error.message).with_hint(error.hint)
     }
 }
 

@@ -2,16 +2,13 @@
 //!
 //! The rooms below say what is so, and name no program.
 
-use std::io;
-use std::path::Path;
-
 use crate::agent::Advice;
 use crate::board::decide::Refusal;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::task::{BadId, Status, TaskId};
 use crate::run;
-use crate::store::{Error, Obstacle};
+use crate::store::{Error, Obstacle, not_written};
 
 /// For agents, which tell it to people.
 pub(super) const ADVICE: Advice = Advice { lack: sentence, error: run };
@@ -71,18 +68,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
         Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
         Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
-        Error::Io { source, path, .. } => match source.kind() {
-            io::ErrorKind::PermissionDenied => {
-                format!("see who may write there: ls -ld {}", nearest(path).display())
-            }
-            io::ErrorKind::ReadOnlyFilesystem => {
-                format!("see what is mounted read-only there: findmnt --target {}", nearest(path).display())
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "make room on the disk, then run the same command again: nothing was changed".into()
-            }
-            _ => return None,
-        },
+        Error::Io { source, path, .. } => return not_written(path, source.kind()),
         Error::Busy(_) => "try again; who holds it: fuser .tavern/lock".into(),
         Error::NoQueue(_) => "list the queues with `tavern status`, or give a path such as TODO.md".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
@@ -184,34 +170,11 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
         Lack::Program { program, command } => {
             format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
         }
-        Lack::Runner { hint, .. } if hint.is_empty() => return None,
-        Lack::Runner { hint, .. } => hint.clone(),
+        Lack::Runner { hint, .. } => return hint.clone(),
     })
 }
 
 /// What an item lacks, with what to type.
 pub(super) fn sentence(lacking: &Lack, task: Option<&TaskId>) -> String {
     lack(lacking, task).map_or_else(|| lacking.to_string(), |hint| format!("{lacking}; {hint}"))
-}
-
-/// The path, or what is there of the folders above it.
-fn nearest(path: &Path) -> &Path {
-    path.ancestors().find(|path| path.exists()).unwrap_or(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_disk_that_can_not_be_written_says_what_to_type() {
-        let there = std::env::temp_dir();
-        let hint = |kind: io::ErrorKind| store(&Error::io("open", &there.join("no/such/lock"))(kind.into()));
-        let place = there.display();
-        let mounted = format!("see what is mounted read-only there: findmnt --target {place}");
-        assert_eq!(hint(io::ErrorKind::ReadOnlyFilesystem), Some(mounted));
-        let denied = format!("see who may write there: ls -ld {place}");
-        assert_eq!(hint(io::ErrorKind::PermissionDenied), Some(denied));
-        assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("make room")));
-    }
 }

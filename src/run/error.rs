@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::config::ConfigError;
 use crate::git::GitError;
 use crate::prompt::TemplateError;
-use crate::runner::StartError;
+use crate::runner::NotReady;
 use crate::store;
 
 /// Why a run could not be made or finished, through no fault of the agent's.
@@ -22,7 +22,7 @@ pub enum Error {
     #[error(transparent)]
     Template(#[from] TemplateError),
     #[error(transparent)]
-    Start(#[from] StartError),
+    NotReady(#[from] NotReady),
     #[error("role `{0}` is not in config.yaml")]
     NoRole(String),
     #[error("runner `{0}` is not in config.yaml")]
@@ -49,17 +49,19 @@ impl Error {
     /// What to do next, as far as no program of Tavern's is needed for it.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Error::Store(store::Error::Io { path, source, .. }) | Error::Io { path, source, .. } => {
+                store::not_written(path, source.kind())
+            }
             // Who has a program to name says it.
             Error::Store(_) => None,
             Error::Git(error) => Some(error.hint()),
             Error::Config(error) => error.hint(),
             Error::Template(error) => Some(error.hint()),
-            Error::Start(error) => error.hint().map(str::to_owned),
+            Error::NotReady(error) => error.hint.clone(),
             Error::NoRole(_) => Some("add it under `roles:` in .tavern/config.yaml, or use --role coder".into()),
             Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
             Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
             Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and mend `worktree.setup`".into()),
-            Error::Io { .. } => None,
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::config::{Does, Role};
 use crate::process::Spec;
 use crate::process::start::{Environment, UNATTENDED};
 use crate::runner::job::Opening;
-use crate::runner::{Job, Limits, Prods, Runner, StartError, Usage};
+use crate::runner::{Job, Limits, NotReady, Prods, Runner, Usage};
 use crate::store::{Claimed, Note};
 
 /// A run that may begin.
@@ -180,7 +180,7 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// What the job lacks for it.
-    pub fn spec(&self) -> Result<Spec, StartError> {
+    pub fn spec(&self) -> Result<Spec, NotReady> {
         match self.attendance {
             Attendance::Followed => self.runner.spec(&self.job),
             Attendance::Attended => self.runner.attended(&self.job),

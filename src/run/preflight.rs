@@ -20,7 +20,7 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::task::{Status, Task};
 use crate::config::{Config, Does, Role, RunnerKind};
 use crate::process::{find_program, first_program};
-use crate::runner::{Access, CommandRunner, NotReady, Ready, StartError};
+use crate::runner::{Access, CommandRunner, NotReady, Ready};
 use crate::store::Board;
 
 /// One look: what was found once is not looked for again, so it is not kept for long.
@@ -123,8 +123,7 @@ impl<'a> Preflight<'a> {
             if !self.is_known(name) {
                 return Err(Lack::NoRunner(name.clone()));
             }
-            self.runner(name, role)
-                .map_err(|error| Lack::Runner { why: error.to_string(), hint: error.hint().to_owned() })?;
+            self.runner(name, role).map_err(|error| Lack::Runner { why: error.to_string(), hint: error.hint })?;
         }
         for command in &task.done_when {
             if let Some(program) = self.missing(command) {
@@ -224,8 +223,8 @@ fn place_of(program: &str) -> &'static str {
 
 fn not_ready(error: Error) -> NotReady {
     match error {
-        Error::Start(StartError::NotReady(not_ready)) => not_ready,
-        error => NotReady::new(error.to_string(), error.hint().unwrap_or_default()),
+        Error::NotReady(not_ready) => not_ready,
+        error => NotReady { message: error.to_string(), hint: error.hint() },
     }
 }
 
@@ -276,10 +275,10 @@ pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
     let name = site.runner.as_deref().unwrap_or(&settings.runner);
     // A name that nobody knows is a mistake of whoever typed it.
     runners::runner(&site.config, name, settings)?;
-    Preflight::of(site).surroundings(role).map_err(StartError::from)?;
+    Preflight::of(site).surroundings(role)?;
     brief::check(site, settings)?;
-    sandbox::try_out(settings).map_err(StartError::from)?;
-    Ok(try_out(site, name, settings).map_err(StartError::from)?)
+    sandbox::try_out(settings)?;
+    Ok(try_out(site, name, settings)?)
 }
 
 /// The templates of a role as they were when they were right; they are read again only when one has been saved since.

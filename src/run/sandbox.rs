@@ -14,7 +14,7 @@ use super::site::Site;
 use crate::config::{self, Role};
 use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, find_program, run_command};
-use crate::runner::{NotReady, Runner, StartError};
+use crate::runner::{NotReady, Runner};
 
 /// Bubblewrap.
 const PROGRAM: &str = "bwrap";
@@ -47,7 +47,7 @@ pub fn of_agent(
     if !role.sandbox {
         return Ok(Vec::new());
     }
-    let program = PathBuf::from(runner.check(env).map_err(StartError::from)?.program);
+    let program = PathBuf::from(runner.check(env)?.program);
     let state = runner.state(env);
     let board = &site.board;
     // `tavern-add` and the like replace files in it; settings, and other agents' runs and worktrees, are none of its own.

@@ -14,7 +14,7 @@ use crate::process::{CommandSpec, Spec, run_command};
 use super::job::{Job, Opening};
 use super::live::ClaudeSession;
 use super::transcript::{Transcript, config_folder};
-use super::{Access, NotReady, ProgramState, Ready, Runner, Session, StartError, Usage, found, variable_of};
+use super::{Access, NotReady, ProgramState, Ready, Runner, Session, Usage, found, variable_of};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,17 +182,17 @@ impl Runner for Claude {
         Transcript::of_unfollowed(session, env, since).usage()
     }
 
-    fn spec(&self, job: &Job) -> Result<Spec, StartError> {
+    fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
         let mut spec = self.with_args(job, self.args(job));
         spec.stdin = Input::Piped;
         Ok(spec)
     }
 
-    fn attended(&self, job: &Job) -> Result<Spec, StartError> {
+    fn attended(&self, job: &Job) -> Result<Spec, NotReady> {
         Ok(self.with_args(job, self.attended_args(job)))
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady> {
         Ok(Box::new(ClaudeSession::start(self.spec(job)?, job, Transcript::of(job))?))
     }
 }
@@ -344,7 +344,11 @@ mod tests {
     fn a_missing_program_is_named_with_a_way_out() {
         let claude = Claude { program: PathBuf::from("no-such-program-here"), ..Claude::default() };
         let error = claude.check(&[]).expect_err("it is not there");
-        assert!(error.message.contains("no-such-program-here") && error.hint().contains("--runner shell"), "{error:?}");
+        assert!(
+            error.message.contains("no-such-program-here")
+                && error.hint.as_deref().unwrap_or_default().contains("--runner shell"),
+            "{error:?}"
+        );
     }
 
     #[test]

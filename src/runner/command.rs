@@ -8,7 +8,7 @@ use crate::process::start::Input;
 
 use super::job::Job;
 use super::plain::PlainSession;
-use super::{NotReady, ProgramState, Ready, Runner, Session, StartError, found, variable_of};
+use super::{NotReady, ProgramState, Ready, Runner, Session, found, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Runner for CommandRunner {
         ProgramState { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
     }
 
-    fn spec(&self, job: &Job) -> Result<Spec, StartError> {
+    fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
         let mut spec = job.spec(self.program()?);
         spec.args = self.args(job).into_iter().map(Into::into).collect();
         let reads_file = self.argv.iter().any(|arg| arg.contains("{prompt_file}"));
@@ -126,7 +126,7 @@ impl Runner for CommandRunner {
         Ok(spec)
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady> {
         Ok(Box::new(PlainSession::start(self.spec(job)?, job)?))
     }
 }

@@ -103,14 +103,14 @@ pub trait Runner: Send + Sync {
     ///
     /// # Errors
     /// What the job lacks for it.
-    fn spec(&self, job: &Job) -> Result<Spec, StartError>;
+    fn spec(&self, job: &Job) -> Result<Spec, NotReady>;
 
     /// What a person starts who talks with the agent in its worktree: it has the terminal, and nobody follows it. Writes
     /// nothing.
     ///
     /// # Errors
     /// What the job lacks for it.
-    fn attended(&self, job: &Job) -> Result<Spec, StartError> {
+    fn attended(&self, job: &Job) -> Result<Spec, NotReady> {
         self.spec(job)
     }
 
@@ -118,7 +118,7 @@ pub trait Runner: Send + Sync {
     ///
     /// # Errors
     /// It could not be started; nothing is left running.
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError>;
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady>;
 }
 
 /// One running agent. Dropping it ends its whole process tree at once; [`Session::finish`] is the proper end.
@@ -194,16 +194,14 @@ pub struct ProgramState {
 #[error("{message}")]
 pub struct NotReady {
     pub message: String,
-    hint: String,
+    /// What to type.
+    pub hint: Option<String>,
 }
 
-/// Why a program could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error(transparent)]
-    NotReady(#[from] NotReady),
-    #[error("can't start the agent: {0}")]
-    Io(#[from] std::io::Error),
+impl From<std::io::Error> for NotReady {
+    fn from(error: std::io::Error) -> NotReady {
+        NotReady { message: format!("can't start the agent: {error}"), hint: None }
+    }
 }
 
 /// Why a message did not reach an agent.
@@ -219,22 +217,7 @@ pub enum NotHeard {
 
 impl NotReady {
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> NotReady {
-        NotReady { message: message.into(), hint: hint.into() }
-    }
-
-    /// What to type.
-    pub fn hint(&self) -> &str {
-        &self.hint
-    }
-}
-
-impl StartError {
-    /// What to type, if that is known.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
-            StartError::NotReady(not_ready) => Some(not_ready.hint()),
-            StartError::Io(_) => None,
-        }
+        NotReady { message: message.into(), hint: Some(hint.into()) }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::process::Spec;
 
 use super::job::Job;
 use super::plain::PlainSession;
-use super::{NotReady, Ready, Runner, Session, StartError, found, variable_of};
+use super::{NotReady, Ready, Runner, Session, found, variable_of};
 
 /// Runs [`Job::script`] with `sh -eu`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +29,7 @@ impl Runner for Shell {
         Ok(Ready { program: program.display().to_string(), version: String::new() })
     }
 
-    fn spec(&self, job: &Job) -> Result<Spec, StartError> {
+    fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
         script(job)?;
         let mut spec = job.spec("sh");
         // A file and no argument: the system bounds one argument to 128 KiB.
@@ -38,12 +38,12 @@ impl Runner for Shell {
     }
 
     /// A person's own shell.
-    fn attended(&self, job: &Job) -> Result<Spec, StartError> {
+    fn attended(&self, job: &Job) -> Result<Spec, NotReady> {
         let own = variable_of(&job.env, "SHELL").filter(|shell| !shell.is_empty());
         Ok(job.spec(own.unwrap_or_else(|| "sh".into())))
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, StartError> {
+    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady> {
         let path = job.run_dir.join(SCRIPT);
         fs::write(&path, script(job)?)
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))?;

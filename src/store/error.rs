@@ -54,9 +54,41 @@ impl From<Obstacle> for Error {
     }
 }
 
+/// What to do where a file can't be written: who may, what is mounted, how full it is.
+pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
+    let there = path.ancestors().find(|path| path.exists()).unwrap_or(path).display();
+    Some(match kind {
+        io::ErrorKind::PermissionDenied => format!("see who may write there: ls -ld {there}"),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            format!("see what is mounted read-only there: findmnt --target {there}")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room on the disk, then run the same command again: nothing was changed".to_owned()
+        }
+        _ => return None,
+    })
+}
+
 impl Error {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_can_not_be_written_says_what_to_type() {
+        let there = std::env::temp_dir();
+        let hint = |kind: io::ErrorKind| not_written(&there.join("no/such/lock"), kind);
+        let place = there.display();
+        let mounted = format!("see what is mounted read-only there: findmnt --target {place}");
+        assert_eq!(hint(io::ErrorKind::ReadOnlyFilesystem), Some(mounted));
+        let denied = format!("see who may write there: ls -ld {place}");
+        assert_eq!(hint(io::ErrorKind::PermissionDenied), Some(denied));
+        assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("make room")));
     }
 }

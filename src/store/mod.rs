@@ -51,7 +51,7 @@ pub use claim::{Claimed, Foreseen, IsReady, Nothing, Stuck};
 pub use committed::{Committed, Snapshot};
 pub use edit::Edited;
 pub use entry::{Entry, HAND, LeaseEntry};
-pub use error::Error;
+pub use error::{Error, not_written};
 pub use find::{Board, GITIGNORE};
 pub use history::Then;
 pub use inbox::Message;

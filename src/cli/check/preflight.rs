@@ -170,7 +170,7 @@ fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) -> Vec<Stri
     let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
     for (name, role) in &site.config.roles {
         if let Err(error) = sandbox::try_out(role) {
-            let (message, hint) = (format!("role `{name}`: {error}"), Some(error.hint().to_owned()));
+            let (message, hint) = (format!("role `{name}`: {error}"), error.hint);
             faults.push(Fault::whole(Severity::Error, "no-sandbox", config_file, message, hint));
         }
         let way = (role.runner.as_str(), role.permission_mode.as_str());
@@ -189,16 +189,14 @@ fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) -> Vec<Stri
             }
             Err(error) => {
                 let message = format!("{roles} can't work with runner `{}`: {error}", role.runner);
-                let hint = Some(error.hint().to_owned());
-                faults.push(Fault::whole(Severity::Error, "runner-not-ready", config_file, message, hint));
+                faults.push(Fault::whole(Severity::Error, "runner-not-ready", config_file, message, error.hint));
             }
         }
     }
     let look = Preflight::of(site);
     for (code, missing) in [("no-room", look.disk()), ("no-set-up", look.set_up())] {
         if let Err(error) = missing {
-            let hint = Some(error.hint().to_owned());
-            faults.push(Fault::whole(Severity::Error, code, config_file, error.to_string(), hint));
+            faults.push(Fault::whole(Severity::Error, code, config_file, error.message, error.hint));
         }
     }
     found
