@@ -85,7 +85,11 @@ pub(super) fn of_item(board: &Board, document: &Document<'_>, item: &Item<'_>, r
         return None;
     }
     let need = of(board, &document.task_of(item), reviewers)?;
-    Some(if item.id.is_some() { need } else { Need { todo: "tavern check --fix gives it an ID".to_owned(), ..need } })
+    Some(if item.id.is_some() {
+        need
+    } else {
+        Need { todo: "give it an ID in its file first, such as T-7".to_owned(), ..need }
+    })
 }
 
 /// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read

@@ -76,8 +76,8 @@ impl Board {
         })
     }
 
-    /// Replaces the queue's text `before` by `after`, which has the same items but for what was mended; `done` says in
-    /// words what that was. False, and nothing is changed, if somebody else has changed the queue meanwhile.
+    /// Replaces the queue's text `before` by `after`, in which some items have other IDs; `done` says in words what was
+    /// done to each. False, and nothing is changed, if somebody else has changed the queue meanwhile.
     pub fn mend(
         &self,
         queue: &Queue,
@@ -94,23 +94,15 @@ impl Board {
             let mut entries: Vec<Entry> =
                 done.iter().map(|done| Entry { cause: Some(done.clone()), ..note(queue, now) }).collect();
             let (old, new) = (parse(before).0, parse(after).0);
-            // With conflict markers other items go than come, and only the words tell of it.
-            if old.items().len() == new.items().len() {
-                let changed = old.items().iter().zip(new.items()).filter(|(was, is)| {
-                    is.within.is_none() && (old.block(was) != new.block(is) || was.status != is.status)
-                });
-                entries.extend(changed.map(|(was, is)| {
-                    let mut entry = Entry { kind: Kind::Edited, task: is.id.clone(), ..note(queue, now) };
-                    if was.status != is.status {
-                        (entry.from, entry.to) = (Some(was.status), Some(is.status));
-                    }
-                    if old.block(was) != new.block(is) {
-                        entry.before = Some(old.block(was).to_owned());
-                        entry.after = Some(new.block(is).to_owned());
-                    }
-                    entry
-                }));
-            }
+            let changed = old.items().iter().zip(new.items());
+            let changed = changed.filter(|(was, is)| was.within.is_none() && old.block(was) != new.block(is));
+            entries.extend(changed.map(|(was, is)| Entry {
+                kind: Kind::Edited,
+                task: is.id.clone(),
+                before: Some(old.block(was).to_owned()),
+                after: Some(new.block(is).to_owned()),
+                ..note(queue, now)
+            }));
             Ok((Change::rewrite(&text, view.sight(&text), after.to_owned(), entries), true))
         })
     }

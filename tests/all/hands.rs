@@ -208,7 +208,7 @@ fn what_is_saved_while_a_queue_is_put_back_is_kept() {
     let claim = ["--task", "T-1", "--agent", "Frodo"];
     for (is_held, is_killed, program, arguments) in [
         (true, false, "tavern-reap", &[][..]),
-        (false, false, "tavern-check", &["--fix", "--yes"]),
+        (false, false, "tavern-check", &["--fix"]),
         (true, true, "tavern-reap", &[]),
     ] {
         let scratch = Scratch::board(ITEMS);

@@ -173,7 +173,8 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
     let drained = drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");
     drained.says("to do: tavern report T-2 --approve").says("to do: tavern release T-4");
-    let expected = "waits for you:\n  main:6: a person has to allow it to start — tavern check --fix gives it an ID\n";
+    let expected =
+        "waits for you:\n  main:6: a person has to allow it to start — give it an ID in its file first, such as T-7\n";
     let seen = scratch.run("tavern-status", &[]).succeeds();
     for line in [
         "waits for you:\n",

@@ -11,16 +11,11 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// Mend what needs no person: IDs that stand twice or are missing, misspelt lanes, lost queues, what died. Shows what
-    /// it does; on a terminal it asks first
+    /// Mend what needs no person: IDs that stand twice get fresh ones, lost queues are put back. Shows what it does
     #[arg(long)]
     pub fix: bool,
 
     /// Print what --fix would do, and what it would leave
     #[arg(long, short = 'n', requires = "fix")]
     pub dry_run: bool,
-
-    /// Don't ask
-    #[arg(long, short, requires = "fix")]
-    pub yes: bool,
 }

@@ -131,6 +131,10 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
         if !page.is_wanted {
             continue;
         }
+        if board.is_some() {
+            let doubles = problems.iter_mut().filter(|problem| problem.code == "duplicate-id");
+            doubles.for_each(|problem| "give all but one a fresh ID: tavern check --fix".clone_into(&mut problem.hint));
+        }
         if let Some(config) = config {
             problems.extend(unmet(document, config, board));
         }

@@ -19,7 +19,7 @@ pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
 #[derive(Serialize)]
 pub(in crate::cli) struct Fault {
     /// From the folder that the program was started in, if it is below.
-    file: String,
+    pub(super) file: String,
     /// Counted from 1, if it is about one place.
     pub(in crate::cli) line: Option<usize>,
     /// In characters, counted from 1.

@@ -30,7 +30,7 @@ impl Verb for Args {
         let board = match context.board() {
             Ok(board) => Some(board),
             // A task file may be looked at anywhere.
-            Err(_) if !self.files.is_empty() && context.shared.dir.is_none() => None,
+            Err(_) if !self.files.is_empty() && !self.fix && context.shared.dir.is_none() => None,
             Err(error) => return Err(error),
         };
         let mut faults = Vec::new();
@@ -49,14 +49,16 @@ impl Verb for Args {
             faults.clear();
         }
         let scene = Scene { board: board.as_ref(), config: config.as_ref(), files: &self.files, here: &here };
-        let planned = if self.fix { fix::fix(&self, context, &scene)? } else { fix::Planned::default() };
+        let planned = if self.fix { fix::fix(&self, context, &scene)? } else { Vec::new() };
         let mut pages = documents::gather(scene.board, scene.files, &here, &mut faults)?;
-        planned.apply(&mut pages);
+        planned.iter().for_each(|change| change.apply(&mut pages));
         documents::look(&pages, scene.board, scene.config, &mut faults);
         let mut found = Vec::new();
         let looked_at = match scene.whole() {
             Some(board) => {
-                found = preflight::check(board, scene.config, &here, &planned, &mut faults);
+                found = preflight::check(board, scene.config, &here, &mut faults);
+                let is_planned = |file: &str| planned.iter().any(|change| change.name == file);
+                faults.retain(|fault| fault.code != "lost-queue" || !is_planned(&fault.file));
                 format!("{} and {}", named(board), shown(board.dir(), &here))
             }
             None => self.files.join(", "),

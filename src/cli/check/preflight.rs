@@ -14,23 +14,15 @@ use crate::run::{Error, Preflight, Site, preflight, sandbox};
 use crate::store::{self, Board, Switch};
 
 use super::fault::{Fault, KEPT, not_kept, shown};
-use super::fix::Planned;
 use crate::cli::hints;
 
-/// Everything but the text of queues. Without a configuration that can be read, only what needs none. What is `planned`
-/// to be mended is as if it were.
+/// Everything but the text of queues. Without a configuration that can be read, only what needs none.
 /// Gives what was found to be right and is worth a line.
-pub(super) fn check(
-    board: &Board,
-    config: Option<&Config>,
-    here: &Path,
-    planned: &Planned,
-    faults: &mut Vec<Fault>,
-) -> Vec<String> {
+pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, faults: &mut Vec<Fault>) -> Vec<String> {
     let mut found = Vec::new();
     templates(board, here, faults);
-    leases(board, here, planned, faults);
-    lost(board, here, planned, faults);
+    leases(board, here, faults);
+    lost(board, here, faults);
     archives(board, here, faults);
     switches(board, here, faults);
     let Some(config) = config else { return found };
@@ -55,7 +47,7 @@ pub(super) fn check(
         Ok(site) => {
             found = programs(&site, &config_file, faults);
             repository(&site, here, faults);
-            leftovers(&site, here, planned, faults);
+            leftovers(&site, here, faults);
         }
         Err(error) => faults.push(from_error("no-repository", board.root(), here, &error)),
     }
@@ -103,7 +95,7 @@ fn in_template(template: &Template, error: &TemplateError) -> Fault {
 }
 
 /// Lease files that nobody can read: their items can't be given back.
-fn leases(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
+fn leases(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
     for path in files(&board.path("leases")) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // Temp files are told of by the plan of a clean-up.
@@ -112,9 +104,6 @@ fn leases(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>
         let message = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
                 Ok(_) => continue,
-                Err(store::Error::Damaged { .. }) if planned.has(&Action::DropDamaged { task: task.clone() }) => {
-                    continue;
-                }
                 Err(store::Error::Damaged { why, .. }) => format!("not a lease: {why}"),
                 Err(error) => error.to_string(),
             },
@@ -138,11 +127,8 @@ fn archives(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
 }
 
 /// Queues whose text is gone, though Tavern knows it.
-fn lost(board: &Board, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
+fn lost(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
     for lost in board.lost_queues().unwrap_or_default() {
-        if planned.brings_back(&lost) {
-            continue;
-        }
         let what = if lost.is_gone { "removed, though something is left to do in it" } else { "emptied" };
         let message = format!("this queue was {what}: Tavern has its text");
         let forget = board.seen_path(&lost.queue);
@@ -231,13 +217,12 @@ fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
 }
 
 /// What `tavern reap --dry-run` would say.
-fn leftovers(site: &Site, here: &Path, planned: &Planned, faults: &mut Vec<Fault>) {
+fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
     let actions = match plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)) {
         Ok(actions) => actions,
         Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
     };
-    let is_leftover = |action: &Action| !action.is_upkeep() && !planned.has(action);
-    for action in actions.into_iter().filter(is_leftover) {
+    for action in actions.into_iter().filter(|action| !action.is_upkeep()) {
         let board = &site.board;
         let path = match &action {
             Action::EndRun { run } => board.run_dir(run),
