@@ -79,10 +79,9 @@ pub fn due(
     let ended: Vec<usize> =
         items.iter().enumerate().filter(|(index, item)| is_movable(*index, item)).map(|(index, _)| index).collect();
     let surplus = policy.keep.map_or(0, |keep| ended.len().saturating_sub(keep));
-    let nobody: TaskId = "T-0".parse().expect("it is an ID");
     let is_old = |index: usize| {
         let Some(after) = policy.after else { return false };
-        let completed = document.task(&items[index], nobody.clone()).state.completed();
+        let completed = document.task_of(&items[index]).state.completed();
         completed.map_or_else(|| is_long_ended(&items[index]), |completed| now - completed > after)
     };
     let due = ended.into_iter().enumerate().filter(|(nth, index)| *nth < surplus || is_old(*index));

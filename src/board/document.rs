@@ -6,18 +6,19 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::board::front::{self, Front};
+use crate::board::front::Front;
 use crate::board::lane::{LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::state::{Facts, State};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
-use crate::board::text::{Edit, apply};
 
+pub use alone::parse_alone;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{parse, parse_for};
 
+mod alone;
 mod reader;
 
 /// The priority of an item if neither it nor its queue names one.
@@ -187,45 +188,12 @@ impl<'t> Document<'t> {
 
     /// As [`Document::task`], of an item that may have no ID yet: then it goes by a name of nobody's.
     pub fn task_of(&self, item: &Item<'_>) -> Task {
-        self.task(item, item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID")))
+        self.task(item, item.id.clone().unwrap_or_else(TaskId::nobody))
     }
 
     /// The item that this one is a child of: the one that it names, else the one that it is a part of.
     pub fn parent_of<'a>(&'a self, item: &'a Item<'_>) -> Option<&'a TaskId> {
         item.parent.as_ref().or_else(|| self.items[item.within?].id.as_ref())
-    }
-
-    /// What `edits` (those of [`Document::change`] or [`Document::add`]) leave of one item: its text, and what that says
-    /// as task `id` with `status`. Read from the edits alone, so that a long document isn't read again for one item;
-    /// `None` where they don't plainly tell. `item` is what was changed, nothing if one was added.
-    pub(crate) fn written(
-        &self,
-        item: Option<&Item<'_>>,
-        edits: &[Edit],
-        id: &TaskId,
-        status: Status,
-    ) -> Option<(String, Task)> {
-        if item.is_some_and(|item| item.nested) {
-            return None;
-        }
-        let stays = item.filter(|item| edits.iter().all(|edit| within(&item.span, &edit.span)));
-        let text = match stays {
-            Some(item) => apply_within(self.block(item), item.span.start, edits),
-            None => {
-                let mut insertions = edits.iter().filter(|edit| !edit.text.is_empty());
-                insertions.next().filter(|edit| edit.span.is_empty() && insertions.next().is_none())?.text.clone()
-            }
-        };
-        let alone = reader::read_plain(&text, self.front.clone())?;
-        let [only] = alone.items() else { return None };
-        if only.id.as_ref() != Some(id) {
-            return None;
-        }
-        // A key that is to say the status has to be read as one.
-        if only.said.status != Some(status) && text.contains(&format!("status: {}", status.as_str())) {
-            return None;
-        }
-        Some((alone.block(only).to_owned(), alone.task_as(only, id.clone(), status)))
     }
 
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
@@ -282,25 +250,6 @@ impl<'t> Document<'t> {
             None => Place::Loose,
         }
     }
-}
-
-/// Reads the text of one item, under the front matter of `queue` if it is plain.
-pub fn parse_alone<'t>(text: &'t str, queue: &str) -> Document<'t> {
-    let (front, _) = front::read(queue, &mut Vec::new());
-    reader::read_plain(text, front).unwrap_or_else(|| parse(text).0)
-}
-
-fn within(outer: &Range<usize>, inner: &Range<usize>) -> bool {
-    outer.start <= inner.start && inner.end <= outer.end
-}
-
-/// `block`, which begins at `start` of its document, after edits of that document that are all in it.
-fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
-    let edits: Vec<Edit> = edits
-        .iter()
-        .map(|edit| Edit::replace(edit.span.start - start..edit.span.end - start, edit.text.clone()))
-        .collect();
-    apply(block, &edits)
 }
 
 fn fill(task: &mut Task, key: Key, field: Field<'_>) {

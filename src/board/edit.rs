@@ -13,7 +13,7 @@ use crate::board::markup;
 use crate::board::metadata::{self, Key};
 use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
-use crate::board::text::{Edit, apply};
+use crate::board::text::{Edit, apply, apply_within};
 
 /// What is to be different about an item.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -201,12 +201,7 @@ impl<'t> Document<'t> {
     }
 
     fn moved(&self, item: &Item<'_>, status: Status, lane: &Lane<'_>, edits: &[Edit]) -> Vec<Edit> {
-        let start = item.span.start;
-        let shifted: Vec<Edit> = edits
-            .iter()
-            .map(|edit| Edit::replace(edit.span.start - start..edit.span.end - start, edit.text.clone()))
-            .collect();
-        let block = apply(self.block(item), &shifted);
+        let block = apply_within(self.block(item), item.span.start, edits);
         let spot = self.spot_in(lane);
         let stays = item.column == 0 || spot.tail.is_some_and(|tail| self.column_of(tail) == item.column);
         let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(&spot, &block);

@@ -29,6 +29,11 @@ impl TaskId {
         &self.0
     }
 
+    /// A name of nobody's, for an item that has none yet.
+    pub fn nobody() -> TaskId {
+        TaskId("T-0".to_owned())
+    }
+
     /// The ID of this item's `number`th child.
     pub fn child(&self, number: u32) -> TaskId {
         TaskId(format!("{}.{number}", self.0))

@@ -301,7 +301,7 @@ pub fn without_margin(text: &str) -> String {
 }
 
 /// Lines between conflict markers.
-pub struct Conflict {
+pub struct Unsettled {
     /// From the opening marker's line to the closing one's, both included; that line alone if nothing closes it.
     pub span: Range<usize>,
     /// The opening marker's line, without its line end.
@@ -311,7 +311,7 @@ pub struct Conflict {
 }
 
 /// The regions between conflict markers, from `body` on.
-pub fn conflicts(text: &str, body: usize) -> Vec<Conflict> {
+pub fn conflicts(text: &str, body: usize) -> Vec<Unsettled> {
     let mut conflicts = Vec::new();
     let mut at = body;
     // The next closing marker is looked for once, not from each opening one anew.
@@ -336,7 +336,7 @@ pub fn conflicts(text: &str, body: usize) -> Vec<Conflict> {
             }
             markers.push(close..close + text[close..end].trim_end().len());
         }
-        conflicts.push(Conflict { span: start..end, opening, is_closed: close.is_some(), markers });
+        conflicts.push(Unsettled { span: start..end, opening, is_closed: close.is_some(), markers });
         at = end;
     }
     conflicts
@@ -363,7 +363,7 @@ fn find_marker(text: &str, mut at: usize, mark: &str) -> Option<usize> {
 }
 
 /// The text with all conflict markers blanked, so that the lines around them are read as what they are.
-pub fn without_markers<'t>(text: &'t str, conflicts: &[Conflict]) -> Cow<'t, str> {
+pub fn without_markers<'t>(text: &'t str, conflicts: &[Unsettled]) -> Cow<'t, str> {
     if conflicts.is_empty() {
         return Cow::Borrowed(text);
     }

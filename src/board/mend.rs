@@ -105,8 +105,7 @@ fn reads_but_for_ids(old: &Document<'_>, new: &Document<'_>) -> bool {
 
 /// What an item says, but for its ID.
 fn said(document: &Document<'_>, item: &Item<'_>) -> (Task, Facts) {
-    let nobody: TaskId = "T-0".parse().expect("it is an ID");
-    let (mut task, facts) = document.task_and_facts(item, nobody);
+    let (mut task, facts) = document.task_and_facts(item, TaskId::nobody());
     // The parts of an item are in its text, with their IDs.
     task.description.clear();
     task.parent.clone_from(&item.parent);

@@ -5,29 +5,31 @@
 //! retitles it are both heard. Knows nothing of git, files or leases.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::ops::Range;
 
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::parse;
 use crate::board::edit::said;
 use crate::board::lane::{self, Place};
 use crate::board::markup;
 use crate::board::task::{State, Status, TaskId};
 
-use fields::Taken;
+use conflict::{MARK, Mark};
+use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
+use revision::{One, Region, Revision, Side};
 use weave::{Stretch, matches, weave};
-use written::{Mark, Piece, ended, pieces, written};
+use written::{Atom, Fate, Line, Piece, Stand, ended, pieces, written};
 
 pub use changed::{Changed, changes, prose};
+pub use conflict::{Conflict, marks};
 pub use pair::are_alike;
-pub use written::marks;
+pub(crate) use revision::bare;
 
 mod changed;
+mod conflict;
 mod fields;
 mod lines;
 mod pair;
+mod revision;
 #[cfg(test)]
 mod tests;
 mod weave;
@@ -43,28 +45,6 @@ pub struct Merged {
     pub has_markers: bool,
 }
 
-/// Something that both sides changed, each in its own way. Both versions stand in the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The item that it is in, by ID or title; nothing for prose.
-    pub item: Option<String>,
-    /// What it is about: `title`, `status`, a key, `text`, `removed`.
-    pub what: String,
-}
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(item) = &self.item {
-            write!(f, "`{item}`: ")?;
-        }
-        match self.what.as_str() {
-            "removed" => f.write_str("one side removed it and the other changed it; it stays, as changed"),
-            "status" => f.write_str("each side gave it another status; the one that is further on its way counts"),
-            what => write!(f, "each side changed the {what} in its own way; both versions stand in the file"),
-        }
-    }
-}
-
 /// Merges what `ours` and `theirs` made of `base`. Items that `is_held` knows of stay as they are in `ours` as far as
 /// presence and status go: whoever holds them is still at work.
 pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> bool) -> Merged {
@@ -76,15 +56,10 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     if base == ours && is_safe() {
         return whole(theirs);
     }
-    let mut merge = Merge {
-        base: Version::of(base),
-        ours: Version::of(ours),
-        theirs: Version::of(theirs),
-        is_held,
-        conflicts: Vec::new(),
-        expected: Vec::new(),
-    };
-    let pieces = merge.region(&[merge.base.top(), merge.ours.top(), merge.theirs.top()], Kind::Document);
+    let [old, mine, other] = [base, ours, theirs].map(Revision::of);
+    let mut merge =
+        Merge { base: &old, ours: &mine, theirs: &other, is_held, conflicts: Vec::new(), expected: Vec::new() };
+    let pieces = merge.region(&[old.top(), mine.top(), other.top()], None);
     let [was, mine, other] = [base, ours, theirs].map(|text| text.is_empty() || text.ends_with(['\n', '\r']));
     let (newline, ends) = (markup::newline(ours), if was == mine { other } else { mine });
     for is_apart in [false, true] {
@@ -93,171 +68,34 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
             return Merged { text, conflicts: merge.conflicts, has_markers: false };
         }
     }
-    by_lines(base, ours, theirs)
+    let (text, conflicts) = by_lines(base, ours, theirs);
+    let has_markers = !conflicts.is_empty();
+    Merged { text, conflicts, has_markers }
 }
 
-/// A side of the merge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Ours,
-    Theirs,
-}
-
-/// One of the three versions.
-struct Version<'t> {
-    document: Document<'t>,
-}
-
-impl<'t> Version<'t> {
-    fn of(text: &'t str) -> Version<'t> {
-        Version { document: parse(text).0 }
-    }
-
-    fn text(&self) -> &'t str {
-        self.document.text()
-    }
-
-    fn item(&self, index: usize) -> &Item<'t> {
-        &self.document.items()[index]
-    }
-
-    fn title(&self, index: usize) -> &'t str {
-        self.document.title(self.item(index))
-    }
-
-    /// The item's text, whatever its line ends.
-    fn bare_block(&self, index: usize) -> String {
-        bare(self.document.block(self.item(index)))
-    }
-
-    fn lane(&self, index: usize) -> Option<&str> {
-        self.item(index).lane.map(|lane| self.document.lanes()[lane].name)
-    }
-
-    fn top(&self) -> Part {
-        self.part(0..self.text().len(), None)
-    }
-
-    /// The items directly within `parent` that begin a line in `range`.
-    fn part(&self, range: Range<usize>, parent: Option<usize>) -> Part {
-        let begins_line = |at: usize| at == 0 || self.text()[..at].ends_with(['\n', '\r', '\u{feff}']);
-        let items = self.document.items().iter().enumerate();
-        let items = items
-            .filter(|(_, item)| {
-                item.within == parent && range.contains(&item.span.start) && begins_line(item.span.start)
-            })
-            .map(|(index, _)| index)
-            .collect();
-        Part { range, items, ..Part::default() }
-    }
-}
-
-/// A block of text to be compared, whatever its line ends.
-pub(crate) fn bare(block: &str) -> String {
-    block.trim_end().replace("\r\n", "\n")
-}
-
-/// A stretch of a version: the whole document, or what stands under an item's first line.
-#[derive(Default)]
-struct Part {
-    range: Range<usize>,
-    /// The items that are taken as such, by index; all else is lines.
-    items: Vec<usize>,
-    /// The lines of a `yaml task` block, which are merged key by key.
-    block: Option<Range<usize>>,
-    /// The block is not compared: its keys go elsewhere.
-    is_block_hidden: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Document,
-    /// What stands under an item's first line, so many columns in.
-    Body(usize),
-}
-
-/// What versions are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Atom<'t> {
-    Line(Line<'t>),
-    /// By its place among the slots.
-    Item(usize),
-    Block,
-}
-
-impl Atom<'_> {
-    fn is_blank(&self) -> bool {
-        matches!(self, Atom::Line(line) if line.0.trim().is_empty())
-    }
-
-    fn is_item(&self) -> bool {
-        matches!(self, Atom::Item(_) | Atom::Block)
-    }
-}
-
-/// A line with its line end, which doesn't count where lines are compared.
-#[derive(Clone, Copy, Debug)]
-struct Line<'t>(&'t str);
-
-impl<'t> Line<'t> {
-    fn bare(self) -> &'t str {
-        self.0.trim_end_matches(['\n', '\r'])
-    }
-}
-
-impl PartialEq for Line<'_> {
-    fn eq(&self, other: &Line<'_>) -> bool {
-        self.bare() == other.bare()
-    }
-}
-
-impl Eq for Line<'_> {}
-
-impl Hash for Line<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.bare().hash(state);
-    }
-}
-
-/// An item in the versions that have it, by index.
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    base: Option<usize>,
-    ours: Option<usize>,
-    theirs: Option<usize>,
-}
-
-/// What becomes of an item.
-struct Fate {
-    stand: Stand,
-    text: String,
-    /// What it must read as.
-    status: Option<Status>,
-}
-
-/// The version in whose order and lane an item stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
-    Nowhere,
-    /// Nobody has moved it.
-    Still,
-    As(Side),
+/// An item in the versions that have it.
+#[derive(Clone, Copy)]
+struct Slot<'m, 't> {
+    base: Option<One<'m, 't>>,
+    ours: Option<One<'m, 't>>,
+    theirs: Option<One<'m, 't>>,
 }
 
 struct Merge<'m, 't> {
-    base: Version<'t>,
-    ours: Version<'t>,
-    theirs: Version<'t>,
+    base: &'m Revision<'t>,
+    ours: &'m Revision<'t>,
+    theirs: &'m Revision<'t>,
     is_held: &'m dyn Fn(&TaskId) -> bool,
     conflicts: Vec<Conflict>,
     /// The items of the document's top level as they must read in the result.
     expected: Vec<(String, Option<Status>)>,
 }
 
-impl<'t> Merge<'_, 't> {
-    fn region(&mut self, parts: &[Part; 3], kind: Kind) -> Vec<Piece> {
+impl<'m, 't> Merge<'m, 't> {
+    /// Merges a stretch: the whole document, or what stands under an item's first line, `indent` columns in.
+    fn region(&mut self, parts: &[Region; 3], indent: Option<usize>) -> Vec<Piece> {
         let slots = self.slots(parts);
-        let mut fates: Vec<Fate> = slots.iter().map(|slot| self.fate(*slot, kind)).collect();
+        let mut fates: Vec<Fate> = slots.iter().map(|slot| self.fate(*slot, indent.is_none())).collect();
         let all = self.atoms(parts, &slots);
         let only_still = |atoms: &[Atom<'t>], fates: &[Fate]| -> Vec<Atom<'t>> {
             let is_still = |atom: &Atom<'_>| !matches!(atom, Atom::Item(slot) if fates[*slot].stand != Stand::Still);
@@ -313,57 +151,56 @@ impl<'t> Merge<'_, 't> {
                 }
             }
         }
-        if kind == Kind::Document {
+        let Some(indent) = indent else {
             let kept = fates.iter().filter(|fate| fate.stand != Stand::Nowhere);
             self.expected.extend(kept.map(|fate| (bare(&fate.text), fate.status)));
-        }
-        let (front, indent) = match kind {
-            Kind::Document => (self.ours.document.body, 0),
-            Kind::Body(indent) => (0, indent),
+            return pieces(&atoms, &marked, &fates, self.ours.document.body, 0);
         };
-        pieces(&atoms, &marked, &fates, front, indent)
+        pieces(&atoms, &marked, &fates, 0, indent)
     }
 
     /// Which items of the three are the same.
-    fn slots(&self, [base, ours, theirs]: &[Part; 3]) -> Vec<Slot> {
-        let in_ours = pair::pair(&self.base, &base.items, &self.ours, &ours.items);
-        let in_theirs = pair::pair(&self.base, &base.items, &self.theirs, &theirs.items);
+    fn slots(&self, [base, ours, theirs]: &[Region; 3]) -> Vec<Slot<'m, 't>> {
+        let [in_base, in_ours, in_theirs] =
+            [self.base, self.ours, self.theirs].map(|version| |index| version.one(index));
+        let (to_ours, to_theirs) = [(self.ours, ours), (self.theirs, theirs)]
+            .map(|(side, part)| pair::pair(self.base, &base.items, side, &part.items))
+            .into();
         let mut slots = Vec::with_capacity(base.items.len());
         for (place, item) in base.items.iter().enumerate() {
-            let ours = in_ours[place].map(|place| ours.items[place]);
-            let theirs = in_theirs[place].map(|place| theirs.items[place]);
-            slots.push(Slot { base: Some(*item), ours, theirs });
+            slots.push(Slot {
+                base: Some(in_base(*item)),
+                ours: to_ours[place].map(|place| in_ours(ours.items[place])),
+                theirs: to_theirs[place].map(|place| in_theirs(theirs.items[place])),
+            });
         }
         let rest = |items: &[usize], found: &[Option<usize>]| -> Vec<usize> {
             let found: HashSet<usize> = found.iter().flatten().copied().collect();
             (0..items.len()).filter(|place| !found.contains(place)).map(|place| items[place]).collect()
         };
-        let (mine, others) = (rest(&ours.items, &in_ours), rest(&theirs.items, &in_theirs));
-        let same = pair::pair(&self.ours, &mine, &self.theirs, &others);
-        let mut is_taken = vec![false; others.len()];
-        for (item, place) in mine.iter().zip(same) {
+        let (mine, others) = (rest(&ours.items, &to_ours), rest(&theirs.items, &to_theirs));
+        let same = pair::pair(self.ours, &mine, self.theirs, &others);
+        let mut left: Vec<Option<One<'m, 't>>> = others.into_iter().map(|item| Some(in_theirs(item))).collect();
+        for (item, place) in mine.into_iter().map(in_ours).zip(same) {
             // Two new items without a common ID that are only called much alike are two.
-            let is_same = |place: &usize| {
-                let (id, other) = (&self.ours.item(*item).id, &self.theirs.item(others[*place]).id);
-                (id.is_some() && id == other) || self.ours.title(*item) == self.theirs.title(others[*place])
+            let is_same = |other: &One<'m, 't>| {
+                let (id, other_id) = (&item.item().id, &other.item().id);
+                (id.is_some() && id == other_id) || item.title() == other.title()
             };
-            let place = place.filter(is_same);
-            if let Some(place) = place {
-                is_taken[place] = true;
-            }
-            slots.push(Slot { base: None, ours: Some(*item), theirs: place.map(|place| others[place]) });
+            let theirs =
+                place.filter(|place| left[*place].as_ref().is_some_and(is_same)).and_then(|place| left[place].take());
+            slots.push(Slot { base: None, ours: Some(item), theirs });
         }
-        let left = others.iter().zip(is_taken).filter(|(_, is_taken)| !is_taken);
-        slots.extend(left.map(|(item, _)| Slot { base: None, ours: None, theirs: Some(*item) }));
+        slots.extend(left.into_iter().flatten().map(|item| Slot { base: None, ours: None, theirs: Some(item) }));
         slots
     }
 
-    fn atoms(&self, parts: &[Part; 3], slots: &[Slot]) -> [Vec<Atom<'t>>; 3] {
-        let versions = [&self.base, &self.ours, &self.theirs];
-        let of: [fn(&Slot) -> Option<usize>; 3] = [|slot| slot.base, |slot| slot.ours, |slot| slot.theirs];
+    fn atoms(&self, parts: &[Region; 3], slots: &[Slot<'m, 't>]) -> [Vec<Atom<'t>>; 3] {
+        let versions = [self.base, self.ours, self.theirs];
         [0, 1, 2].map(|side| {
+            let item = |slot: &Slot<'m, 't>| [slot.base, slot.ours, slot.theirs][side].map(|one| one.index);
             let of_item: HashMap<usize, usize> =
-                slots.iter().enumerate().filter_map(|(slot, items)| Some((of[side](items)?, slot))).collect();
+                slots.iter().enumerate().filter_map(|(place, slot)| Some((item(slot)?, place))).collect();
             let (version, part) = (versions[side], &parts[side]);
             let text = version.text();
             let starts: HashMap<usize, usize> =
@@ -389,54 +226,42 @@ impl<'t> Merge<'_, 't> {
         })
     }
 
-    fn fate(&mut self, slot: Slot, kind: Kind) -> Fate {
-        let ours = |merge: &Self, index| merge.ours.document.block(merge.ours.item(index)).to_owned();
-        let theirs = |merge: &Self, index| merge.theirs.document.block(merge.theirs.item(index)).to_owned();
-        let as_ours = |text: String| Fate { stand: Stand::As(Side::Ours), text, status: None };
-        let as_theirs = |text: String| Fate { stand: Stand::As(Side::Theirs), text, status: None };
-        match (slot.base, slot.ours, slot.theirs) {
-            (base, Some(mine), Some(other)) => self.both(base, mine, other, kind),
-            (Some(base), Some(mine), None) => {
-                let is_held = self.is_held(mine);
-                if !is_held && !differ(&self.base, base, &self.ours, mine) {
-                    return Fate { stand: Stand::Nowhere, text: String::new(), status: None };
-                }
-                self.note(mine, Side::Ours, "removed");
-                as_ours(ours(self, mine))
+    fn fate(&mut self, slot: Slot<'m, 't>, is_whole: bool) -> Fate {
+        let nowhere = Fate { stand: Stand::Nowhere, text: String::new(), status: None };
+        let (one, side) = match (slot.base, slot.ours, slot.theirs) {
+            (base, Some(mine), Some(other)) => return self.both(base, mine, other, is_whole),
+            (_, Some(mine), None) => (mine, Side::Ours),
+            (_, None, Some(other)) => (other, Side::Theirs),
+            (_, None, None) => return nowhere,
+        };
+        if let Some(base) = slot.base {
+            let is_held = side == Side::Ours && self.is_held(one);
+            if !is_held && base.bare_block() == one.bare_block() && base.lane() == one.lane() {
+                return nowhere;
             }
-            (Some(base), None, Some(other)) => {
-                if !differ(&self.base, base, &self.theirs, other) {
-                    return Fate { stand: Stand::Nowhere, text: String::new(), status: None };
-                }
-                self.note(other, Side::Theirs, "removed");
-                as_theirs(theirs(self, other))
-            }
-            (None, Some(mine), None) => as_ours(ours(self, mine)),
-            (None, None, Some(other)) => as_theirs(theirs(self, other)),
-            (_, None, None) => Fate { stand: Stand::Nowhere, text: String::new(), status: None },
+            self.note(one, "removed");
         }
+        Fate { stand: Stand::As(side), text: one.block().to_owned(), status: None }
     }
 
-    fn is_held(&self, mine: usize) -> bool {
-        self.ours.item(mine).id.as_ref().is_some_and(self.is_held)
+    fn is_held(&self, mine: One<'m, 't>) -> bool {
+        mine.item().id.as_ref().is_some_and(self.is_held)
     }
 
-    fn note(&mut self, item: usize, side: Side, what: &str) {
-        let version = if side == Side::Ours { &self.ours } else { &self.theirs };
-        let name = version.item(item).id.as_ref().map_or(version.title(item), TaskId::as_str);
-        self.conflicts.push(Conflict { item: Some(name.to_owned()), what: what.to_owned() });
+    fn note(&mut self, item: One<'m, 't>, what: &str) {
+        self.conflicts.push(Conflict { item: Some(item.name().to_owned()), what: what.to_owned() });
     }
 
-    /// An item that both sides have.
-    fn both(&mut self, base: Option<usize>, mine: usize, other: usize, kind: Kind) -> Fate {
-        let old_status = base.map(|base| self.base.item(base).status);
-        let (my_status, other_status) = (self.ours.item(mine).status, self.theirs.item(other).status);
+    /// An item that both sides have, of the document's top level if `is_whole`.
+    fn both(&mut self, base: Option<One<'m, 't>>, mine: One<'m, 't>, other: One<'m, 't>, is_whole: bool) -> Fate {
+        let old_status = base.map(|base| base.item().status);
+        let (my_status, other_status) = (mine.item().status, other.item().status);
         let is_held = self.is_held(mine);
         let winner = if my_status == other_status {
             None
         } else if is_held {
             if old_status != Some(other_status) {
-                self.note(mine, Side::Ours, "status");
+                self.note(mine, "status");
             }
             Some(Side::Ours)
         } else if old_status == Some(my_status) {
@@ -444,62 +269,63 @@ impl<'t> Merge<'_, 't> {
         } else if old_status == Some(other_status) {
             Some(Side::Ours)
         } else {
-            self.note(mine, Side::Ours, "status");
+            self.note(mine, "status");
             Some(if rank(my_status) >= rank(other_status) { Side::Ours } else { Side::Theirs })
         };
-        let old_lane = base.map(|base| self.base.lane(base));
-        let (my_lane, other_lane) = (self.ours.lane(mine), self.theirs.lane(other));
+        let is_still = match base {
+            Some(base) => !is_whole || base.lane() == mine.lane(),
+            None => false,
+        };
         let stand = match winner {
-            _ if kind != Kind::Document || my_lane == other_lane => {
-                if old_lane == Some(my_lane) || (kind != Kind::Document && base.is_some()) {
+            _ if !is_whole || mine.lane() == other.lane() => {
+                if is_still {
                     Stand::Still
                 } else {
                     Stand::As(Side::Ours)
                 }
             }
             Some(side) => Stand::As(side),
-            None if old_lane == Some(my_lane) => Stand::As(Side::Theirs),
+            None if is_still => Stand::As(Side::Theirs),
             None => Stand::As(Side::Ours),
         };
-        let [was, mine_is, other_is] = [
-            base.map(|base| self.base.bare_block(base)),
-            Some(self.ours.bare_block(mine)),
-            Some(self.theirs.bare_block(other)),
-        ];
-        let (text, source) = if mine_is == other_is || was == other_is {
-            (self.ours.document.block(self.ours.item(mine)).to_owned(), Some(Side::Ours))
-        } else if was == mine_is && !is_held {
-            (self.theirs.document.block(self.theirs.item(other)).to_owned(), Some(Side::Theirs))
+        let was = base.map(One::bare_block);
+        let (mine_is, other_is) = (mine.bare_block(), other.bare_block());
+        let (text, source) = if mine_is == other_is || was.as_ref() == Some(&other_is) {
+            (mine.block().to_owned(), Some(Side::Ours))
+        } else if was == Some(mine_is) && !is_held {
+            (other.block().to_owned(), Some(Side::Theirs))
         } else {
-            let state = self.state(base, mine, other, winner);
-            (self.fields(base, mine, other, winner, state.as_ref()), None)
+            (self.fields(base, mine, other, winner), None)
         };
+        if !is_whole {
+            return Fate { stand, text, status: None };
+        }
         let side = match (winner, stand) {
             (Some(side), _) | (None, Stand::As(side)) => side,
             (None, _) => Side::Ours,
         };
-        let status = if side == Side::Ours { my_status } else { other_status };
-        if kind != Kind::Document || source == Some(side) || (winner.is_none() && source.is_some()) {
-            let status = (kind == Kind::Document).then_some(status);
-            return Fate { stand, text, status };
+        let item = if side == Side::Ours { mine } else { other };
+        let status = item.item().status;
+        if source == Some(side) || (winner.is_none() && source.is_some()) {
+            return Fate { stand, text, status: Some(status) };
         }
         // Words of one side in the place of the other: box and key are made to say the status there.
-        let (version, index) = match side {
-            Side::Ours => (&self.ours, mine),
-            Side::Theirs => (&self.theirs, other),
-        };
-        let item = version.item(index);
-        let place = item.lane.map_or(Place::Loose, |lane| Place::Lane(version.document.lanes()[lane].kind));
-        let needs_key = lane::needs_key(status, place, version.document.lane_set);
+        let document = &item.version.document;
+        let place = item.item().lane.map_or(Place::Loose, |lane| Place::Lane(document.lanes()[lane].kind));
+        let needs_key = lane::needs_key(status, place, document.lane_set);
         Fate { stand, text: said(&text, status, needs_key), status: Some(status) }
     }
 
     /// Whose state is taken, whole, where the sides' states differ. `winner` is the side whose status is taken.
-    fn state(&mut self, base: Option<usize>, mine: usize, other: usize, winner: Option<Side>) -> Option<Taken> {
-        let state = |version: &Version<'_>, index: usize| version.document.task_of(version.item(index)).state;
-        let old = base.map(|base| state(&self.base, base).without_answer());
-        let ours = state(&self.ours, mine).without_answer();
-        let theirs = state(&self.theirs, other).without_answer();
+    fn state(
+        &self,
+        base: Option<One<'m, 't>>,
+        mine: One<'m, 't>,
+        other: One<'m, 't>,
+        winner: Option<Side>,
+    ) -> Option<Taken> {
+        let state = |one: One<'m, 't>| one.version.document.task_of(one.item()).state.without_answer();
+        let (old, ours, theirs) = (base.map(state), state(mine), state(other));
         let side = match winner {
             Some(side) => side,
             None if ours == theirs => return None,
@@ -513,9 +339,47 @@ impl<'t> Merge<'_, 't> {
         Some(Taken { side, approvals })
     }
 
+    /// The text of an item that both sides changed: its first line, its keys, and what stands beneath it.
+    fn fields(
+        &mut self,
+        base: Option<One<'m, 't>>,
+        mine: One<'m, 't>,
+        other: One<'m, 't>,
+        winner: Option<Side>,
+    ) -> String {
+        let conflicts_before = self.conflicts.len();
+        let mut marks = Vec::new();
+        let state = self.state(base, mine, other, winner);
+        let (mut text, block) = line_and_block(base, mine, other, winner, state.as_ref(), &mut marks);
+        let content_column = mine.item().content_column;
+        let pieces = self.region(&bodies(base, mine, other), Some(content_column));
+        let newline = markup::newline(self.ours.text());
+        let body = written(&pieces, &block.unwrap_or_default(), newline, false);
+        if !body.is_empty() && !text.ends_with(['\n', '\r']) {
+            text.push_str(newline);
+        }
+        text.push_str(&body);
+        let indent = " ".repeat(content_column);
+        for (what, theirs) in marks {
+            let mark = format!("{MARK}{what}: {} -->", theirs.replace("-->", "--&gt;"));
+            self.conflicts.push(Conflict { item: None, what });
+            if text.contains(&mark) {
+                continue;
+            }
+            if !text.ends_with(['\n', '\r']) {
+                text.push_str(newline);
+            }
+            text.push_str(&format!("{indent}{mark}{newline}"));
+        }
+        for conflict in self.conflicts[conflicts_before..].iter_mut().filter(|conflict| conflict.item.is_none()) {
+            conflict.item = Some(mine.name().to_owned());
+        }
+        text
+    }
+
     /// Every item is there, once, and reads as it was meant to.
     fn reads_right(&self, text: &str) -> bool {
-        let version = Version::of(text);
+        let version = Revision::of(text);
         let mut found: HashMap<String, Vec<Status>> = HashMap::new();
         let items = version.top().items;
         for index in &items {
@@ -531,10 +395,6 @@ impl<'t> Merge<'_, 't> {
                 place.map(|place| statuses.swap_remove(place)).is_some()
             })
     }
-}
-
-fn differ(base: &Version<'_>, old: usize, side: &Version<'_>, new: usize) -> bool {
-    base.bare_block(old) != side.bare_block(new) || base.lane(old) != side.lane(new)
 }
 
 /// Of two statuses that two sides gave an item, the one that is further on its way counts.

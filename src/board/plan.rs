@@ -133,8 +133,7 @@ impl Reader<'_, '_> {
     }
 
     fn item(&mut self, item: &Item<'_>, whole: &[&Item<'_>]) -> Planned {
-        let name: TaskId = item.id.clone().unwrap_or_else(|| "T-0".parse().expect("it is an ID"));
-        let task = self.document.task(item, name);
+        let task = self.document.task_of(item);
         let is_told = self.may_say(item);
         if item.status != Status::Pending && !is_told {
             let message = format!("a planned item begins as pending, and this one is {}", item.status);
@@ -214,7 +213,7 @@ impl Reader<'_, '_> {
 
     /// Written into a queue it reads as it was meant: a title may end like metadata, a text may hold a box.
     fn reads_again(&mut self, item: &Item<'_>, task: &Task, planned: &Planned) {
-        let id: TaskId = "T-0".parse().expect("it is an ID");
+        let id = TaskId::nobody();
         let title = task.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let bare = Planned { priority: None, tags: Vec::new(), after: Vec::new(), ..planned.clone() };
         let block = render(&bare.named(0, std::slice::from_ref(&id), &Heritage::default()));

@@ -43,6 +43,12 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     result
 }
 
+/// `block`, which begins at `start` of a document, after `edits` of that document that are all in it.
+pub fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
+    let shift = |edit: &Edit| Edit { span: edit.span.start - start..edit.span.end - start, text: edit.text.clone() };
+    apply(block, &edits.iter().map(shift).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

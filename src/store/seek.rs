@@ -59,7 +59,7 @@ impl Seek {
 
     /// Can its program do something with the item now?
     pub(super) fn is_fit(&self, document: &Document<'_>, item: &Item, purpose: Purpose) -> Result<(), Lack> {
-        let placeholder = "T-0".parse().expect("it is an ID");
+        let placeholder = TaskId::nobody();
         // What runs the work says nothing of what looks at it.
         let own = || document.task(item, placeholder).runner.filter(|_| purpose == Purpose::Work);
         let named = || own().unwrap_or_else(|| self.runner.clone());

@@ -511,7 +511,7 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    fn finish(mut self, conflicts: &[markup::Conflict]) -> (Document<'t>, Vec<Problem>) {
+    fn finish(mut self, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
         let has_lanes = self.document.has_lanes();
         for index in 0..self.document.items.len() {
             let item = &self.document.items[index];
@@ -531,7 +531,7 @@ impl<'t, 's> Reader<'t, 's> {
         (self.document, self.problems)
     }
 
-    fn quarantine_conflicts(&mut self, conflicts: &[markup::Conflict]) {
+    fn quarantine_conflicts(&mut self, conflicts: &[markup::Unsettled]) {
         let mut conflicts_left = conflicts;
         for item in &mut self.document.items {
             while conflicts_left.first().is_some_and(|conflict| conflict.span.end <= item.span.start) {

@@ -1,7 +1,7 @@
 //! What is different between two versions of a document, item by item.
 
-use super::Version;
 use super::pair::pair;
+use super::revision::Revision;
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
 
@@ -20,7 +20,7 @@ pub struct Changed {
 /// The items of the top level that differ, in the order of the newer version, the removed ones last. An item that only
 /// stands elsewhere in its lane is the same.
 pub fn changes(old: &str, new: &str) -> Vec<Changed> {
-    let (old, new) = (Version::of(old), Version::of(new));
+    let (old, new) = (Revision::of(old), Revision::of(new));
     let (before, after) = (old.top().items, new.top().items);
     let found = pair(&old, &before, &new, &after);
     let mut was = vec![None; after.len()];
@@ -29,7 +29,7 @@ pub fn changes(old: &str, new: &str) -> Vec<Changed> {
             was[*place] = Some(*item);
         }
     }
-    let text = |version: &Version<'_>, item: usize| {
+    let text = |version: &Revision<'_>, item: usize| {
         (version.document.block(version.item(item)).to_owned(), version.item(item).status)
     };
     let mut changes = Vec::new();
@@ -53,7 +53,7 @@ pub fn changes(old: &str, new: &str) -> Vec<Changed> {
 
 /// The document without its items: the owner's words.
 pub fn prose(text: &str) -> String {
-    let version = Version::of(text);
+    let version = Revision::of(text);
     let spans = version.top().items.into_iter().map(|item| version.item(item).span.clone());
     apply(text, &spans.map(Edit::delete).collect::<Vec<_>>())
 }

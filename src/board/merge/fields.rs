@@ -1,11 +1,10 @@
-//! One item that both sides changed: box, ID, title, keys and text, each merged by itself.
+//! The first line and the keys of an item that both sides changed: box, ID, title and each key merged by itself.
 
 use std::borrow::Cow;
 
 use serde_yaml::Value;
 
-use super::written::{MARK, written};
-use super::{Conflict, Kind, Merge, Part, Side, Version};
+use super::revision::{One, Region, Side};
 use crate::board::markup;
 use crate::board::metadata::{self, Field, Key, Meaning, Owner};
 
@@ -70,167 +69,100 @@ pub(super) struct Taken {
     pub approvals: Option<Vec<String>>,
 }
 
-impl<'t> Merge<'_, 't> {
-    /// The item's text. `winner` is the side whose status it gets, if they differ, `state` that of which it gets the whole
-    /// state, if both have changed it.
-    pub(super) fn fields(
-        &mut self,
-        base: Option<usize>,
-        mine: usize,
-        other: usize,
-        winner: Option<Side>,
-        state: Option<&Taken>,
-    ) -> String {
-        let marks_before = self.conflicts.len();
-        let mut marks = Vec::new();
-        let (line, block) = self.line_and_block(base, mine, other, winner, state, &mut marks);
-        let parts = self.bodies(base, mine, other);
-        let pieces = self.region(&parts, Kind::Body(self.ours.item(mine).content_column));
-        let item = self.ours.item(mine);
-        let newline = markup::newline(self.ours.text());
-        let block = block.unwrap_or_default();
-        let mut text = line;
-        let body = written(&pieces, &block, newline, false);
-        if !body.is_empty() && !text.ends_with(['\n', '\r']) {
-            text.push_str(newline);
+/// The first line, and the lines of the `yaml task` block. `winner` is the side whose status the item gets, if they
+/// differ, `state` that of which it gets the whole state, if both have changed it.
+pub(super) fn line_and_block(
+    base: Option<One<'_, '_>>,
+    ours: One<'_, '_>,
+    theirs: One<'_, '_>,
+    winner: Option<Side>,
+    state: Option<&Taken>,
+    marks: &mut Vec<(String, String)>,
+) -> (String, Option<String>) {
+    let text = ours.version.text();
+    let (item, their_item, base_item) = (ours.item(), theirs.item(), base.map(One::item));
+
+    let is_checked = match winner {
+        Some(Side::Ours) => item.checked,
+        Some(Side::Theirs) => their_item.checked,
+        None if base_item.is_some_and(|base| base.checked == item.checked) => their_item.checked,
+        None => item.checked,
+    };
+    let check = match is_checked {
+        same if same == item.checked => &text[item.box_char..=item.box_char],
+        true => "x",
+        false => " ",
+    };
+    let id = match (&item.id, &their_item.id) {
+        (None, theirs) => theirs.as_ref(),
+        (ours, None) if base_item.is_some_and(|base| base.id == *ours) => None,
+        (ours, _) => ours.as_ref(),
+    };
+    let title = match (base.map(One::title), ours.title(), theirs.title()) {
+        (was, ours, theirs) if ours == theirs || was == Some(theirs) => ours,
+        (was, ours, theirs) if was == Some(ours) => theirs,
+        (_, ours, theirs) => {
+            marks.push(("title".into(), theirs.to_owned()));
+            ours
         }
-        text.push_str(&body);
-        let indent = " ".repeat(item.content_column);
-        for (what, theirs) in marks {
-            self.conflicts.push(Conflict { item: None, what: what.clone() });
-            let mark = format!("{}{what}: {} -->", MARK, theirs.replace("-->", "--&gt;"));
-            if text.contains(&mark) {
-                continue;
-            }
-            if !text.ends_with(['\n', '\r']) {
-                text.push_str(newline);
-            }
-            text.push_str(&format!("{indent}{mark}{newline}"));
-        }
-        let name = item.id.as_ref().map_or(self.ours.title(mine), |id| id.as_str()).to_owned();
-        for conflict in self.conflicts[marks_before..].iter_mut().filter(|conflict| conflict.item.is_none()) {
-            conflict.item = Some(name.clone());
-        }
-        text
+    };
+    let mut line = format!("{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
+
+    let keys = [base.map_or_else(Vec::new, held), held(ours), held(theirs)];
+    let [old_block, my_block, their_block] = [base.and_then(block_of), block_of(ours), block_of(theirs)];
+    // Comments among the keys are somebody's words too.
+    let is_theirs = my_block.is_none() || (my_block == old_block && their_block.is_some());
+    let mut block = if is_theirs { their_block } else { my_block };
+    if my_block.is_none() && old_block.is_some() {
+        block = None;
     }
-
-    /// The first line, and the lines of the `yaml task` block.
-    fn line_and_block(
-        &self,
-        base: Option<usize>,
-        mine: usize,
-        other: usize,
-        winner: Option<Side>,
-        state: Option<&Taken>,
-        marks: &mut Vec<(String, String)>,
-    ) -> (String, Option<String>) {
-        let text = self.ours.text();
-        let (item, their_item) = (self.ours.item(mine), self.theirs.item(other));
-        let base_item = base.map(|base| self.base.item(base));
-
-        let was_checked = base_item.map(|item| item.checked);
-        let is_checked = match winner {
-            Some(Side::Ours) => item.checked,
-            Some(Side::Theirs) => their_item.checked,
-            None if was_checked == Some(item.checked) => their_item.checked,
-            None => item.checked,
-        };
-        let check = match is_checked {
-            same if same == item.checked => &text[item.box_char..=item.box_char],
-            true => "x",
-            false => " ",
-        };
-        let id = match (&item.id, &their_item.id) {
-            (None, theirs) => theirs.as_ref(),
-            (ours, None) if base_item.is_some_and(|base| base.id == *ours) => None,
-            (ours, _) => ours.as_ref(),
-        };
-        let titles = (base.map(|base| self.base.title(base)), self.ours.title(mine), self.theirs.title(other));
-        let title = match titles {
-            (was, ours, theirs) if ours == theirs || was == Some(theirs) => ours,
-            (was, ours, theirs) if was == Some(ours) => theirs,
-            (_, ours, theirs) => {
-                marks.push(("title".into(), theirs.to_owned()));
-                ours
+    let mut block = block.map(str::to_owned);
+    for name in names(&keys) {
+        let [was, ours, theirs] = [0, 1, 2].map(|side| find(&keys[side], name));
+        let of_state = state.filter(|_| Key::named(name).is_some_and(|key| key.owner() == Owner::State));
+        let wanted = match of_state {
+            Some(Taken { approvals: Some(approvals), .. }) if name == Key::Approvals.as_str() => {
+                Wanted::List(approvals.clone())
             }
+            Some(Taken { side, .. }) => as_side(*side, ours, theirs),
+            None => wanted(was, ours, theirs, winner, marks),
         };
-        let head = format!("{title}{}", &text[item.title.end.min(item.head.end)..item.head.end]);
-
-        let keys = [
-            base.map_or_else(Vec::new, |base| held(&self.base, base)),
-            held(&self.ours, mine),
-            held(&self.theirs, other),
-        ];
-        let [old_block, my_block, their_block] = [
-            base.and_then(|base| block_of(&self.base, base)),
-            block_of(&self.ours, mine),
-            block_of(&self.theirs, other),
-        ];
-        // Comments among the keys are somebody's words too.
-        let is_theirs = my_block.is_none() || (my_block == old_block && their_block.is_some());
-        let is_gone = my_block.is_none() && old_block.is_some();
-        let mut block = if is_gone {
-            None
-        } else if is_theirs {
-            their_block
-        } else {
-            my_block
-        }
-        .map(str::to_owned);
-        let mut line = head;
-        for name in names(&keys) {
-            let [was, ours, theirs] = [0, 1, 2].map(|side| find(&keys[side], name));
-            let of_state = state.filter(|_| Key::named(name).is_some_and(|key| key.owner() == Owner::State));
-            let wanted = match of_state {
-                Some(Taken { approvals: Some(approvals), .. }) if name == Key::Approvals.as_str() => {
-                    Wanted::List(approvals.clone())
-                }
-                Some(Taken { side, .. }) => as_side(*side, ours, theirs),
-                None => wanted(was, ours, theirs, winner, marks),
-            };
-            set(&mut line, &mut block, name, &wanted, [ours, theirs], if is_theirs { theirs } else { ours });
-        }
-        let lead = &text[item.span.start..item.box_char];
-        let after_box = item.box_char + 1..item.head.start.max(item.box_char + 2);
-        let gap = &text[after_box];
-        let gap = if gap.ends_with(']') { format!("{gap} ") } else { gap.to_owned() };
-        let name = id.map_or_else(String::new, |id| format!("{id}: "));
-        let end = markup::line_end(text, item.head.end, item.span.end.max(item.head.end));
-        (format!("{lead}{check}{gap}{name}{line}{}", &text[item.head.end..end]), block)
+        set(&mut line, &mut block, name, &wanted, [ours, theirs], if is_theirs { theirs } else { ours });
     }
-
-    fn bodies(&self, base: Option<usize>, mine: usize, other: usize) -> [Part; 3] {
-        let body = |version: &Version<'t>, index: Option<usize>| -> Part {
-            let Some(index) = index else { return Part::default() };
-            let item = version.item(index);
-            let start = markup::line_end(version.text(), item.head.end, item.span.end.max(item.head.end));
-            let mut part = version.part(start..item.span.end.max(start), Some(index));
-            part.block = item.block.as_ref().map(|block| block.fences.clone());
-            part
-        };
-        let mut parts = [body(&self.base, base), body(&self.ours, Some(mine)), body(&self.theirs, Some(other))];
-        let has = [0, 1, 2].map(|side| parts[side].block.is_some());
-        // Keys that one side has taken to the title line leave no block behind, or leave the other side's.
-        match has {
-            [_, true, false] => parts[0].is_block_hidden = true,
-            [true, false, true] => parts.iter_mut().for_each(|part| part.is_block_hidden = true),
-            _ => {}
-        }
-        parts
-    }
+    let lead = &text[item.span.start..item.box_char];
+    let gap = &text[item.box_char + 1..item.head.start.max(item.box_char + 2)];
+    let gap = if gap.ends_with(']') { format!("{gap} ") } else { gap.to_owned() };
+    let name = id.map_or_else(String::new, |id| format!("{id}: "));
+    (format!("{lead}{check}{gap}{name}{line}{}", &text[item.head.end..ours.first_line_end()]), block)
 }
 
-fn block_of<'t>(version: &Version<'t>, index: usize) -> Option<&'t str> {
-    let block = version.item(index).block.as_ref()?;
-    Some(&version.text()[block.fences.clone()])
+/// What stands under the first line.
+pub(super) fn bodies(base: Option<One<'_, '_>>, ours: One<'_, '_>, theirs: One<'_, '_>) -> [Region; 3] {
+    let mut parts = [base, Some(ours), Some(theirs)].map(|one| {
+        let Some(one) = one else { return Region::default() };
+        let start = one.first_line_end();
+        let mut part = one.version.part(start..one.item().span.end.max(start), Some(one.index));
+        part.block = one.item().block.as_ref().map(|block| block.fences.clone());
+        part
+    });
+    // Keys that one side has taken to the title line leave no block behind, or leave the other side's.
+    match [0, 1, 2].map(|side| parts[side].block.is_some()) {
+        [_, true, false] => parts[0].is_block_hidden = true,
+        [true, false, true] => parts.iter_mut().for_each(|part| part.is_block_hidden = true),
+        _ => {}
+    }
+    parts
 }
 
-fn held<'t>(version: &Version<'t>, index: usize) -> Vec<Held<'t>> {
-    let item = version.item(index);
+fn block_of<'t>(one: One<'_, 't>) -> Option<&'t str> {
+    Some(&one.version.text()[one.item().block.as_ref()?.fences.clone()])
+}
+
+fn held<'t>(one: One<'_, 't>) -> Vec<Held<'t>> {
     let mut held = Vec::new();
-    version.document.entries(item, &mut |entry| {
-        let on_line = entry.at < item.head.end;
-        let raw = version.text()[entry.value.clone()].trim_end();
+    one.version.document.entries(one.item(), &mut |entry| {
+        let on_line = entry.at < one.item().head.end;
+        let raw = one.version.text()[entry.value.clone()].trim_end();
         held.push(Held { name: entry.name, raw, meaning: entry.meaning, on_line });
     });
     held

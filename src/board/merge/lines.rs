@@ -1,11 +1,11 @@
 //! The plain merge, line by line, for documents whose items can't be told apart.
 
+use super::conflict::Conflict;
 use super::weave::{Stretch, weave};
-use super::{Conflict, Merged};
 
 /// Merged as git does it, for documents too odd to tell their items apart: what contradicts stands between git's
 /// markers.
-pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> Merged {
+pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> (String, Vec<Conflict>) {
     let [old, mine, other] = [base, ours, theirs].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let mut text = String::new();
     let mut conflicts = Vec::new();
@@ -28,6 +28,5 @@ pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> Merged {
             }
         }
     }
-    let has_markers = !conflicts.is_empty();
-    Merged { text, conflicts, has_markers }
+    (text, conflicts)
 }

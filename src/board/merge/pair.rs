@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::board::likeness;
 
-use super::Version;
+use super::revision::Revision;
 
 /// More pairs of titles than this are not compared letter by letter.
 const MOST_COMPARED: usize = 20_000;
@@ -13,11 +13,11 @@ const MOST_COMPARED: usize = 20_000;
 const ALIKE: f32 = 0.6;
 
 /// What an item goes by.
-type Naming<'n> = &'n dyn Fn(&Version<'_>, usize) -> Option<String>;
+type Naming<'n> = &'n dyn Fn(&Revision<'_>, usize) -> Option<String>;
 
 /// For each of the items `old` (indices into its document) its place in `new`. One that has lost its ID, or got one,
 /// is still the same; two with different IDs never are.
-pub(super) fn pair(a: &Version<'_>, old: &[usize], b: &Version<'_>, new: &[usize]) -> Vec<Option<usize>> {
+pub(super) fn pair(a: &Revision<'_>, old: &[usize], b: &Revision<'_>, new: &[usize]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
     let ways: [Naming<'_>; 4] = [
@@ -89,7 +89,7 @@ pub fn are_alike(title: &str, other: &str) -> bool {
 }
 
 /// Both have IDs, and not the same.
-fn are_named_apart(a: &Version<'_>, item: usize, b: &Version<'_>, other: usize) -> bool {
+fn are_named_apart(a: &Revision<'_>, item: usize, b: &Revision<'_>, other: usize) -> bool {
     match (&a.item(item).id, &b.item(other).id) {
         (Some(one), Some(two)) => one != two,
         _ => false,

@@ -1,6 +1,6 @@
 //! The rules of `specs/merge.md`, row for row, and what holds for any documents.
 
-use super::written::MARK;
+use super::conflict::MARK;
 use super::*;
 use crate::board::task::State;
 
@@ -357,6 +357,7 @@ fn an_item_without_a_title_is_merged_like_any_other() {
 
 mod properties {
     use std::collections::{BTreeMap, BTreeSet};
+    use std::ops::Range;
 
     use proptest::collection::vec;
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};

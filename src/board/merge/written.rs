@@ -1,39 +1,69 @@
-//! What the merge decided, as text; and the marks of what contradicts, written and found again.
+//! What the merge decided, as text.
 
-use super::{Atom, Fate};
-use crate::board::markup;
-use crate::board::problem::Problem;
+use std::hash::{Hash, Hasher};
 
-/// How a mark of the merge begins; what it speaks of stands behind it, or between it and the next. [`marks`] finds them.
-pub(super) const MARK: &str = "<!-- conflict: ";
+use super::conflict::Mark;
+use super::revision::Side;
+use crate::board::task::Status;
 
-/// The marks that merges have left in a text, for a person to settle.
-pub fn marks(text: &str) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for (mark, end) in [(MARK, "-->"), ("\n# conflict: ", "\n")] {
-        for (at, _) in text.match_indices(mark) {
-            let start = at + mark.len() - mark.trim_start().len();
-            let line = &text[start..markup::line_end(text, start, text.len())];
-            let words = line[mark.trim_start().len()..].trim_end().trim_end_matches(end).trim();
-            // The first of the three marks around a stretch stands for all of them.
-            if matches!(words, Mark::THEIRS | Mark::END) {
-                continue;
-            }
-            let (message, hint) = match words {
-                Mark::OURS => (
-                    "two sides changed these lines, each in its own way; both versions follow".to_owned(),
-                    "keep what is right, and remove the three lines that begin with `<!-- conflict`",
-                ),
-                words => (
-                    format!("two sides changed this, each in its own way; the other side says: {words}"),
-                    "keep what is right, and remove this line",
-                ),
-            };
-            let span = start..start + line.trim_end().len();
-            problems.push(Problem::warning("merge-conflict", span, message, hint));
-        }
+/// What versions are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Atom<'t> {
+    Line(Line<'t>),
+    /// By its place among the slots.
+    Item(usize),
+    Block,
+}
+
+impl Atom<'_> {
+    pub fn is_blank(&self) -> bool {
+        matches!(self, Atom::Line(line) if line.0.trim().is_empty())
     }
-    problems
+
+    pub fn is_item(&self) -> bool {
+        matches!(self, Atom::Item(_) | Atom::Block)
+    }
+}
+
+/// A line with its line end, which doesn't count where lines are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'t>(pub &'t str);
+
+impl<'t> Line<'t> {
+    fn bare(self) -> &'t str {
+        self.0.trim_end_matches(['\n', '\r'])
+    }
+}
+
+impl PartialEq for Line<'_> {
+    fn eq(&self, other: &Line<'_>) -> bool {
+        self.bare() == other.bare()
+    }
+}
+
+impl Eq for Line<'_> {}
+
+impl Hash for Line<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bare().hash(state);
+    }
+}
+
+/// What becomes of an item.
+pub(super) struct Fate {
+    pub stand: Stand,
+    pub text: String,
+    /// What it must read as.
+    pub status: Option<Status>,
+}
+
+/// The version in whose order and lane an item stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    Nowhere,
+    /// Nobody has moved it.
+    Still,
+    As(Side),
 }
 
 /// A piece of the result.
@@ -42,29 +72,6 @@ pub(super) enum Piece {
     Item(String),
     /// The keys of the item whose body this is.
     Block,
-}
-
-/// What a mark stands before.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
-    Ours,
-    Theirs,
-    End,
-}
-
-impl Mark {
-    const OURS: &str = "one side says";
-    const THEIRS: &str = "the other side says";
-    const END: &str = "end";
-
-    fn text(self) -> String {
-        let what = match self {
-            Mark::Ours => Mark::OURS,
-            Mark::Theirs => Mark::THEIRS,
-            Mark::End => Mark::END,
-        };
-        format!("{MARK}{what} -->\n")
-    }
 }
 
 /// The atoms as pieces, with the marks in their places. `front` is the length of the front matter, `indent` the column of

@@ -152,7 +152,7 @@ fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec
     let mut reviewers: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut unkept: BTreeMap<(String, Vec<&str>), Vec<Range<usize>>> = BTreeMap::new();
     let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
-    let nobody: TaskId = "T-0".parse().expect("it is an ID");
+    let nobody = TaskId::nobody();
     for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
         // The steps of an item are part of it.
         if item.within.is_some() && item.id.is_none() {
