@@ -14,7 +14,7 @@ use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Period;
-use crate::store::{Board, Entry, HAND, LeaseEntry, read_log, tail_log};
+use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 
 use super::{CliError, Context, Exit, Format, Verb, human, task_id};
 
@@ -58,11 +58,14 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let follower = if self.follow { Some(Follower::new(&board)?) } else { None };
-        let entries = read_log(&board)?;
-        let mut seen = entries.last().map_or(0, |entry| entry.seq);
-        let wanted: Vec<&Entry> = entries.iter().filter(|entry| self.wants(entry)).collect();
-        let skipped = self.last.map_or(0, |last| wanted.len().saturating_sub(last));
-        for entry in &wanted[skipped..] {
+        let (mut seen, most) = (0, self.last.unwrap_or(usize::MAX));
+        let mut wanted = Vec::new();
+        walk_log(&board, None, &mut |entry| {
+            seen = seen.max(entry.seq);
+            wanted.extend((self.wants(&entry) && wanted.len() < most).then_some(entry));
+            wanted.len() < most
+        })?;
+        for entry in wanted.iter().rev() {
             self.print(context, entry)?;
         }
         let Some(follower) = follower else {
@@ -121,11 +124,11 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Some(HAND) => " by hand".to_owned(),
         Some(agent) => format!(" by {agent}"),
     };
-    let to = |words: &str| entry.to.map_or_else(String::new, |status| format!("{words}{status}"));
+    let to = |words: &str| entry.change.to().map_or_else(String::new, |status| format!("{words}{status}"));
     let what = match entry.kind {
         Kind::Added => format!("{task} was added{}{by}", to(" as ")),
-        Kind::Claimed if is_chat(entry) => format!("{agent} took {task} to talk with a person"),
-        Kind::Claimed if entry.from == Some(Status::Waiting) => format!("{agent} took {task} up again"),
+        Kind::Claimed if entry.is_chat() => format!("{agent} took {task} to talk with a person"),
+        Kind::Claimed if entry.change.from() == Some(Status::Waiting) => format!("{agent} took {task} up again"),
         Kind::Claimed => format!("{agent} claimed {task}"),
         Kind::Started => format!("{agent} started the agent program for {task}"),
         Kind::Submitted => format!("{agent} finished {task}, and its commands passed"),
@@ -146,15 +149,17 @@ pub(super) fn sentence(entry: &Entry) -> String {
         Kind::Revived => format!("{task} was taken from the dead letter lane"),
         Kind::Reopened => format!("{task} was reopened"),
         Kind::Cancelled => format!("{task} was cancelled"),
-        Kind::Edited => match (entry.from, entry.to) {
-            (Some(from), Some(to)) => format!("{task} was moved from {from} to {to}{by}"),
+        Kind::Edited => match entry.change {
+            TextChange::Edited { moved: Some((from, to)), .. } => format!("{task} was moved from {from} to {to}{by}"),
             _ => format!("{task} was edited{by}"),
         },
         Kind::Removed => format!("{task} was taken out of {}{by}", entry.queue.as_deref().unwrap_or("its queue")),
-        Kind::Undone | Kind::Redone => match (&entry.before, &entry.after) {
-            (_, None) => format!("{task} was taken out of {} again", entry.queue.as_deref().unwrap_or("its queue")),
-            (None, _) => format!("{task} was put back{}", to(" as ")),
-            _ if entry.to.is_some() => format!("{task} was made {} again", to("")),
+        Kind::Undone | Kind::Redone => match entry.change {
+            TextChange::Removed { .. } => {
+                format!("{task} was taken out of {} again", entry.queue.as_deref().unwrap_or("its queue"))
+            }
+            TextChange::Added { to, .. } => format!("{task} was put back as {to}"),
+            TextChange::Edited { moved: Some((_, to)), .. } => format!("{task} was made {to} again"),
             _ => format!("{task} was made to read as before"),
         },
         Kind::Archived => format!("{task} was moved to the archive"),
@@ -169,7 +174,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         line.push_str(&format!(" with token {token}"));
     }
     if let Some(LeaseEntry::Put(lease)) =
-        entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed && !is_chat(entry))
+        entry.lease.as_ref().filter(|_| entry.kind == Kind::Claimed && !entry.is_chat())
         && lease.attempt > 1
     {
         line.push_str(&format!(", attempt {}", lease.attempt));
@@ -183,27 +188,22 @@ pub(super) fn sentence(entry: &Entry) -> String {
     } else if let Some(what) = changed(entry) {
         line.push_str(&format!(": {what}"));
     }
-    if entry.to == Some(Status::Dead) {
+    if entry.change.to() == Some(Status::Dead) {
         line.push_str(" (its attempts are used up)");
     }
     line
 }
 
-fn is_chat(entry: &Entry) -> bool {
-    matches!(&entry.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
-}
-
 /// What a person added or changed, in a few words: the title of a new item, or what is different about an old one.
 fn changed(entry: &Entry) -> Option<String> {
-    let after = parse(entry.after.as_deref()?).0;
+    let after = parse(entry.change.after()?).0;
     let new = after.items().first()?;
     let title = || human::title(after.title(new)).into_owned();
-    match (entry.kind, &entry.before) {
+    let before = match (entry.kind, entry.change.before()) {
         (Kind::Added, _) => return Some(title()),
-        (Kind::Edited, Some(_)) => {}
+        (Kind::Edited, Some(before)) => parse(before).0,
         _ => return None,
-    }
-    let before = parse(entry.before.as_deref()?).0;
+    };
     let old = before.items().first()?;
     let mut words = Vec::new();
     if before.title(old) != after.title(new) {
@@ -229,7 +229,7 @@ fn keys(document: &Document<'_>, item: &Item<'_>) -> BTreeMap<String, String> {
 
 /// How the event changed the item's text.
 pub(super) fn diff(entry: &Entry) -> String {
-    let (before, after) = (entry.before.as_deref().unwrap_or(""), entry.after.as_deref().unwrap_or(""));
+    let (before, after) = (entry.change.before().unwrap_or(""), entry.change.after().unwrap_or(""));
     let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();
     for change in diff.iter_all_changes() {

@@ -7,7 +7,7 @@ use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::config::Config;
-use crate::store::{Board, Entry, Error, Note, Obstacle, Undone, Which};
+use crate::store::{Board, Entry, Error, Note, Obstacle, TextChange, Undone, Which};
 
 use super::log::{diff, sentence};
 use super::{CliError, Context, Exit, Verb, human, task_id};
@@ -112,7 +112,7 @@ fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) ->
 
 fn tell(context: &Context, board: &Board, undone: &Undone, is_dry: bool) -> Result<(), CliError> {
     let Undone { event, entry, queue } = undone;
-    let status = entry.after.as_ref().and(entry.to.or_else(|| status_of(board, entry)));
+    let status = entry.change.after().and(entry.change.to().or_else(|| status_of(board, entry)));
     let left = merge_of(board, event);
     let record = Record {
         event: event.seq,
@@ -121,20 +121,18 @@ fn tell(context: &Context, board: &Board, undone: &Undone, is_dry: bool) -> Resu
         task: entry.task.as_ref(),
         queue: &queue.id,
         status,
-        before: entry.before.as_deref(),
-        after: entry.after.as_deref(),
+        before: entry.change.before(),
+        after: entry.change.after(),
         left: left.clone(),
         dry_run: is_dry,
     };
     let is = if is_dry { "would be" } else { "is" };
     let name = name(entry);
-    let what = match (&entry.before, &entry.after, entry.to) {
-        (_, None, _) => format!("{name} {is} out of {} again", queue.id),
-        (None, _, to) => {
-            format!("{name} {is} back in {}{}", queue.id, to.map_or_else(String::new, |to| format!(" as {to}")))
-        }
-        (_, _, Some(to)) => format!("{name} {is} {to} again"),
-        (_, _, None) => format!("{name} {is} as before"),
+    let what = match entry.change {
+        TextChange::Removed { .. } => format!("{name} {is} out of {} again", queue.id),
+        TextChange::Added { to, .. } => format!("{name} {is} back in {} as {to}", queue.id),
+        TextChange::Edited { moved: Some((_, to)), .. } => format!("{name} {is} {to} again"),
+        _ => format!("{name} {is} as before"),
     };
     context.out.record(&record, format!("{what}: {} {is} taken back", entry.cause.as_deref().unwrap_or_default()))?;
     context.out.text(diff(entry))?;
@@ -154,7 +152,7 @@ fn name(entry: &Entry) -> String {
     if let Some(task) = &entry.task {
         return task.to_string();
     }
-    let text = entry.after.as_deref().or(entry.before.as_deref()).unwrap_or_default();
+    let text = entry.change.after().or(entry.change.before()).unwrap_or_default();
     let (document, _) = parse(text);
     let title = document.items().first().map_or("", |item| document.title(item));
     format!("`{}`", human::title(title))

@@ -21,7 +21,7 @@ use crate::prompt::{
     assigned,
 };
 use crate::runner::Outcome;
-use crate::store::{Claimed, Entry, LeaseEntry, Message, read_log};
+use crate::store::{Claimed, Entry, Message, walk_log};
 
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
@@ -190,8 +190,12 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
 
 /// The task's history. A log that can't be read leaves the runs' own records.
 fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
-    let mut entries = read_log(&site.board).unwrap_or_default();
-    entries.retain(|entry| entry.task.as_ref() == Some(&held.task.id));
+    let mut entries = Vec::new();
+    drop(walk_log(&site.board, Some(&held.task.id), &mut |entry| {
+        entries.push(entry);
+        true
+    }));
+    entries.reverse();
     entries
 }
 
@@ -243,7 +247,7 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
         match entry.kind {
             Kind::Asked => open = Some(entry),
             // A person who talks with the agent has its question before them.
-            Kind::Claimed if is_chat(entry) => {}
+            Kind::Claimed if entry.is_chat() => {}
             Kind::Resumed | Kind::Claimed => {
                 exchanges.extend(open.take().filter(|_| entry.cause.is_some()).map(|question| (question, entry)));
             }
@@ -251,10 +255,6 @@ fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
         }
     }
     exchanges
-}
-
-fn is_chat(entry: &Entry) -> bool {
-    matches!(&entry.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
 }
 
 fn note(entry: &Entry) -> Option<Remark> {

@@ -15,7 +15,7 @@ use crate::board::task::TaskId;
 use crate::clock;
 use crate::config::Commit;
 use crate::git::GitErrorKind;
-use crate::store::{Committed, Entry};
+use crate::store::{Committed, Entry, TextChange};
 
 /// When a commit may be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
 fn message(entries: &[Entry]) -> Option<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut told: BTreeMap<&str, String> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| entry.changes_text()) {
+    for entry in entries.iter().filter(|entry| entry.change != TextChange::Nothing) {
         let task = entry.task.as_ref().map(TaskId::as_str);
         let Some(name) = task.or(entry.queue.as_deref()) else { continue };
         let is_first = !told.contains_key(name);
@@ -106,14 +106,19 @@ fn message(entries: &[Entry]) -> Option<String> {
             order.push(name);
             name.to_owned()
         });
-        let _ = match (task, entry.from, entry.to) {
-            (Some(_), Some(from), Some(to)) if is_first => write!(words, " {from} → {to}"),
-            (Some(_), Some(_), Some(to)) => write!(words, " → {to}"),
-            (Some(_), ..) if entry.after.is_none() => {
+        let _ = match (task, &entry.change) {
+            (
+                Some(_),
+                TextChange::Edited { moved: Some((from, to)), .. } | TextChange::Added { from: Some(from), to, .. },
+            ) => {
+                let from = if is_first { format!(" {from}") } else { String::new() };
+                write!(words, "{from} → {to}")
+            }
+            (Some(_), TextChange::Removed { .. }) => {
                 let gone = if entry.kind == Kind::Archived { "archived" } else { "removed" };
                 write!(words, "{} {gone}", if is_first { "" } else { " →" })
             }
-            (Some(_), ..) if is_first && entry.before.is_none() => write!(words, " added"),
+            (Some(_), TextChange::Added { .. }) if is_first => write!(words, " added"),
             _ if is_first => write!(words, " changed"),
             _ => Ok(()),
         };
@@ -136,21 +141,25 @@ mod tests {
     use super::*;
     use crate::board::task::{Status, Timestamp};
 
-    fn entry(task: &str, from: Option<Status>, to: Option<Status>) -> Entry {
-        let before = from.map(|_| "before".to_owned());
+    fn entry(task: &str, change: TextChange) -> Entry {
         let task = Some(task.parse().expect("it is an ID"));
-        Entry { task, from, to, before, after: Some("after".into()), ..Entry::new(Kind::Noted, Timestamp::default()) }
+        Entry { task, change, ..Entry::new(Kind::Noted, Timestamp::default()) }
+    }
+
+    fn edited(moved: Option<(Status, Status)>) -> TextChange {
+        TextChange::Edited { before: "before".into(), after: "after".into(), moved }
     }
 
     #[test]
     fn a_message_tells_each_items_way() {
-        let (pending, held, done) = (Some(Status::Pending), Some(Status::InProgress), Some(Status::Completed));
-        let added = entry("T-1", None, pending);
-        let claimed = entry("T-1", pending, held);
-        let ended = entry("T-1", held, done);
+        let (pending, held, done) = (Status::Pending, Status::InProgress, Status::Completed);
+        let added = entry("T-1", TextChange::Added { from: None, to: pending, after: "after".into() });
+        let claimed = entry("T-1", edited(Some((pending, held))));
+        let ended = entry("T-1", edited(Some((held, done))));
         let noted = Entry::new(Kind::Noted, Timestamp::default());
-        let changed = Entry { before: Some("before".into()), ..entry("T-2", None, None) };
-        let archived = Entry { from: None, after: None, ..Entry { kind: Kind::Archived, ..changed.clone() } };
+        let changed = entry("T-2", edited(None));
+        let archived = TextChange::Removed { from: done, before: "before".into() };
+        let archived = Entry { kind: Kind::Archived, ..entry("T-2", archived) };
         let typed = Entry { task: None, queue: Some("main".into()), ..changed.clone() };
         let rows: [(&[Entry], Option<&str>); 7] = [
             (&[typed.clone(), typed, archived.clone()], Some("tavern: main changed, T-2 archived")),
@@ -164,7 +173,8 @@ mod tests {
         for (entries, expected) in rows {
             assert_eq!(message(entries).as_deref(), expected);
         }
-        let many: Vec<Entry> = (0..150).map(|number| entry(&format!("T-{number}"), pending, held)).collect();
+        let many: Vec<Entry> =
+            (0..150).map(|number| entry(&format!("T-{number}"), edited(Some((pending, held))))).collect();
         let long = message(&many).expect("something changed");
         assert!(long.starts_with("tavern: 150 items\n\nT-0 pending → in_progress\n"), "{long}");
         assert!(long.ends_with("\nT-99 pending → in_progress\nand 50 more"), "{long}");

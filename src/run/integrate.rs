@@ -21,7 +21,7 @@ use crate::clock::{self};
 use crate::config::OutcomePolicy;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
-use crate::store::{Entry, Note, Queue};
+use crate::store::{Entry, Note, Queue, walk_log};
 
 /// The artifact of the run that is merged, with what was seen at the merged commit.
 const MERGED: &str = "verify-merged.txt";
@@ -189,21 +189,23 @@ fn last_artifacts(site: &Site, task: &Task) -> Result<(Token, Artifacts), Error>
 fn report_violation(site: &Site, task: &Task, paths: &[std::path::PathBuf]) -> Result<(), Error> {
     let now = clock::now();
     let paths: Vec<String> = paths.iter().take(20).map(|path| path.display().to_string()).collect();
-    let mut entry = Entry::new(Kind::Noted, now);
-    entry.task = Some(task.id.clone());
-    entry.cause = Some(format!("violation: its branch changed {}, which was left out of the merge", paths.join(", ")));
+    let cause = format!("violation: its branch changed {}, which was left out of the merge", paths.join(", "));
+    let entry = Entry { task: Some(task.id.clone()), cause: Some(cause), ..Entry::new(Kind::Noted, now) };
     Ok(site.board.note(entry, now)?)
 }
 
 /// A standing problem is told when it begins, not at every look.
 fn tell_once(site: &Site, text: &str) -> Result<(), Error> {
-    let is_told =
-        crate::store::read_log(&site.board)?.iter().rev().take(50).any(|entry| entry.cause.as_deref() == Some(text));
+    let (mut is_told, mut looks) = (false, 0);
+    walk_log(&site.board, None, &mut |entry| {
+        is_told = entry.cause.as_deref() == Some(text);
+        looks += 1;
+        !is_told && looks < 50
+    })?;
     if is_told {
         return Ok(());
     }
     let now = clock::now();
-    let mut entry = Entry::new(Kind::Noted, now);
-    entry.cause = Some(text.to_owned());
+    let entry = Entry { cause: Some(text.to_owned()), ..Entry::new(Kind::Noted, now) };
     Ok(site.board.note(entry, now)?)
 }

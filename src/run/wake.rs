@@ -8,7 +8,7 @@ use crate::board::task::{Status, TaskId};
 use crate::board::wake::{Known, Need, needs};
 use crate::clock;
 use crate::config::Does;
-use crate::store::{self, Note, Queue, read_log};
+use crate::store::{self, Note, Queue, walk_log};
 
 /// Queues a planning item for the first state of `queues` that agents of `role` have not been woken for yet.
 ///
@@ -48,12 +48,20 @@ pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Op
 
 /// A person may have taken it out of its queue.
 fn was_added(site: &Site, id: &TaskId) -> Result<bool, Error> {
-    Ok(read_log(&site.board)?.iter().any(|entry| entry.kind == Kind::Added && entry.task.as_ref() == Some(id)))
+    let mut was_added = false;
+    walk_log(&site.board, Some(id), &mut |entry| {
+        was_added = entry.kind == Kind::Added;
+        !was_added
+    })?;
+    Ok(was_added)
 }
 
 fn sent_back(site: &Site, id: &TaskId) -> usize {
-    let entries = read_log(&site.board).unwrap_or_default();
-    let of_it = entries.iter().rev().filter(|entry| entry.task.as_ref() == Some(id));
-    let since = of_it.take_while(|entry| !matches!(entry.kind, Kind::Revived | Kind::Reopened));
-    since.filter(|entry| entry.kind == Kind::SentBack).count()
+    let mut times = 0;
+    // A log that can't be read tells of none.
+    drop(walk_log(&site.board, Some(id), &mut |entry| {
+        times += usize::from(entry.kind == Kind::SentBack);
+        !matches!(entry.kind, Kind::Revived | Kind::Reopened)
+    }));
+    times
 }

@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use super::archived::{FOLDER, content};
 use super::archived::{archive_of, with_archived};
 use super::change::{Change, QueueRewrite, Rewrite, Step};
-use super::entry::Entry;
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::log::walk_back;
+use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::submit::{Done, Found, Note, written};
 use super::transaction::View;
@@ -69,13 +69,11 @@ impl Board {
             let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
             let moved = archive::archive(&queue.id, &text.content, &old, policy, now, &is_held, &is_long_ended);
             let Some(moved) = moved else { return Ok(nothing()) };
-            let entry = |item: &Gone| {
-                let mut entry = Entry::new(Kind::Archived, now);
-                entry.task.clone_from(&item.id);
-                entry.queue = Some(queue.id.clone());
-                entry.from = Some(item.status);
-                entry.before = Some(item.block.clone());
-                entry
+            let entry = |item: &Gone| Entry {
+                task: item.id.clone(),
+                queue: Some(queue.id.clone()),
+                change: TextChange::Removed { from: item.status, before: item.block.clone() },
+                ..Entry::new(Kind::Archived, now)
             };
             let rewrite = QueueRewrite {
                 queue: queue.clone(),
@@ -126,8 +124,7 @@ impl<'b> LongEnded<'b> {
     fn later(&self) -> Option<Later> {
         let before = self.before?;
         let (mut later, mut is_reached) = (Later::default(), false);
-        let look = &mut |line: &[u8]| {
-            let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
+        let look = &mut |entry: Entry| {
             if entry.queue.as_deref() != Some(self.queue) {
                 return true;
             }
@@ -135,8 +132,8 @@ impl<'b> LongEnded<'b> {
                 is_reached = true;
                 return false;
             }
-            let is_end = entry.to.is_some_and(|to| to.is_ended() || to == Status::Dead);
-            match (entry.task, entry.after) {
+            let is_end = entry.change.to().is_some_and(|to| to.is_ended() || to == Status::Dead);
+            match (entry.task, entry.change.after()) {
                 (Some(id), _) if is_end => drop(later.ids.insert(id)),
                 (None, Some(after)) => drop(later.blocks.insert(after.trim_end().to_owned())),
                 _ => {}
@@ -144,7 +141,7 @@ impl<'b> LongEnded<'b> {
             true
         };
         // A log that can't be read tells nothing.
-        walk_back(self.board, look).ok()?;
+        walk_log(self.board, None, look).ok()?;
         is_reached.then_some(later)
     }
 }
@@ -179,12 +176,14 @@ impl View<'_> {
         let (after, task) = written(&document, None, &edits, &content, id, change.state.status())
             .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         // As one that is added: so it is redone.
-        let mut entry = Entry::new(event.kind(), now);
-        entry.task = Some(id.clone());
-        entry.queue = Some(queue.id.clone());
-        entry.agent.clone_from(&note.agent);
-        entry.cause = event.reason().map(str::to_owned);
-        (entry.from, entry.to, entry.after) = (Some(from), Some(change.state.status()), Some(after));
+        let entry = Entry {
+            task: Some(id.clone()),
+            queue: Some(queue.id.clone()),
+            agent: note.agent.clone(),
+            cause: event.reason().map(str::to_owned),
+            change: TextChange::Added { from: Some(from), to: change.state.status(), after },
+            ..Entry::new(event.kind(), now)
+        };
         let step = Step { content: Some(content), edits, ..entry.into() };
         let mut change = Change::of_queue(self.sight(&text), &text, vec![step]);
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use super::entry::Entry;
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::log::{MOST_LINES, task_of, walk_back};
@@ -111,11 +111,12 @@ pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &
     walk_back(board, &mut |line| {
         lines += 1;
         if task_of(line).is_some_and(|task| nowhere.remove(&task))
-            && let Ok(Entry { kind: Kind::Archived, queue: Some(from_queue), from, before: Some(before), .. }) =
-                serde_json::from_slice::<Entry>(line)
-            && from_queue == queue.id
+            && let Ok(entry) = serde_json::from_slice::<Entry>(line)
+            && let TextChange::Removed { from, before } = entry.change
+            && entry.kind == Kind::Archived
+            && entry.queue.as_ref() == Some(&queue.id)
         {
-            text = apply(&text, &parse(&text).0.add(from.unwrap_or(Status::Completed), &before));
+            text = apply(&text, &parse(&text).0.add(from, &before));
         }
         !nowhere.is_empty() && lines < MOST_LINES
     })?;

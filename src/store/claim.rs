@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::applied::read_applied;
 use super::archived::statuses;
 use super::change::{Change, Step};
-use super::entry::{Entry, LeaseEntry};
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, children, mint};
@@ -99,43 +99,40 @@ impl Board {
         let request = if may_ask { Request::leave(self, seek) } else { None };
         let lock = wanted.wait(&|| request.as_ref().is_none_or(Request::withdraw))?;
         if let Some(request) = request
-            && let Some(answer) = request.answer(self)?
+            && let Some((event, lease)) = request.answer(self)?
         {
-            return self.answered(lock, answer, now).map(Ok);
+            return self.answered(lock, &event, lease, now).map(Ok);
         }
         let foreseen = self.transact_under(lock, now, |view| view.claim(seek, now, is_ready))?;
         Ok(foreseen.map(|foreseen| foreseen.held))
     }
 
     /// What somebody else has claimed for us. All is in the event: what is in the file by now may be somebody's half save.
-    fn answered(&self, lock: Lock, answer: Entry, now: Timestamp) -> Result<Claimed, Error> {
-        let (Some(id), Some(queue), Some(LeaseEntry::Put(lease))) = (answer.task, answer.queue, answer.lease) else {
-            unreachable!("a claim names its task and its queue, and makes a lease")
-        };
-        let queue = self.queue_of(&queue);
-        let is_shown = read_applied(self).is_some_and(|applied| applied >= answer.seq);
+    fn answered(&self, lock: Lock, event: &Entry, lease: Lease, now: Timestamp) -> Result<Claimed, Error> {
+        let (id, queue) = (lease.task.clone(), self.queue_of(&lease.queue));
+        let is_shown = read_applied(self).is_some_and(|applied| applied >= event.seq);
         if !is_shown {
             // They died of it.
             self.transact_under(lock, now, |_| Ok((Change::default(), ())))?;
         }
         let text = self.read_settled(&queue).map(|text| text.content).unwrap_or_default();
-        let (before, after) = (answer.before.unwrap_or_default(), answer.after.unwrap_or_default());
-        let (was, is) = (parse_alone(&before, &text), parse_alone(&after, &text));
+        let (before, after) = (event.change.before().unwrap_or_default(), event.change.after().unwrap_or_default());
+        let (was, is) = (parse_alone(before, &text), parse_alone(after, &text));
         let whole = parse_for(&text, &id);
         let of = |document: &Document<'_>, status: Option<Status>| {
             let item = document.items().first()?;
             Some(document.task_as(item, id.clone(), status.unwrap_or(item.status)))
         };
-        let status = answer.to.unwrap_or(Status::InProgress);
+        let status = event.change.to().unwrap_or(Status::InProgress);
         let shown = whole.find(&id).filter(|item| item.status.is_held());
         let shown = shown.map(|item| whole.task_as(item, id.clone(), status));
         let task = shown.or_else(|| of(&is, Some(status))).unwrap_or_else(|| Task::new(id.clone(), ""));
         Ok(Claimed {
             queue,
             task,
-            lease: Lease { heartbeat_at: answer.time, ..*lease },
+            lease: Lease { heartbeat_at: event.time, ..lease },
             script: is.items().first().and_then(|item| is.shell(item)),
-            has_history: of(&was, answer.from).is_none_or(|was| has_history(&was)),
+            has_history: of(&was, event.change.from()).is_none_or(|was| has_history(&was)),
         })
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::change::Change;
-use super::entry::Entry;
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::log::tail_log;
@@ -42,7 +42,8 @@ impl Board {
 
     /// Events since the last commit have changed the text of a queue.
     pub fn has_uncommitted(&self) -> bool {
-        tail_log(self, self.committed().seq).is_ok_and(|entries| entries.iter().any(Entry::changes_text))
+        tail_log(self, self.committed().seq)
+            .is_ok_and(|entries| entries.iter().any(|entry| entry.change != TextChange::Nothing))
     }
 
     /// The queues as they are now, and the events since `seq`.

@@ -1,8 +1,7 @@
 //! One line of the event log. Knows nothing of files.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -10,8 +9,12 @@ use crate::board::task::{Status, TaskId, Timestamp};
 /// Who did what was done by hand, in the log.
 pub const HAND: &str = "hand";
 
+/// The cause of a change of the text around the items: by it such a line is known.
+pub(super) const PROSE: &str = "the text around the items";
+
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Entry {
     /// Grows by one with each line of a board, for ever.
     pub seq: u64,
@@ -38,20 +41,42 @@ pub struct Entry {
     pub undoes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<Status>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<Status>,
-    /// The item's text before and after; `None` before for a new item, both `None` if the text did not change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    #[serde(flatten)]
+    pub change: TextChange,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseEntry>,
     /// The request of a waiting claimer that this answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+}
+
+/// What became of a queue's text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Keys", into = "Keys")]
+pub enum TextChange {
+    #[default]
+    Nothing,
+    /// An item came into the queue; `from` is what it was in the archive.
+    Added { from: Option<Status>, to: Status, after: String },
+    /// An item left the queue.
+    Removed { from: Status, before: String },
+    /// An item became another, and went from the one status to the other.
+    Edited { before: String, after: String, moved: Option<(Status, Status)> },
+    /// The text around the items.
+    Prose { before: String, after: String },
+}
+
+/// The keys of a line that tell of its change.
+#[derive(Serialize, Deserialize)]
+struct Keys {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
 }
 
 /// What became of the task's lease.
@@ -77,23 +102,126 @@ impl Entry {
             cause: None,
             undoes: None,
             commit: None,
-            from: None,
-            to: None,
-            before: None,
-            after: None,
+            change: TextChange::Nothing,
             lease: None,
             request: None,
         }
     }
 
-    /// A queue's text is another since.
-    pub fn changes_text(&self) -> bool {
-        self.before.is_some() || self.after.is_some()
+    /// A person talks with the agent that claimed it.
+    pub fn is_chat(&self) -> bool {
+        matches!(&self.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
     }
 }
 
-/// It tells of the text around the items, and of none of them.
-pub(super) fn is_prose(entry: &Entry) -> bool {
-    let has_item = |text: &Option<String>| text.as_ref().is_some_and(|text| !parse(text).0.items().is_empty());
-    entry.task.is_none() && entry.kind == Kind::Edited && !has_item(&entry.before) && !has_item(&entry.after)
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Entry::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
+        let mut entry = Entry::deserialize(deserializer)?;
+        if let TextChange::Edited { before, after, .. } = &mut entry.change
+            && entry.cause.as_deref() == Some(PROSE)
+        {
+            entry.change = TextChange::Prose { before: std::mem::take(before), after: std::mem::take(after) };
+        }
+        Ok(entry)
+    }
+}
+
+impl TextChange {
+    /// An item is another since.
+    pub fn is_of_item(&self) -> bool {
+        !matches!(self, TextChange::Nothing | TextChange::Prose { .. })
+    }
+
+    pub fn before(&self) -> Option<&str> {
+        match self {
+            TextChange::Removed { before, .. }
+            | TextChange::Edited { before, .. }
+            | TextChange::Prose { before, .. } => Some(before),
+            TextChange::Nothing | TextChange::Added { .. } => None,
+        }
+    }
+
+    pub fn after(&self) -> Option<&str> {
+        match self {
+            TextChange::Added { after, .. } | TextChange::Edited { after, .. } | TextChange::Prose { after, .. } => {
+                Some(after)
+            }
+            TextChange::Nothing | TextChange::Removed { .. } => None,
+        }
+    }
+
+    /// The status before, where the change is one of the status too.
+    pub fn from(&self) -> Option<Status> {
+        match self {
+            TextChange::Added { from, .. } => *from,
+            TextChange::Removed { from, .. } => Some(*from),
+            TextChange::Edited { moved, .. } => moved.map(|(from, _)| from),
+            TextChange::Nothing | TextChange::Prose { .. } => None,
+        }
+    }
+
+    /// The status since, where the change is one of the status too.
+    pub fn to(&self) -> Option<Status> {
+        match self {
+            TextChange::Added { to, .. } => Some(*to),
+            TextChange::Edited { moved, .. } => moved.map(|(_, to)| to),
+            TextChange::Nothing | TextChange::Removed { .. } | TextChange::Prose { .. } => None,
+        }
+    }
+}
+
+impl From<Keys> for TextChange {
+    fn from(Keys { from, to, before, after }: Keys) -> TextChange {
+        match (before, after) {
+            (Some(before), Some(after)) => TextChange::Edited { before, after, moved: from.zip(to) },
+            (None, Some(after)) => TextChange::Added { from, to: to.unwrap_or(Status::Pending), after },
+            (Some(before), None) => TextChange::Removed { from: from.unwrap_or(Status::Pending), before },
+            (None, None) => TextChange::Nothing,
+        }
+    }
+}
+
+impl From<TextChange> for Keys {
+    fn from(change: TextChange) -> Keys {
+        let (from, to) = (change.from(), change.to());
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        Keys { from, to, before: text(change.before()), after: text(change.after()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_written_as_keys_of_its_line_and_read_back() {
+        let (before, after) = ("- [ ] a\n".to_owned(), "- [x] a\n".to_owned());
+        let moved = Some((Status::Pending, Status::Completed));
+        for (change, keys) in [
+            (TextChange::Nothing, vec![]),
+            (TextChange::Added { from: None, to: Status::Pending, after: before.clone() }, vec!["to", "after"]),
+            (TextChange::Removed { from: Status::Pending, before: before.clone() }, vec!["from", "before"]),
+            (TextChange::Edited { before: before.clone(), after: after.clone(), moved: None }, vec!["before", "after"]),
+            (
+                TextChange::Edited { before: before.clone(), after: after.clone(), moved },
+                vec!["from", "to", "before", "after"],
+            ),
+            (TextChange::Prose { before, after }, vec!["before", "after"]),
+        ] {
+            let mut entry = Entry { change, ..Entry::new(Kind::Edited, Timestamp::default()) };
+            entry.cause = matches!(entry.change, TextChange::Prose { .. }).then(|| PROSE.to_owned());
+            let line = serde_json::to_string(&entry).expect("it is plain data");
+            assert_eq!(serde_json::from_str::<Entry>(&line).expect("it was just written"), entry);
+            let read: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).expect("an object");
+            let told: Vec<&str> = read.keys().map(String::as_str).collect();
+            assert!(keys.iter().all(|key| told.contains(key)), "{line}");
+            assert_eq!(told.len(), 3 + keys.len() + usize::from(entry.cause.is_some()), "{line}");
+        }
+    }
 }

@@ -11,11 +11,11 @@ use super::applied::is_of_this_boot;
 use super::archived::with_unarchived;
 use super::baseline::{Baseline, Sight, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
-use super::entry::{Entry, HAND};
+use super::entry::{Entry, HAND, PROSE, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::loaded_base::loaded;
-use super::log::walk_back;
+use super::log::tail_log;
 use super::queue::Queue;
 use super::redo::{redone, said};
 use crate::board::document::{Document, parse};
@@ -81,16 +81,8 @@ fn kept(queue: &Queue, expected: Sight, content: String, is_shown: bool, entries
 
 /// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
 fn up_to_date(board: &Board, last: u64, queue: &Queue, seen: &Baseline) -> Result<String, Error> {
-    let mut later = Vec::new();
-    if seen.seq < last {
-        walk_back(board, &mut |line| {
-            let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
-            let is_later = entry.seq > seen.seq;
-            later.extend(is_later.then_some(entry));
-            is_later
-        })?;
-    }
-    let later = later.iter().rev().filter(|entry| entry.queue.as_ref() == Some(&queue.id));
+    let later = if seen.seq < last { tail_log(board, seen.seq)? } else { Vec::new() };
+    let later = later.iter().filter(|entry| entry.queue.as_ref() == Some(&queue.id));
     Ok(later.fold(seen.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text)))
 }
 
@@ -167,11 +159,8 @@ fn names(ids: &[TaskId]) -> String {
 
 /// Something about a queue that changed none of its items.
 pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
-    let mut entry = Entry::new(Kind::Noted, now);
-    entry.queue = Some(queue.id.clone());
-    entry.agent = Some(HAND.to_owned());
-    entry.cause = Some(cause);
-    entry
+    let (queue, agent) = (Some(queue.id.clone()), Some(HAND.to_owned()));
+    Entry { queue, agent, cause: Some(cause), ..Entry::new(Kind::Noted, now) }
 }
 
 /// A conflict between a person and others, and what became of it.
@@ -189,37 +178,27 @@ pub(super) fn settled(conflict: &Conflict, held: &HashSet<TaskId>) -> String {
 
 /// The events of what a person made of `ours`.
 pub(super) fn done_by_hand(queue: &Queue, ours: &str, merged: &str, now: Timestamp) -> Vec<Entry> {
-    let mut entries: Vec<Entry> =
-        changes(ours, merged).into_iter().map(|changed| by_hand(queue, changed, now)).collect();
+    let changes = changes(ours, merged).into_iter();
+    let mut entries: Vec<Entry> = changes.filter_map(|changed| by_hand(queue, changed, now)).collect();
     let (before, after) = (prose(ours), prose(merged));
     if said(&before).ne(said(&after)) {
-        let mut entry = note(queue, "the text around the items".to_owned(), now);
-        (entry.kind, entry.before, entry.after) = (Kind::Edited, Some(before), Some(after));
-        entries.push(entry);
+        let change = TextChange::Prose { before, after };
+        entries.push(Entry { kind: Kind::Edited, change, ..note(queue, PROSE.to_owned(), now) });
     }
     entries
 }
 
-fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Entry {
-    let kind = match (&changed.before, &changed.after) {
-        (None, _) => Kind::Added,
-        (_, None) => Kind::Removed,
-        _ => Kind::Edited,
+fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Option<Entry> {
+    let cause = changed.task.is_none().then(|| format!("`{}`", changed.title.chars().take(120).collect::<String>()));
+    let (kind, change) = match (changed.before, changed.after) {
+        (None, None) => return None,
+        (Some((before, from)), None) => (Kind::Removed, TextChange::Removed { from, before }),
+        (None, Some((after, to))) => (Kind::Added, TextChange::Added { from: None, to, after }),
+        (Some((before, from)), Some((after, to))) => {
+            (Kind::Edited, TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) })
+        }
     };
-    let mut entry = Entry::new(kind, now);
-    entry.task = changed.task;
-    entry.queue = Some(queue.id.clone());
-    entry.agent = Some(HAND.to_owned());
-    let (from, to) = (changed.before.as_ref().map(|item| item.1), changed.after.as_ref().map(|item| item.1));
-    if from != to {
-        (entry.from, entry.to) = (from, to);
-    }
-    if entry.task.is_none() {
-        entry.cause = Some(format!("`{}`", changed.title.chars().take(120).collect::<String>()));
-    }
-    entry.before = changed.before.map(|item| item.0);
-    entry.after = changed.after.map(|item| item.0);
-    entry
+    Some(Entry { kind, task: changed.task, cause, change, ..note(queue, String::new(), now) })
 }
 
 /// Of the items that were older in the save than ours, those that the result has otherwise than the save.

@@ -9,7 +9,7 @@ use super::baseline::Baseline;
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
-use super::log::walk_back;
+use super::log::walk_log;
 use super::queue::Text;
 use super::set_item::set_item;
 use super::submit::Found;
@@ -36,17 +36,17 @@ pub struct Then {
 #[derive(Default)]
 struct First {
     seq: u64,
-    /// Nothing in it: the item was not there.
-    text: Option<Option<String>>,
-    /// Nothing in it: no event tells, so it is what it is.
-    status: Option<Option<Status>>,
+    /// Nothing: the item was not there.
+    text: Option<String>,
+    /// Nothing: no event tells, so it is what it is.
+    status: Option<Status>,
 }
 
 impl Board {
     /// The board as it was at the end of the second `at`; with the lease of `task` then.
     pub fn then(&self, at: Timestamp, task: Option<&TaskId>) -> Result<Then, Error> {
         let mut past = Past { at, task, ..Past::default() };
-        walk_back(self, &mut |line| serde_json::from_slice::<Entry>(line).map_or(true, |entry| past.take(entry)))?;
+        walk_log(self, None, &mut |entry| past.take(entry))?;
         let mut texts = Vec::new();
         for queue in self.queues()? {
             let Ok(mut text) = self.read(&queue) else { continue };
@@ -120,19 +120,14 @@ impl Past<'_> {
             }
             return self.task.is_some() && !self.is_lease_known;
         }
-        let is_change = entry.before.is_some() || entry.after.is_some();
         match (&entry.queue, &entry.task) {
-            (Some(queue), Some(task)) if is_change || entry.to.is_some() => {
+            (Some(queue), Some(task)) if entry.change.is_of_item() => {
                 let first = self.first.entry((queue.clone(), task.clone())).or_default();
                 first.seq = entry.seq;
-                if is_change {
-                    first.text = Some(entry.before);
-                }
-                if entry.from.is_some() || entry.to.is_some() {
-                    first.status = Some(entry.from);
-                }
+                first.status = entry.change.from().or(first.status);
+                first.text = entry.change.before().map(str::to_owned);
             }
-            (Some(_), None) if is_change => self.nameless.push(entry),
+            (Some(_), None) if entry.change.is_of_item() => self.nameless.push(entry),
             _ => {}
         }
         true
@@ -148,23 +143,18 @@ impl Past<'_> {
         for (id, First { text: was, status, .. }) in changes {
             let (document, _) = parse(&text.content);
             let item = document.find(id);
-            let status = status.unwrap_or_default();
-            let edits = match (was, item) {
-                (Some(was), item) => set_item(&document, item, was.as_deref().map(|was| (was, status))),
-                (None, Some(item)) => set_item(&document, Some(item), Some((document.block(item), status))),
-                (None, None) => continue,
-            };
+            let edits = set_item(&document, item, was.as_deref().map(|was| (was, *status)));
             text.content = apply(&text.content, &edits);
         }
         for entry in self.nameless.iter().filter(|entry| entry.queue.as_ref() == Some(&text.queue.id)) {
             let (document, _) = parse(&text.content);
-            let item = entry.after.as_deref().map(|after| reading(&document, after));
-            let edits = match item {
+            let item = entry.change.after().map(|after| reading(&document, after));
+            if item == Some(None) {
                 // It has got an ID since, and was taken back with that.
-                Some(None) => continue,
-                Some(item) => set_item(&document, item, entry.before.as_deref().map(|was| (was, entry.from))),
-                None => set_item(&document, None, entry.before.as_deref().map(|was| (was, entry.from))),
-            };
+                continue;
+            }
+            let was = entry.change.before().map(|was| (was, entry.change.from()));
+            let edits = set_item(&document, item.flatten(), was);
             text.content = apply(&text.content, &edits);
         }
     }

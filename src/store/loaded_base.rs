@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::entry::{Entry, HAND, is_prose};
+use super::entry::{Entry, HAND, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::log::{MOST_LINES, task_of, walk_back};
@@ -152,20 +152,20 @@ impl Past {
 
     fn take(&mut self, line: &[u8], is_wanted: bool, queue: &Queue) {
         let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return };
-        if entry.queue.as_ref() != Some(&queue.id) || (entry.before.is_none() && entry.after.is_none()) {
+        if entry.queue.as_ref() != Some(&queue.id) || entry.change == TextChange::Nothing {
             return;
         }
-        let (until, is_prose) = (entry.seq, is_prose(&entry));
-        match (entry.task, entry.before, entry.after) {
+        let until = entry.seq;
+        match (entry.task, entry.change) {
             _ if !is_wanted => self.newest_same = until,
-            (Some(task), before, _) => {
+            (Some(task), change) => {
                 let by_hand = entry.agent.as_deref() == Some(HAND);
-                let was = before.map(|text| (text, entry.from));
+                let was = change.before().map(|text| (text.to_owned(), change.from()));
                 self.versions.entry(task).or_default().push(Version { until, by_hand, was });
             }
-            (None, Some(before), Some(_)) if is_prose => self.prose.push((until, before)),
-            (None, None, Some(text)) => {
-                self.nameless.entry(bare(&text)).or_insert(until);
+            (None, TextChange::Prose { before, .. }) => self.prose.push((until, before)),
+            (None, TextChange::Added { after, .. }) => {
+                self.nameless.entry(bare(&after)).or_insert(until);
             }
             _ => {}
         }

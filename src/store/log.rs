@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
@@ -26,9 +26,9 @@ impl Board {
     /// The number of the last event. Only looks: whoever has the lock may be writing the next one.
     pub fn last_seq(&self) -> Result<u64, Error> {
         let mut last = None;
-        walk_back(self, &mut |line| {
-            last = serde_json::from_slice::<Entry>(line).ok().map(|entry| entry.seq);
-            last.is_none()
+        walk_log(self, None, &mut |entry| {
+            last = Some(entry.seq);
+            false
         })?;
         // If the log was cleaned away, the numbers still go on.
         Ok(last.max(read_applied(self)).unwrap_or_default())
@@ -185,35 +185,26 @@ fn days(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(days)
 }
 
-/// Every whole line of the log, oldest first. Lines that can't be read (torn, or written by a later version) are
-/// passed over: the log explains a board, it does not make one.
-pub fn read_log(board: &Board) -> Result<Vec<Entry>, Error> {
-    let mut entries = Vec::new();
-    for path in days(&board.path("events"))? {
-        let file = File::open(&path).map_err(Error::io("read", &path))?;
-        for line in BufReader::new(file).split(b'\n') {
-            let line = line.map_err(Error::io("read", &path))?;
-            entries.extend(serde_json::from_slice::<Entry>(&line).ok());
-        }
-    }
-    let whole = entries.iter().rposition(|entry| entry.through.is_none()).map_or(0, |last| last + 1);
-    entries.truncate(whole);
-    Ok(entries)
-}
-
-/// The entries after `seq`, oldest first, reading back from the log's end only as far as needed.
+/// The entries after `seq` (all after 0), oldest first, reading back from the log's end only as far as needed.
 pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
     let mut found = Vec::new();
-    walk_back(board, &mut |line| match serde_json::from_slice::<Entry>(line) {
-        Ok(entry) if entry.seq <= seq => false,
-        Ok(entry) => {
-            found.push(entry);
-            true
-        }
-        Err(_) => true,
+    walk_log(board, None, &mut |entry| {
+        let is_later = entry.seq > seq;
+        found.extend(is_later.then_some(entry));
+        is_later
     })?;
     found.reverse();
     Ok(found)
+}
+
+/// Calls `look` with the log's entries, or with those of `task`, newest first, until it says no. Lines that can't be read
+/// (written by a later version) are passed over: the log explains a board, it does not make one.
+pub fn walk_log(board: &Board, task: Option<&TaskId>, look: &mut dyn FnMut(Entry) -> bool) -> Result<(), Error> {
+    walk_back(board, &mut |line| {
+        let is_wanted = task.is_none() || task_of(line).as_ref() == task;
+        let entry = if is_wanted { serde_json::from_slice(line).ok() } else { None };
+        entry.is_none_or(&mut *look)
+    })
 }
 
 /// Calls `look` with the log's lines, newest first, until it says no.
@@ -304,7 +295,7 @@ mod tests {
             let mut file = OpenOptions::new().append(true).open(&path).expect("open");
             file.write_all(b"{\"seq\":99,\"kind\":").expect("written");
         }
-        let seqs: Vec<u64> = read_log(&board).expect("read").iter().map(|entry| entry.seq).collect();
+        let seqs: Vec<u64> = tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
         let seqs: Vec<u64> = tail_log(&board, 5).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [6, 7]);
@@ -346,13 +337,12 @@ mod tests {
         let before = fs::read(&path).expect("read");
         Log::open(&board, now).expect("open").append(&parts).expect("appended");
         let after = fs::read(&path).expect("read");
-        let seqs = || -> Vec<u64> { read_log(&board).expect("read").iter().map(|entry| entry.seq).collect() };
-        let tail = || tail_log(&board, 0).expect("read").len();
-        assert_eq!((seqs().as_slice(), tail()), (&[1, 2, 3, 4][..], 4));
+        let seqs = || -> Vec<u64> { tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect() };
+        assert_eq!(seqs(), [1, 2, 3, 4]);
         let ends = (before.len()..after.len()).filter(|end| after[*end - 1] == b'\n' || *end % 1000 == 0);
         for end in ends {
             fs::write(&path, &after[..end]).expect("written");
-            assert_eq!((seqs().as_slice(), tail()), (&[1][..], 1), "cut at {end}");
+            assert_eq!(seqs(), [1], "cut at {end}");
             assert_eq!(Log::open(&board, now).expect("open").last_seq(), 1);
             Log::open(&board, now).expect("open").append(&[entry(2)]).expect("appended");
             assert_eq!(seqs(), [1, 2], "cut at {end}");
@@ -369,7 +359,7 @@ mod tests {
             assert_eq!(log.last_seq(), seq - 1);
             log.append(&[entry(seq)]).expect("appended");
         }
-        let seqs: Vec<u64> = read_log(&board).expect("read").iter().map(|entry| entry.seq).collect();
+        let seqs: Vec<u64> = tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [1, 2, 3]);
         assert_eq!(days(&board.path("events")).expect("listed").len(), 2);
     }

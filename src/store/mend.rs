@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::baseline::{Baseline, path};
 use super::change::Change;
-use super::entry::Entry;
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::hand::put_back;
@@ -69,8 +69,8 @@ impl Board {
             if !lost.is_gone || fs::symlink_metadata(&lost.queue.path).is_ok() {
                 return Ok((Change::default(), !lost.is_gone));
             }
-            let mut entry = note(&lost.queue, now);
-            entry.cause = Some("the file was removed; it was put back".to_owned());
+            let cause = Some("the file was removed; it was put back".to_owned());
+            let entry = Entry { cause, ..note(&lost.queue, now) };
             let change = put_back(self, view.last_seq, &lost.queue, entry)?;
             Ok((change.unwrap_or_default(), true))
         })
@@ -99,8 +99,11 @@ impl Board {
             entries.extend(changed.map(|(was, is)| Entry {
                 kind: Kind::Edited,
                 task: is.id.clone(),
-                before: Some(old.block(was).to_owned()),
-                after: Some(new.block(is).to_owned()),
+                change: TextChange::Edited {
+                    before: old.block(was).to_owned(),
+                    after: new.block(is).to_owned(),
+                    moved: None,
+                },
                 ..note(queue, now)
             }));
             Ok((Change::rewrite(&text, view.sight(&text), after.to_owned(), entries), true))
@@ -109,8 +112,5 @@ impl Board {
 }
 
 fn note(queue: &Queue, now: Timestamp) -> Entry {
-    let mut entry = Entry::new(Kind::Noted, now);
-    entry.queue = Some(queue.id.clone());
-    entry.agent = Some(CHECK.to_owned());
-    entry
+    Entry { queue: Some(queue.id.clone()), agent: Some(CHECK.to_owned()), ..Entry::new(Kind::Noted, now) }
 }

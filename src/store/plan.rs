@@ -1,7 +1,7 @@
 //! A plan becomes items, and its planning item is completed, in one change: all of it, or nothing.
 
 use super::change::{Change, Step};
-use super::entry::Entry;
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::index::ItemIndex;
 use super::queue::Text;
@@ -47,12 +47,14 @@ impl View<'_> {
             let with = apply(&content, &edits);
             let (after, _) = written(&queue, None, &edits, &with, &ids[at], to)
                 .ok_or_else(|| Error::Quarantined { task: ids[at].clone() })?;
-            let mut entry = Entry::new(Kind::Added, now);
-            entry.task = Some(ids[at].clone());
-            entry.queue = Some(text.queue.id.clone());
-            entry.agent.clone_from(&note.agent);
-            entry.run.clone_from(&note.run);
-            (entry.to, entry.after) = (Some(to), Some(after));
+            let entry = Entry {
+                task: Some(ids[at].clone()),
+                queue: Some(text.queue.id.clone()),
+                agent: note.agent.clone(),
+                run: note.run.clone(),
+                change: TextChange::Added { from: None, to, after },
+                ..Entry::new(Kind::Added, now)
+            };
             content.clone_from(&with);
             steps.push(Step { entry, content: Some(with), edits, lease: LeaseChange::Keep });
         }

@@ -7,7 +7,7 @@ use std::fs::{self};
 
 use super::archived::{FOLDER, archive_of, content};
 use super::baseline::{Baseline, Sight, old_path};
-use super::entry::{Entry, LeaseEntry, is_prose};
+use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::queue::Queue;
@@ -25,7 +25,8 @@ use crate::board::text::apply;
 /// person's (then it stands).
 pub(super) fn redo(board: &Board, entries: &[Entry], left: &[String]) -> Result<(), Error> {
     let queue_of = |entry: &Entry| entry.queue.clone().filter(|queue| !left.contains(queue));
-    let queues: BTreeSet<String> = entries.iter().filter(|entry| entry.changes_text()).filter_map(queue_of).collect();
+    let queues: BTreeSet<String> =
+        entries.iter().filter(|entry| entry.change != TextChange::Nothing).filter_map(queue_of).collect();
     for queue in queues.iter().filter_map(|id| board.queue_by_id(id).ok()) {
         let own: Vec<&Entry> = entries.iter().filter(|entry| entry.queue.as_ref() == Some(&queue.id)).collect();
         show(board, &queue, &own)?;
@@ -54,37 +55,41 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
 }
 
 pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
-    if let (true, Some(before), Some(after)) = (is_prose(entry), &entry.before, &entry.after) {
-        let now = prose(content);
-        let is_before = said(&now).eq(said(before));
-        return is_before.then(|| merge(&now, content, after, &|_| false).text);
-    }
     let (document, _) = parse(content);
-    let is_before = |item: &&Item<'_>| {
-        entry.before.as_ref().is_some_and(|before| document.block(item).trim_end() == before.trim_end())
+    let reads = |item: &Item<'_>, text: &str| document.block(item).trim_end() == text.trim_end();
+    let reading = |text: &str| document.items().iter().find(|item| reads(item, text));
+    let edits = match &entry.change {
+        TextChange::Nothing => return None,
+        TextChange::Prose { before, after } => {
+            let now = prose(content);
+            let is_before = said(&now).eq(said(before));
+            return is_before.then(|| merge(&now, content, after, &|_| false).text);
+        }
+        TextChange::Removed { before, .. } => {
+            let item = match &entry.task {
+                Some(task) => document.find(task).filter(|item| reads(item, before)),
+                None => reading(before),
+            };
+            set_item(&document, Some(item?), None)
+        }
+        TextChange::Added { to, after, .. } => {
+            let there = entry.task.as_ref().map_or_else(|| reading(after), |task| document.find(task));
+            if there.is_some() {
+                return None;
+            }
+            set_item(&document, None, Some((after, Some(*to))))
+        }
+        TextChange::Edited { before, after, .. } => {
+            // Where only its lane says what an item is, the text alone does not tell whether it was moved.
+            let to = entry.change.to();
+            let is_told = |item: &Item<'_>| before != after || to.is_none_or(|to| item.status == to);
+            if document.items().iter().any(|item| reads(item, after) && is_told(item)) {
+                return None;
+            }
+            set_item(&document, Some(reading(before)?), Some((after, to)))
+        }
     };
-    let Some(after) = &entry.after else {
-        let item = match &entry.task {
-            Some(task) => document.find(task).filter(is_before),
-            None => document.items().iter().find(is_before),
-        };
-        return Some(apply(content, &set_item(&document, Some(item?), None)));
-    };
-    if entry.before.is_none() {
-        let reads_so = |item: &Item<'_>| document.block(item).trim_end() == after.trim_end();
-        let is_there = match &entry.task {
-            Some(task) => document.find(task).is_some(),
-            None => document.items().iter().any(reads_so),
-        };
-        return (!is_there).then(|| apply(content, &set_item(&document, None, Some((after, entry.to)))));
-    }
-    // Where only its lane says what an item is, the text alone does not tell whether it was moved.
-    let is_told = |item: &Item<'_>| entry.before.as_ref() != Some(after) || entry.to.is_none_or(|to| item.status == to);
-    if document.items().iter().any(|item| document.block(item).trim_end() == after.trim_end() && is_told(item)) {
-        return None;
-    }
-    let item = document.items().iter().find(is_before)?;
-    Some(apply(content, &set_item(&document, Some(item), Some((after, entry.to)))))
+    Some(apply(content, &edits))
 }
 
 pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
@@ -117,7 +122,9 @@ pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
 /// lead there by a detour.
 pub(super) fn unshown(board: &Board, mut entries: Vec<Entry>) -> Vec<Entry> {
     let mut last: HashMap<(Option<String>, Option<TaskId>), (usize, usize)> = HashMap::new();
-    for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.after.is_some() && entry.task.is_some()) {
+    for (at, entry) in
+        entries.iter().enumerate().filter(|(_, entry)| entry.change.after().is_some() && entry.task.is_some())
+    {
         let (count, newest) = last.entry((entry.queue.clone(), entry.task.clone())).or_default();
         (*count, *newest) = (*count + 1, at);
     }
@@ -136,8 +143,8 @@ fn is_shown(board: &Board, entry: &Entry) -> bool {
     let (document, _) = parse(&text.content);
     let item = entry.task.as_ref().and_then(|task| document.find(task));
     item.is_some_and(|item| {
-        let reads_so = entry.after.as_ref().is_some_and(|after| document.block(item).trim_end() == after.trim_end());
-        reads_so && entry.to.is_none_or(|to| item.status == to)
+        let reads_so = entry.change.after().is_some_and(|after| document.block(item).trim_end() == after.trim_end());
+        reads_so && entry.change.to().is_none_or(|to| item.status == to)
     })
 }
 
@@ -167,7 +174,12 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
     let (mut left, mut archived) = (text.content.clone(), old.clone());
     let gone: Vec<Gone> = entries
         .iter()
-        .filter_map(|entry| Some(Gone { id: entry.task.clone(), status: entry.from?, block: entry.before.clone()? }))
+        .filter_map(|entry| match &entry.change {
+            TextChange::Removed { from, before } => {
+                Some(Gone { id: entry.task.clone(), status: *from, block: before.clone() })
+            }
+            _ => None,
+        })
         .collect();
     if let Some(moved) = archive::together(&left, &archived, &gone) {
         (left, archived) = (moved.queue, moved.archive);

@@ -2,7 +2,7 @@
 
 use super::archived::with_archived;
 use super::change::{Change, Step};
-use super::entry::{Entry, LeaseEntry};
+use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, mint};
@@ -138,19 +138,16 @@ impl Board {
         if let Event::Submit { commit, .. } | Event::Approve { commit, .. } | Event::Integrate { commit } = event {
             entry.commit.clone_from(commit);
         }
-        if change.state.status() != task.status() {
-            entry.from = Some(task.status());
-            entry.to = Some(change.state.status());
-        }
+        let (from, to) = (task.status(), change.state.status());
         let is_same = item.id.is_some() && change.state == task.state;
         let patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::from(&change.state) };
         let edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         let content = apply(document.text(), &edits);
-        let written = written(document, Some(item), &edits, &content, &id, change.state.status());
+        let written = written(document, Some(item), &edits, &content, &id, to);
         let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         if !edits.is_empty() {
-            entry.before = Some(document.block(item).to_owned());
-            entry.after = Some(after);
+            let before = document.block(item).to_owned();
+            entry.change = TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) };
         }
         let content = (!edits.is_empty()).then_some(content);
         Ok((Step { entry, content, edits, lease: change.lease }, task))
@@ -167,9 +164,8 @@ impl Board {
             if !matches!(self.lease(task), Err(Error::Damaged { .. })) {
                 return Ok((Change::default(), false));
             }
-            let mut entry = Entry::new(Kind::Noted, now);
-            entry.task = Some(task.clone());
-            entry.cause = Some("its lease could not be read and was removed".into());
+            let cause = Some("its lease could not be read and was removed".to_owned());
+            let entry = Entry { task: Some(task.clone()), cause, ..Entry::new(Kind::Noted, now) };
             // Whoever shows an event of the item removes it.
             Ok((Change::notes(vec![entry]), true))
         })
@@ -187,12 +183,14 @@ impl Board {
             if is_held || self.lease(&lease.task)?.is_none_or(|current| current.token != lease.token) {
                 return Ok((Change::default(), false));
             }
-            let mut entry = Entry::new(Kind::Noted, now);
-            entry.task = Some(lease.task.clone());
-            entry.agent = Some(lease.agent.clone());
-            entry.token = Some(lease.token);
-            entry.cause = Some("the item is no longer in progress; its lease was removed".into());
-            entry.lease = Some(LeaseEntry::Drop);
+            let entry = Entry {
+                task: Some(lease.task.clone()),
+                agent: Some(lease.agent.clone()),
+                token: Some(lease.token),
+                cause: Some("the item is no longer in progress; its lease was removed".to_owned()),
+                lease: Some(LeaseEntry::Drop),
+                ..Entry::new(Kind::Noted, now)
+            };
             Ok((Change::notes(vec![entry]), true))
         })
     }
@@ -239,12 +237,15 @@ impl View<'_> {
         };
         let edits = document.add(status, &block);
         let content = apply(&text.content, &edits);
-        let mut entry = Entry { to: Some(status), agent: note.agent.clone(), ..Entry::new(Kind::Added, now) };
         let written = written(&document, None, &edits, &content, &id, status);
         let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
-        entry.after = Some(after);
-        entry.task = Some(id);
-        entry.queue = Some(queue.id.clone());
+        let entry = Entry {
+            task: Some(id),
+            queue: Some(queue.id.clone()),
+            agent: note.agent.clone(),
+            change: TextChange::Added { from: None, to: status, after },
+            ..Entry::new(Kind::Added, now)
+        };
         let step = Step { content: Some(content), edits, ..entry.into() };
         Ok((Change::of_queue(self.sight(&text), &text, vec![step]), task))
     }

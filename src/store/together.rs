@@ -15,11 +15,12 @@ use fs2::FileExt;
 use memchr::memmem;
 
 use super::applied::read_applied;
-use super::entry::Entry;
+use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
 use super::log::walk_back;
 use super::seek::Seek;
+use crate::board::lease::Lease;
 
 const FOLDER: &str = "slots/claims";
 
@@ -57,16 +58,21 @@ impl Request {
         fs::remove_file(&self.path).is_ok()
     }
 
-    /// The event that answers it. To be asked by who holds the lock.
-    pub(super) fn answer(self, board: &Board) -> Result<Option<Entry>, Error> {
+    /// The event that answers it, with the lease that it made. To be asked by who holds the lock.
+    pub(super) fn answer(self, board: &Board) -> Result<Option<(Entry, Lease)>, Error> {
         if self.withdraw() {
             return Ok(None);
         }
         let mut found = None;
         walk_back(board, &mut |line| {
             if memmem::find(line, self.name.as_bytes()).is_some() {
-                let entry = serde_json::from_slice::<Entry>(line).ok();
-                found = entry.filter(|entry| entry.request.as_ref() == Some(&self.name));
+                found = serde_json::from_slice::<Entry>(line).ok().and_then(|entry| match &entry.lease {
+                    Some(LeaseEntry::Put(lease)) if entry.request.as_ref() == Some(&self.name) => {
+                        let lease = (**lease).clone();
+                        Some((entry, lease))
+                    }
+                    _ => None,
+                });
             }
             found.is_none() && seq_of(line).is_none_or(|seq| seq > self.since)
         })?;

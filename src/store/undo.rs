@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use super::baseline::Sight;
 use super::change::{Change, Step};
-use super::entry::{Entry, is_prose};
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::log::walk_back;
+use super::log::walk_log;
 use super::obstacle::Obstacle;
 use super::queue::{Queue, Text};
 use super::set_item::set_item;
@@ -62,15 +62,10 @@ impl Board {
     pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
         let mut found = Vec::new();
         let mut taken = HashMap::new();
-        walk_back(self, &mut |line| {
-            if let Ok(entry) = serde_json::from_slice::<Entry>(line)
-                && is_in_effect(&entry, &mut taken)
-                && is_change(&entry)
-                && entry.kind != Kind::Archived
-                && task.is_none_or(|task| entry.task.as_ref() == Some(task))
-            {
-                found.push(entry);
-            }
+        walk_log(self, None, &mut |entry| {
+            let is_of_task = task.is_none() || entry.task.as_ref() == task;
+            let is_wanted = is_in_effect(&entry, &mut taken) && is_change(&entry) && entry.kind != Kind::Archived;
+            found.extend((is_wanted && is_of_task).then_some(entry));
             found.len() < most
         })?;
         Ok(found)
@@ -78,7 +73,7 @@ impl Board {
 }
 
 fn is_change(entry: &Entry) -> bool {
-    (entry.before.is_some() || entry.after.is_some()) && entry.queue.is_some() && !is_prose(entry)
+    entry.change.is_of_item() && entry.queue.is_some()
 }
 
 /// No later event that is in effect itself has taken this one back. To be asked of each event, the newest first.
@@ -119,23 +114,24 @@ impl Plan {
             free(board, &document, item)?;
         }
         // The event changed the status: it must still be the one that the event gave.
-        let is_moved = event.from != event.to;
+        let (from, to) = (event.change.from(), event.change.to());
+        let is_moved = from != to;
         let changed_since = || Obstacle::Since { seq, name: name.clone(), since: since.clone() };
-        if is_moved && item.is_some() && item.map(|item| item.status) != event.to {
+        if is_moved && item.is_some() && item.map(|item| item.status) != to {
             return Err(changed_since().into());
         }
-        if let Some(to) = event.from.filter(|from| is_moved && from.is_held()) {
+        if let Some(to) = from.filter(|from| is_moved && from.is_held()) {
             return Err(Obstacle::InHands { seq, name, to, now: item.map(|item| item.status) }.into());
         }
-        let status = if is_moved { event.from } else { item.map(|item| item.status) };
-        let was = event.before.as_deref().map(|before| (before, status));
+        let status = if is_moved { from } else { item.map(|item| item.status) };
+        let was = event.change.before().map(|before| (before, status));
         let is_untouched =
-            item.is_none() || item.map(|item| bare(document.block(item))) == event.after.as_deref().map(bare);
+            item.is_none() || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
             apply(&text.content, &set_item(&document, item, was))
         } else {
             let Some(was) = was else { return Err(changed_since().into()) };
-            let after = event.after.as_deref().map(|after| (after, item.map(|item| item.status)));
+            let after = event.change.after().map(|after| (after, item.map(|item| item.status)));
             let base = apply(&text.content, &set_item(&document, item, after));
             let theirs = apply(&text.content, &set_item(&document, item, Some(was)));
             let merged = merge(&base, &text.content, &theirs, &|id| board.lease(id).is_ok_and(|lease| lease.is_some()));
@@ -144,57 +140,53 @@ impl Plan {
             }
             merged.text
         };
-        let mut entry = entry(&event, note, now);
-        entry.queue = Some(text.queue.id.clone());
         let odd = || Obstacle::Odd { seq, name: name.clone() };
-        describe(&mut entry, &event, &document, item, &content).ok_or_else(odd)?;
-        entry.seq = view.last_seq + 1;
-        let is_as_it_was = entry.after.is_none() || !is_moved || entry.to == event.from;
+        let (task, change) = taken_back(&event, &document, item, &content).ok_or_else(odd)?;
+        let is_as_it_was = change.after().is_none() || !is_moved || change.to() == from;
         if !is_as_it_was || changes(&text.content, &content).len() > 1 {
             return Err(odd().into());
         }
         let sight = view.sight(&text);
         drop(document);
+        let kind = if event.kind == Kind::Undone { Kind::Redone } else { Kind::Undone };
+        let entry = Entry {
+            seq: view.last_seq + 1,
+            task,
+            queue: Some(text.queue.id.clone()),
+            agent: note.agent.clone(),
+            cause: Some(format!("event {seq} ({})", event.kind.as_str())),
+            undoes: Some(seq),
+            change,
+            ..Entry::new(kind, now)
+        };
         Ok(Plan { event, entry, text, sight, content })
     }
 }
 
-/// The log's line, without what becomes of the item.
-fn entry(event: &Entry, note: &Note, now: Timestamp) -> Entry {
-    let kind = if event.kind == Kind::Undone { Kind::Redone } else { Kind::Undone };
-    let mut entry = Entry::new(kind, now);
-    entry.agent.clone_from(&note.agent);
-    entry.undoes = Some(event.seq);
-    entry.cause = Some(format!("event {} ({})", event.seq, event.kind.as_str()));
-    entry.task.clone_from(&event.task);
-    entry
-}
-
-/// Puts into the entry what becomes of the item. `None` if `content` does not plainly tell.
-fn describe(
-    entry: &mut Entry,
+/// What becomes of the item, and its ID; `None` if `content` does not plainly tell.
+fn taken_back(
     event: &Entry,
     old: &Document<'_>,
     item: Option<&Item<'_>>,
     content: &str,
-) -> Option<()> {
+) -> Option<(Option<TaskId>, TextChange)> {
+    let was = item.map(|item| (old.block(item).to_owned(), item.status));
+    let Some(before) = event.change.before() else {
+        let (before, from) = was?;
+        return Some((event.task.clone(), TextChange::Removed { from, before }));
+    };
     let (new, _) = parse(content);
-    entry.before = item.map(|item| old.block(item).to_owned());
-    entry.from = item.map(|item| item.status);
-    if let Some(before) = &event.before {
-        let was = parse(before).0.items().first().and_then(|item| item.id.clone());
-        let now = match was.as_ref().or(event.task.as_ref()).and_then(|id| new.find(id)) {
-            Some(now) => now,
-            None => new.items().iter().find(|item| bare(new.block(item)) == bare(before))?,
-        };
-        entry.task = now.id.clone().or_else(|| entry.task.take());
-        entry.after = Some(new.block(now).to_owned());
-        entry.to = Some(now.status);
-    }
-    if entry.from == entry.to {
-        (entry.from, entry.to) = (None, None);
-    }
-    Some(())
+    let id = parse(before).0.items().first().and_then(|item| item.id.clone());
+    let now = match id.as_ref().or(event.task.as_ref()).and_then(|id| new.find(id)) {
+        Some(now) => now,
+        None => new.items().iter().find(|item| bare(new.block(item)) == bare(before))?,
+    };
+    let (after, to) = (new.block(now).to_owned(), now.status);
+    let change = match was {
+        Some((before, from)) => TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) },
+        None => TextChange::Added { from: None, to, after },
+    };
+    Some((now.id.clone().or_else(|| event.task.clone()), change))
 }
 
 /// The event that is meant, and what happened to its item since, the oldest first.
@@ -202,8 +194,7 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     let mut taken = HashMap::new();
     let mut later: Vec<Entry> = Vec::new();
     let mut found = None;
-    walk_back(board, &mut |line| {
-        let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return true };
+    walk_log(board, None, &mut |entry| {
         let is_in_effect = is_in_effect(&entry, &mut taken);
         let is_of = |task: &Option<TaskId>| task.is_none() || *task == entry.task;
         let is_meant = match which {
@@ -243,7 +234,7 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
     let own = event.queue.as_deref().unwrap_or_default();
     if let Some(task) = &event.task {
         match board.live_task(task) {
-            Ok(found) if event.after.is_none() => {
+            Ok(found) if event.change.after().is_none() => {
                 return Err(Obstacle::Back { name: name.to_owned(), queue: found.queue.id }.into());
             }
             Ok(found) => {
@@ -259,11 +250,11 @@ fn place(view: &View<'_>, event: &Entry, name: &str, since: &[Entry]) -> Result<
     }
     let text = view.read(&board.queue_by_id(own)?)?;
     let (document, _) = parse(&text.content);
-    let wanted = event.after.as_deref().or(event.before.as_deref()).map(bare).unwrap_or_default();
+    let wanted = event.change.after().or(event.change.before()).map(bare).unwrap_or_default();
     let alike = document.items().iter().enumerate();
     let alike: Vec<usize> = alike.filter(|(_, item)| bare(document.block(item)) == wanted).map(|(at, _)| at).collect();
     let back = || Obstacle::Back { name: name.to_owned(), queue: own.to_owned() };
-    let index = match (alike.as_slice(), &event.after) {
+    let index = match (alike.as_slice(), event.change.after()) {
         ([], None) => None,
         (_, None) => return Err(back().into()),
         ([one], Some(_)) => Some(*one),

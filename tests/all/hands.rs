@@ -44,7 +44,7 @@ fn by_hand(scratch: &Scratch) -> Vec<String> {
     let by_hand = log.iter().filter(|entry| entry.agent.as_deref() == Some(HAND));
     let told = by_hand.map(|entry| {
         let task = entry.task.as_ref().map_or("-", |task| task.as_str());
-        let to = entry.to.map_or_else(String::new, |to| format!(" {to}"));
+        let to = entry.change.to().map_or_else(String::new, |to| format!(" {to}"));
         format!("{} {task}{to}", entry.kind.as_str())
     });
     told.collect()

@@ -15,7 +15,7 @@ use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Kind, Retry, Review};
 use tavern::board::lease::{Life, Work};
 use tavern::board::task::{PERSON, Status, TaskId, Timestamp};
-use tavern::store::{Entry, Error, Note, Seek, no_process, read_log};
+use tavern::store::{Entry, Error, Note, Seek, no_process, tail_log};
 
 use crate::state::{State, board, id};
 use crate::support::Scratch;
@@ -655,18 +655,18 @@ impl StateMachineTest for Real {
 }
 
 fn last_line(scratch: &Scratch) -> Entry {
-    read_log(&board(scratch)).expect("the log can be read").pop().expect("something happened")
+    tail_log(&board(scratch), 0).expect("the log can be read").pop().expect("something happened")
 }
 
 /// The log's line says from what to what, and nothing but its item is another.
 fn tells(last: &Entry, before: &State, after: &State) {
     let task = last.task.as_ref().expect("each step has an item").as_str();
     let (from, to) = (before.status(task), after.status(task));
-    assert_eq!((last.from, last.to), if from == to { (None, None) } else { (from, to) }, "{last:?}");
-    if last.after.is_some() {
-        assert_eq!(last.after.as_deref().map(str::trim_end), Some(after.items[task].1.trim_end()));
+    assert_eq!((last.change.from(), last.change.to()), if from == to { (None, None) } else { (from, to) }, "{last:?}");
+    if let Some(text) = last.change.after() {
+        assert_eq!(text.trim_end(), after.items[task].1.trim_end());
     }
-    assert_eq!(last.before.is_some(), last.after.is_some() && from.is_some(), "{last:?}");
+    assert_eq!(last.change.before().is_some(), last.change.after().is_some() && from.is_some(), "{last:?}");
     for (name, item) in after.items.iter().filter(|(name, _)| *name != task) {
         assert_eq!(Some(item), before.items.get(name), "{name} is not {task}");
     }

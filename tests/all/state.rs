@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tavern::board::document::parse;
 use tavern::board::task::{Status, Task, TaskId};
-use tavern::store::{Board, Entry, read_log};
+use tavern::store::{Board, Entry, tail_log};
 
 use crate::support::Scratch;
 
@@ -41,7 +41,7 @@ impl State {
         }
         let leases = board.leases().expect("the leases can be listed");
         state.leases = leases.into_iter().map(|lease| (lease.task.to_string(), lease.token)).collect();
-        state.log = read_log(&board).expect("the log can be read");
+        state.log = tail_log(&board, 0).expect("the log can be read");
         state
     }
 
@@ -83,14 +83,14 @@ impl State {
                 !later.into_iter().any(of)
             };
             // A person took it out.
-            let mut changes = self.log.iter().rev().filter(|last| last.before.is_some() || last.after.is_some());
-            if changes.find(|last| last.task == entry.task).is_some_and(|last| last.after.is_none()) {
+            let mut changes = self.log.iter().rev().filter(|last| last.change.is_of_item());
+            if changes.find(|last| last.task == entry.task).is_some_and(|last| last.change.after().is_none()) {
                 continue;
             }
-            if let Some(to) = entry.to.filter(|_| is_last(&|later| later.to.is_some())) {
+            if let Some(to) = entry.change.to().filter(|_| is_last(&|later| later.change.to().is_some())) {
                 assert_eq!(self.status(task.as_str()), Some(to), "{task} after event {}\n{self:#?}", entry.seq);
             }
-            if let Some(after) = entry.after.as_ref().filter(|_| is_last(&|later| later.after.is_some())) {
+            if let Some(after) = entry.change.after().filter(|_| is_last(&|later| later.change.after().is_some())) {
                 let block = &self.items.get(task.as_str()).expect("its status was there").1;
                 assert_eq!(block.trim_end(), after.trim_end(), "{task} after event {}", entry.seq);
             }

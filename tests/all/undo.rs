@@ -119,7 +119,8 @@ fn a_deletion_by_hand_comes_back_where_its_lane_is() {
 
 fn nameless(scratch: &Scratch) -> String {
     let log = State::of(scratch).log;
-    let entry = log.iter().rev().find(|entry| entry.task.is_none() && entry.before.is_some()).expect("it is there");
+    let entry =
+        log.iter().rev().find(|entry| entry.task.is_none() && entry.change.before().is_some()).expect("it is there");
     entry.seq.to_string()
 }
 
@@ -131,8 +132,13 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
     let text = scratch.read(QUEUE);
     scratch.write(QUEUE, text.replace("Words under it.", "Words under it.\n  More words."));
     scratch.settle();
-    let first =
-        State::of(&scratch).log.iter().rev().filter(|entry| entry.before.is_some()).nth(1).map(|entry| entry.seq);
+    let first = State::of(&scratch)
+        .log
+        .iter()
+        .rev()
+        .filter(|entry| entry.change.before().is_some())
+        .nth(1)
+        .map(|entry| entry.seq);
     undo(&scratch, &["--event", &first.expect("two edits").to_string()]).succeeds();
     let state = State::of(&scratch);
     state.agrees();

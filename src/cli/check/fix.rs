@@ -11,7 +11,7 @@ use crate::board::mend::{self, Right, mend};
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
-use crate::store::{Archived, Board, Lost, Queue, read_log};
+use crate::store::{Archived, Board, Lost, Queue, tail_log};
 
 use super::args::Args;
 use super::documents::{Page, gather};
@@ -107,9 +107,10 @@ fn plan(scene: &Scene<'_>, board: &Board) -> Result<Vec<Change>, CliError> {
 
 /// The newest text under each ID, by queue.
 fn history(board: &Board) -> HashMap<(String, String), String> {
-    let entries = read_log(board).unwrap_or_default().into_iter();
-    let texts =
-        entries.filter_map(|entry| Some(((entry.queue?, entry.task?.to_string()), entry.after?.trim_end().to_owned())));
+    let entries = tail_log(board, 0).unwrap_or_default().into_iter();
+    let texts = entries.filter_map(|entry| {
+        Some(((entry.queue?, entry.task?.to_string()), entry.change.after()?.trim_end().to_owned()))
+    });
     texts.collect()
 }
 

@@ -53,7 +53,7 @@ impl Summary {
         // The newest first: what was brought back and has ended again is there once.
         for entry in tail_log(&site.board, before)?.iter().rev().filter(|entry| entry.kind == Kind::Archived) {
             let is_ours = queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id));
-            let (true, Some(block)) = (is_ours, &entry.before) else { continue };
+            let (true, Some(block)) = (is_ours, entry.change.before()) else { continue };
             let (document, _) = parse(block);
             for (number, item) in document.items().iter().enumerate() {
                 if let Some(id) = &item.id {
@@ -65,7 +65,7 @@ impl Summary {
                     self.usd += runs_of(&site.board, id)?.iter().map(|run| run.usage.usd).sum::<f64>();
                 }
                 // What the first one is its lane may have said.
-                match entry.from.filter(|_| number == 0).unwrap_or(item.status) {
+                match entry.change.from().filter(|_| number == 0).unwrap_or(item.status) {
                     Status::Completed => self.completed += 1,
                     Status::Cancelled => self.cancelled += 1,
                     _ => {}

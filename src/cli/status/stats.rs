@@ -11,7 +11,7 @@ use crate::board::task::{Status, TaskId, Timestamp};
 use crate::cli::{CliError, Context, human};
 use crate::clock;
 use crate::run::record::runs;
-use crate::store::{Board, Entry, Queue, read_log};
+use crate::store::{Board, Entry, Queue, tail_log};
 
 /// Numbers about a board.
 #[derive(Default, Serialize)]
@@ -48,7 +48,7 @@ pub(super) fn print(context: &Context, board: &Board, queues: &[Queue]) -> Resul
             pending.extend(item.id.clone().filter(|_| item.status == Status::Pending));
         }
     }
-    let entries = read_log(board)?;
+    let entries = tail_log(board, 0)?;
     measure(&mut stats, &entries, &pending, now);
     for run in runs(board)? {
         let usage = &run.usage;
@@ -98,11 +98,11 @@ fn measure(stats: &mut Stats, entries: &[Entry], pending: &[TaskId], now: Timest
                 stats.completed_last_hour += usize::from((now - entry.time).num_minutes() < 60);
                 works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
             }
-            Kind::Failed | Kind::SentBack => stats.retries += usize::from(entry.to == Some(Status::Pending)),
+            Kind::Failed | Kind::SentBack => stats.retries += usize::from(entry.change.to() == Some(Status::Pending)),
             _ => {}
         }
-        stats.dead_letters += usize::from(entry.to == Some(Status::Dead));
-        if entry.to == Some(Status::Pending) {
+        stats.dead_letters += usize::from(entry.change.to() == Some(Status::Dead));
+        if entry.change.to() == Some(Status::Pending) {
             since.insert(task, entry.time);
         }
     }
