@@ -99,9 +99,7 @@ mod tests {
     use super::*;
 
     fn worktree(fixture: &Fixture) -> PathBuf {
-        let path = fixture.beside("w");
-        fixture.repository().add_worktree(&path, "x", &fixture.head(), &fixture.lock_file()).expect("nothing is there");
-        path
+        fixture.add("w", "x").expect("nothing is there")
     }
 
     fn files(fixture: &Fixture, commit: &CommitId) -> Vec<String> {

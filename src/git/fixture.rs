@@ -60,6 +60,13 @@ impl Fixture {
         discover(&self.root()).expect("the fixture is a repository")
     }
 
+    /// A linked worktree beside the repository, on `branch`, which begins at `HEAD`.
+    pub(super) fn add(&self, name: &str, branch: &str) -> Result<PathBuf, GitError> {
+        let path = self.beside(name);
+        self.repository().add_worktree(&path, branch, &self.head(), &self.lock_file(), |_| Ok::<(), GitError>(()))?;
+        Ok(path)
+    }
+
     /// `git` in the main work tree, which must succeed; standard output without the last newline.
     pub(super) fn git(&self, args: &[&str]) -> String {
         git_in(&self.root(), args)

@@ -41,4 +41,3 @@ pub use history::{CommitSummary, Patch};
 pub use merge::{Follow, Merge};
 pub use repository::{Head, Repository};
 pub use salvage::Salvage;
-pub use worktree::Worktree;

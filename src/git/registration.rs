@@ -1,6 +1,8 @@
 //! The entries that git keeps for linked worktrees, `<common dir>/worktrees/<id>/`, read as they are on disk.
 //!
-//! Also half-made ones, which git itself and libgit2 leave out. Source of the files' meaning: gitrepository-layout(5).
+//! Also half-made ones, which git itself and libgit2 leave out; and written, where one is added. Source of the files' meaning: gitrepository-layout(5).
+
+#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +10,10 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 
+use uuid::Uuid;
+
 use super::GitError;
+use super::lock::Lock;
 
 /// One entry whose folder is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,30 +98,72 @@ pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, 
     Ok(None)
 }
 
-/// Entries of the worktree at `path` without a folder, whose lock has exactly this reason: left by a `git worktree add`
-/// that was killed at its start.
-pub(super) fn nameless(common_dir: &Path, path: &Path, reason: &str) -> Result<Vec<PathBuf>, GitError> {
-    let mut found = Vec::new();
-    for admin in named_for(common_dir, path)? {
-        let locked = read(&admin.join("locked"))?.unwrap_or_default();
-        if folder(&admin)?.is_none() && String::from_utf8_lossy(&locked).trim_end() == reason {
-            found.push(admin);
-        }
+/// Registers a worktree at `path` whose `HEAD` is `head`, locked for this reason, and holds a lock on the file that says so. The
+/// entry appears with all of its files or not at all.
+///
+/// It is what `git worktree add --no-checkout --lock` writes; source: add_worktree() in git's builtin/worktree.c.
+pub(super) fn add(common_dir: &Path, path: &Path, head: &str, reason: &str) -> Result<(Registration, Lock), GitError> {
+    let draft = common_dir.join("tavern").join(format!("worktree-{}", Uuid::new_v4()));
+    let added =
+        fill(&draft, common_dir, path, head, reason).and_then(|lock| Ok((claim(common_dir, path, &draft)?, lock)));
+    if added.is_err() {
+        // What can't be removed now is a few bytes that nobody reads.
+        let _ = fs::remove_dir_all(&draft);
     }
-    Ok(found)
+    let (admin, lock) = added?;
+    let entry =
+        Registration { head: self::head(&admin)?, admin, path: path.to_owned(), locked: Some(reason.to_owned()) };
+    Ok((entry, lock))
 }
 
-/// What the locks of entries without a folder say.
-pub(super) fn marks_of_nameless(common_dir: &Path) -> Result<Vec<String>, GitError> {
-    let mut found = Vec::new();
-    for admin in admin_dirs(common_dir)? {
-        if folder(&admin)?.is_none()
-            && let Some(mark) = read(&admin.join("locked"))?
-        {
-            found.push(String::from_utf8_lossy(&mark).trim_end().to_owned());
+fn fill(draft: &Path, common_dir: &Path, path: &Path, head: &str, reason: &str) -> Result<Lock, GitError> {
+    let writing = |source| GitError::Io { doing: "write in", path: draft.to_owned(), source };
+    fs::create_dir_all(draft).map_err(writing)?;
+    let link = path.join(".git");
+    let files = [
+        ("locked", reason.as_bytes()),
+        ("gitdir", link.as_os_str().as_bytes()),
+        ("commondir", b"../.."),
+        ("HEAD", head.as_bytes()),
+    ];
+    for (name, text) in files {
+        fs::write(draft.join(name), [text, b"\n"].concat()).map_err(writing)?;
+    }
+    // The rules of a sparse checkout are the main work tree's, and so are its settings, but for where its files are.
+    let sparse = Path::new("info/sparse-checkout");
+    if common_dir.join(sparse).exists() {
+        fs::create_dir(draft.join("info")).map_err(writing)?;
+        fs::copy(common_dir.join(sparse), draft.join(sparse)).map_err(writing)?;
+    }
+    if common_dir.join("config.worktree").exists() {
+        let copy = draft.join("config.worktree");
+        fs::copy(common_dir.join("config.worktree"), &copy).map_err(writing)?;
+        let mut config = git2::Config::open(&copy).map_err(GitError::library("read the configuration"))?;
+        for name in ["core.worktree", "core.bare"] {
+            // It is there or not.
+            let _ = config.remove(name);
         }
     }
-    Ok(found)
+    let gone = || writing(ErrorKind::NotFound.into());
+    Lock::try_take_existing(&draft.join("locked"))?.ok_or_else(gone)
+}
+
+/// Moves a filled entry to where it counts, by the name of the worktree's folder.
+fn claim(common_dir: &Path, path: &Path, draft: &Path) -> Result<PathBuf, GitError> {
+    let parent = common_dir.join("worktrees");
+    fs::create_dir_all(&parent).map_err(GitError::io("make", &parent))?;
+    let name = sanitized(path.file_name().unwrap_or_default().as_bytes());
+    let mut number = 0;
+    loop {
+        let suffix = if number == 0 { String::new() } else { number.to_string() };
+        let admin = parent.join(path_of(&[&name[..], suffix.as_bytes()].concat()));
+        // As git does: whoever makes the folder has the name. An empty folder is replaced by a rename.
+        match fs::create_dir(&admin) {
+            Ok(()) => return fs::rename(draft, &admin).map(|()| admin).map_err(GitError::io("move", draft)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(source) => return Err(GitError::Io { doing: "make", path: admin, source }),
+        }
+    }
 }
 
 /// The path of a folder that may be gone or not yet there: absolute, links resolved as far as it exists.
@@ -141,6 +188,13 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, GitError> {
 }
 
 impl Registration {
+    /// Writes the folder's `.git` file.
+    pub(super) fn link(&self) -> Result<(), GitError> {
+        let text = [b"gitdir: ", self.admin.as_os_str().as_bytes(), b"\n"].concat();
+        let link = self.path.join(".git");
+        fs::write(&link, text).map_err(GitError::io("write", link))
+    }
+
     /// Does the folder's `.git` file point back to this entry?
     pub(super) fn is_linked_back(&self) -> bool {
         let pointed = fs::read(self.path.join(".git")).ok().and_then(|bytes| git_file_target(&bytes));
@@ -189,17 +243,22 @@ fn entry(admin: PathBuf) -> Result<Option<Registration>, GitError> {
     Ok(Some(Registration { admin, path, locked, head }))
 }
 
-/// The entries that git may have made for a worktree at `path`: it calls them by the name of the folder, with a number
-/// behind it where that is taken.
+/// The entries that may be of a worktree at `path`: they are called by the name of the folder, with a number behind it where
+/// that is taken.
 fn named_for(common_dir: &Path, path: &Path) -> Result<Vec<PathBuf>, GitError> {
-    let name = path.file_name().unwrap_or_default().as_bytes();
-    // Other names it writes in another way.
-    let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte));
+    let name = sanitized(path.file_name().unwrap_or_default().as_bytes());
     let may_be_it = |admin: &PathBuf| {
-        let rest = admin.file_name().and_then(|found| found.as_bytes().strip_prefix(name));
-        !is_plain || rest.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+        let found = sanitized(admin.file_name().unwrap_or_default().as_bytes());
+        // git takes `.lock` off.
+        name.ends_with(b"-lock")
+            || found.strip_prefix(&name[..]).is_some_and(|number| number.iter().all(u8::is_ascii_digit))
     };
     Ok(admin_dirs(common_dir)?.into_iter().filter(may_be_it).collect())
+}
+
+/// Every byte that git may replace in the name of an entry is `-`.
+fn sanitized(name: &[u8]) -> Vec<u8> {
+    name.iter().map(|byte| if byte.is_ascii_alphanumeric() || !byte.is_ascii() { *byte } else { b'-' }).collect()
 }
 
 fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {

@@ -30,7 +30,7 @@ pub struct Salvage {
 impl Repository {
     /// Stores what `worktree` holds, tracked and untracked minus ignored, as a commit on top of its `HEAD`, at `reference`
     /// (`refs/…` in full). A worktree without changes whose `HEAD` isn't in any of `merged_into` is stored as that commit.
-    /// `None` if there is nothing to rescue.
+    /// `None` if there is nothing to rescue, as in a worktree that was never made to the end.
     ///
     /// Repositories inside (untracked ones, submodules with changes) are stored as plain files. What `reference` named
     /// before becomes a parent, so no earlier rescue is lost; the same state again gives the same commit.
@@ -45,6 +45,9 @@ impl Repository {
             return Err(GitError::BadName { name: reference.to_owned() });
         }
         let place = self.place(worktree)?;
+        if Repository::is_half_made(&place) {
+            return Ok(None);
+        }
         let repository = self.open()?;
         let head = match self.head_of(&place.work_tree)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Some(self.commit_in(&repository, &commit)?),
@@ -266,9 +269,7 @@ mod tests {
     const REFERENCE: &str = "refs/tavern/salvage/T-1/1";
 
     fn worktree(fixture: &Fixture) -> PathBuf {
-        let path = fixture.beside("w");
-        fixture.repository().add_worktree(&path, "x", &fixture.head(), &fixture.lock_file()).expect("nothing is there");
-        path
+        fixture.add("w", "x").expect("nothing is there")
     }
 
     /// What must be as before: status, `HEAD` and the bytes of the index.

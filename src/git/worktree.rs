@@ -1,9 +1,10 @@
 //! Linked worktrees: made, found again after a crash, removed.
 //!
-//! A worktree is made in two steps. Under the caller's lock file, git registers it without files, with a lock of git's own
-//! that says who is making it; then, without the caller's lock, the files are checked out under a lock on that lock. So many
-//! are made at once, only the registering is one after the other; and whoever finds a half-made one can tell if it is still
-//! being made or was given up. It is removed by a rename first, so no half-removed folder is ever found at its path.
+//! A worktree is made in two steps. Under the caller's lock file it is registered, with a `locked` mark of git's own kind that
+//! says who is making it. Then, without the caller's lock, its files are checked out and the caller furnishes it, under a lock on
+//! that mark. So many are made at once, only the registering is one after the other. The mark goes when all is done: a worktree
+//! that has it was never handed out, and whoever finds it with nobody behind it makes the worktree anew. Removing begins with a
+//! rename, so no half-removed folder is ever found at its path.
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::fs;
@@ -29,42 +30,42 @@ const REMOVED: &str = ".tavern-removed-";
 /// How the `locked` mark of a worktree that is being made begins; its path follows.
 const MAKING: &str = "tavern is making ";
 
-/// A linked worktree with all its files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worktree {
-    /// The root: absolute, without links.
-    pub path: PathBuf,
-    /// What its `HEAD` names.
-    pub commit: CommitId,
-    /// It was not there before this call, or was only half made.
-    pub was_made: bool,
-}
-
 impl Repository {
     /// A worktree at `path` with `branch` checked out through the user's filters. The branch is made at `start` if there is
-    /// none, else it is taken as it is.
+    /// none, else it is taken as it is. A new worktree is handed to `furnish` before it counts as made; if that fails, the
+    /// worktree is removed again. True if it is new, false if it was there already.
     ///
-    /// It may be there already, or half made by a call that was killed. Nobody else may be at work in it: locks that a
-    /// killed git left inside are taken away. `lock_file` (its folder must exist) is shared by all who add or remove
-    /// worktrees here, and is held for milliseconds only.
+    /// Nobody else may be at work in one that is there: locks that a killed git left inside are taken away.
+    /// All who add or remove worktrees here share `lock_file` (its folder must exist), which is held for milliseconds only.
     ///
     /// [`GitError::CheckedOut`], [`GitError::FolderInTheWay`], [`GitError::OtherHead`] (it is there, on another branch),
     /// [`GitError::Locked`] (by somebody else, with `git worktree lock`), [`GitError::Busy`].
-    pub fn add_worktree(
+    pub fn add_worktree<E: From<GitError>>(
         &self,
         path: &Path,
         branch: &str,
         start: &CommitId,
         lock_file: &Path,
-    ) -> Result<Worktree, GitError> {
-        let reference = branch_reference(branch)?;
-        self.make(path, &Goal::Branch { name: branch, reference, start }, lock_file)
+        furnish: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let goal = Goal::Branch { name: branch, reference: branch_reference(branch)?, start };
+        let made = self.make(path, &goal, lock_file)?;
+        let Some(making) = made else { return Ok(false) };
+        if let Err(error) = furnish(&making.entry.path) {
+            drop(making);
+            // What can't be removed now is found half made, and made anew.
+            let _ = self.remove_worktree(path, lock_file);
+            return Err(error);
+        }
+        making.finish()?;
+        Ok(true)
     }
 
     /// A worktree at `path` without a branch, with exactly the files of `commit`: changed, untracked and ignored files of an
     /// earlier use are removed. [`GitError::OtherHead`] if a branch is checked out there: then it is somebody's work.
-    pub fn checkout_scratch(&self, path: &Path, commit: &CommitId, lock_file: &Path) -> Result<Worktree, GitError> {
-        self.make(path, &Goal::Commit(commit), lock_file)
+    pub fn checkout_scratch(&self, path: &Path, commit: &CommitId, lock_file: &Path) -> Result<(), GitError> {
+        self.commit_in(&self.open()?, commit)?;
+        self.make(path, &Goal::Commit(commit), lock_file)?.map_or(Ok(()), Making::finish)
     }
 
     /// Removes the linked worktree at `path` with everything in it, and its registration, also if one of the two is gone
@@ -98,18 +99,11 @@ impl Repository {
     /// or not made yet, since a call was killed.
     pub fn worktrees_in(&self, folder: &Path) -> Result<Vec<PathBuf>, GitError> {
         let folder = registration::resolved(folder)?;
-        let named = registration::all(self.common_dir())?.into_iter().map(|entry| entry.path);
-        let mut found: Vec<PathBuf> = named.chain(self.begun()?).collect();
+        let mut found: Vec<PathBuf> =
+            registration::all(self.common_dir())?.into_iter().map(|entry| entry.path).collect();
         found.retain(|path| path.parent() == Some(&folder));
-        found.sort();
         found.dedup();
         Ok(found)
-    }
-
-    /// The paths of worktrees of which a killed call has left a mark and nothing else.
-    fn begun(&self) -> Result<Vec<PathBuf>, GitError> {
-        let marks = registration::marks_of_nameless(self.common_dir())?;
-        Ok(marks.iter().filter_map(|mark| mark.strip_prefix(MAKING)).map(PathBuf::from).collect())
     }
 
     /// Is the folder at `path`, or what was there, a linked worktree of this repository?
@@ -152,39 +146,30 @@ impl Repository {
         }))
     }
 
-    /// The roots of all registered linked worktrees whose folder exists, anybody's, in order.
-    pub fn worktrees(&self) -> Result<Vec<PathBuf>, GitError> {
-        let all = registration::all(self.common_dir())?;
-        Ok(all.into_iter().map(|entry| entry.path).filter(|path| path.is_dir()).collect())
+    /// Was whoever makes the worktree of this git directory killed before it was handed out? Or is still at it.
+    pub(super) fn is_half_made(place: &Place) -> bool {
+        fs::read(place.git_dir.join("locked")).is_ok_and(|mark| mark.starts_with(MAKING.as_bytes()))
     }
 
-    fn make(&self, path: &Path, goal: &Goal<'_>, lock_file: &Path) -> Result<Worktree, GitError> {
+    /// `None`: it was there already.
+    fn make(&self, path: &Path, goal: &Goal<'_>, lock_file: &Path) -> Result<Option<Making>, GitError> {
         let path = registration::resolved(path)?;
         let deadline = clock::instant() + THOROUGH;
-        loop {
+        let (entry, mark) = loop {
             let step = {
-                let lock = Lock::take(lock_file)?;
-                self.register(&path, goal, &lock)?
+                let _lock = Lock::take(lock_file)?;
+                self.register(&path, goal)?
             };
             match step {
                 Registered::StillBeingMade(entry) => wait_for(&entry, deadline)?,
-                Registered::Whole(entry) => {
-                    self.free(&entry, goal)?;
-                    if let Goal::Commit(commit) = goal {
-                        self.reset_scratch(&entry, commit, None)?;
-                    }
-                    return self.finished(entry.path, false);
-                }
-                Registered::Bare(entry, making) => {
-                    self.free(&entry, goal)?;
-                    self.check_out(&entry, goal, &making)?;
-                    let mark = entry.admin.join("locked");
-                    fs::remove_file(&mark).map_err(GitError::io("remove", mark))?;
-                    sweep(&path);
-                    return self.finished(entry.path, true);
-                }
+                Registered::Whole(entry) => break (entry, None),
+                Registered::New(entry, mark) => break (entry, Some(mark)),
             }
-        }
+        };
+        self.free(&entry, goal)?;
+        self.check_out(&entry, goal, mark.as_ref())?;
+        sweep(&path);
+        Ok(mark.map(|mark| Making { entry, _mark: mark }))
     }
 
     /// Removes the locks that a killed git has left in the worktree, which nobody works in any more, and on its branch, which
@@ -203,110 +188,61 @@ impl Repository {
     }
 
     /// Under the caller's lock: what is there, and if nothing is, a new registration.
-    fn register(&self, path: &Path, goal: &Goal<'_>, lock: &Lock) -> Result<Registered, GitError> {
-        let reason = reason(path);
-        for admin in registration::nameless(self.common_dir(), path, &reason)? {
-            remove_admin(&admin)?;
-        }
+    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Registered, GitError> {
         if let Some(entry) = registration::find(self.common_dir(), path)? {
-            if entry.locked.as_deref() == Some(reason.as_str()) {
-                let Some(making) = Lock::try_take_existing(&entry.admin.join("locked"))? else {
-                    return Ok(Registered::StillBeingMade(entry));
-                };
-                if entry.is_linked_back() && entry.admin.join("commondir").is_file() && goal.accepts(&entry.head) {
-                    return Ok(Registered::Bare(entry, making));
-                }
-                // It was never handed out, so what is in it are copies of committed files at most.
-                discard(&entry.path)?;
-                remove_admin(&entry.admin)?;
-            } else if is_absent_or_empty(&entry.path)? {
-                if let Some(reason) = entry.locked {
-                    return Err(GitError::Locked { path: entry.path, reason });
-                }
-                remove_admin(&entry.admin)?;
-            } else {
+            let is_half_made = entry.locked.as_deref() == Some(reason(path).as_str());
+            if is_half_made && Lock::try_take_existing(&entry.admin.join("locked"))?.is_none() {
+                return Ok(Registered::StillBeingMade(entry));
+            }
+            if !is_half_made && !is_absent_or_empty(&entry.path)? {
                 return whole(entry, goal).map(Registered::Whole);
             }
+            if let Some(reason) = entry.locked.filter(|_| !is_half_made) {
+                return Err(GitError::Locked { path: entry.path, reason });
+            }
+            discard(&entry.path)?;
+            remove_admin(&entry.admin)?;
         }
         if !is_absent_or_empty(path)? {
             return Err(GitError::FolderInTheWay { path: path.to_owned() });
         }
-        self.register_anew(path, goal, &reason, lock)
+        self.register_anew(path, goal)
     }
 
-    fn register_anew(&self, path: &Path, goal: &Goal<'_>, reason: &str, lock: &Lock) -> Result<Registered, GitError> {
-        let mut call = self.call(&self.main_place()).args([
-            "worktree",
-            "add",
-            "--quiet",
-            "--no-checkout",
-            "--lock",
-            "--reason",
-            reason,
-        ]);
-        match goal {
-            Goal::Branch { name, start, .. } => {
+    /// Writes what `git worktree add --no-checkout` does, which reads every other worktree there is.
+    fn register_anew(&self, path: &Path, goal: &Goal<'_>) -> Result<Registered, GitError> {
+        let head = match goal {
+            Goal::Branch { name, reference, start } => {
                 // What did not exist a moment ago nobody has checked out.
-                if !self.start_branch(name, start)? {
-                    if let Some(path) = self.checked_out_at(name)? {
-                        return Err(GitError::CheckedOut { branch: (*name).to_owned(), path });
-                    }
-                    if self.is_claimed_by_missing_folder(name)? {
-                        call = call.arg("--force");
-                    }
+                if !self.start_branch(name, start)?
+                    && let Some(path) = self.checked_out_at(name)?
+                {
+                    return Err(GitError::CheckedOut { branch: (*name).to_owned(), path });
                 }
-                call = call.arg("--").arg(path).arg(name);
+                format!("ref: {reference}")
             }
-            Goal::Commit(commit) => {
-                self.commit_in(&self.open()?, commit)?;
-                call = call.args(["--detach", "--"]).arg(path).arg(commit.as_str());
-            }
-        }
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(GitError::io("make", parent))?;
-        }
-        call.holding(lock)?.read()?;
-        let lost = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
-        let entry = registration::find(self.common_dir(), path)?.ok_or_else(lost)?;
-        let making = Lock::try_take_existing(&entry.admin.join("locked"))?.ok_or_else(lost)?;
-        Ok(Registered::Bare(entry, making))
+            Goal::Commit(commit) => commit.to_string(),
+        };
+        let (entry, mark) = registration::add(self.common_dir(), path, &head, &reason(path))?;
+        fs::create_dir_all(path).map_err(GitError::io("make", path))?;
+        entry.link()?;
+        Ok(Registered::New(entry, mark))
     }
 
-    /// git refuses a branch that a registration without a folder still names; the caller has made sure that nothing else
-    /// has it checked out.
-    fn is_claimed_by_missing_folder(&self, branch: &str) -> Result<bool, GitError> {
-        let name = format!("refs/heads/{branch}");
-        Ok(registration::holding(self.common_dir(), &name)?.iter().any(|entry| !entry.path.exists()))
-    }
-
-    fn check_out(&self, entry: &Registration, goal: &Goal<'_>, making: &Lock) -> Result<(), GitError> {
-        match goal {
-            Goal::Commit(commit) => self.reset_scratch(entry, commit, Some(making)),
-            Goal::Branch { .. } => {
-                let call = self.call(&entry.place()).args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
-                call.limit(THOROUGH).holding(making)?.read().map(drop)
-            }
+    /// The files of a new worktree, or of a scratch one.
+    fn check_out(&self, entry: &Registration, goal: &Goal<'_>, mark: Option<&Lock>) -> Result<(), GitError> {
+        let place = Place { git_dir: entry.admin.clone(), work_tree: entry.path.clone() };
+        let mut reset = self.call(&place).args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
+        match (goal, mark) {
+            (Goal::Branch { .. }, None) => return Ok(()),
+            (Goal::Branch { .. }, Some(_)) => {}
+            (Goal::Commit(commit), _) => reset = reset.arg(commit.as_str()),
         }
-    }
-
-    fn reset_scratch(&self, entry: &Registration, commit: &CommitId, making: Option<&Lock>) -> Result<(), GitError> {
-        let place = entry.place();
-        let checkout = self.call(&place).args(["checkout", "--force", "--detach", "--quiet", commit.as_str()]);
-        let clean = self.call(&place).args(["clean", "-ffdx", "--quiet"]);
-        for call in [checkout, clean] {
-            let call = call.limit(THOROUGH);
-            let call = if let Some(lock) = making { call.holding(lock)? } else { call };
-            call.read()?;
+        if let Some(mark) = mark {
+            return reset.limit(THOROUGH).holding(mark)?.read().map(drop);
         }
-        Ok(())
-    }
-
-    fn finished(&self, path: PathBuf, was_made: bool) -> Result<Worktree, GitError> {
-        use super::Head::{Branch, Detached, Unborn};
-        match self.head_of(&path)? {
-            Branch { commit, .. } | Detached { commit } => Ok(Worktree { path, commit, was_made }),
-            Unborn { name } => Err(GitError::UnknownReference { name }),
-        }
+        reset.limit(THOROUGH).read()?;
+        self.call(&place).args(["clean", "-ffdx", "--quiet"]).limit(THOROUGH).read().map(drop)
     }
 
     /// Under the caller's lock: takes the folder out of sight and the registration away.
@@ -314,9 +250,6 @@ impl Repository {
         let refusal = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
         if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {
             return Err(refusal());
-        }
-        for admin in registration::nameless(self.common_dir(), path, &reason(path))? {
-            remove_admin(&admin)?;
         }
         if path.exists()
             && let Some(inner) = registration::inside(self.common_dir(), path)?
@@ -334,7 +267,6 @@ impl Repository {
             return discard(path).map(Detached::Gone);
         };
         // Held until the registration is gone, so that nobody goes on making it meanwhile.
-        // Held until this function returns.
         let making;
         if let Some(text) = &entry.locked {
             if *text != reason(path) {
@@ -371,8 +303,8 @@ enum Goal<'a> {
 enum Registered {
     /// Complete.
     Whole(Registration),
-    /// Registered, and still without its files; the lock is on git's `locked` mark.
-    Bare(Registration, Lock),
+    /// Registered, and still without its files; the lock is on its mark.
+    New(Registration, Lock),
     StillBeingMade(Registration),
 }
 
@@ -393,9 +325,16 @@ impl Goal<'_> {
     }
 }
 
-impl Registration {
-    fn place(&self) -> Place {
-        Place { git_dir: self.admin.clone(), work_tree: self.path.clone() }
+/// A new worktree, checked out and still marked.
+struct Making {
+    entry: Registration,
+    _mark: Lock,
+}
+
+impl Making {
+    fn finish(self) -> Result<(), GitError> {
+        let mark = self.entry.admin.join("locked");
+        fs::remove_file(&mark).map_err(GitError::io("remove", mark))
     }
 }
 
@@ -406,13 +345,9 @@ fn reason(path: &Path) -> String {
 
 /// A registration whose folder has something in it, checked and mended.
 fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError> {
-    let link = entry.path.join(".git");
-    if !link.exists() {
+    if !entry.path.join(".git").exists() {
         // Somebody deleted the one file that makes the folder a worktree; the work is still there.
-        let mut text = b"gitdir: ".to_vec();
-        text.extend_from_slice(std::os::unix::ffi::OsStrExt::as_bytes(entry.admin.as_os_str()));
-        text.push(b'\n');
-        fs::write(&link, text).map_err(GitError::io("write", link))?;
+        entry.link()?;
     } else if !entry.is_linked_back() {
         return Err(GitError::FolderInTheWay { path: entry.path });
     }

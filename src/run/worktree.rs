@@ -64,25 +64,26 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
         Some(earlier) => earlier,
         None => tip.clone(),
     };
-    let mut is_ready = path.exists() && is_set_up(site, task);
-    let lock = site.board.worktree_lock();
     keep_lost(site, &path, &salvage_ref(task, lease.token), &[tip.clone(), start.clone()])?;
-    match site.repository()?.add_worktree(&path, &name, &start, &lock) {
-        // Its supervisor died before it could bring an agent home that was elsewhere.
-        Err(GitError::OtherHead { .. }) if site.repository()?.bring_home(&path, &name)? => {
-            site.repository()?.add_worktree(&path, &name, &start, &lock)?;
+    let add = || {
+        site.repository()?.add_worktree(&path, &name, &start, &site.board.worktree_lock(), |path| {
+            children::gather(site, task, path)?;
+            furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), path)
+        })
+    };
+    let was_made = match add() {
+        Err(Error::Git(GitError::OtherHead { .. })) => {
+            // Its supervisor died before it could bring an agent home that was elsewhere. Or the agent of an earlier attempt
+            // switched to a branch of its own: that is kept, and the folder made anew.
+            if !site.repository()?.bring_home(&path, &name)? {
+                keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
+            }
+            add()?
         }
-        // The agent of an earlier attempt switched to a branch of its own: that is kept, and the folder made anew.
-        Err(GitError::OtherHead { .. }) => {
-            keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
-            site.repository()?.add_worktree(&path, &name, &start, &lock)?;
-            is_ready = false;
-        }
-        other => drop(other?),
-    }
-    children::gather(site, task, &path)?;
-    if !is_ready {
-        make_ready(site, task, lease, &path, &tip)?;
+        other => other?,
+    };
+    if !was_made {
+        children::gather(site, task, &path)?;
     }
     Ok(Worktree { path, branch: Some(Branch { name, base: tip }), view: None, is_new })
 }
@@ -258,7 +259,6 @@ fn clear_folder(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<O
     if !path.exists() {
         // A removal that was killed may have left git's registration.
         site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
-        forget(&ready_mark(site, task))?;
         return Ok(None);
     }
     let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
@@ -297,14 +297,12 @@ pub fn clear_ended(site: &Site, task: &Task, merged: Option<&CommitId>) -> Resul
     Ok(site.board.note(entry, now)?)
 }
 
-/// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in
-/// `merged`, and only then removes it. True if there was something to keep.
 fn keep_and_remove(site: &Site, task: &Task, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
-    let is_kept = keep_and_remove_at(site, task, &site.board.worktree(&task.id), reference, merged)?;
-    forget(&ready_mark(site, task))?;
-    Ok(is_kept)
+    keep_and_remove_at(site, task, &site.board.worktree(&task.id), reference, merged)
 }
 
+/// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in
+/// `merged`, and only then removes it. True if there was something to keep.
 fn keep_and_remove_at(
     site: &Site,
     task: &Task,
@@ -340,37 +338,4 @@ fn keep_lost(site: &Site, path: &Path, reference: &str, merged: &[CommitId]) -> 
     }
     repository.keep_commit(reference, &lost)?;
     Ok(true)
-}
-
-/// Beside the worktrees: the one of this task was made ready to the end. A set-up that was killed begins again.
-fn ready_mark(site: &Site, task: &Task) -> PathBuf {
-    site.board.path(&format!("worktrees/.ready-{}", task.id))
-}
-
-fn is_set_up(site: &Site, task: &Task) -> bool {
-    let needs_nothing = site.config.worktree.setup.is_empty() && site.config.worktree.copy.is_empty();
-    needs_nothing || ready_mark(site, task).exists()
-}
-
-fn make_ready(site: &Site, task: &Task, lease: &Lease, path: &Path, tip: &CommitId) -> Result<(), Error> {
-    let mark = ready_mark(site, task);
-    forget(&mark)?;
-    if let Err(error) = furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), path) {
-        // A half set-up worktree must not pass for a whole one at the next attempt.
-        keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(tip))?;
-        return Err(error);
-    }
-    if !is_set_up(site, task) {
-        fs::write(&mark, "").map_err(|source| Error::Io { action: "write", path: mark, source })?;
-    }
-    Ok(())
-}
-
-fn forget(mark: &Path) -> Result<(), Error> {
-    match fs::remove_file(mark) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(Error::Io { action: "remove", path: mark.to_owned(), source })
-        }
-        _ => Ok(()),
-    }
 }

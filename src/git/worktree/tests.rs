@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::fixture::{Fixture, discover, git_in, id, names, write_in};
-use super::super::lock::Lock;
+use super::super::registration;
 use super::super::{CommitId, GitError, Head, Repository};
 use super::{Detached, Goal, Registered};
 use crate::clock;
@@ -17,9 +17,11 @@ use crate::clock;
 /// Set for [`a_child_adds_one_worktree`]: repository, path, branch, start and lock file, one a line.
 const CHILD: &str = "TAVERN_TEST_ADD_WORKTREE";
 
-fn add(fixture: &Fixture, name: &str, branch: &str) -> Result<super::Worktree, GitError> {
-    let start = fixture.head();
-    fixture.repository().add_worktree(&fixture.beside(name), branch, &start, &fixture.lock_file())
+/// Is it new?
+fn add(fixture: &Fixture, path: &Path, branch: &str, start: &CommitId) -> bool {
+    let furnish = |_: &Path| Ok::<(), GitError>(());
+    let added = fixture.repository().add_worktree(path, branch, start, &fixture.lock_file(), furnish);
+    added.expect("it can be made, or is there")
 }
 
 fn remove(fixture: &Fixture, name: &str) -> Result<bool, GitError> {
@@ -53,18 +55,18 @@ fn it_is_made_once_with_its_branch() {
     let before = fixture.photograph();
     let repository = fixture.repository();
     let path = fixture.beside("w");
-    let made = repository.add_worktree(&path, "tavern/T-1", &start, &fixture.lock_file()).expect("nothing is there");
-    assert_eq!((made.path.as_path(), &made.commit, made.was_made), (path.as_path(), &start, true));
+    assert!(add(&fixture, &path, "tavern/T-1", &start));
     assert_eq!(names(&path), ["a"]);
     assert_eq!(repository.branch_tip("tavern/T-1").expect("it can be read"), Some(start.clone()));
     assert!(is_clean(&repository, &path) && !admin(&fixture, "w").join("locked").exists());
     // A second call finds it, with the work that was done in it.
     write_in(&path, "a", "work\n");
-    let again =
-        repository.add_worktree(&path, "tavern/T-1", &fixture.head(), &fixture.lock_file()).expect("it is there");
-    assert_eq!((&again.commit, again.was_made), (&start, false));
+    assert!(!add(&fixture, &path, "tavern/T-1", &fixture.head()));
     assert_eq!(fs::read_to_string(path.join("a")).expect("it is there"), "work\n");
-    assert_eq!(repository.worktrees().expect("they can be listed"), [path]);
+    assert_eq!(
+        repository.head_of(&path).expect("it is there"),
+        Head::Branch { name: "tavern/T-1".into(), commit: start }
+    );
     assert_eq!(fixture.photograph(), before);
 }
 
@@ -75,18 +77,17 @@ fn a_branch_that_exists_is_taken_as_it_is() {
     fixture.git(&["branch", "x"]);
     fixture.git(&["tag", "x", "HEAD"]);
     fixture.commit(&[("a", "two\n")], "second");
-    let made = add(&fixture, "w", "x").expect("nothing is there");
-    assert_eq!(made.commit, old);
-    let head = fixture.repository().head_of(&made.path).expect("it is registered");
+    let made = fixture.add("w", "x").expect("nothing is there");
+    let head = fixture.repository().head_of(&made).expect("it is registered");
     assert_eq!(head, Head::Branch { name: "x".to_owned(), commit: old });
 }
 
 #[test]
 fn a_branch_that_is_checked_out_elsewhere_is_refused_with_its_place() {
     let fixture = Fixture::new();
-    add(&fixture, "w", "x").expect("nothing is there");
+    fixture.add("w", "x").expect("nothing is there");
     for (branch, place) in [("x", fixture.beside("w")), ("main", fixture.root())] {
-        let refused = add(&fixture, "v", branch);
+        let refused = fixture.add("v", branch);
         assert!(matches!(&refused, Err(GitError::CheckedOut { path, .. }) if *path == place), "{refused:?}");
         assert!(!fixture.beside("v").exists());
     }
@@ -104,10 +105,8 @@ fn folders_may_have_any_name() {
         let path = fixture.root().join("trees").join(format!("{name} tree"));
         let branch = format!("b{number}");
         let start = fixture.head();
-        let made = repository.add_worktree(&path, &branch, &start, &fixture.lock_file()).expect("nothing is there");
-        assert!(made.was_made && is_clean(&repository, &path), "{name:?}");
-        let again = repository.add_worktree(&path, &branch, &start, &fixture.lock_file()).expect("it is there");
-        assert!(!again.was_made, "{name:?}");
+        assert!(add(&fixture, &path, &branch, &start) && is_clean(&repository, &path), "{name:?}");
+        assert!(!add(&fixture, &path, &branch, &start), "{name:?}");
         write_in(&path, "new", "");
         repository.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
         assert!(discover(&path).expect("it is inside").main_worktree() == fixture.root(), "{name:?}");
@@ -140,17 +139,16 @@ fn the_users_filters_run_and_the_users_hooks_do_not() {
     // Making the fixture itself may have moved references.
     let _ = fs::remove_file(&ran);
 
-    let made = add(&fixture, "w", "x").expect("nothing is there");
-    assert_eq!(fs::read(made.path.join("x.bin")).expect("it is there"), b"contents\n");
-    assert_eq!(fs::read(made.path.join("x.txt")).expect("it is there"), b"line\r\n");
+    let made = fixture.add("w", "x").expect("nothing is there");
+    assert_eq!(fs::read(made.join("x.bin")).expect("it is there"), b"contents\n");
+    assert_eq!(fs::read(made.join("x.txt")).expect("it is there"), b"line\r\n");
     let repository = fixture.repository();
-    assert!(is_clean(&repository, &made.path));
-    write_in(&made.path, "y.bin", "more contents\n");
-    let commit =
-        repository.commit_all(&made.path, "work", &[]).expect("it can be committed").expect("there is something");
+    assert!(is_clean(&repository, &made));
+    write_in(&made, "y.bin", "more contents\n");
+    let commit = repository.commit_all(&made, "work", &[]).expect("it can be committed").expect("there is something");
     assert_eq!(fixture.git(&["show", &format!("{commit}:y.bin")]), "more pointer");
-    write_in(&made.path, "z.bin", "even more contents\n");
-    let saved = repository.salvage(&made.path, "refs/tavern/salvage/x/1", "saved", &[]).expect("it can be saved");
+    write_in(&made, "z.bin", "even more contents\n");
+    let saved = repository.salvage(&made, "refs/tavern/salvage/x/1", "saved", &[]).expect("it can be saved");
     assert_eq!(fixture.git(&["show", "refs/tavern/salvage/x/1:z.bin"]), "even more pointer");
     assert!(saved.expect("there is something").unsaved.is_empty());
     remove(&fixture, "w").expect("it is ours");
@@ -164,17 +162,17 @@ fn a_sparse_checkout_stays_sparse() {
     fixture.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in"]);
     let before = fixture.photograph();
     let repository = fixture.repository();
-    let made = add(&fixture, "w", "x").expect("nothing is there");
-    assert_eq!(names(&made.path), ["a", "in"]);
-    assert!(is_clean(&repository, &made.path));
-    write_in(&made.path, "in/a", "changed\n");
-    write_in(&made.path, "far/new", "new\n");
-    let saved = repository.salvage(&made.path, "refs/tavern/salvage/x/1", "saved", &[]).expect("it can be saved");
+    let made = fixture.add("w", "x").expect("nothing is there");
+    assert_eq!(names(&made), ["a", "in"]);
+    assert!(is_clean(&repository, &made));
+    write_in(&made, "in/a", "changed\n");
+    write_in(&made, "far/new", "new\n");
+    let saved = repository.salvage(&made, "refs/tavern/salvage/x/1", "saved", &[]).expect("it can be saved");
     let saved = saved.expect("there is something");
     assert!(saved.unsaved.is_empty());
     let listed = fixture.git(&["ls-tree", "-r", "--name-only", saved.commit.as_str()]);
     assert_eq!(listed.lines().collect::<Vec<_>>(), ["a", "far/new", "in/a", "out/b"]);
-    let commit = repository.commit_all(&made.path, "work", &[".tavern"]).expect("it can be committed");
+    let commit = repository.commit_all(&made, "work", &[".tavern"]).expect("it can be committed");
     let listed = fixture.git(&["ls-tree", "-r", "--name-only", commit.expect("there is something").as_str()]);
     assert_eq!(listed.lines().collect::<Vec<_>>(), ["a", "far/new", "in/a", "out/b"]);
     assert_eq!(fixture.photograph(), before);
@@ -183,26 +181,10 @@ fn a_sparse_checkout_stays_sparse() {
 #[test]
 fn what_a_killed_call_left_behind_is_no_hindrance() {
     type Leave = fn(&Fixture, &Path, &str);
-    // The reason that a call for this path writes; each row leaves what git would have written up to some step.
-    let rows: [(&str, Leave); 12] = [
-        ("a registration without a folder's name", |fixture, _, reason| {
-            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
-        }),
-        ("a registration with nothing but the folder's name", |fixture, path, reason| {
-            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
-            write_in(&admin(fixture, "w"), "gitdir", format!("{}/.git\n", path.display()));
-        }),
-        ("a folder without a HEAD", |fixture, path, reason| {
-            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
-            write_in(&admin(fixture, "w"), "gitdir", format!("{}/.git\n", path.display()));
-            write_in(path, ".git", format!("gitdir: {}\n", admin(fixture, "w").display()));
-        }),
-        ("git's first, empty HEAD", |fixture, path, reason| {
-            write_in(&admin(fixture, "w"), "locked", format!("{reason}\n"));
-            write_in(&admin(fixture, "w"), "gitdir", format!("{}/.git\n", path.display()));
-            write_in(path, ".git", format!("gitdir: {}\n", admin(fixture, "w").display()));
-            write_in(&admin(fixture, "w"), "HEAD", format!("{}\n", "0".repeat(40)));
-            write_in(&admin(fixture, "w"), "commondir", "../..\n");
+    // The reason that a call for this path writes.
+    let rows: [(&str, Leave); 9] = [
+        ("a registration alone", |fixture, path, reason| {
+            drop(registration::add(&fixture.root().join(".git"), path, "ref: refs/heads/x", reason));
         }),
         ("a folder without files", |fixture, path, reason| {
             let path = path.display().to_string();
@@ -245,12 +227,12 @@ fn what_a_killed_call_left_behind_is_no_hindrance() {
         fs::remove_dir_all(fixture.beside("others")).expect("it is ours");
         let path = fixture.beside("w");
         leave(&fixture, &path, &super::reason(&path));
-        let made = add(&fixture, "w", "x").unwrap_or_else(|error| panic!("{left}: {error}"));
+        let made = fixture.add("w", "x").unwrap_or_else(|error| panic!("{left}: {error}"));
         assert_eq!(names(&path), ["a"], "{left}");
         assert_eq!(fs::read_to_string(path.join("a")).expect("it is there"), "one\n", "{left}");
         let repository = fixture.repository();
         assert!(is_clean(&repository, &path), "{left}");
-        assert_eq!(made.commit, fixture.head(), "{left}");
+        assert_eq!(git_in(&made, &["rev-parse", "HEAD"]), fixture.head().as_str(), "{left}");
         write_in(&path, "a", "work\n");
         assert!(repository.commit_all(&path, "work", &[]).expect("no lock is left").is_some(), "{left}");
         let listed = git_in(&path, &["worktree", "list", "--porcelain"]);
@@ -270,12 +252,34 @@ fn a_checkout_that_is_killed_in_the_middle_is_taken_up_again() {
     let filter = fixture.script("filter", "cd \"$(dirname \"$0\")\"; if mkdir once 2>&-; then kill -KILL 0; fi; cat");
     fixture.git(&["config", "filter.deadly.smudge", &filter.display().to_string()]);
     fixture.commit(&[(".gitattributes", "m filter=deadly\n"), ("m", "m\n"), ("z", "z\n")], "deadly");
-    let first = add(&fixture, "w", "x");
+    let first = fixture.add("w", "x");
     assert!(matches!(&first, Err(GitError::Program { status, .. }) if status.contains("signal: 9")), "{first:?}");
     assert!(admin(&fixture, "w").join("index.lock").exists(), "the kill came too early or too late to show anything");
-    let made = add(&fixture, "w", "x").expect("the second attempt isn't killed");
-    assert!(made.was_made && is_clean(&fixture.repository(), &made.path));
-    assert_eq!(names(&made.path), [".gitattributes", "a", "m", "z"]);
+    let made = fixture.add("w", "x").expect("the second attempt isn't killed");
+    assert!(is_clean(&fixture.repository(), &made));
+    assert_eq!(names(&made), [".gitattributes", "a", "m", "z"]);
+}
+
+#[test]
+fn what_was_not_furnished_to_the_end_is_made_anew() {
+    let fixture = Fixture::new();
+    let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
+    let failing = |folder: &Path| {
+        write_in(folder, "half", "");
+        let place = repository.linked_place(folder)?;
+        assert!(place.git_dir.join("locked").exists() && names(folder) == ["a", "half"]);
+        // As if killed here, nothing of it is anybody's work.
+        let saved = repository.salvage(folder, "refs/tavern/salvage/x/1", "saved", &[])?;
+        assert_eq!(saved, None);
+        Err(GitError::ProgramMissing)
+    };
+    let failed = repository.add_worktree(&path, "x", &start, &fixture.lock_file(), failing);
+    assert!(matches!(failed, Err(GitError::ProgramMissing)), "{failed:?}");
+    assert!(!path.exists() && !admin(&fixture, "w").exists());
+    add(&fixture, &path, "x", &start);
+    write_in(&admin(&fixture, "w"), "locked", super::reason(&path));
+    write_in(&path, "half", "");
+    assert!(add(&fixture, &path, "x", &start) && names(&path) == ["a"]);
 }
 
 #[test]
@@ -294,17 +298,14 @@ fn while_the_git_of_a_killed_process_goes_on_nobody_else_begins() {
     // The orphaned git still has `index.lock`; a second git would fail on it, or worse, take it away.
     let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
     let goal = Goal::Branch { name: "x", reference: "refs/heads/x".to_owned(), start: &start };
-    let step = {
-        let lock = Lock::take(&fixture.lock_file()).expect("nobody holds it");
-        repository.register(&path, &goal, &lock).expect("it can be read")
-    };
+    let step = repository.register(&path, &goal).expect("it can be read");
     assert!(matches!(step, Registered::StillBeingMade(_)));
     let step = repository.detach(&path).expect("it can be read");
     assert!(matches!(step, Detached::StillBeingMade(_)) && path.exists());
     fs::write(fixture.beside("go"), "").expect("the folder is writable");
-    let made = add(&fixture, "w", "x").expect("the orphan has ended");
-    assert!(is_clean(&fixture.repository(), &made.path));
-    assert_eq!(names(&made.path), [".gitattributes", "a", "go-once", "m", "z"]);
+    let made = fixture.add("w", "x").expect("the orphan has ended");
+    assert!(is_clean(&fixture.repository(), &made));
+    assert_eq!(names(&made), [".gitattributes", "a", "go-once", "m", "z"]);
 }
 
 #[test]
@@ -321,9 +322,9 @@ fn a_process_may_be_killed_at_any_moment() {
         wait_until(sign, || fixture.beside(sign).exists() || child.try_wait().is_ok_and(|ended| ended.is_some()));
         let _ = child.kill();
         child.wait().expect("it is ours");
-        let made = add(&fixture, "w", &branch).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
-        assert!(is_clean(&fixture.repository(), &made.path), "killed at {sign}");
-        assert_eq!(names(&made.path.join("d")).len(), 300, "killed at {sign}");
+        let made = fixture.add("w", &branch).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
+        assert!(is_clean(&fixture.repository(), &made), "killed at {sign}");
+        assert_eq!(names(&made.join("d")).len(), 300, "killed at {sign}");
         assert!(remove(&fixture, "w").expect("it is ours"), "killed at {sign}");
         fs::remove_file(fixture.lock_file()).expect("nobody holds it");
         fs::remove_dir(admin(&fixture, "")).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
@@ -340,7 +341,7 @@ fn what_is_somebody_elses_is_refused_and_left_alone() {
     fs::create_dir(fixture.beside("repository")).expect("the folder is writable");
     git_in(&fixture.beside("repository"), &["init", "--quiet"]);
     for name in ["full", "file", "repository"] {
-        let refused = add(&fixture, name, "x");
+        let refused = fixture.add(name, "x");
         assert!(
             matches!(&refused, Err(GitError::FolderInTheWay { path }) if *path == fixture.beside(name)),
             "{refused:?}"
@@ -352,10 +353,10 @@ fn what_is_somebody_elses_is_refused_and_left_alone() {
     // Locked by a person, with the folder on a disk that is away just now.
     fixture.git(&["worktree", "add", "-q", "--lock", "--reason", "on a stick", "-b", "stick", "../stick"]);
     fs::rename(fixture.beside("stick"), fixture.beside("away")).expect("it is ours");
-    let refused = add(&fixture, "stick", "stick");
+    let refused = fixture.add("stick", "stick");
     assert!(matches!(&refused, Err(GitError::Locked { reason, .. }) if reason == "on a stick"), "{refused:?}");
     assert!(matches!(remove(&fixture, "stick"), Err(GitError::Locked { .. })));
-    assert!(matches!(add(&fixture, "other", "stick"), Err(GitError::CheckedOut { .. })));
+    assert!(matches!(fixture.add("other", "stick"), Err(GitError::CheckedOut { .. })));
     fs::rename(fixture.beside("away"), fixture.beside("stick")).expect("it is ours");
     assert!(matches!(remove(&fixture, "stick"), Err(GitError::Locked { .. })));
     assert_eq!(names(&fixture.beside("stick")), ["a"]);
@@ -364,12 +365,12 @@ fn what_is_somebody_elses_is_refused_and_left_alone() {
 #[test]
 fn a_worktree_on_something_else_is_told_with_what_it_is_on() {
     let fixture = Fixture::new();
-    let made = add(&fixture, "w", "x").expect("nothing is there");
-    git_in(&made.path, &["switch", "--quiet", "--create", "other"]);
-    let refused = add(&fixture, "w", "x").expect_err("it is on another branch");
+    let made = fixture.add("w", "x").expect("nothing is there");
+    git_in(&made, &["switch", "--quiet", "--create", "other"]);
+    let refused = fixture.add("w", "x").expect_err("it is on another branch");
     assert!(matches!(&refused, GitError::OtherHead { found, .. } if found == "branch `other`"), "{refused:?}");
-    git_in(&made.path, &["switch", "--quiet", "--detach"]);
-    let refused = add(&fixture, "w", "x").expect_err("it is on no branch");
+    git_in(&made, &["switch", "--quiet", "--detach"]);
+    let refused = fixture.add("w", "x").expect_err("it is on no branch");
     assert!(refused.to_string().contains("without a branch"), "{refused}");
     assert!(refused.hint().contains("switch x"), "{}", refused.hint());
 }
@@ -383,7 +384,7 @@ fn an_agent_that_deletes_the_git_file_harms_only_itself() {
     fixture.commit(&[], "ignore worktrees");
     let repository = fixture.repository();
     let start = fixture.head();
-    repository.add_worktree(&path, "x", &start, &fixture.lock_file()).expect("nothing is there");
+    add(&fixture, &path, "x", &start);
     fixture.write("users-own", "untracked\n");
     let before = fixture.photograph();
     fs::remove_file(path.join(".git")).expect("it is there");
@@ -398,8 +399,7 @@ fn an_agent_that_deletes_the_git_file_harms_only_itself() {
     assert_eq!(fixture.git(&["diff", "--name-only", "HEAD", commit.as_str()]), "work");
     fs::remove_file(path.join("work")).expect("it is there");
     assert_eq!(fixture.head(), start);
-    let again = repository.add_worktree(&path, "x", &start, &fixture.lock_file()).expect("it is mended");
-    assert!(!again.was_made && path.join(".git").is_file());
+    assert!(!add(&fixture, &path, "x", &start) && path.join(".git").is_file());
     fs::remove_file(path.join(".git")).expect("it is there");
     assert!(repository.remove_worktree(&path, &fixture.lock_file()).expect("it is registered"));
     let after = fixture.photograph();
@@ -411,13 +411,13 @@ fn an_agent_that_deletes_the_git_file_harms_only_itself() {
 #[test]
 fn an_agent_that_begins_a_repository_of_its_own_there_keeps_it() {
     let fixture = Fixture::new();
-    let made = add(&fixture, "w", "x").expect("nothing is there");
-    fs::remove_file(made.path.join(".git")).expect("it is there");
-    git_in(&made.path, &["init", "--quiet"]);
+    let made = fixture.add("w", "x").expect("nothing is there");
+    fs::remove_file(made.join(".git")).expect("it is there");
+    git_in(&made, &["init", "--quiet"]);
     assert!(matches!(remove(&fixture, "w"), Err(GitError::FolderInTheWay { .. })));
-    assert!(matches!(add(&fixture, "w", "x"), Err(GitError::FolderInTheWay { .. })));
-    fs::rename(&made.path, fixture.beside("w.old")).expect("it is ours");
-    assert!(add(&fixture, "w", "x").expect("the hint was followed").was_made);
+    assert!(matches!(fixture.add("w", "x"), Err(GitError::FolderInTheWay { .. })));
+    fs::rename(&made, fixture.beside("w.old")).expect("it is ours");
+    assert!(add(&fixture, &made, "x", &fixture.head()), "the hint was followed");
 }
 
 #[test]
@@ -443,16 +443,16 @@ fn a_worktree_is_found_however_git_has_called_its_registration() {
 #[test]
 fn removing_takes_folder_and_registration_and_nothing_else() {
     let fixture = Fixture::new();
-    let made = add(&fixture, "w", "x").expect("nothing is there");
-    add(&fixture, "v", "y").expect("nothing is there");
-    write_in(&made.path, "cache/deep/file", "1");
+    let made = fixture.add("w", "x").expect("nothing is there");
+    fixture.add("v", "y").expect("nothing is there");
+    write_in(&made, "cache/deep/file", "1");
     for folder in ["cache/deep", "cache"] {
-        fs::set_permissions(made.path.join(folder), fs::Permissions::from_mode(0o555)).expect("it is ours");
+        fs::set_permissions(made.join(folder), fs::Permissions::from_mode(0o555)).expect("it is ours");
     }
-    symlink(fixture.root(), made.path.join("link")).expect("the folder is writable");
+    symlink(fixture.root(), made.join("link")).expect("the folder is writable");
     let before = fixture.photograph();
     assert!(remove(&fixture, "w").expect("it is ours"));
-    assert!(!made.path.exists() && !admin(&fixture, "w").exists());
+    assert!(!made.exists() && !admin(&fixture, "w").exists());
     assert!(fixture.beside("v").join("a").exists() && admin(&fixture, "v").exists());
     assert!(fixture.repository().branch_tip("x").expect("it can be read").is_some());
     assert!(!remove(&fixture, "w").expect("nothing is there"));
@@ -463,12 +463,7 @@ fn removing_takes_folder_and_registration_and_nothing_else() {
 #[test]
 fn removing_goes_on_where_a_killed_call_stopped() {
     type Leave = fn(&Fixture, &Path);
-    let rows: [(&str, bool, Leave); 6] = [
-        ("it was begun, without the folder's name", false, |fixture, path| {
-            fs::remove_dir_all(path).expect("it is ours");
-            fs::remove_dir_all(admin(fixture, "w")).expect("it is ours");
-            write_in(&admin(fixture, "w"), "locked", super::reason(path));
-        }),
+    let rows: [(&str, bool, Leave); 5] = [
         ("the folder is moved away", true, |fixture, path| {
             fs::rename(path, fixture.beside(".tavern-removed-1")).expect("it is ours");
         }),
@@ -492,11 +487,11 @@ fn removing_goes_on_where_a_killed_call_stopped() {
     ];
     for (left, expected, leave) in rows {
         let fixture = Fixture::new();
-        let made = add(&fixture, "w", "x").expect("nothing is there");
-        leave(&fixture, &made.path);
+        let made = fixture.add("w", "x").expect("nothing is there");
+        leave(&fixture, &made);
         let listed = fixture.repository().worktrees_in(&fixture.beside("")).expect("they can be listed");
         let is_listed = admin(&fixture, "w").exists();
-        assert_eq!(listed.contains(&made.path), is_listed, "{left}: {listed:?}");
+        assert_eq!(listed.contains(&made), is_listed, "{left}: {listed:?}");
         let removed = remove(&fixture, "w").unwrap_or_else(|error| panic!("{left}: {error}"));
         assert_eq!(removed, expected, "{left}");
         assert_eq!(names(&fixture.beside("")), ["current", "lock", "repo"], "{left}");
@@ -507,10 +502,10 @@ fn removing_goes_on_where_a_killed_call_stopped() {
 #[test]
 fn what_is_no_linked_worktree_is_never_removed() {
     let fixture = Fixture::new();
-    let made = add(&fixture, "w", "x").expect("nothing is there");
-    let inside = made.path.join("inner");
-    git_in(&made.path, &["worktree", "add", "--quiet", "--detach", "inner"]);
-    write_in(&made.path, "sub/file", "");
+    let made = fixture.add("w", "x").expect("nothing is there");
+    let inside = made.join("inner");
+    git_in(&made, &["worktree", "add", "--quiet", "--detach", "inner"]);
+    write_in(&made, "sub/file", "");
     symlink(fixture.root(), fixture.beside("link")).expect("the folder is writable");
     for name in ["repo", "link", "", "w/sub", "repo/.git", "repo/.git/worktrees"] {
         let refused = remove(&fixture, name);
@@ -529,8 +524,8 @@ fn a_scratch_worktree_has_exactly_the_files_of_its_commit() {
     let first = fixture.head();
     let second = fixture.commit(&[("a", "two\n"), ("b", "b\n"), (".gitignore", "*.o\n")], "second");
     let (repository, path, lock) = (fixture.repository(), fixture.beside("scratch"), fixture.lock_file());
-    let made = repository.checkout_scratch(&path, &second, &lock).expect("nothing is there");
-    assert!(made.was_made && made.commit == second);
+    repository.checkout_scratch(&path, &second, &lock).expect("nothing is there");
+    assert_eq!(repository.head_of(&path).expect("it is there"), Head::Detached { commit: second.clone() });
     // All that a verification may leave behind, and a merge on top.
     write_in(&path, "a", "changed\n");
     write_in(&path, "x.o", "ignored");
@@ -539,8 +534,7 @@ fn a_scratch_worktree_has_exactly_the_files_of_its_commit() {
     write_in(&path, "staged", "");
     git_in(&path, &["add", "staged", "a"]);
     write_in(&admin(&fixture, "scratch"), "index.lock", "");
-    let again = repository.checkout_scratch(&path, &first, &lock).expect("it is there");
-    assert_eq!((&again.commit, again.was_made), (&first, false));
+    repository.checkout_scratch(&path, &first, &lock).expect("it is there");
     assert_eq!(names(&path), ["a"]);
     assert!(is_clean(&repository, &path));
     assert_eq!(repository.head_of(&path).expect("it is there"), Head::Detached { commit: first.clone() });
@@ -565,10 +559,9 @@ fn twelve_threads_make_and_remove_their_worktrees_at_once() {
             let fixture = &fixture;
             scope.spawn(move || {
                 for round in 0..2 {
-                    let made =
-                        add(fixture, &format!("trees/w{n}"), &format!("b{n}-{round}")).expect("nothing is there");
-                    assert!(is_clean(&fixture.repository(), &made.path));
-                    assert_eq!(names(&made.path).len(), 8);
+                    let made = fixture.add(&format!("trees/w{n}"), &format!("b{n}-{round}")).expect("nothing is there");
+                    assert!(is_clean(&fixture.repository(), &made));
+                    assert_eq!(names(&made).len(), 8);
                     assert!(remove(fixture, &format!("trees/w{n}")).expect("it is ours"));
                 }
             });
@@ -646,5 +639,6 @@ fn a_child_adds_one_worktree() {
     let parts: Vec<&str> = text.lines().collect();
     let [root, path, branch, start, lock_file] = parts[..] else { panic!("five lines are given") };
     let repository = discover(Path::new(root)).expect("it is a repository");
-    repository.add_worktree(Path::new(path), branch, &id(start), Path::new(lock_file)).expect("all succeed");
+    let furnish = |_: &Path| Ok::<(), GitError>(());
+    repository.add_worktree(Path::new(path), branch, &id(start), Path::new(lock_file), furnish).expect("all succeed");
 }
