@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod config;
 pub mod failpoint;
+pub mod file_watch;
 pub mod interrupt;
 pub mod near;
 

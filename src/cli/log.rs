@@ -14,6 +14,7 @@ use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Period;
+use crate::file_watch::FileWatch;
 use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 
 use super::{CliError, Context, Exit, Format, Verb, human, task_id};
@@ -246,25 +247,21 @@ pub(super) fn diff(entry: &Entry) -> String {
 /// Woken when the log grows, or when its reader has gone.
 struct Follower {
     changes: Receiver<Woken>,
-    _watcher: notify::RecommendedWatcher,
+    _watch: FileWatch,
 }
 
 impl Follower {
     fn new(board: &Board) -> Result<Follower, CliError> {
-        use notify::Watcher;
         board.make_folders()?;
         let (sender, changes) = channel();
         watch_reader(sender.clone());
-        let failed = |error: notify::Error| CliError::from_error(Exit::Failed, &error);
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| !event.kind.is_access()) {
-                // Nobody follows any more.
-                let _ = sender.send(Woken::Log);
-            }
-        })
-        .map_err(failed)?;
-        watcher.watch(&board.path("events"), notify::RecursiveMode::NonRecursive).map_err(failed)?;
-        Ok(Follower { changes, _watcher: watcher })
+        let told = move |_: Option<&_>| {
+            // Nobody follows any more.
+            let _ = sender.send(Woken::Log);
+        };
+        let watch = FileWatch::new([board.path("events")], told)
+            .map_err(|(_, error)| CliError::from_error(Exit::Failed, &error))?;
+        Ok(Follower { changes, _watch: watch })
     }
 
     fn wait(&self, time: Duration) -> Woken {

@@ -137,7 +137,9 @@ impl Child {
     /// The program and its living descendants, those of earlier looks included.
     pub fn members(&self) -> Vec<table::Entry> {
         let root = (!self.is_reaped).then_some(self.pid());
-        let mut members = table::members(|entry| self.is_seed(root, entry), &self.marks, self.identity.start_time);
+        let all = table::all();
+        family::lock().reap(&all);
+        let mut members = table::members(all, |entry| self.is_seed(root, entry), &self.marks, self.identity.start_time);
         for old in &self.remembered {
             let is_new = members.iter().all(|entry| entry.pid != old.pid);
             let now = if is_new { table::Entry::of(old.pid) } else { None };
@@ -162,15 +164,20 @@ impl Child {
 
     /// End the whole tree: TERM, `grace`, KILL, until nothing is left; returns when that is so.
     pub fn end(&mut self, grace: Duration) -> Swept {
-        let swept = end_found(|| self.members(), grace);
+        let swept = if self.has_left_nothing() { Swept::default() } else { end_found(|| self.members(), grace) };
         self.reap();
-        family::lock().reap();
         swept
     }
 
     /// After the program has ended: end what it left behind. A program that still runs is ended too.
     pub fn sweep(&mut self) -> Swept {
         self.end(Duration::from_millis(500))
+    }
+
+    /// It has ended by itself, soon enough not to have been looked at, and nothing that it started lives: all processes
+    /// need not be looked at then.
+    fn has_left_nothing(&self) -> bool {
+        self.exit().is_some() && self.remembered.is_empty() && family::lock().has_no_orphans()
     }
 
     fn is_seed(&self, root: Option<u32>, entry: &table::Entry) -> bool {

@@ -62,12 +62,16 @@ impl Family {
         entry.parent == std::process::id() && !self.started.contains(&entry.pid) && !older.contains(&entry.pid)
     }
 
-    /// Reap the adopted that have ended.
-    pub(super) fn reap(&self) {
-        if self.older.is_none() {
-            return;
-        }
-        for entry in table::all().iter().filter(|entry| entry.is_zombie && self.is_adopted(entry)) {
+    /// Are there no others than those started here and older ones? Then whatever has ended has left nothing behind: it
+    /// would have been adopted. False where it can't be told.
+    pub(super) fn has_no_orphans(&self) -> bool {
+        let (Some(older), Some(children)) = (&self.older, table::own_children()) else { return false };
+        children.iter().all(|child| self.started.contains(child) || older.contains(child))
+    }
+
+    /// Reap those of `all` that were adopted and have ended.
+    pub(super) fn reap(&self, all: &[Entry]) {
+        for entry in all.iter().filter(|entry| entry.is_zombie && self.is_adopted(entry)) {
             if let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) {
                 // Somebody else may have been quicker.
                 let _ = waitpid(Some(pid), WaitOptions::NOHANG);

@@ -5,9 +5,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-
 use super::bell::Bell;
+use crate::file_watch::FileWatch;
 
 /// Reads whole lines as they are appended, and rings a bell when there may be more.
 #[derive(Debug)]
@@ -19,7 +18,7 @@ pub struct Follower {
     line: Vec<u8>,
     cut: u64,
     offset: u64,
-    watcher: Option<RecommendedWatcher>,
+    watch: Option<FileWatch>,
 }
 
 /// One line without its end.
@@ -43,14 +42,15 @@ impl Follower {
     pub fn open(path: &Path, offset: u64, bell: &Bell) -> io::Result<Follower> {
         let mut file = File::open(path)?;
         io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
-        let watcher = watch(path, bell.clone()).ok();
-        Ok(Follower { file, chunk: vec![0; 64 * 1024], rest: 0..0, line: Vec::new(), cut: 0, offset, watcher })
+        let bell = bell.clone();
+        let watch = FileWatch::new([path.to_owned()], move |_| bell.ring()).ok();
+        Ok(Follower { file, chunk: vec![0; 64 * 1024], rest: 0..0, line: Vec::new(), cut: 0, offset, watch })
     }
 
     /// How long to sleep at most before looking again without a ring: bounded even while watching, since some network
     /// file systems tell nothing.
     pub fn patience(&self) -> Duration {
-        if self.watcher.is_some() { Duration::from_secs(2) } else { Duration::from_millis(100) }
+        if self.watch.is_some() { Duration::from_secs(2) } else { Duration::from_millis(100) }
     }
 
     /// Bytes read so far, from the file's beginning.
@@ -120,17 +120,6 @@ impl Follower {
             String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Line { text, cut: std::mem::take(&mut self.cut) }
     }
-}
-
-fn watch(path: &Path, bell: Bell) -> notify::Result<RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Being opened and read is no change, and this very reader does both.
-        if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
-            bell.ring();
-        }
-    })?;
-    watcher.watch(path, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
 }
 
 #[cfg(test)]

@@ -24,7 +24,10 @@ pub struct Entry {
 impl Entry {
     /// The process `pid` as it is now; `None` if there is none.
     pub fn of(pid: u32) -> Option<Entry> {
-        parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+        // Longer than all that is read of it.
+        let mut stat = [0; 1024];
+        let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+        parse_stat(&stat[..length])
     }
 }
 
@@ -34,12 +37,22 @@ pub fn all() -> Vec<Entry> {
     folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()).filter_map(Entry::of).collect()
 }
 
-/// The living processes that belong to a run: those that `is_seed` knows, all that bear one of `marks`, all descendants
+/// The children of this process, dead ones that nobody has reaped included; `None` where the system has no list of them
+/// (CONFIG_PROC_CHILDREN). An orphan that is adopted becomes a child of the first thread, which is always there.
+pub(super) fn own_children() -> Option<Vec<u32>> {
+    let threads = fs::read_dir("/proc/self/task").ok()?.filter_map(Result::ok);
+    // A thread that has ended meanwhile has none.
+    let lists: Vec<String> =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok()).collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|pid| pid.parse().ok());
+    (!lists.is_empty()).then(|| pids.collect())
+}
+
+/// The living processes of `all` that belong to a run: those that `is_seed` knows, all that bear one of `marks`, all descendants
 /// of these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
 ///
 /// None of them started before `since` (in ticks, as [`Entry::start_time`]), so the others' environments are not read.
-pub(super) fn members(is_seed: impl Fn(&Entry) -> bool, marks: &[Mark], since: u64) -> Vec<Entry> {
-    let all = all();
+pub(super) fn members(all: Vec<Entry>, is_seed: impl Fn(&Entry) -> bool, marks: &[Mark], since: u64) -> Vec<Entry> {
     let spared = ancestry(std::process::id(), &all);
     let is_marked = |entry: &Entry| !marks.is_empty() && entry.start_time >= since && is_marked(entry.pid, marks);
     let mut found: HashSet<u32> = HashSet::new();
@@ -67,7 +80,7 @@ pub(super) fn members(is_seed: impl Fn(&Entry) -> bool, marks: &[Mark], since: u
 
 /// The living processes that bear `mark`, and their descendants.
 pub fn marked(mark: &Mark) -> Vec<Entry> {
-    members(|_| false, std::slice::from_ref(mark), 0)
+    members(all(), |_| false, std::slice::from_ref(mark), 0)
 }
 
 /// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
@@ -167,7 +180,7 @@ mod tests {
     #[test]
     fn this_process_and_its_ancestors_are_never_members() {
         let own = Entry::of(std::process::id()).expect("this process runs");
-        let found = members(|entry| [own.pid, own.parent, 1].contains(&entry.pid), &[], 0);
+        let found = members(all(), |entry| [own.pid, own.parent, 1].contains(&entry.pid), &[], 0);
         assert!(found.iter().all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1));
     }
 }

@@ -1,15 +1,13 @@
 //! The inbox of a task: messages are handed to its running agent between two of its steps, or told with the prompt of its
 //! next run, and taken away when it has read them.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::board::event::Kind;
 use crate::board::task::TaskId;
 use crate::clock;
+use crate::file_watch::FileWatch;
 use crate::process::Bell;
 use crate::runner::{NotHeard, Session};
 use crate::store::{Board, Claimed, Entry, Message};
@@ -50,15 +48,24 @@ pub struct Inbox {
     /// Something was put into the folder since it was last looked at.
     has_news: Arc<AtomicBool>,
     /// `None`: it can't be watched, so it is looked at every time.
-    watcher: Option<RecommendedWatcher>,
+    watch: Option<FileWatch>,
 }
 
 impl Inbox {
     /// The inbox of `task`; `bell` rings when something is put into it.
     pub fn open(board: &Board, task: &TaskId, bell: &Bell) -> Inbox {
         let has_news = Arc::new(AtomicBool::new(true));
-        let watcher = watch(&board.inbox(task), &has_news, bell).ok();
-        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), has_news, watcher }
+        let folder = board.inbox(task);
+        let changed = {
+            let (has_news, bell) = (Arc::clone(&has_news), bell.clone());
+            move |_: Option<&_>| {
+                has_news.store(true, Ordering::SeqCst);
+                bell.ring();
+            }
+        };
+        let is_there = std::fs::create_dir_all(&folder).is_ok();
+        let watch = if is_there { FileWatch::new([folder], changed).ok() } else { None };
+        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), has_news, watch }
     }
 
     /// Hands waiting messages to the agent. They stay in the inbox until it has read them.
@@ -75,7 +82,7 @@ impl Inbox {
     /// The messages that were not handed over yet, if there may be any.
     fn news(&self) -> Vec<Message> {
         let has_news = self.has_news.swap(false, Ordering::SeqCst);
-        if !has_news && self.watcher.is_some() {
+        if !has_news && self.watch.is_some() {
             return Vec::new();
         }
         let mut messages = self.board.messages(&self.task).unwrap_or_default();
@@ -98,20 +105,6 @@ impl Inbox {
         }
         true
     }
-}
-
-fn watch(folder: &Path, has_news: &Arc<AtomicBool>, bell: &Bell) -> notify::Result<RecommendedWatcher> {
-    std::fs::create_dir_all(folder)?;
-    let (has_news, bell) = (Arc::clone(has_news), bell.clone());
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Being listed and read is no change: whoever rang for that would look again, for ever.
-        if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
-            has_news.store(true, Ordering::SeqCst);
-            bell.ring();
-        }
-    })?;
-    watcher.watch(folder, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
 }
 
 #[cfg(test)]

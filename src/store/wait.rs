@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use notify::event::{EventKind, ModifyKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-
 use super::error::Error;
 use super::find::Board;
 use super::queue::Queue;
+use crate::file_watch::FileWatch;
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +36,7 @@ impl Waker {
 pub struct Watch {
     wakes: Receiver<Wake>,
     sender: Sender<Wake>,
-    _watcher: RecommendedWatcher,
+    _watch: FileWatch,
 }
 
 impl Watch {
@@ -53,22 +51,15 @@ impl Watch {
         let quota = board.path("quota");
         let folders = folders(&files, &quota);
         let tell = sender.clone();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // A watcher that lost events (queue overflow) wakes too: looking once more is always right.
-            let concerns = event.map_or(true, |event| {
-                changes_content(event.kind)
-                    && event.paths.iter().any(|path| files.contains(path) || path.starts_with(&quota))
-            });
-            if concerns {
+        let watch = FileWatch::new(folders, move |path| {
+            // Where too much has changed to be named, too: looking once more is always right.
+            if path.is_none_or(|path| files.iter().any(|file| file == path) || path.starts_with(&quota)) {
                 // Nobody waits any more: nothing to do.
                 let _ = tell.send(Wake::Changed);
             }
         });
-        let mut watcher = watcher.map_err(|error| watch_error(board.dir(), error))?;
-        for folder in &folders {
-            watcher.watch(folder, RecursiveMode::NonRecursive).map_err(|error| watch_error(folder, error))?;
-        }
-        Ok(Watch { wakes, sender, _watcher: watcher })
+        let watch = watch.map_err(|(path, source)| Error::io("watch", &path)(source))?;
+        Ok(Watch { wakes, sender, _watch: watch })
     }
 
     pub fn waker(&self) -> Waker {
@@ -85,14 +76,6 @@ impl Watch {
     }
 }
 
-/// Opening and closing a file for reading is no change: waiting agents would wake one another for ever.
-fn changes_content(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => false,
-        EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => true,
-    }
-}
-
 fn folders(files: &[PathBuf], quota: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> =
         files.iter().filter_map(|file| file.parent().map(Path::to_owned)).chain([quota.to_owned()]).collect();
@@ -100,12 +83,4 @@ fn folders(files: &[PathBuf], quota: &Path) -> Vec<PathBuf> {
     folders.dedup();
     folders.retain(|folder| folder.is_dir());
     folders
-}
-
-fn watch_error(path: &Path, error: notify::Error) -> Error {
-    let source = match error.kind {
-        notify::ErrorKind::Io(source) => source,
-        kind => std::io::Error::other(format!("{kind:?}")),
-    };
-    Error::io("watch", path)(source)
 }

@@ -1,0 +1,88 @@
+//! Tells of changes to files as they happen, by inotify(7). It does not know what they mean: whoever is told looks.
+
+use std::ffi::OsStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
+use rustix::io::Errno;
+
+/// Changes of content and of names. To open, read and close a file is none: watchers would wake one another for ever.
+const CHANGES: WatchFlags =
+    WatchFlags::CREATE.union(WatchFlags::DELETE).union(WatchFlags::MODIFY).union(WatchFlags::MOVE);
+
+/// Files and folders that are watched until this is dropped.
+#[derive(Debug)]
+pub struct FileWatch {
+    inotify: Arc<OwnedFd>,
+    watched: Vec<(i32, PathBuf)>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl FileWatch {
+    /// Calls `told`, from a thread of its own, with each path that has changed: one of `paths`, or a file in a folder that is
+    /// one of them. `None`: too much has changed to be named.
+    ///
+    /// # Errors
+    /// The path that can't be watched, and what the system says of it: it is not there, or the user has no watches left.
+    pub fn new(
+        paths: impl IntoIterator<Item = PathBuf>,
+        told: impl Fn(Option<&Path>) + Send + 'static,
+    ) -> Result<FileWatch, (PathBuf, io::Error)> {
+        let inotify = init(CreateFlags::CLOEXEC).map_err(|error| (PathBuf::new(), error.into()))?;
+        let watch = |path: PathBuf| match add_watch(&inotify, &path, CHANGES) {
+            Ok(number) => Ok((number, path)),
+            Err(error) => Err((path, error.into())),
+        };
+        let watched = paths.into_iter().map(watch).collect::<Result<Vec<_>, _>>()?;
+        let (inotify, is_over) = (Arc::new(inotify), Arc::new(AtomicBool::new(false)));
+        std::thread::spawn({
+            let (inotify, watched, is_over) = (Arc::clone(&inotify), watched.clone(), Arc::clone(&is_over));
+            move || tell(&inotify, watched, &is_over, told)
+        });
+        Ok(FileWatch { inotify, watched, is_over })
+    }
+}
+
+/// Passes on what happens until the watch is over, or nothing is left that is watched.
+fn tell(inotify: &OwnedFd, mut watched: Vec<(i32, PathBuf)>, is_over: &AtomicBool, told: impl Fn(Option<&Path>)) {
+    let mut space = [MaybeUninit::uninit(); 4096];
+    let mut reader = Reader::new(inotify, &mut space);
+    while !watched.is_empty() {
+        let event = match reader.next() {
+            Ok(event) => event,
+            Err(Errno::INTR) => continue,
+            Err(_) => return,
+        };
+        if is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+            told(None);
+        } else if event.events().contains(ReadFlags::IGNORED) {
+            watched.retain(|(number, _)| *number != event.wd());
+        } else {
+            for (_, path) in watched.iter().filter(|(number, _)| *number == event.wd()) {
+                match event.file_name() {
+                    Some(name) => told(Some(&path.join(OsStr::from_bytes(name.to_bytes())))),
+                    None => told(Some(path)),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        for (number, _) in &self.watched {
+            // The thread is told that nothing is watched any more, and ends. What is gone was told already.
+            let _ = remove_watch(&self.inotify, *number);
+        }
+    }
+}
