@@ -11,6 +11,7 @@ use tavern::board::document::{Document, Item, parse, parse_for};
 use tavern::board::edit::Patch;
 use tavern::board::eligible::{Others, Seeker, in_order, may_take};
 use tavern::board::event::{Claim, Event, Purpose};
+use tavern::board::key::Key;
 use tavern::board::lease::Holder;
 use tavern::board::task::{Status, Task, TaskId, Timestamp};
 use tavern::board::text::apply;
@@ -57,7 +58,7 @@ fn benches(criterion: &mut Criterion) {
         let last: TaskId = format!("T-{:04}", count - 1).parse().expect("it is an ID");
         let patch = Patch {
             status: Some(Status::InProgress),
-            set: vec![("agent", Some("Sam".into())), ("attempt", Some(1.into()))],
+            set: vec![(Key::Agent, Some("Sam".into())), (Key::Attempt, Some(1.into()))],
             ..Patch::default()
         };
         group.bench_with_input(BenchmarkId::new("change", count), &text, |bencher, _| {

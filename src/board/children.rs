@@ -6,6 +6,7 @@ use serde_yaml::Value;
 use super::decide::Refusal;
 use super::edit::Patch;
 use super::front::Front;
+use super::key::Key;
 use super::task::{Consent, Task, TaskId};
 
 /// How far items may be broken up.
@@ -53,13 +54,13 @@ pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) 
     let review = parent.review.as_deref().unwrap_or(general);
     let here = front.review.as_deref().unwrap_or(general);
     if child.review.is_none() && review != here && (parent.review.is_some() || !review.is_empty()) {
-        set.push(("review", Some(texts(review))));
+        set.push((Key::Review, Some(texts(review))));
     }
     let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
     if parent.approve.contains(&Consent::Merge) && !own.contains(&Consent::Merge) {
         let merge = Consent::Merge.as_str();
         let moments = if own.is_empty() { merge.into() } else { vec![Consent::Start.as_str(), merge].into() };
-        set.push(("approve", Some(moments)));
+        set.push((Key::Approve, Some(moments)));
     }
     Patch { set, ..Patch::default() }
 }
@@ -71,6 +72,7 @@ fn texts(texts: &[String]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::metadata::flow;
     use crate::board::task::{State, Status};
 
     fn id(text: &str) -> TaskId {
@@ -117,7 +119,7 @@ mod tests {
             (("", "start merge"), ("", "start"), ("", ""), "approve: [start, merge]"),
             (("", "merge"), ("", ""), ("", "start"), "approve: [start, merge]"),
             (("", "start"), ("", ""), ("", ""), ""),
-            (("2", "merge"), ("", ""), ("reviewer", ""), "review: ['2'], approve: merge"),
+            (("2", "merge"), ("", ""), ("reviewer", ""), "review: [\"2\"], approve: merge"),
         ]
         .map(|(parent, child, front, inherited)| (parent, child, front, "", inherited))
         .into_iter()
@@ -140,21 +142,11 @@ mod tests {
                 ..Front::default()
             };
             let patch = heritage(&task(parent), &task(child), &front, &words(general));
-            let told = |(key, value): &(&str, Option<Value>)| {
-                let text = match value.as_ref().expect("it is set") {
-                    Value::Sequence(names) => {
-                        format!("[{}]", names.iter().map(told_name).collect::<Vec<_>>().join(", "))
-                    }
-                    other => told_name(other),
-                };
-                format!("{key}: {text}")
+            let told = |(key, value): &(Key, Option<Value>)| {
+                format!("{}: {}", key.as_str(), flow(value.as_ref().expect("it is set")))
             };
             let set: Vec<String> = patch.set.iter().map(told).collect();
             assert_eq!(set.join(", "), inherited, "{parent:?} {child:?} {front:?} {general}");
         }
-    }
-
-    fn told_name(name: &Value) -> String {
-        serde_yaml::to_string(name).expect("it is a text").trim_end().to_owned()
     }
 }

@@ -3,8 +3,17 @@
 use crate::board::document::{Document, Item, parse};
 use crate::board::lane::LaneKind;
 use crate::board::problem::Severity;
-use crate::board::state::Facts;
-use crate::board::task::{Budget, Consent, Mode, OnFailure, State, Task, TaskId};
+use crate::board::state::Phase;
+use crate::board::task::{Budget, Consent, Mode, OnFailure, State, Status, Task, TaskId};
+
+/// An item with these keys, as it reads with the status.
+pub(super) fn task_with(status: Status, keys: &str) -> Task {
+    let keys = if keys.is_empty() { String::new() } else { format!(" ({keys})") };
+    let text = format!("- [ ] T-k3f9: Do it{keys}\n");
+    let (document, problems) = parse(&text);
+    assert_eq!(problems, [], "{text}");
+    document.task_as(&document.items()[0], "T-k3f9".parse().expect("it is an ID"), status)
+}
 
 /// Each item as `line status ID? title`, with `!` before it if it is quarantined and `~` if it is nested.
 fn items(text: &str) -> Vec<String> {
@@ -266,35 +275,19 @@ max_attempts: 5
         review: Some(vec!["person".into()]),
         on_failure: OnFailure::Retry,
         trigger: Some("T-9 died".into()),
-        lane: Some(crate::board::task::Status::Draft),
-        state: State::default(),
+        lane: Some(Status::Draft),
+        state: State { attempt: 2, returns: 1, reason: Some("it's, well".into()), ..State::default() },
     };
-    let facts = Facts {
-        attempt: 2,
-        returns: 1,
-        not_before: time("2026-11-22T09:00:00Z"),
-        agent: Some("Frodo".into()),
-        started: time("2026-11-22T10:00:00Z"),
-        completed: time("2026-11-22T11:00:00.5Z"),
-        commit: Some("1e10".into()),
-        reason: Some("it's, well".into()),
-        allowed: true,
-        author: Some("Sam".into()),
-        approvals: vec!["reviewer/Merry".into()],
-        rounds: 2,
-        mode: Mode::Unify,
-        question: Some("why".into()),
-        answer: Some("because".into()),
-        answers: 1,
-        retried: true,
+    let state = State { allowed: true, rounds: 2, mode: Mode::Unify, retried: true, ..expected.state };
+    let expected = Task {
+        state: State { phase: Phase::Pending { not_before: time("2026-11-22T09:00:00Z") }, ..state },
+        ..expected
     };
-    let read = |text: &str| {
-        let (document, _) = parse(text);
-        document.task_and_facts(&document.items()[0], expected.id.clone())
-    };
-    assert_eq!(read(text), (expected.clone(), facts.clone()));
     // The same with other line ends.
-    assert_eq!(read(&text.replace('\n', "\r\n")), (expected.clone(), facts));
+    for text in [text.to_owned(), text.replace('\n', "\r\n")] {
+        let (document, _) = parse(&text);
+        assert_eq!(document.task(&document.items()[0], expected.id.clone()), expected);
+    }
     let (document, _) = parse(text);
     assert_eq!(document.shell(&document.items()[0]).as_deref(), Some("cargo test\n  indented\n"));
 }

@@ -416,9 +416,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::board::corpus::task_with;
     use crate::board::lease::{Holder, Work};
     use crate::board::plan::Plan;
-    use crate::board::state::Facts;
     use crate::board::task::Consent;
 
     const TOKEN: Token = 7;
@@ -427,16 +427,12 @@ mod tests {
         "2026-11-22T10:00:00Z".parse().expect("a time")
     }
 
-    fn with(status: Status, facts: Facts) -> Task {
-        Task { state: State::of(status, facts), ..Task::new("T-k3f9".parse().expect("an ID"), "Do it") }
-    }
-
-    fn facts() -> Facts {
-        Facts { attempt: 2, returns: 1, ..Facts::default() }
+    fn with(status: Status, keys: &str) -> Task {
+        task_with(status, &format!("attempt: 2, returns: 1{keys}"))
     }
 
     fn task(status: Status) -> Task {
-        with(status, facts())
+        with(status, "")
     }
 
     fn claim() -> Claim {
@@ -446,7 +442,7 @@ mod tests {
     }
 
     fn lease() -> Lease {
-        let pending = with(Status::Pending, Facts { attempt: 1, ..facts() });
+        let pending = task_with(Status::Pending, "attempt: 1, returns: 1");
         match decide(&pending, None, &Event::Claim(claim()), now()).expect("it is pending").lease {
             LeaseChange::Put(lease) => *lease,
             other => panic!("a claim puts a lease, not {other:?}"),
@@ -536,15 +532,14 @@ mod tests {
     #[test]
     fn only_the_arrows_of_the_specification_exist_and_all_of_them() {
         let mut seen = BTreeSet::new();
-        let work = Facts { commit: Some("1a2b3c4".into()), ..facts() };
-        let answered = Facts { question: Some("red?".into()), answer: Some("blue".into()), ..work.clone() };
-        let variants = [facts(), Facts { commit: None, ..answered.clone() }, answered, work, Facts::default()];
+        let (work, asked) = ("attempt: 2, returns: 1, commit: 1a2b3c4", "question: red?, answer: blue");
+        let both = format!("{work}, {asked}");
+        let variants = ["attempt: 2, returns: 1", asked, &both, work, ""];
         let leases = [None, Some(Status::Draft), Some(Status::Pending), Some(Status::Waiting), Some(Status::Dead)];
-        for (status, facts) in Status::ALL.into_iter().flat_map(|status| variants.iter().map(move |one| (status, one)))
-        {
+        for (status, keys) in Status::ALL.into_iter().flat_map(|status| variants.map(|keys| (status, keys))) {
             let late = now() + chrono::TimeDelta::days(1);
             for (event, back_to) in all_events().iter().flat_map(|event| leases.iter().map(move |to| (event, *to))) {
-                let task = Task { approve: vec![Consent::Start], ..with(status, facts.clone()) };
+                let task = Task { approve: vec![Consent::Start], ..task_with(status, keys) };
                 let is_chat = back_to.is_some() && status == Status::InProgress;
                 let lease = Lease { back_to: back_to.filter(|_| is_chat), ..lease() };
                 let lease = status.is_held().then_some(&lease);
@@ -631,7 +626,7 @@ mod tests {
     #[test]
     fn attempts_count_what_the_agent_is_to_blame_for() {
         let outcome = |attempt, returns, blame, most| {
-            let held = with(Status::InProgress, Facts { attempt, returns, ..facts() });
+            let held = task_with(Status::InProgress, &format!("attempt: {attempt}, returns: {returns}"));
             let event = Event::Fail { token: TOKEN, retry: retry(blame, most), reason: "no".into() };
             let state = decide(&held, Some(&lease()), &event, now()).expect("held").state;
             (state.status(), state.attempt, state.returns)
@@ -742,11 +737,11 @@ mod tests {
 
     #[test]
     fn what_waits_is_claimed_when_it_is_answered_or_its_children_have_ended() {
-        let waiting = |facts| with(Status::Waiting, facts);
-        let asked = waiting(Facts { question: Some("red?".into()), ..facts() });
-        let answered = waiting(Facts { question: Some("red?".into()), answer: Some("blue".into()), ..facts() });
-        let unifying = waiting(Facts { mode: Mode::Unify, ..facts() });
-        let waiting = waiting(facts());
+        let waiting = |keys| with(Status::Waiting, keys);
+        let asked = waiting(", question: red?");
+        let answered = waiting(", question: red?, answer: blue");
+        let unifying = waiting(", mode: unify");
+        let waiting = waiting("");
         for (task, is_claimed) in [(&waiting, false), (&asked, false), (&answered, true), (&unifying, true)] {
             let to = decide(task, None, &Event::Claim(claim()), now()).ok().map(|change| change.state.status());
             assert_eq!(to, is_claimed.then_some(Status::InProgress), "{task:?}");
@@ -755,10 +750,8 @@ mod tests {
 
     #[test]
     fn only_a_parked_item_keeps_the_mode_that_wakes_it() {
-        let unify = Facts { mode: Mode::Unify, ..facts() };
-        let unifying = |status| with(status, unify.clone());
-        let answered = Facts { question: Some("red?".into()), answer: Some("blue".into()), ..unify.clone() };
-        let asked = with(Status::Waiting, answered);
+        let unifying = |status| with(status, ", mode: unify");
+        let asked = with(Status::Waiting, ", mode: unify, question: red?, answer: blue");
         let back = |blame, most| Event::Return { token: TOKEN, retry: retry(blame, most), reason: "no".into() };
         let claim = Event::Claim(claim());
         for (task, lease, event, kept) in [
@@ -777,19 +770,12 @@ mod tests {
     #[test]
     fn a_chat_leaves_the_item_as_it_was() {
         let chat = Event::Claim(Claim { purpose: Purpose::Chat, ..claim() });
-        let facts = Facts {
-            question: Some("red?".into()),
-            not_before: Some(now()),
-            commit: Some("1a2b3c4".into()),
-            reason: Some("because".into()),
-            ..facts()
-        };
+        let keys = ", question: red?, not_before: 2026-11-22T10:00:00Z, commit: 1a2b3c4, reason: because";
         for status in [Status::Draft, Status::Pending, Status::Waiting, Status::Dead] {
-            let before = with(status, facts.clone());
+            let before = with(status, keys);
             let change = decide(&before, None, &chat, now()).expect("free");
             let LeaseChange::Put(lease) = change.lease else { panic!("a claim puts a lease") };
-            // As it is read back.
-            let held = with(change.state.status(), change.state.facts());
+            let held = Task { state: change.state, ..before.clone() };
             let event = Event::Return { token: TOKEN, retry: retry(Blame::Nobody, 0), reason: "said".into() };
             let change = decide(&held, Some(&lease), &event, now()).expect("held");
             assert_eq!(change.state, before.state);
@@ -798,12 +784,11 @@ mod tests {
 
     #[test]
     fn a_child_that_is_to_be_tried_again_gets_its_attempts_once_more() {
-        let held = Facts { attempt: 3, ..facts() };
-        let child = Task { on_failure: OnFailure::Retry, ..with(Status::InProgress, held.clone()) };
+        let child = |keys: &str| task_with(Status::InProgress, &format!("on_failure: retry, attempt: 3{keys}"));
         let event = Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "no".into() };
-        let state = decide(&child, Some(&lease()), &event, now()).expect("held").state;
+        let state = decide(&child(""), Some(&lease()), &event, now()).expect("held").state;
         assert_eq!((state.status(), state.attempt, state.retried), (Status::Pending, 0, true));
-        let again = Task { state: State::of(Status::InProgress, Facts { retried: true, ..held }), ..child };
+        let again = child(", retried: true");
         assert_eq!(decide(&again, Some(&lease()), &event, now()).expect("held").state.status(), Status::Dead);
     }
 

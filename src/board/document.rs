@@ -9,8 +9,8 @@ use std::ops::Range;
 use crate::board::front::Front;
 use crate::board::lane::{LaneKind, LaneSet, Place, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
-use crate::board::state::{Facts, State};
+use crate::board::metadata::{self, Entry, Fields, Meaning, TaskBlock};
+use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
 pub use alone::parse_alone;
@@ -20,9 +20,6 @@ pub use reader::{parse, parse_for};
 
 mod alone;
 mod reader;
-
-/// The priority of an item if neither it nor its queue names one.
-pub const DEFAULT_PRIORITY: u8 = 2;
 
 /// A queue document and what stands where in it.
 #[derive(Clone, Debug)]
@@ -158,32 +155,23 @@ impl<'t> Document<'t> {
 
     /// As [`Document::task`], of an item whose status is known from elsewhere.
     pub fn task_as(&self, item: &Item<'_>, id: TaskId, status: Status) -> Task {
-        let (task, facts) = self.task_and_facts(item, id);
-        Task { state: State::of(status, facts), ..task }
+        let keys = self.fields(item);
+        Task {
+            description: self.description(item),
+            parent: self.parent_of(item).cloned(),
+            ..Task::read(id, self.title(item), State::read(status, &keys), &keys, &self.front)
+        }
     }
 
-    /// The item with no state, and the keys of that, whatever they mean in its status.
-    pub(crate) fn task_and_facts(&self, item: &Item<'_>, id: TaskId) -> (Task, Facts) {
-        let mut task = Task {
-            description: self.description(item),
-            priority: item.priority,
-            after: item.after.clone(),
-            role: item.role.as_deref().map(str::to_owned).or_else(|| self.front.role.clone()),
-            runner: self.front.runner.clone(),
-            approve: self.front.approve.clone(),
-            review: self.front.review.clone(),
-            max_attempts: self.front.max_attempts,
-            ..Task::new(id, self.title(item))
-        };
-        task.parent = self.parent_of(item).cloned();
-        let mut facts = Facts::default();
+    /// What the item's known keys say, whatever they mean in its status.
+    pub(crate) fn fields(&self, item: &Item<'_>) -> Fields<'t> {
+        let mut fields = Fields::default();
         self.entries(item, &mut |entry| {
             if let Meaning::Known(key, field) = entry.meaning {
-                facts.take(key, &field);
-                fill(&mut task, key, field);
+                fields.put(key, field);
             }
         });
-        (task, facts)
+        fields
     }
 
     /// As [`Document::task`], of an item that may have no ID yet: then it goes by a name of nobody's.
@@ -249,27 +237,5 @@ impl<'t> Document<'t> {
             Some(lane) => Place::Lane(lane),
             None => Place::Loose,
         }
-    }
-}
-
-fn fill(task: &mut Task, key: Key, field: Field<'_>) {
-    let owned = |texts: Vec<Cow<'_, str>>| texts.into_iter().map(Cow::into_owned).collect();
-    match (key, field) {
-        (Key::Tags, Field::Texts(texts)) => task.tags = owned(texts),
-        (Key::Runner, Field::Text(text)) => task.runner = Some(text.into_owned()),
-        (Key::Model, Field::Text(text)) => task.model = Some(text.into_owned()),
-        (Key::DoneWhen, Field::Texts(texts)) => task.done_when = owned(texts),
-        (Key::Touches, Field::Texts(texts)) => task.touches = owned(texts),
-        (Key::Budget, Field::Budget(budget)) => task.budget = budget,
-        (Key::Worktree, Field::Flag(flag)) => task.worktree = flag,
-        (Key::Empty, Field::Flag(flag)) => task.allow_empty = flag,
-        (Key::MaxAttempts, Field::Number(number)) => task.max_attempts = Some(number),
-        (Key::Approve, Field::Moments(moments)) => task.approve = moments,
-        (Key::Review, Field::Texts(texts)) => task.review = Some(owned(texts)),
-        (Key::OnFailure, Field::OnFailure(then)) => task.on_failure = then,
-        (Key::Trigger, Field::Text(text)) => task.trigger = Some(text.into_owned()),
-        (Key::Lane, Field::Status(status)) => task.lane = Some(status),
-        // The others are on the item already, or of its state.
-        _ => {}
     }
 }

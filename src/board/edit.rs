@@ -22,14 +22,13 @@ pub struct Patch {
     pub id: Option<TaskId>,
     pub status: Option<Status>,
     /// Keys to set, or with `None` to remove. Not for `status`.
-    pub set: Vec<(&'static str, Option<Value>)>,
+    pub set: Vec<(Key, Option<Value>)>,
 }
 
 impl From<&State> for Patch {
     /// What makes an item say this state, and nothing of an earlier one.
     fn from(state: &State) -> Patch {
-        let set = state.keys().into_iter().map(|(key, value)| (key.as_str(), value)).collect();
-        Patch { id: None, status: Some(state.status()), set }
+        Patch { id: None, status: Some(state.status()), set: state.keys() }
     }
 }
 
@@ -39,9 +38,9 @@ pub struct NewItem {
     pub id: Option<TaskId>,
     pub title: String,
     /// Keys of the title line.
-    pub fields: Vec<(&'static str, Value)>,
+    pub fields: Vec<(Key, Value)>,
     /// Keys of the `yaml task` block.
-    pub yaml_fields: Vec<(&'static str, Value)>,
+    pub yaml_fields: Vec<(Key, Value)>,
     pub description: String,
 }
 
@@ -57,7 +56,7 @@ pub fn render(new: &NewItem) -> String {
     }
     if !new.fields.is_empty() {
         let pairs: Vec<String> =
-            new.fields.iter().map(|(key, value)| format!("{key}: {}", metadata::flow(value))).collect();
+            new.fields.iter().map(|(key, value)| format!("{}: {}", key.as_str(), metadata::flow(value))).collect();
         block.push_str(&format!(" ({})", pairs.join(", ")));
     }
     block.push('\n');
@@ -74,8 +73,12 @@ pub fn render(new: &NewItem) -> String {
         (false, true) => format!("{block}{gap}{text}"),
         (true, _) => format!("{block}\n{yaml}"),
     };
-    // A description that leaves a fence open would swallow the keys.
-    let has_keys = |text: &str| parse(text).0.items().first().is_some_and(|item| item.block.is_some());
+    // A description that leaves a fence open, or has keys of its own, would swallow these.
+    let has_keys = |text: &str| {
+        let (document, _) = parse(text);
+        let block = document.items().first().and_then(|item| item.block.as_deref());
+        block.is_some_and(|block| text[block.fences.clone()] == yaml)
+    };
     if yaml.is_empty() || text.is_empty() || has_keys(&usual) { usual } else { format!("{block}\n{yaml}\n{text}") }
 }
 
@@ -92,20 +95,21 @@ fn indented(text: &str) -> String {
     })
 }
 
-fn yaml_block(fields: &[(&'static str, Value)]) -> String {
+fn yaml_block(fields: &[(Key, Value)]) -> String {
     if fields.is_empty() {
         return String::new();
     }
     let mut block = String::from("  ```yaml task\n");
     for (key, value) in fields {
+        let name = key.as_str();
         match value {
-            Value::Sequence(list) if !list.is_empty() && *key == Key::DoneWhen.as_str() => {
-                block.push_str(&format!("  {key}:\n"));
+            Value::Sequence(list) if !list.is_empty() && *key == Key::DoneWhen => {
+                block.push_str(&format!("  {name}:\n"));
                 for element in list {
                     block.push_str(&format!("    - {}\n", metadata::flow(element)));
                 }
             }
-            _ => block.push_str(&format!("  {key}: {}\n", metadata::flow(value))),
+            _ => block.push_str(&format!("  {name}: {}\n", metadata::flow(value))),
         }
     }
     block.push_str("  ```\n");
@@ -511,20 +515,15 @@ fn in_place(text: &str, item: &Item<'_>, patch: &Patch, status: Option<(Status, 
         _ => {}
     }
 
-    let mut keys: Vec<(&str, Option<String>)> = patch
-        .set
-        .iter()
-        .map(|(key, value)| (*key, value.as_ref().filter(|value| !value.is_null()).map(metadata::flow)))
-        .collect();
-    if let Some((status, needs_key)) = status {
-        keys.push((Key::Status.as_str(), needs_key.then(|| status.as_str().to_owned())));
-    }
+    let written = |value: &Option<Value>| value.as_ref().filter(|value| !value.is_null()).map(metadata::flow);
+    let set = patch.set.iter().map(|(key, value)| (key.as_str(), written(value)));
+    let said = status.map(|(status, needs_key)| (Key::Status.as_str(), needs_key.then(|| status.as_str().to_owned())));
     let line_span = rest.min(item.head.end)..item.head.end;
     let block_span = item.block.as_ref().map(|block| block.content.clone());
     let old_line = &text[line_span.clone()];
     let old_block = block_span.clone().map_or("", |span| &text[span]);
     let (mut line, mut block) = (old_line.to_owned(), old_block.to_owned());
-    for (key, value) in &keys {
+    for (key, value) in set.chain(said) {
         let on_line = metadata::line_has(&line, key);
         let in_block = !block.is_empty() && metadata::block_has(&block, key);
         if in_block && (!on_line || value.is_none()) {
@@ -647,7 +646,7 @@ mod tests {
     }
 
     /// The text after the item with this title got the status, and that what it then says is so.
-    fn changed(text: &str, title: &str, status: Status, set: &[(&'static str, Option<Value>)]) -> String {
+    fn changed(text: &str, title: &str, status: Status, set: &[(Key, Option<Value>)]) -> String {
         let (document, _) = parse(text);
         let item = document.items().iter().find(|item| document.title(item) == title).expect("the row has this item");
         let patch = Patch { id: None, status: Some(status), set: set.to_vec() };
@@ -692,7 +691,12 @@ Prose.
             QUEUE,
             "a",
             Status::InProgress,
-            &[("agent", Some("Sam".into())), ("attempt", Some(1.into())), ("touches", None), ("role", None)],
+            &[
+                (Key::Agent, Some("Sam".into())),
+                (Key::Attempt, Some(1.into())),
+                (Key::Touches, None),
+                (Key::Role, None),
+            ],
         );
         let expected = "\
 ---
@@ -731,9 +735,9 @@ Prose.
         let completed = changed(QUEUE, "b", Status::Completed, &[]);
         assert!(completed.ends_with("## Completed\n\n- [x] b\n"), "{completed}");
         // There is no lane for these.
-        let dead = changed(QUEUE, "b", Status::Dead, &[("reason", Some("a, b".into()))]);
+        let dead = changed(QUEUE, "b", Status::Dead, &[(Key::Reason, Some("a, b".into()))]);
         assert!(dead.contains("  ```\n- [ ] b (reason: \"a, b\", status: dead)\n\n## In Progress"), "{dead}");
-        assert_eq!(changed(&dead, "b", Status::Pending, &[("reason", None)]), QUEUE);
+        assert_eq!(changed(&dead, "b", Status::Pending, &[(Key::Reason, None)]), QUEUE);
     }
 
     #[test]
@@ -836,20 +840,20 @@ Prose.
     #[test]
     fn keys_change_where_they_stand() {
         let text = "- [ ] a (role: x)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n";
-        let set = |set: &[(&'static str, Option<Value>)]| {
+        let set = |set: &[(Key, Option<Value>)]| {
             let (document, _) = parse(text);
             apply(text, &document.change(&document.items()[0], &Patch { set: set.to_vec(), ..Patch::default() }))
         };
         assert_eq!(
-            set(&[("touches", Some(vec!["c", "*.md"].into())), ("tags", Some(vec!["t"].into()))]),
+            set(&[(Key::Touches, Some(vec!["c", "*.md"].into())), (Key::Tags, Some(vec!["t"].into()))]),
             "- [ ] a (role: x, tags: [t])\n  ```yaml task\n  role: y\n  touches: [c, \"*.md\"]  # why\n  ```\n"
         );
         // Of a key that stands twice the first one counts; removed, both go.
         assert_eq!(
-            set(&[("role", Some("z".into()))]),
+            set(&[(Key::Role, Some("z".into()))]),
             "- [ ] a (role: z)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n"
         );
-        assert_eq!(set(&[("role", None)]), "- [ ] a\n  ```yaml task\n  touches: [b]  # why\n  ```\n");
+        assert_eq!(set(&[(Key::Role, None)]), "- [ ] a\n  ```yaml task\n  touches: [b]  # why\n  ```\n");
         assert_eq!(set(&[]), text);
     }
 
@@ -896,11 +900,11 @@ Prose.
             id: Some(id("T-9")),
             title: "Add a\nlogin".into(),
             fields: vec![
-                ("priority", 1.into()),
-                ("after", vec!["T-1", "T-2"].into()),
-                ("tags", vec!["web app"].into()),
+                (Key::Priority, 1.into()),
+                (Key::After, vec!["T-1", "T-2"].into()),
+                (Key::Tags, vec!["web app"].into()),
             ],
-            yaml_fields: vec![("done_when", vec!["cargo test", "a: b"].into()), ("worktree", false.into())],
+            yaml_fields: vec![(Key::DoneWhen, vec!["cargo test", "a: b"].into()), (Key::Worktree, false.into())],
             description: "\nFollow the spec.\r\n\r\n    code\n\n".into(),
         };
         let expected = "\

@@ -59,7 +59,7 @@ macro_rules! keys {
                 }
             }
 
-            pub(super) fn shape(self) -> Shape {
+            pub fn shape(self) -> Shape {
                 match self { $(Key::$key => Shape::$shape,)* }
             }
 

@@ -1,17 +1,19 @@
 //! Property tests: whatever the document, reading it can't fail, and a change touches nothing but its item.
 
 use proptest::collection::vec;
-use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
-use proptest::sample::select;
+use proptest::prelude::{
+    BoxedStrategy, Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
+use proptest::sample::{select, subsequence};
 use proptest::test_runner::TestCaseError;
 use serde_yaml::Value;
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::{NewItem, Patch, render};
-use crate::board::metadata::Meaning;
+use crate::board::key::Shape;
+use crate::board::metadata::{self, Field, Fields, Key, Meaning, Owner};
 use crate::board::problem;
-use crate::board::state::Facts;
-use crate::board::task::{Status, Task, TaskId};
+use crate::board::task::{Mode, OnFailure, State, Status, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 
 /// Lines of which half-sane documents are made.
@@ -162,43 +164,66 @@ fn texts() -> impl Strategy<Value = String> {
     ]
 }
 
-type Set = Vec<(&'static str, Option<Value>)>;
+/// Any value that a key may have.
+pub(super) fn values(key: Key) -> BoxedStrategy<Value> {
+    let ids = "T-[0-9]{1,3}";
+    let words = vec("[A-Za-z][a-z0-9_@. -]{0,9}[a-z0-9]", 0..3);
+    match key.shape() {
+        Shape::Priority => (0u32..10).prop_map(Value::from).boxed(),
+        Shape::Id => ids.prop_map(Value::from).boxed(),
+        Shape::Ids => vec(ids, 0..3).prop_map(Value::from).boxed(),
+        Shape::Text if key == Key::Commit => "([0-9a-f]{40}|[0-9a-f]{7,12}|[g-z]{1,9})".prop_map(Value::from).boxed(),
+        Shape::Text => texts().prop_map(Value::from).boxed(),
+        Shape::Word => "[A-Za-z0-9._-]{1,9}".prop_map(Value::from).boxed(),
+        Shape::Words if key == Key::Approvals => words.prop_map(Value::from).boxed(),
+        Shape::Words | Shape::Commands => {
+            vec(texts().prop_map(|text| text.replace('\0', "")), 0..3).prop_map(Value::from).boxed()
+        }
+        Shape::Budget => {
+            (0u32..9).prop_map(|usd| Value::Mapping([("usd".into(), usd.into())].into_iter().collect())).boxed()
+        }
+        Shape::Flag => any::<bool>().prop_map(Value::from).boxed(),
+        Shape::Empty => select(vec!["allowed", "fail"]).prop_map(Value::from).boxed(),
+        Shape::Count => (0u32..100).prop_map(Value::from).boxed(),
+        Shape::Time => (0i64..4_000_000_000)
+            .prop_map(|seconds| Timestamp::from_timestamp(seconds, 0).expect("a time"))
+            .prop_map(|time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true).into())
+            .boxed(),
+        Shape::Status => select(&Status::ALL[..]).prop_map(|status| status.as_str().into()).boxed(),
+        Shape::Lane => select(vec!["draft", "pending"]).prop_map(Value::from).boxed(),
+        Shape::Moments => vec(select(vec!["start", "merge"]), 0..3).prop_map(Value::from).boxed(),
+        Shape::Mode => select(&Mode::ALL[..]).prop_map(|mode| mode.as_str().into()).boxed(),
+        Shape::OnFailure => select(&OnFailure::ALL[..]).prop_map(|then| then.as_str().into()).boxed(),
+    }
+}
 
-fn sets() -> impl Strategy<Value = Set> {
-    let entry = prop_oneof![
-        texts().prop_map(|text| ("reason", Some(Value::from(text)))),
-        texts().prop_map(|text| ("agent", Some(Value::from(text)))),
-        vec(texts(), 0..3).prop_map(|texts| ("touches", Some(Value::from(texts)))),
-        vec(texts(), 0..3).prop_map(|texts| ("done_when", Some(Value::from(texts)))),
-        (0u64..10).prop_map(|number| ("priority", Some(Value::from(number)))),
-        (0u64..100).prop_map(|number| ("attempt", Some(Value::from(number)))),
-        Just(("started", Some(Value::from("2026-11-22T10:00:00Z")))),
-        Just(("completed", Some(Value::from("2026-11-22T10:00:00Z")))),
-        Just(("commit", Some(Value::from("1234567")))),
-        select(vec![
-            "role",
-            "priority",
-            "agent",
-            "attempt",
-            "after",
-            "completed",
-            "tags",
-            "done_when",
-            "touches",
-            "reason"
-        ])
-        .prop_map(|key| (key, None)),
-    ];
-    vec(entry, 0..4).prop_map(|mut set: Set| {
-        let mut seen = Vec::new();
-        set.retain(|(key, _)| {
-            !seen.contains(key) && {
-                seen.push(*key);
-                true
-            }
-        });
+/// Any keys that `is_wanted`, each once.
+fn keys(is_wanted: fn(Key) -> bool, most: usize) -> impl Strategy<Value = Vec<(Key, Value)>> {
+    let keys: Vec<Key> = Key::ALL.into_iter().filter(|key| *key != Key::Status && is_wanted(*key)).collect();
+    subsequence(keys, 0..most).prop_flat_map(|keys| {
+        keys.into_iter().map(|key| values(key).prop_map(move |value| (key, value))).collect::<Vec<_>>()
+    })
+}
+
+fn sets() -> impl Strategy<Value = Vec<(Key, Option<Value>)>> {
+    let absent = subsequence(Key::ALL.into_iter().filter(|key| *key != Key::Status).collect::<Vec<_>>(), 0..4);
+    (keys(|_| true, 5), absent).prop_map(|(set, absent)| {
+        let absent = absent.into_iter().filter(|key| set.iter().all(|(other, _)| other != key)).map(|key| (key, None));
+        let set: Vec<_> = set.iter().cloned().map(|(key, value)| (key, Some(value))).chain(absent).collect();
         set
     })
+}
+
+/// What the value of a key means to a reader.
+fn meant(key: Key, value: &Value) -> Option<Field<'static>> {
+    let text: &'static str = String::leak(format!("({}: {})", key.as_str(), metadata::flow(value)));
+    let mut meant = None;
+    metadata::read_parenthesis(text, 0..text.len(), &mut |entry| {
+        if let Meaning::Known(_, field) = entry.meaning {
+            meant = Some(field);
+        }
+    });
+    meant
 }
 
 fn patches() -> impl Strategy<Value = Patch> {
@@ -239,8 +264,6 @@ fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseEr
 
     // The item is as patched.
     let id = marker();
-    let before = document.task_and_facts(item, id.clone());
-    let after = new.task_and_facts(changed, id.clone());
     if let Some(status) = patch.status {
         prop_assert_eq!(changed.status, status, "in {:?}", result);
         prop_assert_eq!(changed.checked, matches!(status, Status::Completed | Status::Cancelled));
@@ -251,18 +274,16 @@ fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseEr
     if let Some(written) = written {
         prop_assert_eq!(written, (new.block(changed).to_owned(), new.task(changed, id)), "in {:?}", result);
     }
-    prop_assert_eq!(&after.0.title, &before.0.title);
-    prop_assert_eq!(&after.0.description, &before.0.description);
-    for (key, value) in &patch.set {
-        check_key(&after, key, value.as_ref());
+    prop_assert_eq!(new.title(changed), document.title(item));
+    prop_assert_eq!(new.description(changed), document.description(item));
+    let (was, is) = (document.fields(item), new.fields(changed));
+    for key in Key::ALL.into_iter().filter(|key| *key != Key::Status) {
+        let expected = match patch.set.iter().find(|(other, _)| *other == key) {
+            Some((_, value)) => value.as_ref().and_then(|value| meant(key, value)),
+            None => was.get(key).cloned(),
+        };
+        prop_assert_eq!(is.get(key), expected.as_ref(), "{:?} in {:?}", key, result);
     }
-    let mut expected = before.clone();
-    let mut seen = after.clone();
-    for (key, _) in &patch.set {
-        forget(&mut expected, key);
-        forget(&mut seen, key);
-    }
-    prop_assert_eq!(seen, expected);
 
     // All others are as before.
     let in_block =
@@ -304,49 +325,6 @@ fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseEr
         prop_assert!(!result.replace("\r\n", "").contains('\n'), "mixed line ends in {:?}", result);
     }
     Ok(())
-}
-
-fn check_key((task, facts): &(Task, Facts), key: &str, value: Option<&Value>) {
-    let texts = |value: Option<&Value>| -> Vec<String> {
-        let list = value.and_then(Value::as_sequence).cloned().unwrap_or_default();
-        list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let text = value.and_then(Value::as_str);
-    let number = |default: u64| value.and_then(Value::as_u64).unwrap_or(default);
-    match key {
-        "reason" => assert_eq!(facts.reason.as_deref(), text),
-        "agent" => assert_eq!(facts.agent.as_deref(), text),
-        "commit" => assert_eq!(facts.commit.as_deref(), text),
-        "touches" => assert_eq!(task.touches, texts(value)),
-        "done_when" => assert_eq!(task.done_when, texts(value)),
-        "attempt" => assert_eq!(u64::from(facts.attempt), number(0)),
-        "priority" if value.is_some() => assert_eq!(u64::from(task.priority), number(0)),
-        "started" => assert_eq!(facts.started.is_some(), value.is_some()),
-        "completed" => assert_eq!(facts.completed.is_some(), value.is_some()),
-        "role" => assert!(value.is_none() && task.role.is_none()),
-        "after" => assert!(value.is_none() && task.after.is_empty()),
-        "tags" => assert!(value.is_none() && task.tags.is_empty()),
-        _ => {}
-    }
-}
-
-/// Makes two tasks comparable but for one key.
-fn forget((task, facts): &mut (Task, Facts), key: &str) {
-    match key {
-        "reason" => facts.reason = None,
-        "agent" => facts.agent = None,
-        "commit" => facts.commit = None,
-        "touches" => task.touches.clear(),
-        "done_when" => task.done_when.clear(),
-        "attempt" => facts.attempt = 0,
-        "priority" => task.priority = 0,
-        "started" => facts.started = None,
-        "completed" => facts.completed = None,
-        "role" => task.role = None,
-        "after" => task.after.clear(),
-        "tags" => task.tags.clear(),
-        _ => {}
-    }
 }
 
 fn check_reading(text: &str) -> Result<(), TestCaseError> {
@@ -400,6 +378,11 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
         return Err(TestCaseError::fail(format!("the new item isn't in {result:?}")));
     };
     prop_assert_eq!(added.status, status, "in {:?}", result);
+    prop_assert_eq!(after.title(added), &new.title);
+    let fields = after.fields(added);
+    for (key, value) in new.fields.iter().chain(&new.yaml_fields) {
+        prop_assert_eq!(fields.get(*key).cloned(), meant(*key, value), "{:?} in {:?}", key, result);
+    }
     if let Some((block, task)) = document.written(None, &edits, &marker(), status) {
         prop_assert_eq!((block.as_str(), task), (after.block(added), after.task(added, marker())), "in {:?}", result);
     }
@@ -434,14 +417,16 @@ proptest! {
     }
 
     #[test]
-    fn what_is_added_reads_back(text in documents(), status in select(&Status::ALL[..]), title in "[a-z]{1,9}", description in prop_oneof![Just(String::new()), documents()]) {
-        let new = NewItem {
-            id: Some(marker()),
-            title,
-            fields: vec![("priority", Value::from(1))],
-            yaml_fields: vec![("done_when", Value::from(vec!["cargo test"]))],
-            description,
-        };
+    fn what_is_added_reads_back(
+        text in documents(),
+        status in select(&Status::ALL[..]),
+        title in "[a-z]{1,9}",
+        description in prop_oneof![Just(String::new()), documents()],
+        (fields, yaml_fields) in keys(|_| true, 9).prop_flat_map(|keys| (0..=keys.len()).prop_map(move |at| {
+            (keys[..at].to_vec(), keys[at..].to_vec())
+        })),
+    ) {
+        let new = NewItem { id: Some(marker()), title, fields, yaml_fields, description };
         check_add(&text, status, &new)?;
     }
 
@@ -459,11 +444,43 @@ proptest! {
     }
 }
 
+/// Any state that keys can tell.
+fn states() -> impl Strategy<Value = State> {
+    let is_of_state = |key: Key| key.owner() == Owner::State || key == Key::Answer;
+    (select(&Status::ALL[..]), keys(is_of_state, 18)).prop_map(|(status, keys)| {
+        let mut fields = Fields::default();
+        keys.iter().for_each(|(key, value)| meant(*key, value).into_iter().for_each(|field| fields.put(*key, field)));
+        State::read(status, &fields)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever state an item had, and wherever its keys stand, the state that is written is the one that is read.
+    #[test]
+    fn a_state_is_read_as_it_was_written(old in states(), new in states(), is_in_block: bool) {
+        let line = |(key, value): (Key, Option<Value>)| format!("  {}: {}\n", key.as_str(), metadata::flow(&value.unwrap_or_default()));
+        let keys: String = old.keys().into_iter().map(line).collect();
+        let block = if is_in_block { format!("\n  ```yaml task\n{keys}  ```\n") } else { String::new() };
+        let mut text = format!("- [ ] T-1: a\n{block}");
+        for state in [&old, &new] {
+            let (document, problems) = parse(&text);
+            prop_assert_eq!(problems, vec![], "{}", text);
+            let result = apply(&text, &document.change(&document.items()[0], &Patch::from(state)));
+            let (document, problems) = parse(&result);
+            prop_assert_eq!(problems, vec![], "{}", result);
+            prop_assert_eq!(&document.task_of(&document.items()[0]).state, state, "{}", result);
+            text = result;
+        }
+    }
+}
+
 #[test]
 fn unknown_keys_are_kept_by_every_change() {
     let text = "- [ ] T-1: a (foo: bar, priority: 1,baz: [x,  y])\n";
     let (document, _) = parse(text);
-    let patch = Patch { set: vec![("priority", None), ("role", Some("coder".into()))], ..Patch::default() };
+    let patch = Patch { set: vec![(Key::Priority, None), (Key::Role, Some("coder".into()))], ..Patch::default() };
     let result = apply(text, &document.change(&document.items()[0], &patch));
     let mut names = Vec::new();
     let (new, _) = parse(&result);

@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
-use crate::board::state::Facts;
-use crate::board::task::{Task, TaskId};
+use crate::board::metadata::Fields;
+use crate::board::task::TaskId;
 use crate::board::text::apply;
 
 /// A document of the board.
@@ -104,12 +104,8 @@ fn reads_but_for_ids(old: &Document<'_>, new: &Document<'_>) -> bool {
 }
 
 /// What an item says, but for its ID.
-fn said(document: &Document<'_>, item: &Item<'_>) -> (Task, Facts) {
-    let (mut task, facts) = document.task_and_facts(item, TaskId::nobody());
-    // The parts of an item are in its text, with their IDs.
-    task.description.clear();
-    task.parent.clone_from(&item.parent);
-    (task, facts)
+fn said<'t>(document: &Document<'t>, item: &Item<'_>) -> (&'t str, Fields<'t>) {
+    (document.title(item), document.fields(item))
 }
 
 #[cfg(test)]

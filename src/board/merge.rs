@@ -335,7 +335,7 @@ impl<'m, 't> Merge<'m, 't> {
             None => Side::Ours,
         };
         let (taken, left) = if side == Side::Ours { (ours, theirs) } else { (theirs, ours) };
-        let approvals = taken.with_approvals_of(&left, old.as_ref()).map(|united| united.facts().approvals);
+        let approvals = taken.with_approvals_of(&left, old.as_ref());
         Some(Taken { side, approvals })
     }
 

@@ -41,6 +41,45 @@ pub enum Field<'t> {
     OnFailure(OnFailure),
 }
 
+/// What the known keys of an item say, each once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields<'t>(Vec<(Key, Field<'t>)>);
+
+impl<'t> Fields<'t> {
+    pub fn put(&mut self, key: Key, field: Field<'t>) {
+        self.0.push((key, field));
+    }
+
+    pub fn get(&self, key: Key) -> Option<&Field<'t>> {
+        self.0.iter().find(|(known, _)| *known == key).map(|(_, field)| field)
+    }
+
+    pub fn text(&self, key: Key) -> Option<String> {
+        let Some(Field::Text(text)) = self.get(key) else { return None };
+        Some(text.clone().into_owned())
+    }
+
+    pub fn texts(&self, key: Key) -> Option<Vec<String>> {
+        let Some(Field::Texts(texts)) = self.get(key) else { return None };
+        Some(texts.iter().map(|text| text.clone().into_owned()).collect())
+    }
+
+    pub fn number(&self, key: Key) -> Option<u32> {
+        let Some(Field::Number(number)) = self.get(key) else { return None };
+        Some(*number)
+    }
+
+    pub fn flag(&self, key: Key) -> Option<bool> {
+        let Some(Field::Flag(flag)) = self.get(key) else { return None };
+        Some(*flag)
+    }
+
+    pub fn time(&self, key: Key) -> Option<Timestamp> {
+        let Some(Field::Time(time)) = self.get(key) else { return None };
+        Some(*time)
+    }
+}
+
 /// One key as it stands in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry<'t> {

@@ -79,14 +79,14 @@ impl Planned {
         let own = self.tags.iter().filter(|tag| !heritage.tags.contains(tag));
         let tags: Vec<String> = heritage.tags.iter().chain(own).cloned().collect();
         let mut fields = Vec::new();
-        fields.extend(self.priority.or(heritage.priority).map(|priority| ("priority", Value::from(priority))));
+        fields.extend(self.priority.or(heritage.priority).map(|priority| (Key::Priority, Value::from(priority))));
         match after.as_slice() {
             [] => {}
-            [one] => fields.push(("after", Value::from(one.as_str()))),
-            several => fields.push(("after", texts(several.iter().map(TaskId::as_str)))),
+            [one] => fields.push((Key::After, Value::from(one.as_str()))),
+            several => fields.push((Key::After, texts(several.iter().map(TaskId::as_str)))),
         }
         if !tags.is_empty() {
-            fields.push(("tags", texts(tags.iter().map(String::as_str))));
+            fields.push((Key::Tags, texts(tags.iter().map(String::as_str))));
         }
         fields.extend(self.new.fields.iter().cloned());
         NewItem { id: ids.get(at).cloned(), fields, ..self.new.clone() }
@@ -200,13 +200,13 @@ impl Reader<'_, '_> {
         let role = task.role.as_deref().unwrap_or(general);
         let mut fields = Vec::new();
         if role != DEFAULT_ROLE || self.rules.role != DEFAULT_ROLE {
-            fields.push(("role", Value::from(role)));
+            fields.push((Key::Role, Value::from(role)));
         }
-        fields.extend((!task.worktree).then(|| ("worktree", Value::from(false))));
-        fields.extend(task.allow_empty.then(|| ("empty", Value::from("allowed"))));
-        let mut yaml_fields = vec![("done_when", texts(task.done_when.iter().map(String::as_str)))];
+        fields.extend((!task.worktree).then(|| (Key::Worktree, Value::from(false))));
+        fields.extend(task.allow_empty.then(|| (Key::Empty, Value::from("allowed"))));
+        let mut yaml_fields = vec![(Key::DoneWhen, texts(task.done_when.iter().map(String::as_str)))];
         if !task.touches.is_empty() {
-            yaml_fields.push(("touches", texts(task.touches.iter().map(String::as_str))));
+            yaml_fields.push((Key::Touches, texts(task.touches.iter().map(String::as_str))));
         }
         NewItem { id: None, title: task.title.clone(), fields, yaml_fields, description: task.description.clone() }
     }

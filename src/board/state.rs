@@ -4,12 +4,12 @@
 //! earlier status. Reading never fails: keys that a person typed and that mean nothing in a status are passed over, and
 //! go with the next transition. Knows no transition and no text.
 
-use std::borrow::Cow;
-
+use chrono::SecondsFormat;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_yaml::Value;
 
 use super::key::Key;
-use super::metadata::Field;
+use super::metadata::{Field, Fields};
 use super::status::{Mode, Status, Timestamp};
 
 /// Where an item stands, and what Tavern remembers of its way there.
@@ -120,29 +120,6 @@ pub struct Question {
     pub answer: Option<String>,
 }
 
-/// A state as the values of keys, whatever the status.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
-    pub attempt: u32,
-    pub returns: u32,
-    pub not_before: Option<Timestamp>,
-    pub agent: Option<String>,
-    pub started: Option<Timestamp>,
-    pub completed: Option<Timestamp>,
-    pub commit: Option<String>,
-    pub reason: Option<String>,
-    pub allowed: bool,
-    pub author: Option<String>,
-    /// `role/name@commit` each.
-    pub approvals: Vec<String>,
-    pub rounds: u32,
-    pub mode: Mode,
-    pub retried: bool,
-    pub question: Option<String>,
-    pub answer: Option<String>,
-    pub answers: u32,
-}
-
 impl Default for Phase {
     fn default() -> Phase {
         Phase::Pending { not_before: None }
@@ -151,64 +128,81 @@ impl Default for Phase {
 
 impl From<Status> for State {
     fn from(status: Status) -> State {
-        State::of(status, Facts::default())
+        State::read(status, &Fields::default())
     }
 }
 
 impl State {
     /// The state of an item with this status and these keys. What isn't true in the status is passed over.
-    pub fn of(status: Status, facts: Facts) -> State {
-        let Facts { not_before, agent, started, completed, commit, author, approvals, question, .. } = facts;
-        let holder = Holding { agent, started };
-        let is_work = commit.is_some() || author.is_some() || !approvals.is_empty();
-        let approvals = approvals.iter().filter_map(|text| Approval::read(text, commit.as_deref())).collect();
-        let work = Submission { commit, author, approvals };
-        let question = question.map(|text| Question { text, answers: facts.answers, answer: facts.answer });
+    pub fn read(status: Status, keys: &Fields<'_>) -> State {
+        let not_before = keys.time(Key::NotBefore);
+        let holder = || Holding { agent: keys.text(Key::Agent), started: keys.time(Key::Started) };
+        let commit = keys.text(Key::Commit);
+        let work = || {
+            let approvals = keys.texts(Key::Approvals).unwrap_or_default();
+            let approvals = approvals.iter().filter_map(|text| Approval::read(text, commit.as_deref())).collect();
+            Submission { commit: commit.clone(), author: keys.text(Key::Author), approvals }
+        };
+        let is_work = || {
+            [Key::Commit, Key::Author].iter().any(|key| keys.get(*key).is_some())
+                || keys.texts(Key::Approvals).is_some_and(|approvals| !approvals.is_empty())
+        };
+        let question = || {
+            let answers = keys.number(Key::Answers).unwrap_or_default();
+            keys.text(Key::Question).map(|text| Question { text, answers, answer: keys.text(Key::Answer) })
+        };
         let phase = match status {
             Status::Draft => Phase::Draft { not_before },
             Status::Pending => Phase::Pending { not_before },
             Status::InProgress => {
-                let aside = Aside { not_before, question, work: is_work.then_some(work) };
-                Phase::InProgress { holder, aside }
+                let aside = Aside { not_before, question: question(), work: is_work().then(work) };
+                Phase::InProgress { holder: holder(), aside }
             }
-            Status::InReview => Phase::InReview { work, not_before },
-            Status::Reviewing => Phase::Reviewing { work, holder },
-            Status::Waiting => Phase::Waiting { question, work: is_work.then_some(work) },
-            Status::Approved => Phase::Approved { work },
-            Status::Completed => Phase::Completed { at: completed, commit: work.commit },
+            Status::InReview => Phase::InReview { work: work(), not_before },
+            Status::Reviewing => Phase::Reviewing { work: work(), holder: holder() },
+            Status::Waiting => Phase::Waiting { question: question(), work: is_work().then(work) },
+            Status::Approved => Phase::Approved { work: work() },
+            Status::Completed => Phase::Completed { at: keys.time(Key::Completed), commit },
             Status::Dead => Phase::Dead,
-            Status::Cancelled => Phase::Cancelled { commit: work.commit },
+            Status::Cancelled => Phase::Cancelled { commit },
         };
-        State {
-            phase,
-            attempt: facts.attempt,
-            returns: facts.returns,
-            rounds: facts.rounds,
-            mode: facts.mode,
-            allowed: facts.allowed,
-            retried: facts.retried,
-            reason: facts.reason,
-        }
+        let mode = match keys.get(Key::Mode) {
+            Some(Field::Mode(mode)) => *mode,
+            _ => Mode::default(),
+        };
+        let [attempt, returns, rounds] =
+            [Key::Attempt, Key::Returns, Key::Rounds].map(|key| keys.number(key).unwrap_or_default());
+        let [allowed, retried] = [Key::Allowed, Key::Retried].map(|key| keys.flag(key).unwrap_or_default());
+        State { phase, attempt, returns, rounds, mode, allowed, retried, reason: keys.text(Key::Reason) }
     }
 
-    /// The same as the values of keys.
-    pub fn facts(&self) -> Facts {
-        let State { attempt, returns, rounds, mode, allowed, retried, .. } = *self;
-        let mut facts = Facts { attempt, returns, allowed, rounds, mode, retried, ..Facts::default() };
-        facts.reason.clone_from(&self.reason);
-        (facts.not_before, facts.completed) = (self.not_before(), self.completed());
-        if let Some(Holding { agent, started }) = self.holder().cloned() {
-            (facts.agent, facts.started) = (agent, started);
-        }
-        facts.commit = self.commit().map(str::to_owned);
-        if let Some(work) = self.work() {
-            facts.author.clone_from(&work.author);
-            facts.approvals = work.approvals.iter().map(|approval| approval.written(work.commit.as_deref())).collect();
-        }
-        if let Some(Question { text, answers, answer }) = self.question().cloned() {
-            (facts.question, facts.answers, facts.answer) = (Some(text), answers, answer);
-        }
-        facts
+    /// All keys of a state but `status`, which box and lane may say: those that it has, and those that it hasn't.
+    pub fn keys(&self) -> Vec<(Key, Option<Value>)> {
+        let (holder, work, question) = (self.holder(), self.work(), self.question());
+        let time = |time: Option<Timestamp>| time.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true).into());
+        let count = |count: u32| (count > 0).then(|| count.into());
+        let text = |text: Option<&str>| text.map(Value::from);
+        let flag = |flag: bool| flag.then(|| true.into());
+        let approvals = work.map(Submission::written_approvals).filter(|approvals| !approvals.is_empty());
+        vec![
+            (Key::Mode, (self.mode != Mode::Execute).then(|| self.mode.as_str().into())),
+            (Key::Agent, text(holder.and_then(|holder| holder.agent.as_deref()))),
+            (Key::Attempt, count(self.attempt)),
+            (Key::Started, time(holder.and_then(|holder| holder.started))),
+            (Key::Author, text(work.and_then(|work| work.author.as_deref()))),
+            (Key::Completed, time(self.completed())),
+            (Key::Commit, text(self.commit())),
+            (Key::Approvals, approvals.map(Value::from)),
+            (Key::Rounds, count(self.rounds)),
+            (Key::Returns, count(self.returns)),
+            (Key::NotBefore, time(self.not_before())),
+            (Key::Question, text(question.map(|question| question.text.as_str()))),
+            (Key::Answers, count(question.map_or(0, |question| question.answers))),
+            (Key::Answer, text(question.and_then(|question| question.answer.as_deref()))),
+            (Key::Reason, text(self.reason.as_deref())),
+            (Key::Allowed, flag(self.allowed)),
+            (Key::Retried, flag(self.retried)),
+        ]
     }
 
     pub fn status(&self) -> Status {
@@ -290,9 +284,9 @@ impl State {
         self
     }
 
-    /// The same with the approvals of `other` too, if both are in review at the same commit; what was approved in `base`
-    /// and is not in one of them any more stays away.
-    pub fn with_approvals_of(&self, other: &State, base: Option<&State>) -> Option<State> {
+    /// Its approvals with those of `other` too, as they stand in a queue, if both are in review at the same commit; what
+    /// was approved in `base` and is not in one of them any more stays away.
+    pub fn with_approvals_of(&self, other: &State, base: Option<&State>) -> Option<Vec<String>> {
         let in_review = |state: &State| match &state.phase {
             Phase::InReview { work, .. } | Phase::Reviewing { work, .. } => Some(work.clone()),
             _ => None,
@@ -309,66 +303,46 @@ impl State {
         let stays = mine.approvals.iter().filter(|one| !old.approvals.contains(one) || others.approvals.contains(one));
         let comes = others.approvals.iter().filter(|one| !old.approvals.contains(one) && !mine.approvals.contains(one));
         let approvals = stays.chain(comes).cloned().collect();
-        let mut united = self.clone();
-        if let Phase::InReview { work, .. } | Phase::Reviewing { work, .. } = &mut united.phase {
-            work.approvals = approvals;
-        }
-        Some(united)
-    }
-
-    /// All keys of a state but `status`, which box and lane may say: those that it has, and those that it hasn't.
-    pub fn keys(&self) -> Vec<(Key, Option<Value>)> {
-        let facts = self.facts();
-        let time = |time: Option<Timestamp>| time.map(|time| written(time).into());
-        let count = |count: u32| (count > 0).then(|| count.into());
-        let text = |text: Option<String>| text.map(Value::from);
-        let flag = |flag: bool| flag.then(|| true.into());
-        vec![
-            (Key::Mode, (facts.mode != Mode::Execute).then(|| facts.mode.as_str().into())),
-            (Key::Agent, text(facts.agent)),
-            (Key::Attempt, count(facts.attempt)),
-            (Key::Started, time(facts.started)),
-            (Key::Author, text(facts.author)),
-            (Key::Completed, time(facts.completed)),
-            (Key::Commit, text(facts.commit)),
-            (Key::Approvals, (!facts.approvals.is_empty()).then(|| facts.approvals.into())),
-            (Key::Rounds, count(facts.rounds)),
-            (Key::Returns, count(facts.returns)),
-            (Key::NotBefore, time(facts.not_before)),
-            (Key::Question, text(facts.question)),
-            (Key::Answers, count(facts.answers)),
-            (Key::Answer, text(facts.answer)),
-            (Key::Reason, text(facts.reason)),
-            (Key::Allowed, flag(facts.allowed)),
-            (Key::Retried, flag(facts.retried)),
-        ]
+        Some(Submission { approvals, ..mine.clone() }.written_approvals())
     }
 }
 
-impl Facts {
-    /// Takes the key in if it is one of a state.
-    pub fn take(&mut self, key: Key, field: &Field<'_>) {
-        let owned = |texts: &[Cow<'_, str>]| texts.iter().map(|text| text.clone().into_owned()).collect();
-        match (key, field) {
-            (Key::Attempt, Field::Number(number)) => self.attempt = *number,
-            (Key::Returns, Field::Number(number)) => self.returns = *number,
-            (Key::Rounds, Field::Number(number)) => self.rounds = *number,
-            (Key::Answers, Field::Number(number)) => self.answers = *number,
-            (Key::NotBefore, Field::Time(time)) => self.not_before = Some(*time),
-            (Key::Started, Field::Time(time)) => self.started = Some(*time),
-            (Key::Completed, Field::Time(time)) => self.completed = Some(*time),
-            (Key::Agent, Field::Text(text)) => self.agent = Some(text.clone().into_owned()),
-            (Key::Commit, Field::Text(text)) => self.commit = Some(text.clone().into_owned()),
-            (Key::Reason, Field::Text(text)) => self.reason = Some(text.clone().into_owned()),
-            (Key::Author, Field::Text(text)) => self.author = Some(text.clone().into_owned()),
-            (Key::Question, Field::Text(text)) => self.question = Some(text.clone().into_owned()),
-            (Key::Answer, Field::Text(text)) => self.answer = Some(text.clone().into_owned()),
-            (Key::Approvals, Field::Texts(texts)) => self.approvals = owned(texts),
-            (Key::Mode, Field::Mode(mode)) => self.mode = *mode,
-            (Key::Allowed, Field::Flag(flag)) => self.allowed = *flag,
-            (Key::Retried, Field::Flag(flag)) => self.retried = *flag,
-            _ => {}
+/// One flat object, with a value for each key.
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (holder, work, question) = (self.holder(), self.work(), self.question());
+        let approvals = work.map_or(&[][..], |work| &work.approvals);
+        let mut map = serializer.serialize_map(None)?;
+        macro_rules! entries {
+            ($($key:ident: $value:expr,)*) => { $(map.serialize_entry(Key::$key.as_str(), &$value)?;)* };
         }
+        entries! {
+            Status: self.status(),
+            Attempt: self.attempt,
+            Returns: self.returns,
+            NotBefore: self.not_before(),
+            Agent: holder.and_then(|holder| holder.agent.as_deref()),
+            Started: holder.and_then(|holder| holder.started),
+            Completed: self.completed(),
+            Commit: self.commit(),
+            Reason: self.reason,
+            Allowed: self.allowed,
+            Author: work.and_then(|work| work.author.as_deref()),
+            Approvals: approvals.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            Rounds: self.rounds,
+            Mode: self.mode,
+            Question: question.map(|question| &question.text),
+            Answer: question.and_then(|question| question.answer.as_deref()),
+            Answers: question.map_or(0, |question| question.answers),
+        }
+        map.end()
+    }
+}
+
+impl Submission {
+    /// The approvals as they stand in a queue.
+    pub fn written_approvals(&self) -> Vec<String> {
+        self.approvals.iter().map(|approval| approval.written(self.commit.as_deref())).collect()
     }
 }
 
@@ -420,86 +394,9 @@ fn is_hex(text: &str) -> bool {
     text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn written(time: Timestamp) -> String {
-    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::collection::vec;
-    use proptest::option::of;
-    use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest};
-    use proptest::sample::select;
-
     use super::*;
-    use crate::board::document::parse;
-    use crate::board::edit::Patch;
-    use crate::board::text::apply;
-
-    fn times() -> impl Strategy<Value = Option<Timestamp>> {
-        of((0i64..4_000_000_000).prop_map(|seconds| Timestamp::from_timestamp(seconds, 0).expect("a time")))
-    }
-
-    /// What may stand in a value: words, and all that means something in YAML or Markdown.
-    fn texts() -> impl Strategy<Value = String> {
-        const ODD: &[&str] = &[
-            "", " ", "null", "~", "1e10", "true", "a, b: c", "[x", "x]", "{", "}", "\"", "'", "#", "(b", "c)", "\\",
-            "é", "- ",
-        ];
-        prop_oneof![select(ODD).prop_map(str::to_owned), "[ -~]{1,20}", "[a-z ]{1,9}é[\t\n,:]?x"]
-    }
-
-    fn words() -> impl Strategy<Value = String> {
-        "[A-Za-z][a-z0-9_@. -]{0,9}[a-z0-9]"
-    }
-
-    fn commits() -> impl Strategy<Value = Option<String>> {
-        prop_oneof![
-            Just(None),
-            "[0-9a-f]{40}".prop_map(Some),
-            "[0-9a-f]{7,12}".prop_map(Some),
-            "[g-z]{1,9}".prop_map(Some)
-        ]
-    }
-
-    fn facts() -> impl Strategy<Value = Facts> {
-        let approvals = vec((words(), words()).prop_map(|(role, by)| format!("{}/{by}", role.replace('@', ""))), 0..3);
-        let counts = (0u32..9, 0u32..9, 0u32..9, 0u32..9);
-        let named = (of(words()), of(words()), commits(), approvals);
-        let told = (of(texts()), of(texts()), of(texts()));
-        (counts, named, told, (times(), times(), times()), (any::<bool>(), any::<bool>(), select(&Mode::ALL[..])))
-            .prop_map(
-                |(
-                    counts,
-                    (agent, author, commit, approvals),
-                    (reason, question, answer),
-                    times,
-                    (allowed, retried, mode),
-                )| {
-                    let (attempt, returns, rounds, answers) = counts;
-                    let (not_before, started, completed) = times;
-                    Facts {
-                        attempt,
-                        returns,
-                        not_before,
-                        agent,
-                        started,
-                        completed,
-                        commit,
-                        reason,
-                        allowed,
-                        author,
-                        approvals,
-                        rounds,
-                        mode,
-                        retried,
-                        question,
-                        answer,
-                        answers,
-                    }
-                },
-            )
-    }
 
     #[test]
     fn an_approval_counts_for_the_commit_that_it_names() {
@@ -512,36 +409,6 @@ mod tests {
             ("reviewer/Sam", None, true),
         ] {
             assert_eq!(Approval::read(text, commit).is_some(), counts, "{text} of {commit:?}");
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Whatever state an item had, and wherever its keys stand, the state that is written is the one that is read.
-        #[test]
-        fn a_state_is_read_as_it_was_written(
-            old in (select(&Status::ALL[..]), facts()),
-            new in (select(&Status::ALL[..]), facts()),
-            is_in_block: bool,
-        ) {
-            let (old, new) = (State::of(old.0, old.1), State::of(new.0, new.1));
-            let keys: String = State::keys(&old)
-                .iter()
-                .map(|(key, value)| format!("  {}: {}\n", key.as_str(), crate::board::metadata::flow(value.as_ref().unwrap_or(&Value::Null))))
-                .collect();
-            let block = if is_in_block { format!("\n  ```yaml task\n{keys}  ```\n") } else { String::new() };
-            let mut text = format!("- [ ] T-1: a\n{block}");
-            for state in [&old, &new] {
-                let (document, problems) = parse(&text);
-                prop_assert_eq!(problems, vec![], "{}", text);
-                let edits = document.change(&document.items()[0], &Patch::from(state));
-                let result = apply(&text, &edits);
-                let (document, problems) = parse(&result);
-                prop_assert_eq!(problems, vec![], "{}", result);
-                prop_assert_eq!(&document.task_of(&document.items()[0]).state, state, "{}", result);
-                text = result;
-            }
         }
     }
 }

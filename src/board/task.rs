@@ -1,6 +1,9 @@
 //! A task: one item of a queue, read into typed fields. Knows nothing of how it is spelt in Markdown.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+
+use super::front::Front;
+use super::metadata::{Field, Fields, Key};
 
 pub use super::budget::Budget;
 pub use super::id::{BadId, MAX_ID, TaskId};
@@ -8,12 +11,13 @@ pub use super::state::{Approval, State};
 pub use super::status::{Consent, Mode, OnFailure, Status, Timestamp};
 
 /// An item, read. What stands in the queue document is the durable truth about it; who holds it is a `Lease`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Task {
     pub id: TaskId,
     pub title: String,
     /// The indented text under the title, dedented, without the `yaml task` block; may be empty.
     pub description: String,
+    #[serde(flatten)]
     pub state: State,
     /// 0 is most urgent; the queue's own default, else 2.
     pub priority: u8,
@@ -47,35 +51,57 @@ pub struct Task {
     pub lane: Option<Status>,
 }
 
+/// The priority of an item if neither it nor its queue names one.
+pub const DEFAULT_PRIORITY: u8 = 2;
+
 /// The one that approves who is no role: a person.
 pub const PERSON: &str = "person";
 
 impl Task {
     /// A pending task with nothing but a title.
     pub fn new(id: TaskId, title: &str) -> Task {
+        Task::read(id, title, State::default(), &Fields::default(), &Front::default())
+    }
+
+    /// What the keys of an item say; what they don't is as its queue says, or as ever. There is no description yet.
+    pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
+        let texts = |key| keys.texts(key).unwrap_or_default();
+        let priority = keys.number(Key::Priority).map(|number| u8::try_from(number).unwrap_or(u8::MAX));
         Task {
             id,
             title: title.to_owned(),
             description: String::new(),
-            state: State::default(),
-            priority: 2,
-            after: Vec::new(),
-            role: None,
-            tags: Vec::new(),
-            parent: None,
-            runner: None,
-            model: None,
-            done_when: Vec::new(),
-            touches: Vec::new(),
-            budget: Budget::default(),
-            worktree: true,
-            allow_empty: false,
-            max_attempts: None,
-            approve: Vec::new(),
-            review: None,
-            on_failure: OnFailure::GoOn,
-            trigger: None,
-            lane: None,
+            state,
+            priority: priority.or(queue.priority).unwrap_or(DEFAULT_PRIORITY),
+            after: if let Some(Field::Ids(ids)) = keys.get(Key::After) { ids.clone() } else { Vec::new() },
+            role: keys.text(Key::Role).or_else(|| queue.role.clone()),
+            tags: texts(Key::Tags),
+            parent: if let Some(Field::Id(id)) = keys.get(Key::Parent) { Some(id.clone()) } else { None },
+            runner: keys.text(Key::Runner).or_else(|| queue.runner.clone()),
+            model: keys.text(Key::Model),
+            done_when: texts(Key::DoneWhen),
+            touches: texts(Key::Touches),
+            budget: if let Some(Field::Budget(budget)) = keys.get(Key::Budget) {
+                budget.clone()
+            } else {
+                Budget::default()
+            },
+            worktree: keys.flag(Key::Worktree).unwrap_or(true),
+            allow_empty: keys.flag(Key::Empty).unwrap_or(false),
+            max_attempts: keys.number(Key::MaxAttempts).or(queue.max_attempts),
+            approve: if let Some(Field::Moments(moments)) = keys.get(Key::Approve) {
+                moments.clone()
+            } else {
+                queue.approve.clone()
+            },
+            review: keys.texts(Key::Review).or_else(|| queue.review.clone()),
+            on_failure: if let Some(Field::OnFailure(then)) = keys.get(Key::OnFailure) {
+                *then
+            } else {
+                OnFailure::GoOn
+            },
+            trigger: keys.text(Key::Trigger),
+            lane: if let Some(Field::Status(status)) = keys.get(Key::Lane) { Some(*status) } else { None },
         }
     }
 
@@ -170,59 +196,6 @@ impl Task {
     }
 }
 
-/// One flat object: the keys of an item, those of its state among the others.
-impl Serialize for Task {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let facts = self.state.facts();
-        let approvals: Vec<String> = self.approvals().iter().map(ToString::to_string).collect();
-        let mut map = serializer.serialize_map(None)?;
-        macro_rules! entries {
-            ($($name:literal: $value:expr,)*) => { $(map.serialize_entry($name, &$value)?;)* };
-        }
-        entries! {
-            "id": self.id,
-            "title": self.title,
-            "description": self.description,
-            "status": self.status(),
-            "priority": self.priority,
-            "after": self.after,
-            "role": self.role,
-            "tags": self.tags,
-            "parent": self.parent,
-            "runner": self.runner,
-            "model": self.model,
-            "done_when": self.done_when,
-            "touches": self.touches,
-            "budget": self.budget,
-            "worktree": self.worktree,
-            "allow_empty": self.allow_empty,
-            "attempt": facts.attempt,
-            "returns": facts.returns,
-            "max_attempts": self.max_attempts,
-            "not_before": facts.not_before,
-            "agent": facts.agent,
-            "started": facts.started,
-            "completed": facts.completed,
-            "commit": facts.commit,
-            "reason": facts.reason,
-            "approve": self.approve,
-            "allowed": facts.allowed,
-            "review": self.review,
-            "author": facts.author,
-            "approvals": approvals,
-            "rounds": facts.rounds,
-            "mode": facts.mode,
-            "on_failure": self.on_failure,
-            "question": facts.question,
-            "answer": facts.answer,
-            "answers": facts.answers,
-            "trigger": self.trigger,
-            "lane": self.lane,
-        }
-        map.end()
-    }
-}
-
 /// The role that a bare number of reviews asks for.
 pub const REVIEWER: &str = "reviewer";
 
@@ -236,61 +209,39 @@ fn is_answer(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::state::Facts;
+    use crate::board::corpus::task_with;
 
     #[test]
     fn reviews_are_counted_by_role() {
-        let task = |review: &[&str], approvals: &[&str]| Task {
-            review: Some(review.iter().map(|&name| name.to_owned()).collect()),
-            state: State::of(
-                Status::InReview,
-                Facts { approvals: approvals.iter().map(|&name| name.to_owned()).collect(), ..Facts::default() },
-            ),
-            ..Task::new("T-1".parse().expect("an ID"), "Do it")
-        };
-        for (review, approvals, open) in [
-            (&["none"][..], &[][..], &[][..]),
-            (&["2"], &["reviewer/Sam"], &["reviewer"]),
-            (&["reviewer", "security", "person"], &["security/Sam", "person/rosie"], &["reviewer"]),
-            (&["reviewer"], &["reviewer/Sam", "reviewer/Merry"], &[]),
+        for (keys, open) in [
+            ("review: none", &[][..]),
+            ("review: 2, approvals: [reviewer/Sam]", &["reviewer"]),
+            ("review: [reviewer, security, person], approvals: [security/Sam, person/rosie]", &["reviewer"]),
+            ("review: reviewer, approvals: [reviewer/Sam, reviewer/Merry]", &[]),
+            ("review: reviewer, approve: merge", &["reviewer", PERSON]),
+            ("role: coder", &["general"]),
         ] {
-            let task = task(review, approvals);
-            assert_eq!(task.open_reviews(&task.reviewers(&[])), open, "{review:?} {approvals:?}");
+            let task = task_with(Status::InReview, keys);
+            assert_eq!(task.open_reviews(&task.reviewers(&["general".to_owned()])), open, "{keys}");
         }
-        let asked = Task { approve: vec![Consent::Merge], ..task(&["reviewer"], &[]) };
-        assert_eq!(asked.reviewers(&[]), ["reviewer", PERSON]);
-        let general = Task { review: None, ..task(&[], &["reviewer/Sam"]) };
-        assert_eq!(general.reviewers(&["reviewer".into()]), ["reviewer"]);
-        assert!(general.is_approved_by("Sam") && !general.is_approved_by("reviewer"));
+        let approved = task_with(Status::InReview, "approvals: [reviewer/Sam]");
+        assert!(approved.is_approved_by("Sam") && !approved.is_approved_by("reviewer"));
     }
 
     #[test]
     fn an_answer_is_a_key_or_stands_under_the_item() {
-        let asked = |question: bool, answers, answer: Option<&str>, text: &str| Task {
-            state: State::of(
-                Status::Waiting,
-                Facts {
-                    question: question.then(|| "red or blue?".to_owned()),
-                    answers,
-                    answer: answer.map(str::to_owned),
-                    ..Facts::default()
-                },
-            ),
-            description: text.to_owned(),
-            ..Task::new("T-1".parse().expect("an ID"), "Do it")
-        };
-        for (question, answers, text, expected) in [
-            (true, 0, "See a.md.\nAnswer: blue", Some("blue")),
-            (true, 0, "answer:\nblue,\n\nand red", Some("blue,\n\nand red")),
-            (true, 0, "Answer:", None),
-            (true, 0, "The Answer: blue", None),
-            (true, 1, "Answer: blue", None),
-            (true, 1, "Answer: blue\nAnswer: red", Some("red")),
-            (false, 0, "Answer: blue", None),
+        for (keys, text, expected) in [
+            ("question: red?", "See a.md.\nAnswer: blue", Some("blue")),
+            ("question: red?", "answer:\nblue,\n\nand red", Some("blue,\n\nand red")),
+            ("question: red?", "Answer:", None),
+            ("question: red?", "The Answer: blue", None),
+            ("question: red?, answers: 1", "Answer: blue", None),
+            ("question: red?, answers: 1", "Answer: blue\nAnswer: red", Some("red")),
+            ("question: red?, answer: blue", "", Some("blue")),
+            ("", "Answer: blue", None),
         ] {
-            assert_eq!(asked(question, answers, None, text).answered().as_deref(), expected, "{text}");
+            let task = Task { description: text.to_owned(), ..task_with(Status::Waiting, keys) };
+            assert_eq!(task.answered().as_deref(), expected, "{keys} {text}");
         }
-        let keyed = asked(true, 0, Some("blue"), "");
-        assert_eq!(keyed.answered().as_deref(), Some("blue"));
     }
 }

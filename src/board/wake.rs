@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::board::document::Document;
 use crate::board::edit::NewItem;
 use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::key::Key;
 use crate::board::task::{Status, Task, TaskId};
 
 /// What a planner may be woken for, in the order in which it is looked for.
@@ -63,7 +64,7 @@ impl Need {
         NewItem {
             id: Some(self.id.clone()),
             title: self.title.clone(),
-            fields: vec![("role", role.into()), ("trigger", self.trigger.as_str().into())],
+            fields: vec![(Key::Role, role.into()), (Key::Trigger, self.trigger.as_str().into())],
             yaml_fields: Vec::new(),
             description: self.description.clone(),
         }

@@ -95,7 +95,7 @@ pub struct Args {
 
     /// Keys that no flag sets.
     #[arg(skip)]
-    pub more: Vec<(&'static str, Value)>,
+    pub more: Vec<(Key, Value)>,
 }
 
 #[derive(Serialize)]
@@ -210,7 +210,7 @@ impl Args {
         let block = render(new);
         let (document, _) = parse(&block);
         let is_own = |key: Key| {
-            let is_set = self.more.iter().any(|(name, _)| *name == key.as_str());
+            let is_set = self.more.iter().any(|(name, _)| *name == key);
             is_set || KEYS.contains(&key) || HANDED_OUT.contains(&key)
         };
         let mut odd = None;
@@ -229,33 +229,33 @@ impl Args {
         })
     }
 
-    fn fields(&self, parent: Option<&TaskId>) -> Vec<(&'static str, Value)> {
+    fn fields(&self, parent: Option<&TaskId>) -> Vec<(Key, Value)> {
         let ids = |ids: &[TaskId]| Value::Sequence(ids.iter().map(|id| Value::from(id.as_str())).collect());
         let texts = |texts: &[String]| Value::Sequence(texts.iter().map(|text| Value::from(text.as_str())).collect());
-        let mut fields: Vec<(&'static str, Value)> = Vec::new();
-        fields.extend(self.priority.map(|priority| ("priority", Value::from(priority))));
+        let mut fields: Vec<(Key, Value)> = Vec::new();
+        fields.extend(self.priority.map(|priority| (Key::Priority, Value::from(priority))));
         match self.after.as_slice() {
             [] => {}
-            [one] => fields.push(("after", Value::from(one.as_str()))),
-            several => fields.push(("after", ids(several))),
+            [one] => fields.push((Key::After, Value::from(one.as_str()))),
+            several => fields.push((Key::After, ids(several))),
         }
-        fields.extend(self.role.as_deref().map(|role| ("role", Value::from(role))));
-        fields.extend((!self.tags.is_empty()).then(|| ("tags", texts(&self.tags))));
-        fields.extend(self.runner.as_deref().map(|runner| ("runner", Value::from(runner))));
-        fields.extend(parent.map(|parent| ("parent", Value::from(parent.as_str()))));
-        fields.extend(self.on_failure.map(|then| ("on_failure", Value::from(then.as_str()))));
+        fields.extend(self.role.as_deref().map(|role| (Key::Role, Value::from(role))));
+        fields.extend((!self.tags.is_empty()).then(|| (Key::Tags, texts(&self.tags))));
+        fields.extend(self.runner.as_deref().map(|runner| (Key::Runner, Value::from(runner))));
+        fields.extend(parent.map(|parent| (Key::Parent, Value::from(parent.as_str()))));
+        fields.extend(self.on_failure.map(|then| (Key::OnFailure, Value::from(then.as_str()))));
         fields.extend(self.more.iter().cloned());
         fields
     }
 
-    fn yaml_fields(&self) -> Vec<(&'static str, Value)> {
+    fn yaml_fields(&self) -> Vec<(Key, Value)> {
         let texts = |texts: &[String]| Value::Sequence(texts.iter().map(|text| Value::from(text.as_str())).collect());
         let mut fields = Vec::new();
         if !self.done_when.is_empty() {
-            fields.push(("done_when", texts(&self.done_when)));
+            fields.push((Key::DoneWhen, texts(&self.done_when)));
         }
         if !self.touches.is_empty() {
-            fields.push(("touches", texts(&self.touches)));
+            fields.push((Key::Touches, texts(&self.touches)));
         }
         fields
     }

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::key::Key;
 use crate::board::lease::Life;
 use crate::board::task::TaskId;
 use crate::config::{Config, Does};
@@ -83,8 +84,8 @@ impl Verb for Args {
         let is_usual = general.as_deref().unwrap_or(DEFAULT_ROLE) == role;
         let (title, more) = parted(&self.request()?)?;
         let description: Vec<String> = more.into_iter().chain(self.description).collect();
-        let lane = (self.draft && !self.no_model).then(|| ("lane", "draft".into()));
-        let trigger = self.note.then(|| ("trigger", "a note".into()));
+        let lane = (self.draft && !self.no_model).then(|| (Key::Lane, "draft".into()));
+        let trigger = self.note.then(|| (Key::Trigger, "a note".into()));
         let item = add::Args {
             title: vec![title],
             queue: Some(self.queue),

@@ -8,11 +8,11 @@ use super::queue::Text;
 use super::submit::{Done, Note, written};
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
-use crate::board::document::{DEFAULT_PRIORITY, parse};
+use crate::board::document::parse;
 use crate::board::edit::render;
 use crate::board::event::{Event, Kind};
 use crate::board::plan::{Heritage, Plan};
-use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId, Timestamp};
 use crate::board::text::apply;
 
 impl View<'_> {

@@ -13,6 +13,7 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state
 use tavern::board::decide::Refusal;
 use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Kind, Retry, Review};
+use tavern::board::key::Key;
 use tavern::board::lease::{Life, Work};
 use tavern::board::task::{PERSON, Status, TaskId, Timestamp};
 use tavern::store::{Entry, Error, Note, Seek, no_process, tail_log};
@@ -503,7 +504,7 @@ impl Real {
         let (item, event) = match *step {
             Step::Pass(_) => return Ok(None),
             Step::Add(item) => {
-                let fields = if item == REVIEWED { vec![("review", "reviewer".into())] } else { Vec::new() };
+                let fields = if item == REVIEWED { vec![(Key::Review, "reviewer".into())] } else { Vec::new() };
                 let new = NewItem { id: Some(task(item)), title: format!("Item {item}"), fields, ..NewItem::default() };
                 board.add(&board.queues()?[0], new, Status::Pending, &Note::default(), now)?;
                 return Ok(Some(Kind::Added));

@@ -8,14 +8,14 @@ use std::ops::Range;
 use memchr::{memchr_iter, memmem};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::{DEFAULT_PRIORITY, Document, Item, Lane, Tail};
+use super::{Document, Item, Lane, Tail};
 use crate::board::front::{self, Front};
 use crate::board::lane::{self, LaneKind, LaneSet, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::problem::Problem;
 use crate::board::scan::{Block, scan};
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId};
 
 /// Reads a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {

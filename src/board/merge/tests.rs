@@ -365,6 +365,7 @@ mod properties {
 
     use super::*;
     use crate::board::edit::Patch;
+    use crate::board::key::Key;
     use crate::board::lossless::{documents, wild_documents};
     use crate::board::text::{Edit, apply};
 
@@ -393,7 +394,8 @@ mod properties {
                 document.change(item, &Patch { status: Some(*status), ..Patch::default() })
             }),
             Step::Priority(number, priority) => find(number).map_or_else(Vec::new, |item| {
-                document.change(item, &Patch { set: vec![("priority", Some((*priority).into()))], ..Patch::default() })
+                document
+                    .change(item, &Patch { set: vec![(Key::Priority, Some((*priority).into()))], ..Patch::default() })
             }),
             Step::Retitle(number) => find(number).map_or_else(Vec::new, |item| {
                 vec![Edit::replace(item.title.clone(), format!("{} by {side}", document.title(item)))]
