@@ -23,13 +23,15 @@ pub struct Holder {
     pub process: Option<Process>,
 }
 
-/// A process. Pids are used again, so the start time, the boot and the container go with it.
+/// A process of one host, named so that no other ever has the same name: pids are used again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
-    /// In clock ticks since boot.
+    /// Ticks since boot at which it started (proc_pid_stat(5), field 22).
     pub start_time: u64,
+    /// `/proc/sys/kernel/random/boot_id`: new at each boot.
     pub boot_id: String,
+    /// Inode of its pid namespace: in another container the same pid is another process.
     pub pid_namespace: u64,
 }
 
@@ -91,7 +93,7 @@ pub enum Life {
     Alive,
     /// The process ran on this host and is gone: the lease is over at once.
     Gone,
-    /// Another host's, or no process stands for it: the expiry decides.
+    /// On another host or in another container, or no process stands for it: the expiry decides.
     Unknown,
 }
 

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::bell::{Bell, Hammer};
 use super::end::{Swept, end_found, request_end, send};
 use super::family;
-use super::identity::Identity;
 use super::mark::Mark;
 use super::table;
 use crate::clock;
@@ -42,7 +41,9 @@ pub(super) enum Root {
 pub struct Child {
     inner: std::process::Child,
     root: Root,
-    identity: Identity,
+    pid: u32,
+    /// In ticks since boot.
+    start_time: u64,
     marks: Vec<Mark>,
     exit: Arc<ExitCell>,
     /// Descendants seen at earlier looks: found again even where they have lost their parent and cleared their
@@ -66,13 +67,18 @@ struct Seen {
 impl Child {
     pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>, root: Root) -> io::Result<Child> {
         let pid = inner.id();
-        let entry = table::Entry::of(pid);
+        let start_time = table::Entry::of(pid).map_or(0, |entry| entry.start_time);
         let exit = Arc::new(ExitCell::default());
-        let mut identity = Identity::own()?;
-        identity.pid = pid;
-        identity.start_time = entry.map_or(0, |entry| entry.start_time);
-        let child =
-            Child { inner, root, identity, marks, exit: Arc::clone(&exit), remembered: Vec::new(), is_reaped: false };
+        let child = Child {
+            inner,
+            root,
+            pid,
+            start_time,
+            marks,
+            exit: Arc::clone(&exit),
+            remembered: Vec::new(),
+            is_reaped: false,
+        };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
         std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
@@ -83,11 +89,7 @@ impl Child {
     }
 
     pub fn pid(&self) -> u32 {
-        self.identity.pid
-    }
-
-    pub fn identity(&self) -> &Identity {
-        &self.identity
+        self.pid
     }
 
     /// The pipe to its standard input, once, if it was started with one; dropping the pipe is the end of input.
@@ -139,7 +141,7 @@ impl Child {
         let root = (!self.is_reaped).then_some(self.pid());
         let all = table::all();
         family::lock().reap(&all);
-        let mut members = table::members(all, |entry| self.is_seed(root, entry), &self.marks, self.identity.start_time);
+        let mut members = table::members(all, |entry| self.is_seed(root, entry), &self.marks, self.start_time);
         for old in &self.remembered {
             let is_new = members.iter().all(|entry| entry.pid != old.pid);
             let now = if is_new { table::Entry::of(old.pid) } else { None };
@@ -258,8 +260,8 @@ fn wait_without_reaping(pid: Pid) -> Exit {
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
+    use crate::process::end_marked;
     use crate::process::start::{Input, Output, Spec, start};
-    use crate::process::{Liveness, end_marked};
     use std::fs;
     use std::path::Path;
 
@@ -298,7 +300,7 @@ mod tests {
             assert!(bell.wait(LONG), "{script}");
             assert_eq!(child.exit(), Some(exit), "{script}");
             assert_eq!(child.sweep(), Swept::default(), "{script}");
-            assert_eq!(child.identity().liveness(), Liveness::Dead, "{script}");
+            assert!(is_gone(&child.pid().to_string()), "{script}");
         }
     }
 

@@ -35,7 +35,6 @@ pub use family::adopt_orphans;
 pub use first_program::first_program;
 pub use follow::{Follower, Line};
 pub use foreground::{Attended, attend, foreground};
-pub use identity::{Identity, Liveness};
 pub use log::{create_log, is_running};
 pub use mark::Mark;
 pub use output::{Ran, run_program};

@@ -12,7 +12,7 @@ use rustix::process::Signal as UnixSignal;
 use serde_json::{Value, json};
 
 use crate::process::start::Output;
-use crate::process::{Bell, Identity, Line, Spec};
+use crate::process::{Bell, Line, Spec};
 
 use super::event::{AgentEvent, Prodding};
 use super::job::{Job, Limits, Prods};
@@ -324,8 +324,8 @@ impl Watched for ClaudeSession {
 }
 
 impl Session for ClaudeSession {
-    fn identity(&self) -> &Identity {
-        self.watch.child.identity()
+    fn pid(&self) -> u32 {
+        self.watch.child.pid()
     }
 
     fn bell(&self) -> Bell {

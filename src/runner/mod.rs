@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::process::{Bell, Identity, Spec, find_program_on};
+use crate::process::{Bell, Spec, find_program_on};
 
 pub mod answer;
 pub mod claude;
@@ -123,8 +123,8 @@ pub trait Runner: Send + Sync {
 
 /// One running agent. Dropping it ends its whole process tree at once; [`Session::finish`] is the proper end.
 pub trait Session: Send {
-    /// The program's process, for the lease.
-    fn identity(&self) -> &Identity;
+    /// The program's process.
+    fn pid(&self) -> u32;
 
     /// Rings when there may be something new. Ring it to make [`Session::next`] return early.
     fn bell(&self) -> Bell;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use crate::process::start::Output;
-use crate::process::{Bell, Exit, Identity, Line, Spec};
+use crate::process::{Bell, Exit, Line, Spec};
 
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
@@ -100,8 +100,8 @@ impl Watched for PlainSession {
 }
 
 impl Session for PlainSession {
-    fn identity(&self) -> &Identity {
-        self.watch.child.identity()
+    fn pid(&self) -> u32 {
+        self.watch.child.pid()
     }
 
     fn bell(&self) -> Bell {
@@ -299,7 +299,7 @@ mod tests {
             job.script = Some(format!("trap '' TERM; setsid {script} & wait; sleep 100"));
             job.limits = limits;
             let session = Shell.start(&job).expect("sh starts");
-            let pid = session.identity().pid;
+            let pid = session.pid();
             let ended = session.finish();
             assert_eq!(ended.outcome, outcome, "{script}: {ended:?}");
             assert_eq!(ended.swept.survivors, Vec::<u32>::new());

@@ -12,7 +12,6 @@ use super::replace::Staged;
 use crate::board::decide::Refusal;
 use crate::board::lease::{Holder, Lease, Life, Process, Token};
 use crate::board::task::{TaskId, Timestamp};
-use crate::process::{Identity, Liveness};
 
 impl Board {
     /// The lease of `task`, if anybody holds it.
@@ -119,13 +118,7 @@ pub fn this_process() -> Holder {
 
 /// The process `pid` of this host, as a lease's holder.
 pub fn holder(pid: u32) -> Holder {
-    let process = Identity::of(pid).ok().map(|identity| Process {
-        pid: identity.pid,
-        start_time: identity.start_time,
-        boot_id: identity.boot_id,
-        pid_namespace: identity.pid_namespace,
-    });
-    Holder { host: host(), process }
+    Holder { host: host(), process: Process::of(pid) }
 }
 
 /// A holder for which no process stands: only the expiry ends its lease.
@@ -135,18 +128,7 @@ pub fn no_process() -> Holder {
 
 /// Whether the holder still lives, as far as can be told from this host.
 pub fn life(holder: &Holder) -> Life {
-    let Some(process) = holder.process.as_ref().filter(|_| holder.host == host()) else { return Life::Unknown };
-    let identity = Identity {
-        pid: process.pid,
-        start_time: process.start_time,
-        boot_id: process.boot_id.clone(),
-        pid_namespace: process.pid_namespace,
-    };
-    match identity.liveness() {
-        Liveness::Alive => Life::Alive,
-        Liveness::Dead => Life::Gone,
-        Liveness::Unknown => Life::Unknown,
-    }
+    holder.process.as_ref().filter(|_| holder.host == host()).map_or(Life::Unknown, Process::life)
 }
 
 /// This host's name.

@@ -18,8 +18,8 @@ const STANDING_BOOLEANS: &[(&str, usize)] =
 /// Names of types that stand twice today. It may only shrink.
 const STANDING_TWICE: &[&str] = &[
     "Agent", "Bench", "Cause", "Change", "Child", "Ended", "Entry", "Error", "Exit", "Follower", "Found", "Head",
-    "Identity", "Later", "Line", "Lock", "Look", "Mark", "Need", "Output", "Page", "Past", "Patch", "Place", "Plan",
-    "Planned", "Reader", "Seen", "Severity", "Step", "Stuck", "Told", "Wanted", "What", "Worktree",
+    "Later", "Line", "Lock", "Look", "Mark", "Need", "Output", "Page", "Past", "Patch", "Place", "Plan", "Planned",
+    "Reader", "Seen", "Severity", "Step", "Stuck", "Told", "Wanted", "What", "Worktree",
 ];
 
 /// What each verb calls its own: its flags, and its line of JSON.

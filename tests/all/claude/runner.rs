@@ -148,7 +148,7 @@ fn a_killed_agent_has_crashed_and_its_session_goes_on() {
     wait_for_file(&workshop.path("begun"));
     // The CLI writes its transcript with some delay; without one there would be nothing to resume.
     workshop.wait_for_transcript("touch begun");
-    let pid = i32::try_from(session.identity().pid).ok().and_then(Pid::from_raw).expect("it runs");
+    let pid = i32::try_from(session.pid()).ok().and_then(Pid::from_raw).expect("it runs");
     kill_process(pid, UnixSignal::KILL).expect("it is ours");
     let ended = session.finish();
     assert_eq!((ended.outcome, ended.exit), (Outcome::Crashed, Exit::Signal(9)), "{ended:?}");
