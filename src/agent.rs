@@ -304,7 +304,7 @@ impl Agent<'_> {
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
         let deadline = wait.until.map_or(Deadline::NEVER, |until| Deadline::after(left(until)));
         loop {
-            let nap = deadline.left().map_or(HEARTBEAT, |left| left.min(HEARTBEAT));
+            let nap = deadline.left().min(HEARTBEAT);
             // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
             if watch.wait(nap.max(Duration::from_millis(100))) != Wake::TimedOut || deadline.has_passed() {
                 return Ok(());

@@ -45,14 +45,14 @@ impl Deadline {
     /// Never comes.
     pub const NEVER: Deadline = Deadline(None);
 
-    /// What is left, zero when it has passed; `None` if it never comes.
-    pub fn left(self) -> Option<Duration> {
-        self.0.map(|end| end.saturating_duration_since(instant()))
+    /// What is left: zero when it has passed, the longest there is if it never comes.
+    pub fn left(self) -> Duration {
+        self.0.map_or(Duration::MAX, |end| end.saturating_duration_since(instant()))
     }
 
     /// It has come.
     pub fn has_passed(self) -> bool {
-        self.left().is_some_and(|left| left.is_zero())
+        self.left().is_zero()
     }
 }
 
@@ -91,6 +91,6 @@ mod tests {
         assert!(Deadline::after(Duration::ZERO).has_passed());
         assert!(!Deadline::after(Duration::from_secs(3600)).has_passed());
         assert!(!Deadline::after(Duration::MAX).has_passed());
-        assert_eq!(Deadline::NEVER.left(), None);
+        assert_eq!(Deadline::NEVER.left(), Duration::MAX);
     }
 }

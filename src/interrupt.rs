@@ -104,16 +104,14 @@ impl Interrupt {
     /// Blocks until an end is asked for at least as urgently as `urgency`, or until `deadline`; true if it was.
     pub fn wait_for(&self, urgency: Urgency, deadline: Deadline) -> bool {
         let mut state = self.state();
-        loop {
-            if state.raised.is_some_and(|(_, raised)| raised >= urgency) {
-                return true;
+        while state.raised.is_none_or(|(_, raised)| raised < urgency) {
+            let left = deadline.left();
+            if left.is_zero() {
+                return false;
             }
-            state = match deadline.left() {
-                Some(left) if left.is_zero() => return false,
-                Some(left) => self.shared.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+            state = self.shared.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        true
     }
 
     /// Calls `subscriber` at each raise, and now if it is raised already: for a loop that blocks on a channel of its own.

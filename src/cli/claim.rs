@@ -143,7 +143,7 @@ impl Verb for Args {
             let Some(watch) = watch.filter(|_| !deadline.has_passed()) else { return Err(why) };
             let back_off = nothing.wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
             let longest = Duration::from_secs(3600);
-            watch.wait(deadline.left().unwrap_or(longest).min(back_off.unwrap_or(longest)));
+            watch.wait(deadline.left().min(longest).min(back_off.unwrap_or(longest)));
         }
     }
 }

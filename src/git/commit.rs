@@ -66,7 +66,7 @@ impl Repository {
 
     fn has_staged(&self, place: &Place) -> Result<bool, GitError> {
         let quiet = ["diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=dirty"];
-        Ok(!self.call(place).args(quiet).limit(THOROUGH).run()?.status.success())
+        Ok(!self.call(place).args(quiet).limit(THOROUGH).run()?.exit.is_success())
     }
 }
 

@@ -36,7 +36,7 @@ pub enum GitError {
     UnsupportedFormat { path: PathBuf, reason: String },
     #[error("the `git` program was not found")]
     ProgramMissing,
-    #[error("`{command}` failed in `{}` with {status}: {stderr}", dir.display())]
+    #[error("`{command}` {status} in `{}`: {stderr}", dir.display())]
     Program { command: String, dir: PathBuf, status: String, stderr: String },
     #[error("`{command}` was ended after {} s in `{}`", limit.as_secs(), dir.display())]
     TimedOut { command: String, dir: PathBuf, limit: Duration },
@@ -236,7 +236,7 @@ mod tests {
                 GitError::Program {
                     command: "git status".to_owned(),
                     dir: path(),
-                    status: "exit status 128".to_owned(),
+                    status: "exited with code 128".to_owned(),
                     stderr: "fatal".to_owned(),
                 },
                 Failed,

@@ -14,6 +14,7 @@ use super::history::{contains, merge_base, path_of, paths};
 use super::identity::Identity;
 use super::program::THOROUGH;
 use super::{CommitId, GitError, Head, Repository};
+use crate::process::Exit;
 
 /// How a merge came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ impl Repository {
         let call =
             self.call(&place).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
         let ended = call.arg(to.as_str()).limit(THOROUGH).run()?;
-        Ok(if ended.status.success() { followed } else { Follow::Conflict(Vec::new()) })
+        Ok(if ended.exit.is_success() { followed } else { Follow::Conflict(Vec::new()) })
     }
 
     /// The tree of the merge, or the paths in conflict.
@@ -148,13 +149,13 @@ impl Repository {
             .args([&into, &from])
             .limit(THOROUGH)
             .run()?;
-        match read_merge(ended.status.code(), &ended.output) {
+        match read_merge(ended.exit, &ended.output) {
             Some(Told::Merged(merged)) => Ok(Some(merged)),
             Some(Told::TooOld) => Ok(None),
             None => Err(GitError::Program {
                 command: format!("git merge-tree {into} {from}"),
                 dir: self.main_worktree().to_owned(),
-                status: ended.status.to_string(),
+                status: ended.exit.to_string(),
                 stderr: ended.complaint,
             }),
         }
@@ -222,15 +223,15 @@ enum Told {
 }
 
 /// `None`: it failed. Source: git-merge-tree(1), output and exit status; 129 is git's status for unknown options.
-fn read_merge(code: Option<i32>, output: &[u8]) -> Option<Told> {
+fn read_merge(exit: Exit, output: &[u8]) -> Option<Told> {
     let mut records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
-    match code? {
-        0 => Some(Told::Merged(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?))),
-        1 => {
+    match exit {
+        Exit::Code(0) => Some(Told::Merged(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?))),
+        Exit::Code(1) => {
             records.next()?;
             Some(Told::Merged(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect())))
         }
-        129 => Some(Told::TooOld),
+        Exit::Code(129) => Some(Told::TooOld),
         _ => None,
     }
 }

@@ -10,7 +10,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use super::lock::Lock;
 use super::stale_lock::{self, LOCK_PATIENCE, LOCK_PAUSE};
 use crate::clock;
 use crate::process::start::{Input, UNATTENDED};
-use crate::process::{Spec, run_program};
+use crate::process::{Exit, Spec, run_program};
 
 /// For steps that touch no file contents.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
@@ -90,7 +89,7 @@ pub(super) struct Call {
 /// How a call ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) status: ExitStatus,
+    pub(super) exit: Exit,
     pub(super) output: Vec<u8>,
     pub(super) complaint: String,
 }
@@ -155,10 +154,10 @@ impl Call {
     pub(super) fn read(self) -> Result<Vec<u8>, GitError> {
         let (command, dir) = (self.describe(), self.dir.clone());
         let ended = self.run()?;
-        if ended.status.success() {
+        if ended.exit.is_success() {
             return Ok(ended.output);
         }
-        Err(GitError::Program { command, dir, status: ended.status.to_string(), stderr: ended.complaint })
+        Err(GitError::Program { command, dir, status: ended.exit.to_string(), stderr: ended.complaint })
     }
 
     /// Runs it, whatever the exit status. [`GitError::LockedByGit`] if a lock stays in the way.
@@ -166,7 +165,7 @@ impl Call {
         let deadline = clock::instant() + LOCK_PATIENCE;
         loop {
             let ended = self.once()?;
-            let lock = if ended.status.success() { None } else { lock_in_the_way(&ended.complaint) };
+            let lock = if ended.exit.is_success() { None } else { lock_in_the_way(&ended.complaint) };
             let (Some(lock), Some((common_dir, main_worktree))) = (lock, &self.repository) else { return Ok(ended) };
             let is_ours = stale_lock::is_ours(common_dir, &lock);
             if !is_ours || clock::instant() >= deadline {
@@ -203,7 +202,7 @@ impl Call {
         })?;
         let timed_out = || GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), limit: self.limit };
         let ran = ran.ok_or_else(timed_out)?;
-        Ok(Ended { status: ran.status, output: ran.stdout, complaint: one_line(&ran.stderr) })
+        Ok(Ended { exit: ran.exit, output: ran.stdout, complaint: one_line(&ran.stderr) })
     }
 
     /// The command without the settings that every call has.
@@ -252,7 +251,7 @@ mod tests {
         let error = call(&fixture).args(["rev-parse", "--verify", "nowhere"]).read().expect_err("there is none");
         let GitError::Program { command, dir, status, stderr } = error else { panic!("{error:?}") };
         assert_eq!(command, "git rev-parse --verify nowhere");
-        assert_eq!((dir, status.as_str()), (fixture.root(), "exit status: 128"));
+        assert_eq!((dir, status.as_str()), (fixture.root(), "exited with code 128"));
         assert_eq!(stderr, "fatal: Needed a single revision");
     }
 

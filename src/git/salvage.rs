@@ -223,7 +223,7 @@ impl<'a> Index<'a> {
     fn add(&self, nested: &[PathBuf]) -> Result<bool, GitError> {
         let call = self.call().args(["add", "--all", "--sparse", "--ignore-errors", "--", ":/"]);
         let excluded = nested.iter().map(|path| pathspec("exclude,top,literal", path));
-        Ok(call.args(excluded).run()?.status.success())
+        Ok(call.args(excluded).run()?.exit.is_success())
     }
 
     /// Neither in this index nor ignored; a name that ends in a slash is a repository.

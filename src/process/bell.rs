@@ -1,19 +1,14 @@
 //! A bell: one waiter sleeps until somebody rings. It knows nothing of what has happened: whoever hears it looks.
 
-use crate::clock;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::clock::Deadline;
 
 /// Wakes one waiter. Clones ring the same bell; a ring that nobody is waiting for is kept for the next wait, and many
 /// rings are heard as one, so facts must be looked at again after each wait.
 #[derive(Clone, Debug, Default)]
-pub struct Bell(Arc<Hammer>);
-
-#[derive(Debug, Default)]
-pub(super) struct Hammer {
-    has_rung: Mutex<bool>,
-    heard: Condvar,
-}
+pub struct Bell(Arc<(Mutex<bool>, Condvar)>);
 
 impl Bell {
     pub fn new() -> Bell {
@@ -21,41 +16,28 @@ impl Bell {
     }
 
     pub fn ring(&self) {
-        self.0.ring();
+        *self.has_rung() = true;
+        self.0.1.notify_all();
     }
 
     /// Sleep until the bell rings, at most for `timeout`. True if it rang.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let now = clock::instant();
-        // A time-out too long to be a moment is bounded to a day: the caller looks again anyway.
-        let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
-        let mut has_rung = self.0.lock();
+        let deadline = Deadline::after(timeout);
+        let mut has_rung = self.has_rung();
         while !*has_rung {
-            let left = deadline.saturating_duration_since(clock::instant());
+            let left = deadline.left();
             if left.is_zero() {
                 return false;
             }
-            has_rung = self.0.heard.wait_timeout(has_rung, left).unwrap_or_else(PoisonError::into_inner).0;
+            has_rung = self.0.1.wait_timeout(has_rung, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         *has_rung = false;
         true
     }
 
-    /// A handle for ringers that must not keep the bell alive.
-    pub(super) fn downgrade(&self) -> Weak<Hammer> {
-        Arc::downgrade(&self.0)
-    }
-}
-
-impl Hammer {
-    pub(super) fn ring(&self) {
-        *self.lock() = true;
-        self.heard.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, bool> {
+    fn has_rung(&self) -> MutexGuard<'_, bool> {
         // A flag can't be left half-written, so a panic of another ringer does no harm.
-        self.has_rung.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

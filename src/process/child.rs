@@ -3,20 +3,19 @@
 use std::fmt;
 use std::io;
 use std::process::ChildStdin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde::{Deserialize, Serialize};
 
-use super::bell::{Bell, Hammer};
+use super::bell::Bell;
 use super::end::{Swept, end_found, request_end, send};
 use super::family;
 use super::mark::Mark;
 use super::table;
-use crate::clock;
 
-/// How a program ended.
+/// How a program ended; it is shown in words that follow the program's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -45,7 +44,7 @@ pub struct Child {
     /// In ticks since boot.
     start_time: u64,
     marks: Vec<Mark>,
-    exit: Arc<ExitCell>,
+    seen: Arc<Mutex<Seen>>,
     /// Descendants seen at earlier looks: found again even where they have lost their parent and cleared their
     /// environment since.
     remembered: Vec<table::Entry>,
@@ -53,37 +52,25 @@ pub struct Child {
 }
 
 #[derive(Debug, Default)]
-struct ExitCell {
-    seen: Mutex<Seen>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
 struct Seen {
     exit: Option<Exit>,
-    bells: Vec<Weak<Hammer>>,
+    bells: Vec<Bell>,
 }
 
 impl Child {
     pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>, root: Root) -> io::Result<Child> {
         let pid = inner.id();
         let start_time = table::Entry::of(pid).map_or(0, |entry| entry.start_time);
-        let exit = Arc::new(ExitCell::default());
-        let child = Child {
-            inner,
-            root,
-            pid,
-            start_time,
-            marks,
-            exit: Arc::clone(&exit),
-            remembered: Vec::new(),
-            is_reaped: false,
-        };
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let cell = Arc::clone(&seen);
+        let child = Child { inner, root, pid, start_time, marks, seen, remembered: Vec::new(), is_reaped: false };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
         std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
-            let exit_seen = wait_without_reaping(waited);
-            exit.set(exit_seen);
+            let exit = wait_without_reaping(waited);
+            let mut seen = lock(&cell);
+            seen.exit = Some(exit);
+            seen.bells.drain(..).for_each(|bell| bell.ring());
         })?;
         Ok(child)
     }
@@ -99,29 +86,23 @@ impl Child {
 
     /// How it ended, if it has. Its descendants may live on: see [`Child::sweep`].
     pub fn exit(&self) -> Option<Exit> {
-        self.exit.lock().exit
+        lock(&self.seen).exit
     }
 
     /// Sleep until it has ended, at most for `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<Exit> {
-        let now = clock::instant();
-        let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
-        let mut seen = self.exit.lock();
-        loop {
-            let left = deadline.saturating_duration_since(clock::instant());
-            if seen.exit.is_some() || left.is_zero() {
-                return seen.exit;
-            }
-            seen = self.exit.changed.wait_timeout(seen, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let bell = Bell::new();
+        self.wake(&bell);
+        bell.wait(timeout);
+        self.exit()
     }
 
     /// Let `bell` ring when it has ended, at once if it has already.
     pub fn wake(&self, bell: &Bell) {
-        let mut seen = self.exit.lock();
-        seen.bells.push(bell.downgrade());
-        if seen.exit.is_some() {
-            bell.ring();
+        let mut seen = lock(&self.seen);
+        match seen.exit {
+            Some(_) => bell.ring(),
+            None => seen.bells.push(bell.clone()),
         }
     }
 
@@ -191,7 +172,8 @@ impl Child {
         }
     }
 
-    fn reap(&mut self) {
+    /// Gives the pid of a program that has ended back. What it left running is not looked for.
+    pub(super) fn reap(&mut self) {
         if self.exit().is_some() || self.wait(Duration::from_secs(1)).is_some() {
             // The status is known already; this gives the pid back.
             self.is_reaped = self.inner.wait().is_ok();
@@ -208,19 +190,8 @@ impl Drop for Child {
     }
 }
 
-impl ExitCell {
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, exit: Exit) {
-        let mut seen = self.lock();
-        seen.exit = Some(exit);
-        for hammer in seen.bells.drain(..).filter_map(|bell| bell.upgrade()) {
-            hammer.ring();
-        }
-        self.changed.notify_all();
-    }
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Exit {
@@ -232,9 +203,9 @@ impl Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exit::Code(code) => write!(f, "exit {code}"),
-            Exit::Signal(signal) => write!(f, "signal {signal}"),
-            Exit::Lost => f.write_str("exit unknown"),
+            Exit::Code(code) => write!(f, "exited with code {code}"),
+            Exit::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Exit::Lost => f.write_str("ended, and its exit status is lost"),
         }
     }
 }
@@ -260,6 +231,7 @@ fn wait_without_reaping(pid: Pid) -> Exit {
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
+    use crate::clock;
     use crate::process::end_marked;
     use crate::process::start::{Input, Output, Spec, start};
     use std::fs;

@@ -1,17 +1,17 @@
 //! One shell command, run to its end within a time limit, leaving nothing behind. It doesn't judge the result.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use super::bell::Bell;
 use super::child::Exit;
 use super::excerpt::Excerpt;
 use super::mark::Mark;
+use super::pipe::read_all;
 use super::start::{Output, Spec, UNATTENDED, start};
-use crate::clock;
+use crate::clock::{self, Deadline};
 use crate::interrupt::Interrupt;
 
 /// A command line for `sh -c`.
@@ -89,15 +89,13 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     program.env = UNATTENDED.iter().map(|(name, value)| (name.into(), value.into())).collect();
     program.env.extend(spec.env.iter().map(|(name, value)| (name.into(), value.into())));
     program.env_remove = spec.env_remove.iter().map(Into::into).collect();
-    program.marks.extend(spec.run.clone());
+    // What it leaves behind is told by the mark of this command alone: the run's own mark is on others too.
+    program.env.extend(spec.run.iter().map(|mark| (mark.name().into(), mark.value().into())));
     // One pipe for both streams keeps their order. It is no file, so that a flood can't fill the disk.
     program.stdout = Output::Pipe(writer.try_clone()?);
     program.stderr = Output::Pipe(writer);
-    // What it leaves behind is told by the mark of this command alone: the run's own mark is on others too.
-    let run = program.marks.split_off(1);
-    program.env.extend(run.iter().map(|mark| (mark.name().into(), mark.value().into())));
     let mut child = start(program)?;
-    let output = read_all(reader, spec.keep);
+    let output = read_all(reader, Excerpt::new(spec.keep), Excerpt::push);
 
     let bell = Bell::new();
     child.wake(&bell);
@@ -105,13 +103,11 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
         let bell = bell.clone();
         move |_| bell.ring()
     });
-    let deadline = started_at.checked_add(spec.timeout);
-    let mut has_timed_out = false;
-    while child.exit().is_none() && !interrupt.is_raised() && !has_timed_out {
-        let left = deadline.map_or(spec.timeout, |deadline| deadline.saturating_duration_since(clock::instant()));
-        bell.wait(left);
-        has_timed_out = deadline.is_some_and(|deadline| clock::instant() >= deadline);
+    let deadline = Deadline::after(spec.timeout);
+    while child.exit().is_none() && !interrupt.is_raised() && !deadline.has_passed() {
+        bell.wait(deadline.left());
     }
+    let has_timed_out = !interrupt.is_raised() && deadline.has_passed();
     // It may have ended in the very moment its time was up: then it was in time.
     let ended_by_itself = child.exit();
     let grace = if interrupt.is_hurried() { Duration::ZERO } else { spec.grace };
@@ -128,25 +124,6 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
         digest: excerpt.digest(),
         left_behind: if ended_by_itself.is_some() { swept.ended.len() } else { 0 },
     })
-}
-
-fn read_all(mut reader: io::PipeReader, keep: usize) -> mpsc::Receiver<Excerpt> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut excerpt = Excerpt::new(keep);
-        let mut chunk = vec![0; 64 * 1024];
-        loop {
-            match reader.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(read) => excerpt.push(&chunk[..read]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        // Nobody may be listening any more.
-        let _ = sender.send(excerpt);
-    });
-    receiver
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::mark::Mark;
 use super::table::{self, Entry};
-use crate::clock;
+use crate::clock::Deadline;
 
 /// What an ending did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept
         swept.note(handle.entry.pid);
     }
     wait_until_gone(&mut handles, grace);
-    let deadline = clock::instant() + PATIENCE;
+    let deadline = Deadline::after(PATIENCE);
     loop {
         // Those of the first look count even where a second one can't find them: they may have cleared their
         // environment and lost their parent.
@@ -57,7 +57,7 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept
             swept.note(handle.entry.pid);
         }
         wait_until_gone(&mut handles, ROUND);
-        if !handles.is_empty() && clock::instant() >= deadline {
+        if !handles.is_empty() && deadline.has_passed() {
             swept.survivors = handles.iter().map(|handle| handle.entry.pid).collect();
             return swept;
         }
@@ -114,10 +114,10 @@ impl Swept {
 
 /// Sleep until all have ended, at most for `timeout`; those that have are taken out.
 fn wait_until_gone(handles: &mut Vec<Handle>, timeout: Duration) {
-    let now = clock::instant();
-    let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400));
+    // Bounded, for a system call that takes no longer time.
+    let deadline = Deadline::after(timeout.min(Duration::from_secs(86_400)));
     while !handles.is_empty() {
-        let left = deadline.saturating_duration_since(clock::instant());
+        let left = deadline.left();
         let Ok(left_spec) = Timespec::try_from(left) else { return };
         let mut fds: Vec<PollFd<'_>> = handles.iter().map(|h| PollFd::new(&h.pidfd, PollFlags::IN)).collect();
         if poll(&mut fds, Some(&left_spec)).is_err_and(|error| error != rustix::io::Errno::INTR) {

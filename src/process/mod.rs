@@ -24,6 +24,7 @@ pub mod identity;
 pub mod log;
 pub mod mark;
 pub mod output;
+mod pipe;
 pub mod start;
 pub mod table;
 

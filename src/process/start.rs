@@ -5,11 +5,10 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::mem;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use super::child::{Child, Root};
 use super::family;
@@ -133,17 +132,9 @@ impl Spec {
 ///
 /// # Errors
 /// What the system says, with the program's or the folder's name in it.
-pub fn start(mut spec: Spec) -> io::Result<Child> {
-    let (marks, is_wrapped) = (spec.marks.clone(), !spec.wrapper.is_empty());
-    let stdout = mem::replace(&mut spec.stdout, Output::Null).into();
-    let stderr = mem::replace(&mut spec.stderr, Output::Null).into();
-    Child::new(spawn(spec, stdout, stderr)?, marks, if is_wrapped { Root::Wrapper } else { Root::Program })
-}
-
-/// The one place where a program starts that works by itself: in a group of its own, known as a child of this process.
-pub(super) fn spawn(spec: Spec, stdout: Stdio, stderr: Stdio) -> io::Result<process::Child> {
+pub fn start(spec: Spec) -> io::Result<Child> {
     let mut command = command(&spec)?;
-    command.process_group(0).stdout(stdout).stderr(stderr);
+    command.process_group(0).stdout(spec.stdout).stderr(spec.stderr);
     let mut bytes = None;
     command.stdin(match spec.stdin {
         Input::Null => Stdio::null(),
@@ -171,7 +162,7 @@ pub(super) fn spawn(spec: Spec, stdout: Stdio, stderr: Stdio) -> io::Result<proc
             let _ = pipe.write_all(&bytes);
         });
     }
-    Ok(child)
+    Child::new(child, spec.marks, if spec.wrapper.is_empty() { Root::Program } else { Root::Wrapper })
 }
 
 /// Program, arguments, environment and folder of `spec`; streams and group are the caller's.

@@ -18,7 +18,7 @@ use crate::process::{CommandResult, CommandSpec, Mark, run_command};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     pub command: String,
-    /// In the words of a shell: `exited 1`, `was ended by signal 9`, `timed out after 600 s`.
+    /// In words that follow it: `exited with code 1`, `was ended by signal 9`, `timed out after 600 s`.
     pub how: String,
     pub passed: bool,
     pub seconds: f64,

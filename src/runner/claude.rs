@@ -125,7 +125,7 @@ impl Runner for Claude {
         match result.is_success() {
             true => Ok(Ready { version: said.split_whitespace().next().unwrap_or_default().to_owned(), ..ready }),
             false if result.has_timed_out => Err(not_ready("does not end")),
-            false => Err(not_ready(&format!("ends with {}: {said}", result.exit))),
+            false => Err(not_ready(&format!("{}: {said}", result.exit))),
         }
     }
 

@@ -186,7 +186,7 @@ fn judge(exit: Exit, ended_by_us: Option<EndReason>) -> Outcome {
 
 fn reason(exit: Exit, ended_by_us: Option<EndReason>, last_lines: &VecDeque<String>) -> String {
     match (exit, ended_by_us) {
-        (Exit::Code(0), _) => "exit 0".to_owned(),
+        (Exit::Code(0), _) => exit.to_string(),
         (_, Some(why)) => why.describe().to_owned(),
         (exit, None) => match last_lines.iter().rev().find(|line| !line.trim().is_empty()) {
             Some(line) => format!("{exit}: {}", line.trim().chars().take(200).collect::<String>()),
@@ -229,15 +229,20 @@ mod tests {
     #[test]
     fn the_exit_status_decides_and_the_last_line_tells() {
         let rows = [
-            ("echo work", Outcome::Success, "exit 0", Signal::None),
-            ("echo work; echo DONE", Outcome::Success, "exit 0", Signal::Done),
-            ("echo 'WAITING: red or blue?'", Outcome::Success, "exit 0", Signal::Waiting("red or blue?".to_owned())),
-            ("echo oh no >&2; exit 3", Outcome::Failed, "exit 3: oh no", Signal::None),
-            ("echo DONE; exit 1", Outcome::Failed, "exit 1: DONE", Signal::None),
+            ("echo work", Outcome::Success, "exited with code 0", Signal::None),
+            ("echo work; echo DONE", Outcome::Success, "exited with code 0", Signal::Done),
+            (
+                "echo 'WAITING: red or blue?'",
+                Outcome::Success,
+                "exited with code 0",
+                Signal::Waiting("red or blue?".to_owned()),
+            ),
+            ("echo oh no >&2; exit 3", Outcome::Failed, "exited with code 3: oh no", Signal::None),
+            ("echo DONE; exit 1", Outcome::Failed, "exited with code 1: DONE", Signal::None),
             // `sh -eu`: neither a failing command nor an unset variable is passed over.
-            ("false; echo DONE", Outcome::Failed, "exit 1", Signal::None),
-            ("echo $no_such_variable; echo DONE", Outcome::Failed, "exit 2: ", Signal::None),
-            ("kill -9 $$", Outcome::Crashed, "signal 9", Signal::None),
+            ("false; echo DONE", Outcome::Failed, "exited with code 1", Signal::None),
+            ("echo $no_such_variable; echo DONE", Outcome::Failed, "exited with code 2: ", Signal::None),
+            ("kill -9 $$", Outcome::Crashed, "was ended by signal 9", Signal::None),
         ];
         for (script, outcome, reason, signal) in rows {
             let ended = run(script);

@@ -76,8 +76,8 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
     let listed = ran.stdout.split_once('\n').expect("the totals come first").1;
     assert_eq!(
         listed,
-        "TODO.md: T-1 dead — fails\n  exit 3\n  see .tavern/runs/T-1@2\n  its work: git show refs/tavern/salvage/T-1/2\n\
-         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exit 1\n  see .tavern/runs/T-2@3\n  its work: git show tavern/T-2\n\
+        "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: git show refs/tavern/salvage/T-1/2\n\
+         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: git show tavern/T-2\n\
          TODO.md: T-3 pending — waits\n  it waits for T-1 (dead)\n\
          TODO.md: T-4 pending — circles\n  its text has a problem: tavern check TODO.md\n\
          TODO.md: T-5 pending — circles\n  its text has a problem: tavern check TODO.md\n\
@@ -95,7 +95,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
     scratch.run("tavern-status", &["T-2"]).ends(0).says("  its work    git show tavern/T-2\n");
     // The folder that it points at holds what the command printed.
     let evidence = scratch.run("tavern-runs", &["cat", "T-2", "verify.txt"]).succeeds();
-    assert!(evidence.starts_with("$ test -e y.txt\nexit 1 "), "{evidence}");
+    assert!(evidence.starts_with("$ test -e y.txt\nexited with code 1 "), "{evidence}");
 }
 
 fn last_run(scratch: &Scratch, id: &str) -> String {

@@ -109,7 +109,7 @@ fn nothing_is_claimed_where_the_surroundings_lack_something() {
         ),
         (
             "roles: {coder: {runner: claude}}\nrunners: {claude: {program: 'false'}}\n",
-            "--version` ends with exit 1",
+            "--version` exited with code 1",
             "install it again",
         ),
     ];

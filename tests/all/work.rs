@@ -131,7 +131,7 @@ fn the_failure_of_an_attempt_is_told_to_the_next_one() {
         })
         .collect();
     assert_eq!(outcomes, ["failed", "success"]);
-    scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).ends(0).says("COUNTED").says("exit 1");
+    scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).ends(0).says("COUNTED").says("exited with code 1");
     assert!(scratch.run("tavern-runs", &["cat", "T-1", "diff.patch"]).succeeds().contains("+xx"));
     scratch.run("tavern-runs", &["show", "T-1"]).ends(0).says("verified  passed");
 }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::super::fixture::{Fixture, id};
 use super::super::{CommitId, GitError};
 use super::{Follow, Merge, Told, merged_by_library, read_merge};
+use crate::process::Exit;
 
 /// Commits `files` on a branch that leaves `main` at its present tip; `None` deletes. Leaves `main` checked out.
 fn branch(fixture: &Fixture, name: &str, files: &[(&str, Option<&str>)]) -> CommitId {
@@ -217,16 +218,16 @@ fn what_the_program_says_is_read_by_exit_status() {
     let oid = Oid::from_str(&tree).expect("forty digits are an id");
     let conflicts = |paths: &[&str]| Some(Told::Merged(Err(paths.iter().map(PathBuf::from).collect())));
     let rows = [
-        (Some(0), format!("{tree}\0"), Some(Told::Merged(Ok(oid)))),
-        (Some(1), format!("{tree}\0b\0a\nx\0b\0"), conflicts(&["a\nx", "b"])),
-        (Some(129), String::new(), Some(Told::TooOld)),
-        (Some(0), String::new(), None),
-        (Some(1), String::new(), None),
-        (Some(128), String::new(), None),
-        (None, format!("{tree}\0"), None),
+        (Exit::Code(0), format!("{tree}\0"), Some(Told::Merged(Ok(oid)))),
+        (Exit::Code(1), format!("{tree}\0b\0a\nx\0b\0"), conflicts(&["a\nx", "b"])),
+        (Exit::Code(129), String::new(), Some(Told::TooOld)),
+        (Exit::Code(0), String::new(), None),
+        (Exit::Code(1), String::new(), None),
+        (Exit::Code(128), String::new(), None),
+        (Exit::Signal(9), format!("{tree}\0"), None),
     ];
-    for (code, output, expected) in rows {
-        assert_eq!(read_merge(code, output.as_bytes()), expected, "{code:?} {output:?}");
+    for (exit, output, expected) in rows {
+        assert_eq!(read_merge(exit, output.as_bytes()), expected, "{exit:?} {output:?}");
     }
 }
 

@@ -253,7 +253,7 @@ fn a_checkout_that_is_killed_in_the_middle_is_taken_up_again() {
     fixture.git(&["config", "filter.deadly.smudge", &filter.display().to_string()]);
     fixture.commit(&[(".gitattributes", "m filter=deadly\n"), ("m", "m\n"), ("z", "z\n")], "deadly");
     let first = fixture.add("w", "x");
-    assert!(matches!(&first, Err(GitError::Program { status, .. }) if status.contains("signal: 9")), "{first:?}");
+    assert!(matches!(&first, Err(GitError::Program { status, .. }) if status.contains("signal 9")), "{first:?}");
     assert!(admin(&fixture, "w").join("index.lock").exists(), "the kill came too early or too late to show anything");
     let made = fixture.add("w", "x").expect("the second attempt isn't killed");
     assert!(is_clean(&fixture.repository(), &made));

@@ -36,7 +36,7 @@ fn a_killed_agent_has_crashed_and_is_started_again() {
     agent.end().succeeds();
     assert_went_on(&project, &["crashed", "success"], 2);
     let run = &project.runs()[0];
-    assert_eq!(run["reason"], "signal 9 without an answer", "{run:#}");
+    assert_eq!(run["reason"], "was ended by signal 9 without an answer", "{run:#}");
     assert_eq!(run["usage"]["output"], 150, "{run:#}");
     assert!(project.provider.calls()[1].prompt().contains("Attempt 1 ended: crashed"));
 }

@@ -52,7 +52,7 @@ fn an_item_becomes_a_verified_and_merged_commit() {
     let call = artifact("tool_calls/001_Bash.txt");
     assert!(call.starts_with("Bash {") && call.contains("git commit") && call.contains("--- ok"), "{call}");
     let verify = artifact("verify.txt");
-    assert!(verify.starts_with("$ grep -q hi hello\nexit 0 in "), "{verify}");
+    assert!(verify.starts_with("$ grep -q hi hello\nexited with code 0 in "), "{verify}");
     assert!(artifact("diff.patch").contains("+hi"));
     assert_eq!(artifact("metadata.json").parse::<Value>().expect("it is JSON")["session"], run["session"]);
 
@@ -88,7 +88,7 @@ fn a_refuted_agent_hears_why_in_its_own_session() {
     assert_eq!(calls[2].session, calls[0].session);
     // What is new, and not the whole prompt again.
     let prompt = calls[2].prompt();
-    for part in ["Attempt 1 ended: failed: `echo it says", "exit 1", "it says\nho\n", "Attempt: 2 of 3"] {
+    for part in ["Attempt 1 ended: failed: `echo it says", "exited with code 1", "it says\nho\n", "Attempt: 2 of 3"] {
         assert!(prompt.contains(part), "{part} in\n{prompt}");
     }
     assert!(!prompt.contains("Into the file") && !prompt.contains("<working-rules>"), "{prompt}");

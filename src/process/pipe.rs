@@ -1,0 +1,23 @@
+//! A pipe that is read to its end in a thread, so that who writes is never kept waiting.
+
+use std::io::{ErrorKind, PipeReader, Read};
+use std::sync::mpsc::{self, Receiver};
+
+/// Pushes what `pipe` holds to `all`, which comes when all who write have closed it.
+pub(super) fn read_all<T: Send + 'static>(mut pipe: PipeReader, mut all: T, push: fn(&mut T, &[u8])) -> Receiver<T> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut chunk = vec![0; 64 * 1024];
+        loop {
+            match pipe.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => push(&mut all, &chunk[..read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        // Nobody may be listening any more.
+        let _ = sender.send(all);
+    });
+    receiver
+}
