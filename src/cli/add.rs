@@ -1,7 +1,5 @@
 //! `tavern-add`: put an item into a queue.
 
-use std::io::Read;
-
 use serde::Serialize;
 use serde_yaml::Value;
 
@@ -9,7 +7,6 @@ use crate::board::children::Bounds;
 use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
 use crate::board::eligible::Lack;
-use crate::board::lease::Token;
 use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
@@ -19,7 +16,8 @@ use crate::clock;
 use crate::config::Config;
 use crate::store::{Birth, Board, Error, Note, Queue};
 
-use super::shared::{priority, task_id};
+use super::flags::{DryRun, NewItemFlags, task_id};
+use super::shared::{held_here, read_stdin};
 use super::{CliError, Context, Exit, Verb, hints, need};
 
 /// The keys that an agent may give to what it hands out, beside a planner's.
@@ -30,7 +28,7 @@ const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Mod
 /// The title is the arguments, as it would stand in the queue: `AUTH-7: Add a login (priority: 1)` is read with its ID
 /// and its keys. Without any, the whole item is read from standard input: its first line is the title, the rest the
 /// description; or an item as queues have it, with its box.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct Args {
     /// What is to be done
     #[arg(value_name = "TITLE")]
@@ -40,25 +38,12 @@ pub struct Args {
     #[arg(long, value_name = "QUEUE")]
     pub queue: Option<String>,
 
-    /// Its ID [default: a fresh one]
-    #[arg(long, value_name = "ID", value_parser = task_id)]
-    pub id: Option<TaskId>,
-
-    /// 0 is most urgent
-    #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
-    pub priority: Option<u8>,
-
-    /// Only after these are completed
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = task_id)]
-    pub after: Vec<TaskId>,
+    #[command(flatten)]
+    pub item: NewItemFlags,
 
     /// Who may take it
     #[arg(long)]
     pub role: Option<String>,
-
-    /// Words to find it by
-    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
-    pub tags: Vec<String>,
 
     /// A command that must exit with 0 before it counts as done; may be given several times
     #[arg(long, value_name = "COMMAND")]
@@ -67,10 +52,6 @@ pub struct Args {
     /// Paths that it is expected to change
     #[arg(long, value_name = "GLOB")]
     pub touches: Vec<String>,
-
-    /// More about it, for the agent
-    #[arg(long, short = 'm', value_name = "TEXT")]
-    pub description: Option<String>,
 
     /// The agent program
     #[arg(long)]
@@ -85,13 +66,8 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", value_parser = on_failure_named)]
     pub on_failure: Option<OnFailure>,
 
-    /// Leave it in Draft: nobody takes it before `tavern release ID`
-    #[arg(long)]
-    pub draft: bool,
-
-    /// Print the item, and add nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 
     /// Keys that no flag sets.
     #[arg(skip)]
@@ -119,10 +95,10 @@ impl Verb for Args {
             (None, Some(parent)) => live_queue(&board, parent)?,
             (None, None) => board.queue("main", &context.here())?,
         };
-        let id = match (&self.id, typed.id) {
+        let id = match (&self.item.id, typed.id) {
             (Some(flag), Some(title)) if *flag != title => {
                 let message = format!("two IDs for one item: --id {flag}, and `{title}:` in the title");
-                return Err(CliError::new(Exit::Usage, message).with_hint("leave one of them out".to_owned()));
+                return Err(CliError::usage(message, "leave one of them out"));
             }
             (Some(id), _) => Some(id.clone()),
             (None, id) => id,
@@ -132,18 +108,18 @@ impl Verb for Args {
             NewItem { id, title: typed.title, fields, yaml_fields: self.yaml_fields(), description: typed.description };
         let said_twice = (typed.has_keys && !new.fields.is_empty()) || (typed.has_block && !new.yaml_fields.is_empty());
         if said_twice {
-            let hint = "say it all by flags, or all in the item".to_owned();
-            return Err(CliError::new(Exit::Usage, "the item has keys of its own, and flags too").with_hint(hint));
+            let hint = "say it all by flags, or all in the item";
+            return Err(CliError::usage("the item has keys of its own, and flags too", hint));
         }
         readable(&new)?;
         self.may_be_said(&new)?;
         let birth = parent.map(|parent| birth(&board, parent)).transpose()?;
-        if self.dry_run {
+        if self.plan.dry_run {
             board.may_be_added(&queue, &new, birth.as_ref())?;
             context.out.text(render(&new).trim_end())?;
             return Ok(Exit::Done);
         }
-        let status = if self.draft { Status::Draft } else { Status::Pending };
+        let status = if self.item.draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
@@ -151,7 +127,7 @@ impl Verb for Args {
             None => board.add(&queue, new, status, &note, clock::now())?,
             Some(birth) => board.add_child(&queue, new, &birth, status, &note, clock::now())?,
         };
-        if !self.draft {
+        if !self.item.draft {
             warn(context, &board, &task, &queue);
         }
         context.out.record_with_variables(
@@ -167,17 +143,11 @@ impl Args {
     /// What was typed: the arguments, or standard input.
     fn typed(&self, words: &[&str]) -> Result<Typed, CliError> {
         let mut typed = if words.is_empty() {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|error| {
-                let message = format!("can't read the item from standard input: {error}");
-                CliError::new(Exit::Usage, message)
-                    .with_hint("give it as UTF-8 text, or the title as an argument".to_owned())
-            })?;
-            Typed::read(text.trim_matches(['\n', '\r', '\u{feff}']))?
+            Typed::read(read_stdin("the item")?.trim_matches(['\n', '\r', '\u{feff}']))?
         } else {
             Typed::read(&words.join(" ").split_whitespace().collect::<Vec<_>>().join(" "))?
         };
-        if let Some(more) = &self.description {
+        if let Some(more) = &self.item.description {
             let gap = if typed.description.is_empty() { "" } else { "\n\n" };
             typed.description.push_str(&format!("{gap}{more}"));
         }
@@ -224,8 +194,8 @@ impl Args {
             });
         }
         odd.map_or(Ok(()), |key| {
-            let hint = "leave it out; if you are a person: env -u TAVERN_TOKEN tavern add \"…\"".to_owned();
-            Err(CliError::new(Exit::Refused, format!("`{}` is not for an agent to say", key.as_str())).with_hint(hint))
+            let hint = "leave it out; if you are a person: env -u TAVERN_TOKEN tavern add \"…\"";
+            Err(CliError::refused(format!("`{}` is not for an agent to say", key.as_str()), hint))
         })
     }
 
@@ -233,14 +203,14 @@ impl Args {
         let ids = |ids: &[TaskId]| Value::Sequence(ids.iter().map(|id| Value::from(id.as_str())).collect());
         let texts = |texts: &[String]| Value::Sequence(texts.iter().map(|text| Value::from(text.as_str())).collect());
         let mut fields: Vec<(Key, Value)> = Vec::new();
-        fields.extend(self.priority.map(|priority| (Key::Priority, Value::from(priority))));
-        match self.after.as_slice() {
+        fields.extend(self.item.priority.map(|priority| (Key::Priority, Value::from(priority))));
+        match self.item.after.as_slice() {
             [] => {}
             [one] => fields.push((Key::After, Value::from(one.as_str()))),
             several => fields.push((Key::After, ids(several))),
         }
         fields.extend(self.role.as_deref().map(|role| (Key::Role, Value::from(role))));
-        fields.extend((!self.tags.is_empty()).then(|| (Key::Tags, texts(&self.tags))));
+        fields.extend((!self.item.tags.is_empty()).then(|| (Key::Tags, texts(&self.item.tags))));
         fields.extend(self.runner.as_deref().map(|runner| (Key::Runner, Value::from(runner))));
         fields.extend(parent.map(|parent| (Key::Parent, Value::from(parent.as_str()))));
         fields.extend(self.on_failure.map(|then| (Key::OnFailure, Value::from(then.as_str()))));
@@ -292,12 +262,11 @@ impl Typed {
         let (document, _) = parse(&whole);
         let mut items = document.items().iter().filter(|item| item.within.is_none());
         let Some(item) = items.next().filter(|item| !document.title(item).is_empty()) else {
-            let hint = "tavern add \"what is to be done\"".to_owned();
-            return Err(CliError::new(Exit::Usage, "an item needs a title").with_hint(hint));
+            return Err(CliError::usage("an item needs a title", "tavern add \"what is to be done\""));
         };
         if items.next().is_some() {
-            let hint = "give one, or write them all into the queue's file: it is yours to edit at any time".to_owned();
-            return Err(CliError::new(Exit::Usage, "one item at a time").with_hint(hint));
+            let hint = "give one, or write them all into the queue's file: it is yours to edit at any time";
+            return Err(CliError::usage("one item at a time", hint));
         }
         let title = match item.id_span() {
             Some(id) => whole[id.end..item.head.end].trim_start_matches(':').trim(),
@@ -305,7 +274,7 @@ impl Typed {
         };
         if let Some(odd) = title.chars().find(|c| c.is_control()) {
             let message = format!("a title can't hold the control character {odd:?}");
-            return Err(CliError::new(Exit::Usage, message).with_hint("leave it out".to_owned()));
+            return Err(CliError::usage(message, "leave it out"));
         }
         let own = &whole[item.head.end..item.span.end];
         let description = if is_item { without_margin(&own.replace("\r\n", "\n")) } else { rest.to_owned() };
@@ -325,7 +294,7 @@ fn readable(new: &NewItem) -> Result<(), CliError> {
         Some(problem) => {
             let line = block[..problem.span.start].matches('\n').count();
             let line = block.lines().nth(line).unwrap_or_default().trim();
-            Err(CliError::new(Exit::Usage, format!("{}: `{line}`", problem.message)).with_hint(problem.hint))
+            Err(CliError::usage(format!("{}: `{line}`", problem.message), problem.hint))
         }
     }
 }
@@ -342,14 +311,9 @@ fn live_queue(board: &Board, task: &TaskId) -> Result<Queue, Error> {
 fn birth(board: &Board, parent: TaskId) -> Result<Birth, CliError> {
     let config = Config::load(board.dir())?;
     let bounds = Bounds { depth: config.children.depth, most: config.children.most };
-    Ok(Birth { token: token_for(&parent), parent, bounds, review: config.review })
-}
-
-/// An agent that adds a child to the item that it holds has to hold it still.
-fn token_for(parent: &TaskId) -> Option<Token> {
-    let variable = |name| std::env::var(name).ok();
-    let is_own = variable("TAVERN_TASK").as_deref() == Some(parent.as_str());
-    variable("TAVERN_TOKEN").filter(|_| is_own)?.parse().ok()
+    // An agent that adds a child to the item that it holds has to hold it still.
+    let token = held_here().filter(|(task, _)| *task == parent).map(|(_, token)| token);
+    Ok(Birth { token, parent, bounds, review: config.review })
 }
 
 fn on_failure_named(name: &str) -> Result<OnFailure, String> {

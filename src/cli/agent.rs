@@ -35,8 +35,7 @@ impl Verb for Args {
         let board = context.board()?;
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
-        site.runner.clone_from(&self.runner);
-        site.model.clone_from(&self.model);
+        self.program.choose(&mut site);
         let role = site.role(&self.role)?.clone();
         let names = if self.queues.is_empty() { role.queues.clone() } else { self.queues.clone() };
         let queues = context.queues(&site.board, &names).map_err(|error| {
@@ -46,12 +45,12 @@ impl Verb for Args {
                 format!("role {} takes from it; make it with tavern init, or name another: --queue FILE", self.role);
             if is_of_role { error.with_hint(hint) } else { error }
         })?;
-        if !self.dry_run {
+        if !self.plan.dry_run {
             queues.iter().try_for_each(|queue| site.board.remember(queue))?;
         }
         let begun = preflight::begin(&site, &self.role)?;
         // Shells that an agent's program leaves behind become our children, and can be ended.
-        process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        process::adopt_orphans()?;
         let on_empty = if self.until_empty { EmptyBehavior::Terminate } else { on_empty(&site, &queues)? };
         let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
         let blocked = RefCell::new(HashMap::new());
@@ -82,7 +81,7 @@ impl Verb for Args {
             tell: &tell,
             slot,
         };
-        if self.dry_run {
+        if self.plan.dry_run {
             return preview(context, &agent);
         }
         context.out.note(format!("{name} is a {} with runner {}; Ctrl-C ends it", self.role, begun.runner));

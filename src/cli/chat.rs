@@ -16,7 +16,7 @@ use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
 
 use super::agent::args::Args;
 use super::agent::name::take_name;
-use super::output::quoted;
+use super::spawn::command_line;
 use super::{CliError, Context, Exit, need, signals};
 
 #[derive(Serialize)]
@@ -31,14 +31,13 @@ struct Record<'a> {
 
 pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit, CliError> {
     let has_terminal = io::stdin().is_terminal();
-    if !has_terminal && !args.dry_run {
+    if !has_terminal && !args.plan.dry_run {
         let message = "to talk with an agent needs a terminal, and standard input is none";
         let hint = format!("say it from here: tavern tell {task} \"…\"; or let it be worked on: tavern agent --once");
-        return Err(CliError::new(Exit::Usage, message).with_hint(hint));
+        return Err(CliError::usage(message, hint));
     }
     let mut site = context.quick_site(context.board()?)?;
-    site.runner.clone_from(&args.runner);
-    site.model.clone_from(&args.model);
+    args.program.choose(&mut site);
     let found = site.board.task(task)?;
     // Unless it was said, the item's own.
     let role_name = found.task.role.filter(|_| args.role == DEFAULT_ROLE).unwrap_or_else(|| args.role.clone());
@@ -56,21 +55,18 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
         ..site.seek(&name, &role_name, &queues, clock::now())?
     };
     let missing = || store::Error::NoTask(task.clone());
-    if args.dry_run {
+    if args.plan.dry_run {
         let foreseen = site.board.foresee_claim(&seek, clock::now(), &|_, _| Ok(()))?.map_err(|_| missing())?;
         look.runner(&site.runner_of(&foreseen.held.task, &role), &role)?;
         let foreseen = preview(&site, &foreseen.held)?;
-        let command: Vec<String> = foreseen.command.iter().map(|word| quoted(word)).collect();
-        let folder = foreseen.worktree.to_string_lossy();
-        context.out.record(&foreseen, format!("cd {} && {}", quoted(&folder), command.join(" ")))?;
+        context.out.record(&foreseen, command_line(&foreseen))?;
         return Ok(Exit::Done);
     }
     let task_found = site.board.task(task)?.task;
     look.runner(&site.runner_of(&task_found, &role), &role)?;
     // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
-    let failed = |error: io::Error| CliError::from_error(Exit::Failed, &error);
-    signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new()).map_err(failed)?;
-    signals::forward(&[SIGTERM, SIGHUP], &site.interrupt).map_err(failed)?;
+    signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
+    signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
     let held = site.board.claim(&seek, clock::now())?.map_err(|_| missing())?;
     let heartbeat = Heartbeat::start(&site.board, &held.lease);
     let talked = talk(

@@ -10,11 +10,13 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
-use crate::config::{Config, Does, Period, RunnerKind, is_agent_name};
+use crate::config::{Config, Does, Period, RunnerKind};
 use crate::run::Preflight;
-use crate::store::{self, Board, Claimed, Foreseen, Nothing, Queue, Seek, Switch, Watch};
+use crate::store::{self, Board, Foreseen, Nothing, Queue, Seek, Switch, Watch};
 
-use super::{CliError, Context, Exit, Verb, hints, human, task_id};
+use super::flags::{DryRun, agent_name, task_id};
+use super::shared::person;
+use super::{CliError, Context, Exit, Verb, hints, human};
 
 /// Take the next item that may be worked on, under a lease
 ///
@@ -35,7 +37,7 @@ pub struct Args {
     pub runner: Option<String>,
 
     /// The name that the item is held under
-    #[arg(long, value_name = "NAME", env = "TAVERN_AGENT", hide_env_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = agent_name, env = "TAVERN_AGENT", hide_env_values = true)]
     pub agent: Option<String>,
 
     /// Look only into this queue, by name or path; several are looked at in this order
@@ -51,12 +53,11 @@ pub struct Args {
     pub pid: Option<u32>,
 
     /// Wait until there is something to take, at most so long
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, conflicts_with = "dry_run")]
     pub wait: Option<Option<Period>>,
 
-    /// Print what would be taken now, and take nothing
-    #[arg(long, short = 'n', conflicts_with = "wait")]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 #[derive(Serialize)]
@@ -85,7 +86,7 @@ impl Verb for Args {
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let mut seek = self.seek(config, &queues)?;
+        let mut seek = self.seek(config, &queues);
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         loop {
@@ -101,7 +102,7 @@ impl Verb for Args {
             if self.pid.is_some() && store::life(&seek.holder) != Life::Alive {
                 let message =
                     format!("the process {} is gone: nobody would hold the item", self.pid.unwrap_or_default());
-                return Err(CliError::new(Exit::Refused, message).with_hint("give one that lives: --pid $$".to_owned()));
+                return Err(CliError::refused(message, "give one that lives: --pid $$"));
             }
             let switch = board.switch();
             let (nothing, why) = if let Some(paused) = CliError::switched(Exit::NothingToDo, &switch) {
@@ -113,7 +114,6 @@ impl Verb for Args {
             } else {
                 let now = clock::now();
                 seek.closed = self.closed(&board, now);
-                let runner = self.runner.as_deref();
                 let look = Preflight::of(&site);
                 if self.is_for_a_program() {
                     look.disk()?;
@@ -121,19 +121,16 @@ impl Verb for Args {
                 let is_ready = |document: &Document<'_>, item: &Item<'_>| {
                     if self.is_for_a_program() { look.of_item(document, item) } else { Ok(()) }
                 };
-                let taken = if self.dry_run {
-                    board
-                        .foresee_claim(&seek, now, &is_ready)?
-                        .map(|foreseen| preview(context, &board, &foreseen, runner))
+                let taken = if self.plan.dry_run {
+                    board.foresee_claim(&seek, now, &is_ready)?
                 } else {
-                    board.claim_if(&seek, now, &is_ready)?.map(|held| {
-                        // Else nobody would find the item once it is given back.
-                        board.remember(&held.queue)?;
-                        print(context, &board, &held, runner)
-                    })
+                    let taken = board.claim_if(&seek, now, &is_ready)?;
+                    // Else nobody would find the item once it is given back.
+                    taken.iter().try_for_each(|held| board.remember(&held.queue))?;
+                    taken.map(|held| Foreseen { held, line: 0, has_id: true, has_token: true })
                 };
                 match taken {
-                    Ok(printed) => return printed,
+                    Ok(foreseen) => return print(context, &board, &foreseen, self.runner.as_deref()),
                     Err(nothing) => {
                         let why = explain(&self, &board, &seek.role, &nothing)?;
                         (nothing, why)
@@ -149,18 +146,11 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn seek(&self, config: &Config, queues: &[Queue]) -> Result<Seek, CliError> {
+    fn seek(&self, config: &Config, queues: &[Queue]) -> Seek {
         let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
-        if let Some(name) = &self.agent
-            && !is_agent_name(name)
-        {
-            let hint = "use letters, digits, `-` and `_`, beginning with a letter".to_owned();
-            return Err(CliError::new(Exit::Usage, format!("`{name}` can't be an agent's name")).with_hint(hint));
-        }
-        let user = || std::env::var("USER").ok().filter(|user| is_agent_name(user));
         let scripts = config.runners.iter().filter(|(_, runner)| runner.kind == RunnerKind::Shell);
-        Ok(Seek {
-            agent: self.agent.clone().or_else(user).unwrap_or_else(|| "somebody".to_owned()),
+        Seek {
+            agent: self.agent.clone().unwrap_or_else(person),
             reviews: config.roles.get(&role).is_some_and(|role| role.does == Does::Review),
             reviewers: config.review.clone(),
             is_chat: false,
@@ -177,7 +167,7 @@ impl Args {
                 Vec::new()
             },
             role,
-        })
+        }
     }
 
     /// It is known what will work on the item: a person may take anything.
@@ -196,23 +186,17 @@ pub(super) fn seconds(period: Period) -> u32 {
     u32::try_from(period.duration().as_secs().max(1)).unwrap_or(u32::MAX)
 }
 
-fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>) -> Result<Exit, CliError> {
-    let worktree = worktree(board, held);
-    let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path: worktree };
-    let text = format!("{} {}", held.task.id, human::title(&held.task.title));
-    context.out.record_with_variables(&record, text, &variables(&record, runner))?;
-    Ok(Exit::Done)
-}
-
-/// As [`print`], without what only the claim itself can tell.
-fn preview(context: &Context, board: &Board, foreseen: &Foreseen, runner: Option<&str>) -> Result<Exit, CliError> {
+/// What was taken, or would be: then without what only the claim itself can tell.
+fn print(context: &Context, board: &Board, foreseen: &Foreseen, runner: Option<&str>) -> Result<Exit, CliError> {
     let held = &foreseen.held;
+    let worktree_path = board.worktree(&held.task.id).to_string_lossy().into_owned();
+    let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path };
+    let text = format!("{} {}", place(foreseen), human::title(&held.task.title));
     if foreseen.has_id && foreseen.has_token {
-        return print(context, board, held, runner);
+        context.out.record_with_variables(&record, text, &variables(&record, runner))?;
+        return Ok(Exit::Done);
     }
-    let worktree = worktree(board, held);
-    let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path: worktree };
-    let mut json = serde_json::to_value(&record).map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+    let mut json = serde_json::to_value(&record)?;
     let mut variables = variables(&record, runner);
     if !foreseen.has_id {
         json["id"] = Value::Null;
@@ -224,7 +208,6 @@ fn preview(context: &Context, board: &Board, foreseen: &Foreseen, runner: Option
         json["lease"]["token"] = Value::Null;
         variables.retain(|(name, _)| *name != "TAVERN_TOKEN");
     }
-    let text = format!("{} {}", place(foreseen), human::title(&held.task.title));
     context.out.record_with_variables(&json, text, &variables)?;
     Ok(Exit::Done)
 }
@@ -233,10 +216,6 @@ fn preview(context: &Context, board: &Board, foreseen: &Foreseen, runner: Option
 pub(super) fn place(foreseen: &Foreseen) -> String {
     let held = &foreseen.held;
     if foreseen.has_id { held.task.id.to_string() } else { format!("{}:{}", held.queue.id, foreseen.line) }
-}
-
-fn worktree(board: &Board, held: &Claimed) -> String {
-    board.worktree(&held.task.id).to_string_lossy().into_owned()
 }
 
 fn variables(record: &Record<'_>, runner: Option<&str>) -> Vec<(&'static str, String)> {

@@ -133,7 +133,7 @@ impl<'a> DemoRepository<'a> {
         let command = words.join(" ");
         out.text(format!("$ {command}"))?;
         out.flush()?;
-        let (child, lines, bell) = self.start(words).map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        let (child, lines, bell) = self.start(words)?;
         let interrupt = self.context.interrupt()?;
         let _subscription = interrupt.subscribe_for_now({
             let bell = bell.clone();

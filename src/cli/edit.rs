@@ -117,8 +117,7 @@ impl Copy {
                 (queue, task.to_string(), loaded, part)
             }
         };
-        let failed = |error: io::Error| CliError::from_error(Exit::Failed, &error);
-        let folder = tempfile::Builder::new().prefix("tavern-edit-").tempdir().map_err(failed)?;
+        let folder = tempfile::Builder::new().prefix("tavern-edit-").tempdir()?;
         let path = folder.path().join(format!("{name}.md"));
         replace(&path, &loaded.as_bytes()[part.clone()])?;
         Ok(Copy { queue, loaded, part, folder, path })
@@ -262,5 +261,5 @@ fn editor(board: &Board) -> Result<String, CliError> {
         return Ok("vi".to_owned());
     }
     let hint = "name an editor that needs none: EDITOR=… tavern edit; or change the queue's file itself at any time";
-    Err(CliError::new(Exit::Usage, "there is no terminal to open an editor in").with_hint(hint.to_owned()))
+    Err(CliError::usage("there is no terminal to open an editor in", hint))
 }

@@ -35,6 +35,16 @@ impl CliError {
         CliError { exit, message: message.into(), causes: Vec::new(), hint: None }
     }
 
+    /// The command line can't be meant as it is.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> CliError {
+        CliError::new(Exit::Usage, message).with_hint(hint.into())
+    }
+
+    /// A rule says no.
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> CliError {
+        CliError::new(Exit::Refused, message).with_hint(hint.into())
+    }
+
     /// `error` and everything beneath it.
     pub fn from_error(exit: Exit, error: &dyn Error) -> CliError {
         let mut causes = Vec::new();
@@ -89,6 +99,18 @@ impl CliError {
         }
         // Nobody is left to be told that standard error is closed.
         let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> CliError {
+        CliError::from_error(Exit::Failed, &error)
+    }
+}
+
+impl From<serde_json::Error> for CliError {
+    fn from(error: serde_json::Error) -> CliError {
+        CliError::from_error(Exit::Failed, &error)
     }
 }
 

@@ -166,7 +166,7 @@ fn unknown(verb: &str) -> CliError {
         Some(guess) => format!("did you mean `tavern {guess}`?"),
         None => "list them all with `tavern`".to_owned(),
     };
-    CliError::new(Exit::Usage, format!("no verb `{verb}`")).with_hint(hint)
+    CliError::usage(format!("no verb `{verb}`"), hint)
 }
 
 fn end(result: Result<Exit, CliError>) -> Exit {

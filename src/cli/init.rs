@@ -12,6 +12,7 @@ use crate::near::nearest;
 use crate::runner::CommandRunner;
 use crate::store::{Board, GITIGNORE, replace};
 
+use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
 use merging::{ATTRIBUTES, attributes, attributes_at, missing_settings};
 
@@ -37,9 +38,8 @@ pub struct Args {
     #[arg(long)]
     pub no_merge_driver: bool,
 
-    /// Print what would be written
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 const QUEUE: &str = include_str!("../../templates/queue.md");
@@ -83,13 +83,13 @@ impl Verb for Args {
             ".gitignore" => found == "*\n",
             _ => self.demo && found == QUEUE,
         };
-        let written = if self.dry_run {
+        let written = if self.plan.dry_run {
             board.foresee_set_up(&files, &may_replace)?
         } else {
             board.set_up(&files, &may_replace, clock::now())?
         };
         for ((name, _), is_written) in files.iter().zip(written) {
-            let action = match (is_written, self.dry_run) {
+            let action = match (is_written, self.plan.dry_run) {
                 (false, _) => "kept",
                 (true, true) => "would_write",
                 (true, false) => "written",
@@ -99,7 +99,7 @@ impl Verb for Args {
         if !self.no_merge_driver {
             self.set_up_merging(context, &board, &repository)?;
         }
-        match (self.dry_run, is_new) {
+        match (self.plan.dry_run, is_new) {
             (true, _) => {}
             (false, true) => next_steps(context, &runner),
             (false, false) => self.stands(context, &board)?,
@@ -128,7 +128,7 @@ impl Args {
     fn set_up_merging(&self, context: &Context, board: &Board, repository: &Repository) -> Result<(), CliError> {
         let path = board.path(ATTRIBUTES);
         let text = attributes(attributes_at(&path).as_deref());
-        let action = match (&text, self.dry_run) {
+        let action = match (&text, self.plan.dry_run) {
             (None, _) => "kept",
             (Some(_), true) => "would_write",
             (Some(text), false) => {
@@ -138,8 +138,8 @@ impl Args {
         };
         tell(context, board, &path, action)?;
         for (setting, value) in missing_settings(repository)? {
-            let (action, words) = if self.dry_run { ("would_set", "would set") } else { ("set", "set") };
-            if !self.dry_run {
+            let (action, words) = if self.plan.dry_run { ("would_set", "would set") } else { ("set", "set") };
+            if !self.plan.dry_run {
                 repository.set(setting, &value)?;
             }
             let words = format!("{words} {setting} in the repository's git configuration");
@@ -191,7 +191,7 @@ fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
             Some(guess) => format!("did you mean `{guess}`?"),
             None => format!("one of: {}; others can be added to config.yaml later", known.join(", ")),
         };
-        return Err(CliError::new(Exit::Usage, format!("no runner `{runner}`")).with_hint(hint));
+        return Err(CliError::usage(format!("no runner `{runner}`"), hint));
     };
     let words: Vec<String> = preset.argv.iter().map(|word| format!("{word:?}")).collect();
     Ok(text.replace("\n#runners:\n", &format!("\nrunners:\n  {runner}: {{command: [{}]}}\n", words.join(", "))))

@@ -17,7 +17,8 @@ use crate::config::Period;
 use crate::file_watch::FileWatch;
 use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 
-use super::{CliError, Context, Exit, Format, Verb, human, task_id};
+use super::flags::task_id;
+use super::{CliError, Context, Exit, Format, Verb, human};
 
 /// Tell what happened: who took what, when, and what came of it
 #[derive(clap::Args)]
@@ -71,6 +72,9 @@ impl Verb for Args {
         }
         let Some(follower) = follower else {
             if let (true, Some(task)) = (wanted.is_empty(), &self.task) {
+                if self.agent.is_none() {
+                    board.task(task)?;
+                }
                 context.out.note(format!("nothing has happened to {task} yet"));
             }
             return Ok(Exit::Done);
@@ -119,7 +123,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
         (None, Some(queue)) => queue.clone(),
         (None, None) => "the board".to_owned(),
     };
-    let agent = entry.agent.as_deref().unwrap_or("somebody");
+    let agent = entry.agent.as_deref().unwrap_or("unknown");
     let by = match entry.agent.as_deref() {
         None => String::new(),
         Some(HAND) => " by hand".to_owned(),

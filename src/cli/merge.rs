@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::board::task::{Status, TaskId};
 use crate::run::integrate::{Integrated, approved, integrate};
 
-use super::{CliError, Context, Exit, Verb, task_id};
+use super::flags::{DryRun, task_id};
+use super::{CliError, Context, Exit, Verb};
 
 /// Merge approved items into the integration branch, one at a time
 ///
@@ -18,9 +19,8 @@ pub struct Args {
     #[arg(value_name = "ID", value_parser = task_id)]
     pub tasks: Vec<TaskId>,
 
-    /// Print what would be merged
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 #[derive(Serialize)]
@@ -41,9 +41,7 @@ impl Verb for Args {
             let status = site.board.task(task)?.task.status();
             if status != Status::Approved {
                 let message = format!("`{task}` is {status}: only what is approved is merged");
-                return Err(
-                    CliError::new(Exit::Refused, message).with_hint(format!("all about it: tavern status {task}"))
-                );
+                return Err(CliError::refused(message, format!("all about it: tavern status {task}")));
             }
         }
         let Some(_slot) = site.board.merge_slot(&site.interrupt)? else {
@@ -58,7 +56,7 @@ impl Verb for Args {
             if !self.tasks.is_empty() && !self.tasks.contains(&task) {
                 continue;
             }
-            if self.dry_run {
+            if self.plan.dry_run {
                 let record = Record { task: &task, result: "would_merge", commit: None, reason: None };
                 context.out.record(&record, format!("{task} would be merged"))?;
                 continue;

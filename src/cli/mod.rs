@@ -11,8 +11,6 @@ pub use program::{PROGRAMS, Program, main};
 pub use shared::Shared;
 pub use verb::Verb;
 
-use shared::task_id;
-
 pub mod demo;
 pub mod front;
 pub mod human;
@@ -23,6 +21,7 @@ mod chat;
 mod context;
 mod error;
 mod exit;
+mod flags;
 mod hints;
 mod moment;
 mod need;

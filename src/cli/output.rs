@@ -6,8 +6,9 @@ use std::io::{BufWriter, Write};
 
 use serde::Serialize;
 
+use crate::process::quoted;
+
 use super::error::CliError;
-use super::exit::Exit;
 
 /// The form of what a program prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -57,7 +58,7 @@ impl Output {
         match self.format {
             Format::Text => self.line(text),
             Format::Json => {
-                let json = serde_json::to_string(record).map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+                let json = serde_json::to_string(record)?;
                 self.line(json)
             }
             Format::Env => Err(no_variables()),
@@ -111,17 +112,7 @@ impl Output {
 
 /// What is said where a program that has none is asked for them.
 pub(super) fn no_variables() -> CliError {
-    let hint = "use `--format text` or `--format json`".to_owned();
-    CliError::new(Exit::Usage, "this program has no variables to print").with_hint(hint)
-}
-
-/// As one word of a POSIX shell.
-pub(super) fn quoted(value: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
-    if !value.is_empty() && value.chars().all(is_plain) {
-        return value.to_owned();
-    }
-    format!("'{}'", value.replace('\'', r"'\''"))
+    CliError::usage("this program has no variables to print", "use `--format text` or `--format json`")
 }
 
 #[cfg(test)]
@@ -130,6 +121,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::cli::Exit;
 
     #[derive(Clone, Default)]
     struct Page(Rc<RefCell<Vec<u8>>>);

@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::board::lease::Token;
 use crate::clock;
 use crate::config::Config;
 use crate::interrupt::Interrupt;
@@ -12,9 +11,9 @@ use crate::process::{Spec, start};
 use crate::run::Site;
 use crate::store::{Board, Error, Queue};
 
-use super::shared::run_around;
+use super::shared::{held_here, run_around};
 use super::sibling::sibling;
-use super::{CliError, Context, Exit};
+use super::{CliError, Context};
 
 impl Context {
     /// The folder that the program was started in.
@@ -84,20 +83,18 @@ impl Context {
 
     /// Refuses to work off items within the run of one: it would wait for that one, which waits for it.
     pub(super) fn holds_nothing(&self, board: &Board) -> Result<(), CliError> {
-        let variable = |name| std::env::var(name).unwrap_or_default();
-        let held = match (variable("TAVERN_TASK").parse(), variable("TAVERN_TOKEN").parse::<Token>()) {
-            (Ok(task), Ok(token)) => {
+        let held = match held_here() {
+            Some((task, token)) => {
                 let lease = board.lease(&task)?.filter(|lease| lease.token == token && lease.is_live(clock::now()));
                 lease.map(|_| format!("this shell holds `{task}`"))
             }
-            _ => None,
+            None => None,
         };
         // Whatever an agent has put into its environment, its run is known.
         let held = held.or_else(|| run_around(board).map(|run| format!("this is run {run}")));
         held.map_or(Ok(()), |held| {
             let message = format!("{held}, and what it starts would wait for that");
-            let hint = "end it first; what others are to do of it: tavern add \"…\" --parent".to_owned();
-            Err(CliError::new(Exit::Refused, message).with_hint(hint))
+            Err(CliError::refused(message, "end it first; what others are to do of it: tavern add \"…\" --parent"))
         })
     }
 

@@ -1,16 +1,14 @@
 //! `tavern-plan`: queue a request, to be turned into items by a planner.
 
-use std::io::Read;
-
 use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::key::Key;
 use crate::board::lease::Life;
-use crate::board::task::TaskId;
 use crate::config::{Config, Does};
 use crate::store::{Board, life};
 
-use super::shared::{priority, task_id};
+use super::flags::{DryRun, NewItemFlags};
+use super::shared::read_stdin;
 use super::{CliError, Context, Exit, Verb, add};
 
 /// Longest title that is made of a request, in characters.
@@ -19,7 +17,8 @@ const TITLE: usize = 100;
 /// Queue a request for a planner, who turns it into items; print the planning item's ID
 ///
 /// The request is the arguments, or standard input. Nothing is waited for: `tavern agent --role planner` takes it up, and
-/// adds all items of its plan, or none. With --no-model the request itself becomes one item.
+/// adds all items of its plan, or none. The items are ID.1, ID.2 and so on. They have the priority and tags of the request
+/// unless they name their own, and begin in Draft with --draft. With --no-model the request itself becomes one item.
 #[derive(clap::Args)]
 pub struct Args {
     /// What is wanted
@@ -30,9 +29,8 @@ pub struct Args {
     #[arg(long, value_name = "QUEUE", default_value = "main")]
     pub queue: String,
 
-    /// Begin the planned items in Draft: nobody takes them before `tavern release ID`
-    #[arg(long)]
-    pub draft: bool,
+    #[command(flatten)]
+    pub item: NewItemFlags,
 
     /// Add the request as one item, for whoever works on items: no planner, no model
     #[arg(long)]
@@ -42,33 +40,12 @@ pub struct Args {
     #[arg(long, conflicts_with = "no_model")]
     pub note: bool,
 
-    /// The planning item's ID; its items are ID.1, ID.2 and so on [default: a fresh one]
-    #[arg(long, value_name = "ID", value_parser = task_id)]
-    pub id: Option<TaskId>,
-
-    /// Of the planning, and of planned items that name none; 0 is most urgent
-    #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
-    pub priority: Option<u8>,
-
-    /// Plan it only after these are completed
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = task_id)]
-    pub after: Vec<TaskId>,
-
-    /// Words to find it by, and all that comes of it
-    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
-    pub tags: Vec<String>,
-
     /// Who plans it; with --no-model, who works on it [default: planner, coder]
     #[arg(long)]
     pub role: Option<String>,
 
-    /// More about it
-    #[arg(long, short = 'm', value_name = "TEXT")]
-    pub description: Option<String>,
-
-    /// Print the item, and add nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 impl Verb for Args {
@@ -83,29 +60,25 @@ impl Verb for Args {
         let general = parse(&board.read(&queue)?.content).0.front().role.clone();
         let is_usual = general.as_deref().unwrap_or(DEFAULT_ROLE) == role;
         let (title, more) = parted(&self.request()?)?;
-        let description: Vec<String> = more.into_iter().chain(self.description).collect();
-        let lane = (self.draft && !self.no_model).then(|| (Key::Lane, "draft".into()));
+        let description: Vec<String> = more.into_iter().chain(self.item.description).collect();
+        // The items of the plan are the drafts, not the planning.
+        let lane = (self.item.draft && !self.no_model).then(|| (Key::Lane, "draft".into()));
         let trigger = self.note.then(|| (Key::Trigger, "a note".into()));
         let item = add::Args {
             title: vec![title],
             queue: Some(self.queue),
-            id: self.id,
-            priority: self.priority,
-            after: self.after,
             role: Some(role.clone()).filter(|_| !is_usual),
-            tags: self.tags,
-            done_when: Vec::new(),
-            touches: Vec::new(),
-            description: Some(description.join("\n\n")).filter(|text| !text.is_empty()),
-            runner: None,
-            parent: None,
-            on_failure: None,
-            draft: self.draft && self.no_model,
-            dry_run: self.dry_run,
+            item: NewItemFlags {
+                description: Some(description.join("\n\n")).filter(|text| !text.is_empty()),
+                draft: self.item.draft && self.no_model,
+                ..self.item
+            },
+            plan: self.plan,
             more: lane.into_iter().chain(trigger).collect(),
+            ..add::Args::default()
         };
         let exit = item.run(context)?;
-        if !self.dry_run && !self.no_model && !has_planner(&board, &config) {
+        if !self.plan.dry_run && !self.no_model && !has_planner(&board, &config) {
             context.out.note(format!("nobody plans at the moment: tavern agent --role {role}"));
         }
         Ok(exit)
@@ -123,7 +96,7 @@ impl Args {
                 let fit = config.roles.iter().filter(|(_, role)| role.does == does).map(|(name, _)| name.as_str());
                 let hint = format!("one of: {}", fit.collect::<Vec<_>>().join(", "));
                 let verb = if self.no_model { "works on items" } else { "plans" };
-                Err(CliError::new(Exit::Usage, format!("no role `{role}` {verb}")).with_hint(hint))
+                Err(CliError::usage(format!("no role `{role}` {verb}"), hint))
             }
         }
     }
@@ -132,12 +105,7 @@ impl Args {
         if !self.request.is_empty() {
             return Ok(self.request.join(" "));
         }
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| {
-            let message = format!("can't read the request from standard input: {error}");
-            CliError::new(Exit::Usage, message).with_hint("give it as UTF-8 text, or as an argument".to_owned())
-        })?;
-        Ok(text)
+        read_stdin("the request")
     }
 }
 
@@ -145,8 +113,7 @@ impl Args {
 fn parted(request: &str) -> Result<(String, Option<String>), CliError> {
     let request = request.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}').replace("\r\n", "\n");
     if request.is_empty() {
-        let hint = "tavern plan \"what is wanted\"".to_owned();
-        return Err(CliError::new(Exit::Usage, "a request needs some words").with_hint(hint));
+        return Err(CliError::usage("a request needs some words", "tavern plan \"what is wanted\""));
     }
     let (first, rest) = request.split_once('\n').unwrap_or((&request, ""));
     let title = first.trim().trim_start_matches('#').trim();

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::context::Context;
@@ -129,10 +128,6 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
 pub(super) fn usage(error: &clap::Error) -> Exit {
     // Nobody is left to be told that the output is closed.
     let _ = error.print();
-    if error.kind() == ErrorKind::MissingRequiredArgument && error.to_string().contains("--token") {
-        let hint = "take an item first: eval \"export $(tavern claim --format env)\"".to_owned();
-        CliError::new(Exit::Usage, "").with_hint(hint).print();
-    }
     let _ = io::stdout().flush();
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
 }

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::run::reap::{Action, ExpiredLeases, Scope, execute, plan};
 
+use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
 
 /// Clear up after what died: leases, processes, worktrees, temp files
@@ -12,9 +13,8 @@ use super::{CliError, Context, Exit, Verb};
 /// old runs have left, go. Prints what it does, a line each; `--dry-run` prints the same and does nothing.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Print what would be done
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 impl Verb for Args {
@@ -24,7 +24,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;
         let mut looks = ExpiredLeases::load(&site.board);
-        if self.dry_run {
+        if self.plan.dry_run {
             if !site.board.is_settled()? {
                 let what = "a queue was saved by hand, or a program was killed";
                 context.out.note(format!("{what}: the run begins with taking that over, and more may come up"));

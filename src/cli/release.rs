@@ -3,14 +3,13 @@
 use serde::Serialize;
 
 use crate::board::event::{Blame, Event, Retry};
-use crate::board::lease::Token;
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock;
 use crate::config::Config;
-use crate::store::{Board, Note};
+use crate::store::Board;
 
+use super::flags::{DryRun, HeldItem};
 use super::shared::{by_a_person, by_a_person_without, person};
-use super::{CliError, Context, Exit, Verb, task_id};
+use super::{CliError, Context, Exit, Verb};
 
 /// Give an item back; or bring one back that waits, died or ended
 ///
@@ -18,13 +17,8 @@ use super::{CliError, Context, Exit, Verb, task_id};
 /// a draft may be worked on from now on.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
-    pub task: TaskId,
-
-    /// The token that the claim gave; for a held item
-    #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
-    pub token: Option<Token>,
+    #[command(flatten)]
+    pub held: HeldItem,
 
     /// Take it from the dead letter lane, with all its attempts again
     #[arg(long, conflicts_with_all = ["reopen", "cancel", "force"])]
@@ -51,9 +45,8 @@ pub struct Args {
     #[arg(long, short = 'm', value_name = "TEXT")]
     pub reason: Option<String>,
 
-    /// Print what it would be, and change nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 #[derive(Serialize)]
@@ -69,62 +62,64 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let config = Config::load(board.dir())?;
-        let lease = board.lease(&self.task)?;
+        let lease = board.lease(&self.held.task)?;
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
         if let Some(flag) = self.for_people() {
-            let why = format!("only a person brings `{}` back, and whoever passes a token is an agent", self.task);
-            by_a_person_without(self.token, &board, why, &format!("tavern release {} {flag}", self.task))?;
+            let why = format!("only a person brings `{}` back, and whoever passes a token is an agent", self.held.task);
+            by_a_person_without(self.held.token, &board, why, &format!("tavern release {} {flag}", self.held.task))?;
         }
-        let event = match (&lease, self.token) {
+        let event = match (&lease, self.held.token) {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },
             _ if self.reopen => Event::Reopen { reason: self.reason.clone() },
             _ if self.cancel => Event::Cancel { reason: self.reason.clone() },
             (Some(lease), _) if self.force => {
                 Event::Withdraw { token: lease.token, retry, reason: self.reason.clone() }
             }
-            (None, Some(token)) if board.task(&self.task)?.task.status() == Status::Waiting => {
+            (None, Some(token)) if board.task(&self.held.task)?.task.status() == Status::Waiting => {
                 by_a_person(&board)?;
-                let message = format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.task);
-                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", self.task);
-                return Err(CliError::new(Exit::Refused, message).with_hint(hint));
+                let message =
+                    format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.held.task);
+                let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", self.held.task);
+                return Err(CliError::refused(message, hint));
             }
             (_, Some(token)) => Event::Return { token, retry, reason },
             (Some(lease), None) => {
                 let hint = format!("say --token if you are {0}, or take it from {0} with --force", lease.agent);
-                let message = format!("`{}` is held by {}", self.task, lease.agent);
-                return Err(CliError::new(Exit::Refused, message).with_hint(hint));
+                let message = format!("`{}` is held by {}", self.held.task, lease.agent);
+                return Err(CliError::refused(message, hint));
             }
             (None, None) => {
                 by_a_person(&board)?;
-                match board.task(&self.task)?.task.status() {
+                match board.task(&self.held.task)?.task.status() {
                     Status::Draft => Event::Allow { by: person() },
+                    status @ (Status::Pending | Status::InReview | Status::Approved) => {
+                        let task = &self.held.task;
+                        let message = format!("nobody holds `{task}`: it is {status}, and can't be given back");
+                        return Err(CliError::refused(message, format!("all about it: tavern status {task}")));
+                    }
                     _ => Event::Resume { reason: self.reason.clone() },
                 }
             }
         };
         let by = matches!(event, Event::Allow { .. }).then(person);
         let submit = |task: &TaskId| -> Result<(), CliError> {
-            let now = clock::now();
-            let status = if self.dry_run {
-                board.preview(task, &event, now)?.task.status()
-            } else {
-                board.submit(task, &event, &Note { agent: by.clone(), run: None }, now)?.task.status()
-            };
+            let status = self.plan.submit(&board, task, &event, by.clone())?.task.status();
             context.out.record(&Record { task: task.clone(), status }, format!("{task} is {status}"))
         };
         if !self.cancel {
-            submit(&self.task)?;
+            submit(&self.held.task)?;
             return Ok(Exit::Done);
         }
         // The parent first, so that the end of its children does not wake it.
         let is_over = |task: &Task| matches!(task.status(), Status::Completed | Status::Cancelled);
-        if !(self.children && is_over(&board.task(&self.task)?.task)) {
-            submit(&self.task)?;
+        if !(self.children && is_over(&board.task(&self.held.task)?.task)) {
+            submit(&self.held.task)?;
         }
-        let below: Vec<Task> = below(&board, &self.task).into_iter().filter(|task| !task.status().is_ended()).collect();
+        let below: Vec<Task> =
+            below(&board, &self.held.task).into_iter().filter(|task| !task.status().is_ended()).collect();
         if !self.children {
-            tell_of(context, &self.task, &below);
+            tell_of(context, &self.held.task, &below);
             return Ok(Exit::Done);
         }
         // One that somebody holds keeps none of the others.

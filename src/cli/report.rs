@@ -1,9 +1,10 @@
 //! `tavern-report`: record what a run came to, after verifying it.
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::board::event::Event;
-use crate::board::task::{Mode, Status, TaskId};
+use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::run::report;
 use crate::run::verify;
@@ -13,7 +14,7 @@ use crate::store::{self, Note};
 
 pub use args::Args;
 
-use super::spawn::{Record, exit, held};
+use super::spawn::{Record, exit};
 use super::{CliError, Context, Exit, Verb};
 
 mod args;
@@ -38,30 +39,26 @@ impl Verb for Args {
         if self.approve || self.reject.is_some() {
             return judge::run(&self, context, board);
         }
-        let token = self.token.ok_or_else(no_token)?;
+        let task = &self.held.task;
         if let Some(mode) = self.mode {
-            let event = Event::Shift { token, mode };
-            if self.dry_run {
-                board.preview(&self.task, &event, clock::now())?;
-            } else {
-                board.submit(&self.task, &event, &Note::default(), clock::now())?;
-            }
-            context.out.record(&Shifted { task: &self.task, mode }, format!("{} {mode}", self.task))?;
+            let event = Event::Shift { token: self.held.token()?, mode };
+            self.plan.submit(&board, task, &event, None)?;
+            context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
             return Ok(Exit::Done);
         }
-        let held = held(&board, &self.task, token, self.dry_run)?;
+        let held = self.held.claimed(&board, self.plan)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
         let is_verified = self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
-        let is_slow = is_verified && !self.dry_run;
+        let is_slow = is_verified && !self.plan.dry_run;
         let site = if is_slow { context.site(board)? } else { context.light_site(board)? };
         let _heartbeat = is_slow.then(|| Heartbeat::start(&site.board, &held.lease));
         let answer = match (&self.failed, &self.waiting) {
             (Some(reason), _) => RunResult::failed(reason).into(),
             (_, Some(question)) => RunResult::Asks(question.clone()).into(),
             _ if self.done => AgentAnswer::Done(String::new()),
-            _ => attempt::last(&site, &held).ok_or_else(|| no_run(&self.task))?,
+            _ => attempt::last(&site, &held).ok_or_else(|| no_run(task))?,
         };
-        if self.dry_run {
+        if self.plan.dry_run {
             let result = verify::plan(&site, &held, answer)?.expected();
             return self.preview(context, &site, &held, &result);
         }
@@ -82,9 +79,9 @@ impl Args {
     ) -> Result<Exit, CliError> {
         report::close_runner(site, result)?;
         let event = report::event(site, held, result);
-        let run = run_name(&self.task, held.lease.token);
+        let run = run_name(&self.held.task, held.lease.token);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run) };
-        let done = site.board.submit(&self.task, &event, &note, clock::now())?;
+        let done = site.board.submit(&self.held.task, &event, &note, clock::now())?;
         let text = self.text(result, done.task.status(), done.entry.cause.as_deref());
         context.out.record(&Record::of(held, &result.clone().into()), text)?;
         let is_refuted = matches!(result, RunResult::Refuted(_));
@@ -99,7 +96,7 @@ impl Args {
         result: &RunResult,
     ) -> Result<Exit, CliError> {
         let event = report::event(site, held, result);
-        let status = site.board.preview(&self.task, &event, clock::now())?.task.status();
+        let status = site.board.preview(&self.held.task, &event, clock::now())?.task.status();
         let commands =
             if matches!(status, Status::Approved | Status::InReview) { held.task.done_when.as_slice() } else { &[] };
         let mut text = self.text(result, status, None);
@@ -115,26 +112,15 @@ impl Args {
     fn text(&self, result: &RunResult, status: Status, cause: Option<&str>) -> String {
         let reason = result.reason();
         match status {
-            Status::Approved => format!("{} approved", self.task),
-            Status::InReview if result.outcome() == Outcome::Success => format!("{} in_review", self.task),
-            Status::Completed => format!("{} planned: {}", self.task, cause.unwrap_or(&reason)),
-            status => format!("{} {status}: {reason}", self.task),
+            Status::Approved => format!("{} approved", self.held.task),
+            Status::InReview if result.outcome() == Outcome::Success => format!("{} in_review", self.held.task),
+            Status::Completed => format!("{} planned: {}", self.held.task, cause.unwrap_or(&reason)),
+            status => format!("{} {status}: {reason}", self.held.task),
         }
     }
 }
 
-#[derive(Serialize)]
-struct Shifted<'a> {
-    task: &'a TaskId,
-    mode: Mode,
-}
-
-fn no_token() -> CliError {
-    let hint = "take an item first: eval \"export $(tavern claim --format env)\"".to_owned();
-    CliError::new(Exit::Usage, "pass the token of the claim: --token N").with_hint(hint)
-}
-
 fn no_run(task: &TaskId) -> CliError {
-    let hint = "say --done, --failed or --waiting, or run the agent first: tavern spawn".to_owned();
-    CliError::new(Exit::Usage, format!("no run of `{task}` says what became of it")).with_hint(hint)
+    let hint = "say --done, --failed or --waiting, or run the agent first: tavern spawn";
+    CliError::usage(format!("no run of `{task}` says what became of it"), hint)
 }

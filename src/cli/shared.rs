@@ -1,16 +1,17 @@
 //! The flags that every program has.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::builder::FalseyValueParser;
 
 use crate::board::lease::Token;
-use crate::board::task::{BadId, TaskId};
+use crate::board::task::TaskId;
 use crate::process::table::marks_around;
 use crate::store::Board;
 
+use super::CliError;
 use super::output::{Format, Notes};
-use super::{CliError, Exit};
 
 /// Where the board is, and how to speak. A program's own help takes the place of this comment.
 #[derive(Clone, Debug, clap::Args)]
@@ -68,27 +69,28 @@ pub enum Color {
     Never,
 }
 
-/// Reads an ID that was typed.
-pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
-    text.parse().map_err(|_: BadId| BadId::HINT.to_owned())
-}
-
-/// Reads a priority that was typed.
-pub(super) fn priority(text: &str) -> Result<u8, String> {
-    text.parse()
-        .ok()
-        .filter(|number| *number <= 9)
-        .ok_or_else(|| "a priority is a number from 0, most urgent, to 9".into())
-}
-
 /// What the person at this terminal is called, or the agent in whose run this is.
 pub(super) fn person() -> String {
     let named = |name: &str| std::env::var(name).ok().filter(|name| crate::config::is_agent_name(name));
-    named("TAVERN_AGENT").or_else(|| named("USER")).unwrap_or_else(|| "somebody".to_owned())
+    named("TAVERN_AGENT").or_else(|| named("USER")).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The whole of standard input; `what` is what it is to be.
+pub(super) fn read_stdin(what: &str) -> Result<String, CliError> {
+    io::read_to_string(io::stdin()).map_err(|error| {
+        let message = format!("can't read {what} from standard input: {error}");
+        CliError::usage(message, "give it as UTF-8 text, or as an argument")
+    })
 }
 
 /// What an agent does that needs a person.
 pub(super) const ASK: &str = "end with WAITING and a question: a person will see it";
+
+/// The item that this shell holds, as its variables say, and the token.
+pub(super) fn held_here() -> Option<(TaskId, Token)> {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    Some((variable("TAVERN_TASK").parse().ok()?, variable("TAVERN_TOKEN").parse().ok()?))
+}
 
 /// The run of `board` that this program is part of, whatever an agent has put into its environment.
 pub(super) fn run_around(board: &Board) -> Option<String> {
@@ -101,7 +103,7 @@ pub(super) fn run_around(board: &Board) -> Option<String> {
 pub(super) fn by_a_person(board: &Board) -> Result<(), CliError> {
     let Some(run) = run_around(board) else { return Ok(()) };
     let message = format!("this is run {run}, and no agent stands in for a person");
-    Err(CliError::new(Exit::Refused, message).with_hint(ASK.to_owned()))
+    Err(CliError::refused(message, ASK))
 }
 
 /// As [`by_a_person`], and refused for `why` to who shows a `token`, as an agent does that somebody runs by hand; `command` is
@@ -114,7 +116,7 @@ pub(super) fn by_a_person_without(
 ) -> Result<(), CliError> {
     by_a_person(board)?;
     let hint = || format!("if you are a person: env -u TAVERN_TOKEN {command}");
-    token.map_or(Ok(()), |_| Err(CliError::new(Exit::Refused, why).with_hint(hint())))
+    token.map_or(Ok(()), |_| Err(CliError::refused(why, hint())))
 }
 
 impl Shared {

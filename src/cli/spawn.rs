@@ -3,16 +3,14 @@
 use serde::Serialize;
 
 use crate::agent::obey_stop;
-use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
-use crate::clock;
-use crate::process;
-use crate::run::{AgentAnswer, Heartbeat, Preflight, RunResult, Site, attempt, run_name, sandbox};
+use crate::process::{self, quoted};
+use crate::run::{AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, run_name, sandbox};
 use crate::runner::Outcome;
-use crate::store::{Board, Claimed};
+use crate::store::Claimed;
 
-use super::output::quoted;
-use super::{CliError, Context, Exit, Verb, hints, task_id};
+use super::flags::{AgentProgram, DryRun, HeldItem};
+use super::{CliError, Context, Exit, Verb, hints};
 
 /// Run the agent program for an item that you hold
 ///
@@ -20,25 +18,14 @@ use super::{CliError, Context, Exit, Verb, hints, task_id};
 /// `.tavern/runs`. Exits with the outcome; `tavern report` records it.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
-    pub task: TaskId,
+    #[command(flatten)]
+    pub held: HeldItem,
 
-    /// The token that the claim gave
-    #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
-    pub token: Token,
+    #[command(flatten)]
+    pub program: AgentProgram,
 
-    /// The agent program: an entry of `runners` in config.yaml, such as claude or shell
-    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true)]
-    pub runner: Option<String>,
-
-    /// The model, as the agent program names it
-    #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
-    pub model: Option<String>,
-
-    /// Print the command line that would be run and where, and start nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 
     /// With --dry-run: print the prompt that it would be given, too
     #[arg(long, requires = "dry_run")]
@@ -75,9 +62,8 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let mut site = context.site(context.board()?)?;
-        site.runner.clone_from(&self.runner);
-        site.model.clone_from(&self.model);
-        let held = held(&site.board, &self.task, self.token, self.dry_run)?;
+        self.program.choose(&mut site);
+        let held = self.held.claimed(&site.board, self.plan)?;
         let role = site.role(&held.lease.role)?;
         let runner = site.runner_of(&held.task, role);
         let look = Preflight::of(&site);
@@ -88,10 +74,10 @@ impl Verb for Args {
         })?;
         look.runner(&runner, role)?;
         sandbox::check(role)?;
-        if self.dry_run {
+        if self.plan.dry_run {
             return self.preview(context, &site, &held);
         }
-        process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        process::adopt_orphans()?;
         let _slot = run_slot(&site, context)?;
         // The watcher of `STOP` ends with the process.
         drop(obey_stop(&site)?);
@@ -108,14 +94,18 @@ impl Args {
     /// A line that a shell would take, then the prompt.
     fn preview(&self, context: &Context, site: &Site, held: &Claimed) -> Result<Exit, CliError> {
         let planned = attempt::preview(site, held)?;
-        let command: Vec<String> = planned.command.iter().map(|word| quoted(word)).collect();
-        let folder = planned.worktree.to_string_lossy();
-        context.out.record(&planned, format!("cd {} && {}", quoted(&folder), command.join(" ")))?;
+        context.out.record(&planned, command_line(&planned))?;
         if self.prompt {
             context.out.text(planned.prompt.trim_end())?;
         }
         Ok(Exit::Done)
     }
+}
+
+/// As a shell takes it.
+pub(super) fn command_line(planned: &CommandLine) -> String {
+    let command: Vec<String> = planned.command.iter().map(quoted).collect();
+    format!("cd {} && {}", quoted(&planned.worktree), command.join(" "))
 }
 
 /// The exit code of an outcome.
@@ -134,16 +124,6 @@ pub(super) fn exit(outcome: Outcome) -> Exit {
         | Outcome::Empty
         | Outcome::Crashed => Exit::Failed,
     }
-}
-
-/// The item as its holder has it; refused if `token` does not hold it any more. The lease is renewed, unless that is only
-/// tried.
-pub(super) fn held(board: &Board, task: &TaskId, token: Token, dry_run: bool) -> Result<Claimed, CliError> {
-    let now = clock::now();
-    let lease = if dry_run { board.foresee_renewal(task, token, now)? } else { board.renew(task, token, now)? };
-    let found = board.task(task)?;
-    // What was before the claim stands in the log alone.
-    Ok(Claimed { task: found.task, script: found.script, queue: found.queue, lease, has_history: true })
 }
 
 /// One of the board's slots for agents that run at once; waits for it.

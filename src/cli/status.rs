@@ -161,8 +161,8 @@ impl Verb for Args {
         let board = context.board()?;
         let task = match self.what.as_slice() {
             [one] if board.queue(one, &context.here()).is_err() => Some(one.parse::<TaskId>().map_err(|_| {
-                let hint = "name an item such as T-k3f9, a queue, or a file".to_owned();
-                CliError::new(Exit::Usage, format!("`{one}` is neither an item nor a queue")).with_hint(hint)
+                let hint = "name an item such as T-k3f9, a queue, or a file";
+                CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
             })?),
             _ => None,
         };

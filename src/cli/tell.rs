@@ -1,20 +1,19 @@
 //! `tavern-tell`: answer an item's question, or send a message to whoever works on it.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 
 use serde::Serialize;
 
 use crate::board::event::Event;
-use crate::board::lease::{Lease, Life, Token};
+use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock;
-use crate::config::is_agent_name;
 use crate::run::inbox::letter;
 use crate::run::{Site, runners};
-use crate::store::{self, Board, Found, Note, life};
+use crate::store::{self, Board, Found, life};
 
-use super::shared::{ASK, person, run_around};
-use super::{CliError, Context, Exit, Verb, task_id};
+use super::flags::{DryRun, agent_name, task_id};
+use super::shared::{ASK, held_here, person, read_stdin, run_around};
+use super::{CliError, Context, Exit, Verb};
 
 /// Answer an item's question, or send a message to whoever works on it
 ///
@@ -31,12 +30,11 @@ pub struct Args {
     pub text: Vec<String>,
 
     /// Who says it [default: TAVERN_AGENT, else your user name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = agent_name)]
     pub from: Option<String>,
 
-    /// Print what would become of it, and change nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 #[derive(Serialize)]
@@ -64,7 +62,7 @@ impl Verb for Args {
     const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let from = self.sender()?;
+        let from = self.from.clone().unwrap_or_else(person);
         let site = context.light_site(context.board()?)?;
         let found = site.board.task(&self.task)?;
         may_be_told(&found.task)?;
@@ -80,7 +78,7 @@ impl Verb for Args {
             }
         }
         let found = site.board.task(&self.task)?;
-        if !self.dry_run {
+        if !self.plan.dry_run {
             site.board.send(&self.task, &letter(&from, &text))?;
         }
         let (when, how) = heard(&site, &found);
@@ -89,31 +87,18 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn sender(&self) -> Result<String, CliError> {
-        match &self.from {
-            Some(name) if !is_agent_name(name) => {
-                let hint = "use letters, digits, `-` and `_`, beginning with a letter".to_owned();
-                Err(CliError::new(Exit::Usage, format!("`{name}` can't be a name")).with_hint(hint))
-            }
-            Some(name) => Ok(name.clone()),
-            None => Ok(person()),
-        }
-    }
-
     /// An agent has nothing to tell itself, and its own question is for somebody else.
     fn is_of_another(&self, board: &Board) -> Result<(), CliError> {
         let message = format!("`{}` is the item of the agent that says this", self.task);
         let is_own_run = |run: &str| run.split('@').next() == Some(self.task.as_str());
         if run_around(board).is_some_and(|run| is_own_run(&run)) {
-            return Err(CliError::new(Exit::Refused, message).with_hint(ASK.to_owned()));
+            return Err(CliError::refused(message, ASK));
         }
-        let own = std::env::var("TAVERN_TASK").is_ok_and(|own| own == self.task.as_str());
-        let token = std::env::var("TAVERN_TOKEN").ok().and_then(|token| token.parse::<Token>().ok());
-        if !own || token.is_none() {
+        if held_here().is_none_or(|(task, _)| task != self.task) {
             return Ok(());
         }
         let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern tell {} \"…\"", self.task);
-        Err(CliError::new(Exit::Refused, message).with_hint(hint))
+        Err(CliError::refused(message, hint))
     }
 
     fn said(&self) -> Result<String, CliError> {
@@ -121,26 +106,19 @@ impl Args {
         let mut text = self.text.join(" ");
         let has_input = !io::stdin().is_terminal() || !self.text.is_empty();
         if !is_typed && has_input {
-            text.clear();
-            let read = io::stdin().read_to_string(&mut text);
-            read.map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+            text = read_stdin("what to say")?;
         }
         let text = text.trim();
         if text.is_empty() {
             let hint = format!("say it: tavern tell {} \"…\"", self.task);
-            return Err(CliError::new(Exit::Usage, "there is nothing to tell").with_hint(hint));
+            return Err(CliError::usage("there is nothing to tell", hint));
         }
         Ok(text.to_owned())
     }
 
     fn answer(&self, site: &Site, text: &str, from: &str) -> Result<Status, store::Error> {
         let event = Event::Resume { reason: Some(text.to_owned()) };
-        let now = clock::now();
-        if self.dry_run {
-            return Ok(site.board.preview(&self.task, &event, now)?.task.status());
-        }
-        let note = Note { agent: Some(from.to_owned()), run: None };
-        Ok(site.board.submit(&self.task, &event, &note, now)?.task.status())
+        Ok(self.plan.submit(&site.board, &self.task, &event, Some(from.to_owned()))?.task.status())
     }
 
     fn tell(&self, context: &Context, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {
@@ -159,7 +137,7 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
     };
     let message = format!("`{}` is {}, so nobody would hear it", task.id, task.status());
     let hint = format!("bring it back with what you say: tavern release {} {how} -m \"…\"", task.id);
-    Err(CliError::new(Exit::Refused, message).with_hint(hint))
+    Err(CliError::refused(message, hint))
 }
 
 fn answered(task: &TaskId, status: Status) -> String {

@@ -7,10 +7,12 @@ use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::config::Config;
+use crate::process::quoted;
 use crate::store::{Board, Entry, Error, Note, Obstacle, TextChange, Undone, Which};
 
+use super::flags::{DryRun, task_id};
 use super::log::{diff, sentence};
-use super::{CliError, Context, Exit, Verb, human, task_id};
+use super::{CliError, Context, Exit, Verb, human};
 
 /// Take back the last change of an item, or a deletion by hand
 ///
@@ -35,9 +37,8 @@ pub struct Args {
     #[arg(conflicts_with_all = ["event", "redo", "dry_run"])]
     pub list: Option<usize>,
 
-    /// Say what would become of the item, and change nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 #[derive(Serialize)]
@@ -75,7 +76,7 @@ impl Verb for Args {
         };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         let now = clock::now();
-        let undone = if self.dry_run {
+        let undone = if self.plan.dry_run {
             board.preview_undo(&which, &note, now)
         } else {
             board.undo(&which, &note, now).map(Some)
@@ -87,7 +88,7 @@ impl Verb for Args {
             board.task(task)?;
         }
         match undone.map_err(explained)? {
-            Some(undone) => tell(context, &board, &undone, self.dry_run)?,
+            Some(undone) => tell(context, &board, &undone, self.plan.dry_run)?,
             None => {
                 let what = "a queue was saved by hand since, or a program was killed";
                 context
@@ -166,7 +167,10 @@ fn status_of(board: &Board, entry: &Entry) -> Option<Status> {
 fn merge_of(board: &Board, event: &Entry) -> Option<String> {
     let commit = event.commit.as_deref().filter(|_| event.kind == Kind::Integrated)?;
     let branch = Config::load(board.dir()).unwrap_or_default().integration.branch;
-    Some(format!("git switch {branch} && git revert -m 1 {commit} && git switch -"))
+    // In a folder beside the repository: a conflict must not be met in the checkout.
+    let folder = format!("{}-revert", quoted(board.root()));
+    let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");
+    Some(format!("git worktree add {folder} {branch} && {revert} && git worktree remove {folder}"))
 }
 
 /// With what happened since.

@@ -3,10 +3,11 @@
 //! Knows nothing of exit codes: [`GitError::kind`] groups the errors, and callers decide what a group means.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::CommitId;
+use crate::process::quoted;
 
 /// How a caller may react to a [`GitError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,13 +193,6 @@ impl GitError {
     }
 }
 
-/// The path as a shell reads it, so that a hint can be pasted whatever the folder is called.
-pub fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,@%:=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
-
 fn or_nothing(id: Option<&CommitId>) -> &str {
     id.map_or("nothing", CommitId::as_str)
 }
@@ -281,8 +275,6 @@ mod tests {
 
     #[test]
     fn paths_in_hints_can_be_pasted_into_a_shell() {
-        assert_eq!(quoted(Path::new("/a/b-c_d.e")), "/a/b-c_d.e");
-        assert_eq!(quoted(Path::new("/a/it's me")), r"'/a/it'\''s me'");
         let hint = GitError::Locked { path: PathBuf::from("/w/my repo"), reason: String::new() }.hint();
         assert!(hint.contains("unlock '/w/my repo'"), "{hint}");
     }

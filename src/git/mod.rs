@@ -35,7 +35,7 @@ mod fixture;
 
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
-pub use error::{GitError, GitErrorKind, quoted};
+pub use error::{GitError, GitErrorKind};
 pub use glob::matches;
 pub use history::{CommitSummary, Patch};
 pub use merge::{Follow, Merge};

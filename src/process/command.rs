@@ -1,6 +1,6 @@
 //! One shell command, run to its end within a time limit, leaving nothing behind. It doesn't judge the result.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +50,16 @@ pub struct CommandResult {
     pub digest: String,
     /// How many processes it left running; they were ended.
     pub left_behind: usize,
+}
+
+/// As one word of a POSIX shell.
+pub fn quoted(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 impl CommandSpec {

@@ -75,7 +75,7 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, &[&str], i32, &str); 24] = [
+    let rows: [(&str, &[&str], i32, &str); 25] = [
         ("tavern-add", &["x", "--id=../x"], 2, id),
         ("tavern-add", &["x", "--id", "a b"], 2, id),
         ("tavern-add", &["x", "--id=-rf"], 2, id),
@@ -111,7 +111,7 @@ fn words_on_the_command_line() {
             1,
             "error: `codex` is not on PATH\nhint: install it, or choose another",
         ),
-        ("tavern-agent", &["--name", "../x"], 2, "error: `../x` can't be an agent's name\nhint: use letters, digits"),
+        ("tavern-agent", &["--name", "../x"], 2, "'../x' for '--name <NAME>': use letters, digits"),
         (
             "tavern-add",
             &["x", "-p", "high"],
@@ -126,6 +126,7 @@ fn words_on_the_command_line() {
         ),
         ("tavern-init", &["--runner", "x"], 2, runners),
         ("tavern-status", &["T-404"], 2, "error: no item `T-404` in any queue"),
+        ("tavern-log", &["T-404"], 2, "error: no item `T-404` in any queue"),
         ("tavern-undo", &["T-404"], 2, "error: no item `T-404` in any queue"),
         (
             "tavern-status",
@@ -134,7 +135,12 @@ fn words_on_the_command_line() {
             "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9",
         ),
         ("tavern-runs", &["show", "nope"], 2, "error: no run `nope`\nhint: list them: tavern runs list"),
-        ("tavern-renew", &["T-1"], 2, "hint: take an item first: eval \"export $(tavern claim --format env)\""),
+        (
+            "tavern-renew",
+            &["T-1"],
+            2,
+            "hint: take an item first: claim=$(tavern claim --format env) && eval \"export $claim\"",
+        ),
     ];
     let before = scratch.read(".tavern/queues/main.md");
     for (program, arguments, code, words) in rows {

@@ -2,7 +2,7 @@
 
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::TaskId;
-use crate::cli::shared::task_id;
+use crate::cli::flags::{AgentProgram, DryRun, agent_name, task_id};
 
 /// Work items one after the other: claim, run the agent program, verify, merge
 ///
@@ -15,20 +15,15 @@ pub struct Args {
     pub role: String,
 
     /// Its name [default: the first free one of `names` in config.yaml]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = agent_name)]
     pub name: Option<String>,
 
     /// Take from this queue, by name or path; several are looked at in this order [default: the role's `queues`]
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<String>,
 
-    /// The agent program: an entry of `runners` in config.yaml, such as claude or shell
-    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true)]
-    pub runner: Option<String>,
-
-    /// The model, as the agent program names it
-    #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
-    pub model: Option<String>,
+    #[command(flatten)]
+    pub program: AgentProgram,
 
     /// End when nothing is left to do
     #[arg(long)]
@@ -42,7 +37,6 @@ pub struct Args {
     #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
     pub chat: Option<TaskId>,
 
-    /// Print what it would do first, as the board is now, and do nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }

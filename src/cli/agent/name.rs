@@ -1,6 +1,6 @@
 //! The name that an agent goes by.
 
-use crate::cli::{CliError, Exit};
+use crate::cli::CliError;
 use crate::clock;
 use crate::config::Does;
 use crate::run::Site;
@@ -16,10 +16,6 @@ pub(in crate::cli) fn take_name(
     let board: &Board = &site.board;
     let reviews = site.role(role)?.does == Does::Review;
     if let Some(name) = wanted {
-        if !crate::config::is_agent_name(name) {
-            let hint = "use letters, digits, `-` and `_`".to_owned();
-            return Err(CliError::new(Exit::Usage, format!("`{name}` can't be an agent's name")).with_hint(hint));
-        }
         let slot = board.agent_slot(name)?;
         let slot = slot.ok_or_else(|| CliError::from(crate::store::Error::SecondAgent(name.to_owned())))?;
         return Ok((name.to_owned(), slot));
@@ -36,6 +32,6 @@ pub(in crate::cli) fn take_name(
     if let Some(first) = first {
         return Ok(first);
     }
-    let hint = "give it one with --name, or add names to config.yaml".to_owned();
-    Err(CliError::new(Exit::Refused, "all names of config.yaml are taken").with_hint(hint))
+    let hint = "give it one with --name, or add names to config.yaml";
+    Err(CliError::refused("all names of config.yaml are taken", hint))
 }

@@ -59,7 +59,7 @@ impl Verb for Args {
                 found = preflight::check(board, scene.config, &here, &mut faults);
                 let is_planned = |file: &str| planned.iter().any(|change| change.name == file);
                 faults.retain(|fault| fault.code != "lost-queue" || !is_planned(&fault.file));
-                format!("{} and {}", named(board), shown(board.dir(), &here))
+                named(board, &shown(board.dir(), &here))
             }
             None => self.files.join(", "),
         };
@@ -127,11 +127,11 @@ fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
     Some(within.map_or(text.len(), |(index, _)| start + index))
 }
 
-/// The queues of a board as messages call them: `main`, `2 queues`.
-fn named(board: &Board) -> String {
+/// A board as messages call it: `queue main and .tavern`.
+fn named(board: &Board, folder: &str) -> String {
     match board.queues().unwrap_or_default().as_slice() {
-        [] => "no queue".to_owned(),
-        [one] => format!("queue {}", one.id),
-        several => format!("{} queues", several.len()),
+        [] => format!("{folder}, which has no queue"),
+        [one] => format!("queue {} and {folder}", one.id),
+        several => format!("{} queues and {folder}", several.len()),
     }
 }

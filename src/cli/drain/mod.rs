@@ -20,6 +20,7 @@ use super::progress::Progress;
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, human};
 
+use super::flags::AgentProgram;
 use crew::{Crew, Post, words};
 use demand::Demands;
 use summary::summarise;
@@ -57,13 +58,8 @@ pub struct Args {
     #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
     pub role: String,
 
-    /// The agent program: an entry of `runners` in config.yaml, such as claude or shell
-    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true)]
-    pub runner: Option<String>,
-
-    /// The model, as the agent program names it
-    #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
-    pub model: Option<String>,
+    #[command(flatten)]
+    pub program: AgentProgram,
 
     /// Print what would be worked on
     #[arg(long, short = 'n')]
@@ -77,12 +73,11 @@ impl Verb for Args {
         let board = context.board_or_new()?;
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
-        site.runner.clone_from(&self.runner);
+        self.program.choose(&mut site);
         site.base()?;
         let queues = context.queues(&site.board, &self.files)?;
         if queues.is_empty() {
-            let hint = "name a file: tavern drain TODO.md".to_owned();
-            return Err(CliError::new(Exit::Usage, "there is no queue to drain").with_hint(hint));
+            return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
         }
         let crew = self.agents.of(&self.role);
         let begun = crew.iter().map(|post| preflight::begin(&site, &post.role)).collect::<Result<Vec<_>, _>>()?;
@@ -100,7 +95,7 @@ impl Verb for Args {
         }
         // Where nothing can be written no agent could say it better.
         site.board.settle(clock::now())?;
-        process::adopt_orphans().map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        process::adopt_orphans()?;
         let (started, before) = (clock::instant(), site.board.last_seq()?);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
@@ -136,7 +131,7 @@ impl Args {
             context.out.note("there is nothing to do: no item is open");
             return Ok(true);
         }
-        let (program, verb) = sibling("agent").map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+        let (program, verb) = sibling("agent")?;
         let seat = |post: &Post| Seat {
             args: verb.iter().cloned().chain(self.agent_args(site, queues, &post.role)).collect(),
             most: usize::from(post.agents),
@@ -183,7 +178,7 @@ impl Args {
                 progress.aside(|| context.out.note(format!("agents end at once again and again ({exit}): given up")));
             }
         });
-        well.map_err(|error| CliError::from_error(Exit::Failed, &error))
+        Ok(well?)
     }
 
     /// What runs them, as people are told it.
@@ -191,7 +186,7 @@ impl Args {
         let mut names = Vec::new();
         for post in crew {
             let own = &site.role(&post.role)?.runner;
-            names.push(self.runner.clone().unwrap_or_else(|| own.clone()));
+            names.push(self.program.runner.clone().unwrap_or_else(|| own.clone()));
         }
         names.dedup();
         Ok(format!("{} {}", if names.len() == 1 { "runner" } else { "runners" }, names.join(", ")))
@@ -201,12 +196,12 @@ impl Args {
         let mut args: Vec<OsString> = Vec::new();
         args.extend(["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from));
         // Not the role's: an item may name another one.
-        if let Some(runner) = &self.runner {
+        if let Some(runner) = &self.program.runner {
             args.extend(["--runner", runner].map(OsString::from));
         }
         args.push("--dir".into());
         args.push(site.board.dir().into());
-        if let Some(model) = &self.model {
+        if let Some(model) = &self.program.model {
             args.extend(["--model", model].map(OsString::from));
         }
         for queue in queues {

@@ -1,11 +1,9 @@
 //! Items that the agents of a drain could do nothing with.
 
-use std::path::Path;
-
 use crate::board::document::parse;
 use crate::board::eligible::{Lack, in_order};
-use crate::cli::{CliError, Exit, human};
-use crate::git::quoted;
+use crate::cli::{CliError, human};
+use crate::process::quoted;
 use crate::run::{Preflight, Site};
 use crate::store::Queue;
 
@@ -54,11 +52,11 @@ fn refused(unfit: &[Unfit]) -> CliError {
     if unfit.len() > NAMED {
         message.push_str(&format!("\n  and {} more", unfit.len() - NAMED));
     }
-    let mut files: Vec<String> = unfit.iter().map(|one| quoted(Path::new(&one.queue))).collect();
+    let mut files: Vec<String> = unfit.iter().map(|one| quoted(&one.queue)).collect();
     files.dedup();
     let files = files.join(" ");
     let hint = format!(
         "have them done by an agent: tavern drain {files} --runner claude; or indent an ```sh block under each"
     );
-    CliError::new(Exit::Refused, message).with_hint(hint)
+    CliError::refused(message, hint)
 }

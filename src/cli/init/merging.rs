@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::cli::output::quoted;
 use crate::cli::sibling::sibling;
 use crate::cli::{CliError, Exit};
 use crate::git::Repository;
+use crate::process::quoted;
 
 /// The file in `.tavern/` that says which files are queues.
 pub(super) const ATTRIBUTES: &str = ".gitattributes";
@@ -70,7 +70,7 @@ fn driver() -> Result<String, CliError> {
     })?;
     let verb = verb.map(|verb| format!(" {}", verb.to_string_lossy())).unwrap_or_default();
     // git takes `%` for a placeholder.
-    let program = quoted(&program.to_string_lossy()).replace('%', "%%");
+    let program = quoted(&program).replace('%', "%%");
     Ok(format!("{program}{verb}{ARGUMENTS}"))
 }
 

@@ -1,8 +1,7 @@
 //! The flags of `tavern report`.
 
-use crate::board::lease::Token;
-use crate::board::task::{Mode, TaskId};
-use crate::cli::shared::task_id;
+use crate::board::task::Mode;
+use crate::cli::flags::{DryRun, HeldItem};
 
 /// Record what became of an item that you hold
 ///
@@ -11,13 +10,8 @@ use crate::cli::shared::task_id;
 /// A person judges work in review with --approve and --reject, and needs no token for it.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The item
-    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
-    pub task: TaskId,
-
-    /// The token that the claim gave
-    #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
-    pub token: Option<Token>,
+    #[command(flatten)]
+    pub held: HeldItem,
 
     /// The work is done: verify it
     #[arg(long, group = "what")]
@@ -43,9 +37,8 @@ pub struct Args {
     #[arg(long, value_name = "MODE", group = "what", value_parser = mode_named)]
     pub mode: Option<Mode>,
 
-    /// Print what would become of it, with the commands that would have to pass; run and record nothing
-    #[arg(long, short = 'n')]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub plan: DryRun,
 }
 
 fn mode_named(name: &str) -> Result<Mode, String> {

@@ -1,16 +1,14 @@
 //! `tavern-report --approve` and `--reject`: what a reviewer, most often a person, says of work in review.
 
-use std::io::Read;
-
 use serde::Serialize;
 
 use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
-use crate::cli::shared::{by_a_person, by_a_person_without, person};
+use crate::cli::shared::{by_a_person, by_a_person_without, person, read_stdin};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
 use crate::run::{Site, review};
-use crate::store::{Board, Note};
+use crate::store::Board;
 
 use super::args::Args;
 
@@ -24,12 +22,12 @@ struct Judged {
 
 pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, CliError> {
     let site = context.light_site(board)?;
-    let task = site.board.task(&args.task)?.task;
+    let task = site.board.task(&args.held.task)?.task;
     let by = person();
     let may_start = matches!(task.status(), Status::Pending | Status::Draft);
     if args.approve && may_start {
         let why = format!("only a person lets `{}` be started, and whoever passes a token is an agent", task.id);
-        by_a_person_without(args.token, &site.board, why, &format!("tavern report {} --approve", task.id))?;
+        by_a_person_without(args.held.token, &site.board, why, &format!("tavern report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
         return submit(args, context, &site, &event, &by);
     }
@@ -44,7 +42,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     site.board.preview(&task.id, &event, clock::now())?;
     if let Some(moved) = review::moved(&site, &task)? {
         let hint = format!("have it verified there: tavern report {} --reject \"look at what is new\"", task.id);
-        return Err(CliError::new(Exit::Refused, moved.trim_end_matches('.')).with_hint(hint));
+        return Err(CliError::refused(moved.trim_end_matches('.'), hint));
     }
     submit(args, context, &site, &event, &by)
 }
@@ -52,21 +50,16 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
 /// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
 fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
     let reviewers = task.reviewers(&site.config.review);
-    if let (Some(token), Some(lease)) = (args.token, site.board.lease(&task.id)?) {
+    if let (Some(token), Some(lease)) = (args.held.token, site.board.lease(&task.id)?) {
         return Ok(Review { token: Some(token), by: lease.agent, role: lease.role, reviewers });
     }
     by_a_person(&site.board)?;
-    Ok(Review { token: args.token, by: person, role: PERSON.to_owned(), reviewers })
+    Ok(Review { token: args.held.token, by: person, role: PERSON.to_owned(), reviewers })
 }
 
 fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
-    let (task, now) = (&args.task, clock::now());
-    let note = Note { agent: Some(by.to_owned()), run: None };
-    let after = if args.dry_run {
-        site.board.preview(task, event, now)?.task
-    } else {
-        site.board.submit(task, event, &note, now)?.task
-    };
+    let task = &args.held.task;
+    let after = args.plan.submit(&site.board, task, event, Some(by.to_owned()))?.task;
     let open = match after.status() {
         Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
         _ => Vec::new(),
@@ -80,15 +73,10 @@ fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) 
 }
 
 fn words(findings: &str) -> Result<String, CliError> {
-    let mut text = findings.to_owned();
-    if findings == "-" {
-        text.clear();
-        let read = std::io::stdin().read_to_string(&mut text);
-        read.map_err(|error| CliError::from_error(Exit::Failed, &error))?;
-    }
+    let text = if findings == "-" { read_stdin("the findings")? } else { findings.to_owned() };
     if text.trim().is_empty() {
-        let hint = "say what is to be different: tavern report ID --reject \"…\"".to_owned();
-        return Err(CliError::new(Exit::Usage, "a rejection without a word helps nobody").with_hint(hint));
+        let hint = "say what is to be different: tavern report ID --reject \"…\"";
+        return Err(CliError::usage("a rejection without a word helps nobody", hint));
     }
     Ok(text.trim().to_owned())
 }

@@ -96,8 +96,7 @@ impl Diff {
                     // Says what is wrong with a name that is none.
                     let known = find(all, task)?;
                     let message = format!("`{}` has {} to compare", known.task, human::count(few.len().max(1), "run"));
-                    let hint = "name two runs: tavern runs list shows them".to_owned();
-                    Err(CliError::new(Exit::Usage, message).with_hint(hint))
+                    Err(CliError::usage(message, "name two runs: tavern runs list shows them"))
                 }
             },
             [task, old, new] => {
@@ -107,7 +106,7 @@ impl Diff {
                     let wanted = number.parse::<u32>().ok();
                     runs.iter().rfind(|run| wanted == Some(run.attempt)).copied().ok_or_else(|| {
                         let hint = format!("list its runs: tavern runs list {task}");
-                        CliError::new(Exit::Usage, format!("`{task}` has no attempt `{number}`")).with_hint(hint)
+                        CliError::usage(format!("`{task}` has no attempt `{number}`"), hint)
                     })
                 };
                 Ok((attempt(old)?, attempt(new)?))

@@ -11,11 +11,12 @@ use crate::run::record::{Metadata, runs};
 use crate::runner::Outcome;
 use crate::store::Board;
 
-use super::{CliError, Context, Exit, Verb, human, task_id};
+use super::{CliError, Context, Exit, Verb, human};
 
 mod diff;
 mod find;
 
+use super::flags::task_id;
 use find::find;
 
 /// List, show, read and compare what the agents' runs left
@@ -154,10 +155,10 @@ fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<E
     let known = files(board, run);
     if !known.iter().any(|name| name == file) {
         let hint = format!("it has {}", known.join(", "));
-        return Err(CliError::new(Exit::Usage, format!("run `{}` has no file `{file}`", run.run)).with_hint(hint));
+        return Err(CliError::usage(format!("run `{}` has no file `{file}`", run.run), hint));
     }
     let path = board.run_dir(&run.run).join(file);
-    let bytes = fs::read(&path).map_err(|error| CliError::from_error(Exit::Failed, &error))?;
+    let bytes = fs::read(&path)?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_end_matches('\n');
     context.out.record(&serde_json::json!({"run": run.run, "file": file, "text": text}), text)?;

@@ -1,0 +1,129 @@
+//! Flags that several programs have, and how their values are read.
+
+use crate::board::event::Event;
+use crate::board::lease::{Lease, Token};
+use crate::board::task::{BadId, TaskId};
+use crate::clock;
+use crate::config::is_agent_name;
+use crate::run::Site;
+use crate::store::{Board, Claimed, Done, Error, Note};
+
+use super::CliError;
+
+/// Whether it is only said what would be done.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct DryRun {
+    /// Print what would be done, and change nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+impl DryRun {
+    /// What `event` makes of an item, or would make of it.
+    pub(super) fn submit(self, board: &Board, task: &TaskId, event: &Event, by: Option<String>) -> Result<Done, Error> {
+        if self.dry_run {
+            return board.preview(task, event, clock::now());
+        }
+        board.submit(task, event, &Note { agent: by, run: None }, clock::now())
+    }
+}
+
+/// An item, and the token by which its holder is known.
+#[derive(Clone, Debug, clap::Args)]
+pub struct HeldItem {
+    /// The item
+    #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
+    pub task: TaskId,
+
+    /// The token that the claim gave
+    #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
+    pub token: Option<Token>,
+}
+
+impl HeldItem {
+    /// The token, of who has to have one.
+    pub(super) fn token(&self) -> Result<Token, CliError> {
+        let hint = "take an item first: claim=$(tavern claim --format env) && eval \"export $claim\"";
+        self.token.ok_or_else(|| CliError::usage("pass the token of the claim: --token N", hint))
+    }
+
+    /// The lease as it is once it is extended; refused if the token does not hold it any more.
+    pub(super) fn renew(&self, board: &Board, plan: DryRun) -> Result<Lease, CliError> {
+        let (token, now) = (self.token()?, clock::now());
+        let renewed = if plan.dry_run { Board::foresee_renewal } else { Board::renew };
+        Ok(renewed(board, &self.task, token, now)?)
+    }
+
+    /// The item as its holder has it, with its lease extended.
+    pub(super) fn claimed(&self, board: &Board, plan: DryRun) -> Result<Claimed, CliError> {
+        let lease = self.renew(board, plan)?;
+        let found = board.task(&self.task)?;
+        // What was before the claim stands in the log alone.
+        Ok(Claimed { task: found.task, script: found.script, queue: found.queue, lease, has_history: true })
+    }
+}
+
+/// Which agent program works, where it is not the role's.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AgentProgram {
+    /// The agent program: an entry of `runners` in config.yaml, such as claude or shell
+    #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true)]
+    pub runner: Option<String>,
+
+    /// The model, as the agent program names it
+    #[arg(long, env = "TAVERN_MODEL", hide_env_values = true)]
+    pub model: Option<String>,
+}
+
+impl AgentProgram {
+    pub(super) fn choose(&self, site: &mut Site) {
+        site.runner.clone_from(&self.runner);
+        site.model.clone_from(&self.model);
+    }
+}
+
+/// What a new item is given.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct NewItemFlags {
+    /// Its ID [default: a fresh one]
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    pub id: Option<TaskId>,
+
+    /// 0 is most urgent
+    #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
+    pub priority: Option<u8>,
+
+    /// Only after these are completed
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = task_id)]
+    pub after: Vec<TaskId>,
+
+    /// Words to find it by
+    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
+    pub tags: Vec<String>,
+
+    /// More about it, for the agent
+    #[arg(long, short = 'm', value_name = "TEXT")]
+    pub description: Option<String>,
+
+    /// Begin in Draft: nobody takes it before `tavern release ID`
+    #[arg(long)]
+    pub draft: bool,
+}
+
+/// Reads an ID that was typed.
+pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
+    text.parse().map_err(|_: BadId| BadId::HINT.to_owned())
+}
+
+/// Reads an agent's or a person's name that was typed.
+pub(super) fn agent_name(text: &str) -> Result<String, String> {
+    let bad = || "use letters, digits, `-` and `_`, beginning with a letter".to_owned();
+    Some(text.to_owned()).filter(|name| is_agent_name(name)).ok_or_else(bad)
+}
+
+fn priority(text: &str) -> Result<u8, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number <= 9)
+        .ok_or_else(|| "a priority is a number from 0, most urgent, to 9".into())
+}
