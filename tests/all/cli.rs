@@ -312,9 +312,9 @@ fn a_commit_that_a_person_has_typed_may_have_any_letters() {
 #[test]
 fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let scratch = board(&[item("T-1"), item("T-2"), item("T-3"), item("T-4")].concat());
-    let task = "id title description status priority after role tags parent runner model done_when touches budget worktree \
-                allow_empty attempt returns max_attempts not_before agent started completed commit reason \
-              approve allowed review author approvals rounds mode on_failure question answer answers trigger lane";
+    let task = "id title description status attempt returns not_before agent started completed commit reason allowed author \
+                approvals rounds mode question answer answers priority after role tags parent runner model done_when touches \
+                budget worktree allow_empty max_attempts approve review on_failure trigger lane";
     let outcome = "task run outcome reason commit resets_at";
     let mut token = String::new();
     scratch.write(".tavern/worktrees/T-404/x", "");
