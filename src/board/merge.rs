@@ -21,7 +21,6 @@ use written::{Atom, Fate, Line, Piece, Stand, ended, pieces, written};
 
 pub use changed::{Changed, changes, prose};
 pub use conflict::{Conflict, marks};
-pub use pair::are_alike;
 pub(crate) use revision::bare;
 
 mod changed;

@@ -13,7 +13,6 @@ pub mod front;
 pub mod id;
 pub mod key;
 pub mod lane;
-pub mod likeness;
 pub mod markup;
 pub mod mend;
 pub mod merge;

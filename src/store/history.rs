@@ -11,13 +11,11 @@ use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
 use super::queue::Text;
-use super::set_item::set_item;
+use super::since::Since;
 use super::submit::Found;
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::parse;
 use crate::board::lease::Lease;
-use crate::board::merge::bare;
-use crate::board::task::{Status, TaskId, Timestamp};
-use crate::board::text::apply;
+use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 
 /// A board as it was at a time.
@@ -30,16 +28,6 @@ pub struct Then {
     pub begins: Option<Timestamp>,
     /// What the log tells of the asked for item's lease.
     lease: Option<Lease>,
-}
-
-/// What the first event after the time found.
-#[derive(Default)]
-struct First {
-    seq: u64,
-    /// Nothing: the item was not there.
-    text: Option<String>,
-    /// Nothing: no event tells, so it is what it is.
-    status: Option<Status>,
 }
 
 impl Board {
@@ -57,7 +45,9 @@ impl Board {
             if let Some(seen) = Baseline::read(self, &queue).filter(|seen| is_later && seen.seq >= past.newest) {
                 text.content = seen.content;
             }
-            past.take_back(&mut text);
+            if let Some(since) = past.since.get(&queue.id) {
+                text.content = since.taken_back(&text.content);
+            }
             texts.push(text);
         }
         let begins = if past.is_reached { None } else { Some(past.oldest.unwrap_or_else(clock::now)) };
@@ -94,10 +84,8 @@ struct Past<'i> {
     is_reached: bool,
     is_lease_known: bool,
     lease: Option<Lease>,
-    /// By queue and item.
-    first: HashMap<(String, TaskId), First>,
-    /// Items without an ID: queue, before, after, status before; the newest first.
-    nameless: Vec<Entry>,
+    /// By queue.
+    since: HashMap<String, Since>,
 }
 
 impl Past<'_> {
@@ -120,46 +108,9 @@ impl Past<'_> {
             }
             return self.task.is_some() && !self.is_lease_known;
         }
-        match (&entry.queue, &entry.task) {
-            (Some(queue), Some(task)) if entry.change.is_of_item() => {
-                let first = self.first.entry((queue.clone(), task.clone())).or_default();
-                first.seq = entry.seq;
-                first.status = entry.change.from().or(first.status);
-                first.text = entry.change.before().map(str::to_owned);
-            }
-            (Some(_), None) if entry.change.is_of_item() => self.nameless.push(entry),
-            _ => {}
+        if let Some(queue) = entry.queue.clone() {
+            self.since.entry(queue).or_default().add(entry);
         }
         true
     }
-
-    fn take_back(&self, text: &mut Text) {
-        let mut changes: Vec<(&TaskId, &First)> = Vec::new();
-        changes.extend(
-            self.first.iter().filter(|((queue, _), _)| *queue == text.queue.id).map(|((_, id), first)| (id, first)),
-        );
-        // A part's own event is younger or older than one of the item that it is in: the newest are taken back first.
-        changes.sort_by_key(|(_, first)| std::cmp::Reverse(first.seq));
-        for (id, First { text: was, status, .. }) in changes {
-            let (document, _) = parse(&text.content);
-            let item = document.find(id);
-            let edits = set_item(&document, item, was.as_deref().map(|was| (was, *status)));
-            text.content = apply(&text.content, &edits);
-        }
-        for entry in self.nameless.iter().filter(|entry| entry.queue.as_ref() == Some(&text.queue.id)) {
-            let (document, _) = parse(&text.content);
-            let item = entry.change.after().map(|after| reading(&document, after));
-            if item == Some(None) {
-                // It has got an ID since, and was taken back with that.
-                continue;
-            }
-            let was = entry.change.before().map(|was| (was, entry.change.from()));
-            let edits = set_item(&document, item.flatten(), was);
-            text.content = apply(&text.content, &edits);
-        }
-    }
-}
-
-fn reading<'d, 't>(document: &'d Document<'t>, block: &str) -> Option<&'d Item<'t>> {
-    document.items().iter().find(|item| bare(document.block(item)) == bare(block))
 }

@@ -1,29 +1,21 @@
-//! Which version of a queue a saver had loaded, as far as log and text can tell.
+//! Which version of a queue a saver had loaded, as the log tells.
 //!
-//! Item by item: what reads as an older version of the item is one, and what was edited rests on the version that it is
-//! most like. Only what Tavern did is taken back: whoever takes back their own edit means it.
+//! Every version is ours with the newest events taken back. The save rests on the one from which it differs in the fewest
+//! items of those that Tavern changed; what a person changed they may change again. Texts are compared whole, for equality.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::entry::{Entry, HAND, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::log::{MOST_LINES, task_of, walk_back};
+use super::log::{MOST_LINES, walk_log};
 use super::queue::Queue;
 use super::redo::said;
-use crate::board::document::{Document, Item, parse};
-use crate::board::lane::LaneKind;
-use crate::board::likeness;
-use crate::board::merge::{are_alike, bare, merge, prose};
+use super::since::Since;
+use crate::board::document::{Document, Item, parse, parse_alone};
+use crate::board::merge::{merge, prose};
+use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
-use crate::board::text::{Edit, apply};
-
-/// What was done by hand so many events before the first one that a save knows nothing of, the saver may not have seen
-/// either: a save shows only once it has been taken over.
-const DOUBT: u64 = 32;
-
-/// Older versions of one item that an edited one is compared with.
-const MOST_VERSIONS: usize = 30;
 
 /// The text that was loaded.
 pub(super) struct Loaded {
@@ -32,216 +24,163 @@ pub(super) struct Loaded {
     pub stale: Vec<TaskId>,
 }
 
-/// An item as it was before an event.
-struct Version {
-    /// The event's number.
-    until: u64,
-    by_hand: bool,
-    was: Was,
-}
-
-/// An item's text, and its status where an event tells it; nothing where it was not there.
-type Was = Option<(String, Option<Status>)>;
-
-/// The version of `ours` on which `saved` most likely rests.
+/// The version of `ours` on which `saved` rests.
 pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<Loaded, Error> {
-    let (mine, other) = (parse(ours).0, parse(saved).0);
-    let differing = differing(&mine, &other);
-    let past = if differing.is_empty() { Past::default() } else { Past::of(board, queue, &differing)? };
-    let mut stale: BTreeMap<TaskId, Was> = BTreeMap::new();
-    let mut loaded_before = u64::MAX;
-    for (id, versions) in &past.versions {
-        let by_tavern: Vec<&Version> = versions.iter().filter(|version| !version.by_hand).collect();
-        if let Some(version) = rests_on(&by_tavern, &mine, &other, id) {
-            loaded_before = loaded_before.min(version.until);
-            stale.insert(id.clone(), version.was.clone());
+    let mut loaded = Loaded { text: ours.to_owned(), stale: Vec::new() };
+    let (mine, theirs) = (parse(ours).0, parse(saved).0);
+    if is_as_ours(&mine, &theirs) {
+        return Ok(loaded);
+    }
+    let (mut entries, mut looks) = (Vec::new(), 0);
+    walk_log(board, None, &mut |entry| {
+        entries.extend((entry.queue.as_ref() == Some(&queue.id)).then_some(entry));
+        looks += 1;
+        looks < MOST_LINES
+    })?;
+    let Some(first) = first_unseen(&entries, &mine, &theirs) else { return Ok(loaded) };
+    let (mut since, mut words) = (Since::default(), None);
+    for entry in entries.into_iter().take_while(|entry| entry.seq >= first) {
+        match entry.change {
+            TextChange::Prose { before, .. } => words = Some(before),
+            _ => since.add(entry),
         }
     }
-    if stale.is_empty() {
-        return Ok(Loaded { text: ours.to_owned(), stale: Vec::new() });
+    loaded.text = since.taken_back(ours);
+    if let Some(words) = words {
+        loaded.text = merge(&prose(ours), &loaded.text, &words, &|_| false).text;
     }
-    // An old buffer knows nothing of what other hands did later, nor of what was not there yet. In doubt it is kept.
-    let loaded_before = loaded_before.saturating_sub(DOUBT);
-    for (id, versions) in past.versions.iter().filter(|(id, _)| !stale.contains_key(*id)).collect::<Vec<_>>() {
-        let later: Vec<&Version> = versions.iter().filter(|version| version.until >= loaded_before).collect();
-        if let Some(version) = rests_on(&later, &mine, &other, id) {
-            stale.insert(id.clone(), version.was.clone());
-        } else if other.find(id).is_none() {
-            let is_new = |version: &Version| {
-                let may_be = !version.by_hand && past.newest_same < version.until;
-                version.was.is_none() && (version.until >= loaded_before || may_be)
-            };
-            if versions.iter().any(is_new) {
-                stale.insert(id.clone(), None);
-            }
-        }
-    }
-    let mut edits: Vec<Edit> = stale.iter().flat_map(|(id, was)| taken_back(&mine, id, was.as_ref())).collect();
-    let nameless = mine.items().iter().filter(|item| item.id.is_none() && !item.nested);
-    let is_new = |item: &&Item<'_>| {
-        let added = past.nameless.get(&bare(mine.block(item)));
-        added.is_some_and(|added| *added >= loaded_before)
+    loaded.stale = since.tasks().cloned().collect();
+    Ok(loaded)
+}
+
+/// Nothing that Tavern may have written is another: no version is nearer than ours.
+fn is_as_ours(ours: &Document<'_>, saved: &Document<'_>) -> bool {
+    let (mine, theirs) = (items(ours), items(saved));
+    let named: HashSet<&str> =
+        ours.items().iter().filter(|item| item.id.is_some()).map(|item| ours.title(item)).collect();
+    let is_same = |name: &Name| match name {
+        Ok(_) => mine.get(name).map(|(_, state)| state) == theirs.get(name).map(|(_, state)| state),
+        // It may have got an ID since.
+        Err(title) => !named.contains(title.as_str()),
     };
-    let is_saved =
-        |item: &&Item<'_>| other.items().iter().any(|other_item| other.title(other_item) == mine.title(item));
-    edits.extend(nameless.filter(is_new).filter(|item| !is_saved(item)).map(|item| Edit::delete(item.span.clone())));
-    let text = apply(ours, &edits);
-    let text = with_prose_of_then(&text, saved, past.prose.iter().filter(|(until, _)| *until >= loaded_before));
-    Ok(Loaded { text, stale: stale.into_keys().collect() })
+    mine.keys().all(|name| name.is_err() || is_same(name)) && theirs.keys().all(is_same)
 }
 
-/// The text with its prose as it was before the event after which the save's prose is most like it.
-fn with_prose_of_then<'p>(text: &str, saved: &str, past: impl Iterator<Item = &'p (u64, String)>) -> String {
-    let now = prose(text);
-    // Blank lines come and go with the items between them.
-    let filled = |text: &str| said(text).fold(String::new(), |lines, line| lines + line + "\n");
-    let theirs = filled(&prose(saved));
-    let likeness = |prose: &str| likeness::of_lines(&filled(prose), &theirs);
-    let mut best = (likeness(&now), None);
-    for (_, before) in past {
-        let ratio = likeness(before);
-        if ratio > best.0 {
-            best = (ratio, Some(before));
-        }
-    }
-    match best.1 {
-        Some(before) => merge(&now, text, before, &|_| false).text,
-        None => text.to_owned(),
-    }
+/// What an item goes by: its ID, else its title.
+type Name = Result<TaskId, String>;
+
+type ByName = HashMap<Name, (Status, State)>;
+
+fn items(document: &Document<'_>) -> ByName {
+    let told = |item: &Item<'_>| (name(document, item), (item.status, state(document, item, item.status)));
+    // Of an ID that is there twice the first item counts.
+    document.items().iter().rev().map(told).collect()
 }
 
-/// The named items that are not the same in both.
-fn differing(mine: &Document<'_>, other: &Document<'_>) -> HashSet<TaskId> {
-    let told = |document: &Document<'_>| -> HashMap<TaskId, (String, Status)> {
-        let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item)));
-        named.map(|(id, item)| (id, (bare(document.block(item)), item.status))).collect()
-    };
-    let (mine, other) = (told(mine), told(other));
-    let differs = |id: &&TaskId| mine.get(*id) != other.get(*id);
-    mine.keys().chain(other.keys()).filter(differs).cloned().collect()
+fn name(document: &Document<'_>, item: &Item<'_>) -> Name {
+    item.id.clone().ok_or_else(|| document.title(item).to_owned())
 }
 
-/// What the log knows of the queue.
-#[derive(Default)]
-struct Past {
-    /// Of the items that differ; newest first.
-    versions: HashMap<TaskId, Vec<Version>>,
-    /// When items without an ID were added by hand, by text.
-    nameless: HashMap<String, u64>,
-    /// The prose before each change of it, newest first, with the event's number.
-    prose: Vec<(u64, String)>,
-    /// The newest event of an item that is the same in both texts: the save knows of it.
-    newest_same: u64,
+fn state(document: &Document<'_>, item: &Item<'_>, status: Status) -> State {
+    document.task_as(item, item.id.clone().unwrap_or_else(TaskId::nobody), status).state.without_answer()
 }
 
-impl Past {
-    fn of(board: &Board, queue: &Queue, differing: &HashSet<TaskId>) -> Result<Past, Error> {
-        let mut past = Past::default();
-        let mut lines = 0;
-        walk_back(board, &mut |line| {
-            lines += 1;
-            let task = task_of(line);
-            let is_wanted = task.as_ref().is_none_or(|task| differing.contains(task));
-            if is_wanted || past.newest_same == 0 {
-                past.take(line, is_wanted, queue);
-            }
-            lines < MOST_LINES
-        })?;
-        Ok(past)
-    }
-
-    fn take(&mut self, line: &[u8], is_wanted: bool, queue: &Queue) {
-        let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return };
-        if entry.queue.as_ref() != Some(&queue.id) || entry.change == TextChange::Nothing {
-            return;
-        }
-        let until = entry.seq;
-        match (entry.task, entry.change) {
-            _ if !is_wanted => self.newest_same = until,
-            (Some(task), change) => {
-                let by_hand = entry.agent.as_deref() == Some(HAND);
-                let was = change.before().map(|text| (text.to_owned(), change.from()));
-                self.versions.entry(task).or_default().push(Version { until, by_hand, was });
-            }
-            (None, TextChange::Prose { before, .. }) => self.prose.push((until, before)),
-            (None, TextChange::Added { after, .. }) => {
-                self.nameless.entry(bare(&after)).or_insert(until);
-            }
-            _ => {}
-        }
-    }
+/// An event of the queue.
+struct Passed<'e> {
+    entry: &'e Entry,
+    /// Lines by which the version before it differs from the save.
+    distance: u64,
+    /// Its items, and whether they were before it, and are since, as in the save.
+    items: Vec<(Name, bool, bool)>,
 }
 
-/// The older version of the item that the save has, as it was or edited. Nothing if it rests on the newest.
-fn rests_on<'v>(
-    versions: &[&'v Version],
-    mine: &Document<'_>,
-    other: &Document<'_>,
-    id: &TaskId,
-) -> Option<&'v Version> {
-    let saved = other.find(id);
-    let is_saved = |version: &&'v Version| {
-        let Some((text, status)) = &version.was else { return false };
-        let text = bare(text);
-        let is_same =
-            |item: &Item<'_>| bare(other.block(item)) == text && status.is_none_or(|status| status == item.status);
-        match saved {
-            Some(item) => is_same(item),
-            // The line from before an ID was given to it.
-            None => other.items().iter().any(|item| item.id.is_none() && is_same(item)),
-        }
-    };
-    if let Some(version) = versions.iter().copied().find(is_saved) {
-        return Some(version);
+/// The first of `entries` (the newest first) that `saved` knows nothing of; `None` if it knows all of them.
+fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>) -> Option<u64> {
+    let theirs = items(saved);
+    let mut statuses: HashMap<Name, Status> =
+        items(ours).into_iter().map(|(name, (status, _))| (name, status)).collect();
+    let mut lines = Tally::default();
+    lines.count(saved.text(), -1);
+    lines.count(ours.text(), 1);
+    let (mut passed, mut is_saved_since) = (Vec::new(), false);
+    for entry in entries {
+        lines.count(entry.change.after().unwrap_or_default(), -1);
+        lines.count(entry.change.before().unwrap_or_default(), 1);
+        let mut items =
+            if entry.change.is_of_item() { told(entry, ours.text(), &mut statuses, &theirs) } else { Vec::new() };
+        // Whoever takes out what was there when a queue was last saved means it.
+        items.retain(|(name, ..)| !is_saved_since || theirs.contains_key(name));
+        passed.push(Passed { entry, distance: lines.distance, items });
+        is_saved_since = is_saved_since || is_by_hand(entry);
     }
-    let Some(saved) = saved else {
-        // Edited, and from before it had an ID.
-        let title = |version: &Version| {
-            let text = &version.was.as_ref()?.0;
-            let (document, _) = parse(text);
-            let item = document.items().first().filter(|item| item.id.is_none())?;
-            Some(document.title(item).to_owned())
+    // As they were before the oldest event.
+    let mut wrong: HashSet<&Name> = HashSet::new();
+    for (name, was_so, _) in passed.iter().flat_map(|event| &event.items) {
+        if *was_so {
+            wrong.remove(name)
+        } else {
+            wrong.insert(name)
         };
-        return versions.iter().copied().find(|version| {
-            let Some(title) = title(version) else { return false };
-            let nameless = other.items().iter().filter(|item| item.id.is_none());
-            nameless.into_iter().any(|item| are_alike(&title, other.title(item)))
-        });
-    };
-    let block = bare(other.block(saved));
-    let likeness = |text: &str, status: Option<Status>| {
-        let ratio = likeness::of_words(&bare(text), &block);
-        // A lane says nothing in the text.
-        if status.is_none_or(|status| status == saved.status) { ratio + 0.1 } else { ratio }
-    };
-    let newest = mine.find(id).map_or(0.0, |item| likeness(mine.block(item), Some(item.status)));
-    let mut best = (newest, None);
-    for version in versions.iter().copied().take(MOST_VERSIONS) {
-        let Some((text, status)) = &version.was else { continue };
-        let ratio = likeness(text, *status);
-        if ratio > best.0 {
-            best = (ratio, Some(version));
-        }
     }
-    best.1
-}
-
-/// The edits of `mine` that make the item what it was.
-fn taken_back(mine: &Document<'_>, id: &TaskId, was: Option<&(String, Option<Status>)>) -> Vec<Edit> {
-    match (mine.find(id), was) {
-        (Some(item), None) => vec![Edit::delete(item.span.clone())],
-        (Some(item), Some((text, status))) => {
-            let moves = status.filter(|status| LaneKind::of(*status) != LaneKind::of(item.status));
-            match moves.filter(|_| mine.has_lanes() && !item.nested) {
-                Some(status) => {
-                    let mut edits = vec![Edit::delete(item.span.clone())];
-                    edits.extend(mine.add(status, text));
-                    edits
-                }
-                None => vec![Edit::replace(item.span.clone(), text.clone())],
+    let mut best: Option<(usize, u64, u64)> = None;
+    for Passed { entry, distance, items } in passed.iter().rev() {
+        // Of several that are as near the oldest: what came later may never have been seen.
+        if best.is_none_or(|(most, lines, _)| (wrong.len(), *distance) < (most, lines)) {
+            best = Some((wrong.len(), *distance, entry.seq));
+        }
+        for (name, _, is_so) in items {
+            if *is_so {
+                wrong.remove(name);
+            } else if !is_by_hand(entry) {
+                // What a person has made of what Tavern wrote they may take back.
+                wrong.insert(name);
             }
         }
-        (None, Some((text, status))) => mine.add(status.unwrap_or(Status::Pending), text),
-        (None, None) => Vec::new(),
+    }
+    // Whoever saved last is right.
+    best.filter(|(most, ..)| *most < wrong.len()).map(|(_, _, seq)| seq)
+}
+
+fn is_by_hand(entry: &Entry) -> bool {
+    entry.agent.as_deref() == Some(HAND)
+}
+
+/// The items of an event: whether they were before it, and are since, as in the save. `statuses` are those after it, and
+/// then those before it: where its lane says what an item is, its own text does not.
+fn told(entry: &Entry, queue: &str, statuses: &mut HashMap<Name, Status>, theirs: &ByName) -> Vec<(Name, bool, bool)> {
+    let mut read = |text: Option<&str>, status: Option<Status>| -> Option<(Name, State)> {
+        let document = parse_alone(text?, queue);
+        let item = document.items().first()?;
+        let name = name(&document, item);
+        let status = status.or_else(|| statuses.get(&name).copied()).unwrap_or(item.status);
+        statuses.insert(name.clone(), status);
+        Some((name, state(&document, item, status)))
+    };
+    let after = read(entry.change.after(), entry.change.to());
+    let before = read(entry.change.before(), entry.change.from());
+    let is_so = |name: &Name, told: &Option<(Name, State)>| {
+        let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, state)| state);
+        told == theirs.get(name).map(|(_, state)| state)
+    };
+    let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
+    names.dedup();
+    names.into_iter().map(|name| (name.clone(), is_so(name, &before), is_so(name, &after))).collect()
+}
+
+/// How often each line that says something is in a version and not in the save, or the other way round.
+#[derive(Default)]
+struct Tally<'t> {
+    more: HashMap<&'t str, i64>,
+    distance: u64,
+}
+
+impl<'t> Tally<'t> {
+    fn count(&mut self, text: &'t str, times: i64) {
+        for line in said(text) {
+            let more = self.more.entry(line).or_default();
+            self.distance -= more.unsigned_abs();
+            *more += times;
+            self.distance += more.unsigned_abs();
+        }
     }
 }

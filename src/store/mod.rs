@@ -35,6 +35,7 @@ mod replace;
 mod seek;
 mod set_item;
 mod set_up;
+mod since;
 mod slots;
 mod stamp;
 mod submit;

@@ -143,6 +143,23 @@ fn a_held_item_cannot_be_edited_away() {
 }
 
 #[test]
+fn what_was_added_while_an_editor_was_open_is_put_back_once() {
+    let scratch = Scratch::board(ITEMS);
+    let loaded = scratch.read(QUEUE);
+    scratch.run("tavern-add", &["Write tests for logout", "--id", "T-6"]).succeeds();
+    scratch.write(QUEUE, loaded.replace("- [ ] four\n", "- [ ] four\n- [ ] Write tests for login\n"));
+    scratch.settle();
+    let text = scratch.read(QUEUE);
+    let (added, typed) = ("- [ ] T-6: Write tests for logout\n", "- [ ] Write tests for login\n");
+    assert!(text.contains(added) && text.contains(typed), "{text}");
+    scratch.run("tavern-log", &[]).ends(0).says("what was newer was put back: T-6");
+    // Whoever takes it out of what they were shown means it.
+    scratch.write(QUEUE, text.replace(added, ""));
+    scratch.settle();
+    assert_eq!(scratch.read(QUEUE), text.replace(added, ""));
+}
+
+#[test]
 fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
     let old = scratch.read(QUEUE);

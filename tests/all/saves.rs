@@ -68,7 +68,7 @@ struct World {
     board: Board,
     now: Timestamp,
     buffer: String,
-    /// Words that were typed, and are not in an item that the person took out since.
+    /// Words that were typed or added, and are not in an item that the person took out since.
     typed: BTreeMap<String, Option<TaskId>>,
     claims: Vec<(TaskId, u64)>,
     cancelled: BTreeSet<TaskId>,
@@ -125,10 +125,11 @@ impl World {
             }
             Step::Add => {
                 self.number += 1;
-                let title = format!("added {}", self.number);
+                let title = format!("added {}.", self.number);
                 let queue = self.board.queues().expect("they can be listed").remove(0);
                 let new = NewItem { title: title.clone(), ..NewItem::default() };
                 self.board.add(&queue, new, Status::Pending, &Note::default(), self.now).expect("it can be written");
+                self.typed.insert(title, None);
             }
             Step::Load => self.buffer = self.scratch.read(QUEUE),
             Step::Save(edit) => self.save(*edit),

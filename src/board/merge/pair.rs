@@ -1,10 +1,11 @@
-//! Which item of one version is which of another: by ID and title, by ID, else by text, by title, by a title much like it.
+//! Which item of one version is which of another: by ID and title, by ID, else by text, by title, without one by a title much like it.
 
 use std::collections::HashMap;
 
-use crate::board::likeness;
+use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
 use super::revision::Revision;
+use super::weave::numbered;
 
 /// More pairs of titles than this are not compared letter by letter.
 const MOST_COMPARED: usize = 20_000;
@@ -46,46 +47,41 @@ pub(super) fn pair(a: &Revision<'_>, old: &[usize], b: &Revision<'_>, new: &[usi
             }
         }
     }
-    let left: Vec<usize> = (0..new.len()).filter(|place| !taken[*place]).collect();
-    let alone = found.iter().filter(|other| other.is_none()).count();
-    if alone * left.len() > MOST_COMPARED {
+    // An ID tells an item from a line that only reads like it.
+    let is_nameless = |revision: &Revision<'_>, item: usize| revision.item(item).id.is_none();
+    let mut left: Vec<usize> = (0..new.len()).filter(|place| !taken[*place] && is_nameless(b, new[*place])).collect();
+    let alone = (0..old.len()).filter(|place| found[*place].is_none() && is_nameless(a, old[*place]));
+    let alone: Vec<usize> = alone.collect();
+    if alone.len() * left.len() > MOST_COMPARED {
         return found;
     }
-    for place in 0..old.len() {
-        if found[place].is_some() {
-            continue;
-        }
-        let likeness = |other: &usize| {
-            if taken[*other] || are_named_apart(a, old[place], b, new[*other]) {
-                return 0.0;
-            }
-            likeness_of_titles(a.title(old[place]), b.title(new[*other]))
-        };
-        let best =
-            left.iter().map(|other| (likeness(other), *other)).max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)));
-        if let Some((ratio, other)) = best
+    for place in alone {
+        let likeness = |other: &usize| likeness(a.title(old[place]), b.title(new[*other]));
+        let all = left.iter().map(|other| (likeness(other), *other));
+        if let Some((ratio, other)) = all.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)))
             && ratio >= ALIKE
         {
-            (found[place], taken[other]) = (Some(other), true);
+            found[place] = Some(other);
+            left.retain(|place| *place != other);
         }
     }
     found
 }
 
-/// From 0 to 1; one that goes on where the other ends is the same.
-fn likeness_of_titles(title: &str, other: &str) -> f32 {
+/// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same.
+fn likeness(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty() && !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
-    if goes_on { 1.0 } else { likeness::of_chars(beginning(title), beginning(other)) }
+    if goes_on {
+        return 1.0;
+    }
+    let mut numbers = HashMap::new();
+    let [one, other] = [title, other].map(|title| numbered(&mut numbers, beginning(title).chars()));
+    diff_ratio(&capture_diff_slices(Algorithm::Myers, &one, &other), one.len(), other.len())
 }
 
 /// As much of a title as is compared: to compare two of megabytes takes minutes.
 fn beginning(title: &str) -> &str {
     title.char_indices().nth(500).map_or(title, |(end, _)| &title[..end])
-}
-
-/// One title may be the other, retyped.
-pub fn are_alike(title: &str, other: &str) -> bool {
-    likeness_of_titles(title, other) >= ALIKE
 }
 
 /// Both have IDs, and not the same.

@@ -75,6 +75,21 @@ Prose of the owner, said again.
 }
 
 #[test]
+fn an_item_that_has_an_id_is_no_new_line_that_only_reads_like_it() {
+    let old = "- [ ] T-6: Write tests for logout\n- [ ] Write tests for the parser\n";
+    let new = "- [ ] Write tests for login\n- [ ] Write tests for a parser\n";
+    let told = changes(old, new);
+    let told: Vec<_> =
+        told.iter().map(|item| (item.title.as_str(), item.before.is_some(), item.after.is_some())).collect();
+    let expected = [
+        ("Write tests for login", false, true),
+        ("Write tests for a parser", true, true),
+        ("Write tests for logout", true, false),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn one_item_is_merged_field_by_field() {
     let moved = |line: &str| {
         BASE.replace("- [ ] T-1: one (priority: 1, tags: [a])\n  Words of one.\n", "")

@@ -6,9 +6,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp};
-
-use crate::board::likeness::{numbered, operations};
+use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 /// A stretch of the three sequences, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +67,18 @@ pub(super) fn matches<T: Eq + Hash>(base: &[T], side: &[T]) -> Vec<Option<usize>
     matched(&base, &side)
 }
 
+/// The same number for the same thing: the diff's algorithms are in a program once and not once a type.
+pub(super) fn numbered<T: Eq + Hash>(numbers: &mut HashMap<T, usize>, things: impl Iterator<Item = T>) -> Vec<usize> {
+    let number = |thing| {
+        let next = numbers.len();
+        *numbers.entry(thing).or_insert(next)
+    };
+    things.map(number).collect()
+}
+
 fn matched(base: &[usize], side: &[usize]) -> Vec<Option<usize>> {
     let mut found = vec![None; base.len()];
-    for op in operations(Algorithm::Patience, base, side) {
+    for op in capture_diff_slices(Algorithm::Patience, base, side) {
         if let DiffOp::Equal { old_index, new_index, len } = op {
             for step in 0..len {
                 found[old_index + step] = Some(new_index + step);

@@ -1,0 +1,88 @@
+//! A queue's text with its newest events taken back. Knows nothing of when they happened.
+//!
+//! Prose, front matter and the order of items stay as they are.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::entry::Entry;
+use super::set_item::set_item;
+use crate::board::document::{Document, Item, parse};
+use crate::board::merge::bare;
+use crate::board::task::{Status, TaskId};
+use crate::board::text::{Edit, apply};
+
+/// What was done to a queue's items since some moment.
+#[derive(Default)]
+pub(super) struct Since {
+    first: HashMap<TaskId, First>,
+    /// Changes of items without an ID; the newest first.
+    nameless: Vec<Entry>,
+}
+
+/// What the first event found.
+#[derive(Default)]
+struct First {
+    seq: u64,
+    /// Nothing: the item was not there.
+    text: Option<String>,
+    /// Nothing: no event tells, so it is what it is.
+    status: Option<Status>,
+}
+
+impl Since {
+    /// Takes in the next older event of the queue.
+    pub(super) fn add(&mut self, entry: Entry) {
+        match &entry.task {
+            _ if !entry.change.is_of_item() => {}
+            Some(task) => {
+                let first = self.first.entry(task.clone()).or_default();
+                first.seq = entry.seq;
+                first.status = entry.change.from().or(first.status);
+                first.text = entry.change.before().map(str::to_owned);
+            }
+            None => self.nameless.push(entry),
+        }
+    }
+
+    pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskId> {
+        self.first.keys()
+    }
+
+    pub(super) fn taken_back(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        // A part's own event is younger or older than one of the item that it is in: the newest are taken back first.
+        let mut left: Vec<(&TaskId, &First)> = self.first.iter().collect();
+        left.sort_by_key(|(_, first)| Reverse(first.seq));
+        while !left.is_empty() {
+            let (document, _) = parse(&text);
+            let mut edits: Vec<Edit> = Vec::new();
+            left.retain(|(id, First { text: was, status, .. })| {
+                let own = set_item(&document, document.find(id), was.as_deref().map(|was| (was, *status)));
+                let is_apart = own.iter().all(|edit| edits.iter().all(|other| are_apart(edit, other)));
+                edits.extend(own.into_iter().filter(|_| is_apart));
+                !is_apart
+            });
+            text = apply(&text, &edits);
+        }
+        for entry in &self.nameless {
+            let (document, _) = parse(&text);
+            let item = entry.change.after().map(|after| reading(&document, after));
+            if item == Some(None) {
+                // It has got an ID since, and was taken back with that.
+                continue;
+            }
+            let was = entry.change.before().map(|was| (was, entry.change.from()));
+            text = apply(&text, &set_item(&document, item.flatten(), was));
+        }
+        text
+    }
+}
+
+fn are_apart(one: &Edit, other: &Edit) -> bool {
+    one.span.end <= other.span.start || other.span.end <= one.span.start
+}
+
+fn reading<'d, 't>(document: &'d Document<'t>, block: &str) -> Option<&'d Item<'t>> {
+    document.items().iter().find(|item| bare(document.block(item)) == bare(block))
+}
