@@ -8,17 +8,12 @@ use tavern::failpoint::LIST;
 
 use crate::fix::files;
 use crate::state::State;
-use crate::support::Scratch;
+use crate::support::{CONFIG, QUEUE, Scratch};
 
-const QUEUE: &str = ".tavern/queues/main.md";
 const ARCHIVE: &str = ".tavern/queues/archive/main.md";
 
 fn board(queue: &str, archive: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(".tavern/config.yaml", format!("base: main\narchive: {archive}\n"));
-    scratch.write(QUEUE, queue);
-    scratch
+    Scratch::shell(queue, &format!("base: main\narchive: {archive}\n"))
 }
 
 fn lanes(completed: &str) -> String {
@@ -39,14 +34,14 @@ fn archived(scratch: &Scratch) -> Vec<String> {
 fn an_archived_item_is_still_known() {
     let done = "- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n- [ ] T-2: Two\n- [x] T-3: Three\n";
     let scratch = board(&lanes(done), "{after: 30d}");
-    let before = (scratch.read(QUEUE), files(&scratch).len());
+    let before = (scratch.queue(), files(&scratch).len());
     let plan = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
     assert_eq!(plan, "move 1 ended item of queue main to its archive\n");
-    assert_eq!(scratch.read(QUEUE), before.0);
+    assert_eq!(scratch.queue(), before.0);
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), plan);
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
     assert_eq!(scratch.read(ARCHIVE), "# Archive of main\n\n- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n");
-    assert_eq!(scratch.read(QUEUE), lanes("- [ ] T-2: Two\n- [x] T-3: Three\n"));
+    assert_eq!(scratch.queue(), lanes("- [ ] T-2: Two\n- [x] T-3: Three\n"));
     State::of(&scratch).agrees();
     // Git has it.
     assert!(scratch.git(&["status", "--short", "--untracked-files=all"]).contains(ARCHIVE));
@@ -57,26 +52,26 @@ fn an_archived_item_is_still_known() {
     );
     let one = scratch.run("tavern-status", &["T-1"]).succeeds();
     assert!(one.starts_with("T-1 One\n  status      completed\n  queue       archive/main, line 3\n"), "{one}");
-    assert!(scratch.run("tavern-status", &["T-0"]).succeeds().contains("T-1 (completed)"));
-    assert!(scratch.run("tavern-log", &["T-1"]).succeeds().contains("T-1 was moved to the archive"));
+    scratch.run("tavern-status", &["T-0"]).ends(0).says("T-1 (completed)");
+    scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was moved to the archive");
     scratch.run("tavern-check", &[]).says_not("error");
     // Its ID is taken, what waited for it may go on, and it may come back.
-    assert_eq!(scratch.run("tavern-add", &["--id", "T-1", "Another"]).code, Some(4));
-    assert_eq!(scratch.run("tavern-release", &["T-1", "--revive"]).code, Some(4));
+    scratch.run("tavern-add", &["--id", "T-1", "Another"]).ends(4);
+    scratch.run("tavern-release", &["T-1", "--revive"]).ends(4);
     scratch.run("tavern-claim", &["--task", "T-0"]).succeeds();
     assert_eq!(scratch.run("tavern-release", &["--reopen", "T-1"]).succeeds(), "T-1 is pending\n");
     assert_eq!(scratch.read(ARCHIVE), "# Archive of main\n\n");
     let state = State::of(&scratch);
     state.agrees();
     assert_eq!(state.status("T-1"), Some(Status::Pending));
-    assert!(scratch.read(QUEUE).contains("\n- [ ] T-1: One\n\n## Completed\n"), "{}", scratch.read(QUEUE));
+    assert!(scratch.queue().contains("\n- [ ] T-1: One\n\n## Completed\n"), "{}", scratch.queue());
 }
 
 #[test]
 fn parts_go_and_come_back_with_the_whole() {
     let scratch = board("- [x] T-1: One\n  - [x] T-1.1: Part\n- [x] T-2: Two\n  - [ ] T-2.1: Part\n", "{keep: 1}");
-    scratch.write(".tavern/config.yaml", "archive: {keep: 1}\n");
-    scratch.write(QUEUE, format!("{}- [x] T-3: Three\n", scratch.read(QUEUE)));
+    scratch.write(CONFIG, "archive: {keep: 1}\n");
+    scratch.write(QUEUE, format!("{}- [x] T-3: Three\n", scratch.queue()));
     scratch.run("tavern-reap", &[]).succeeds();
     assert_eq!(archived(&scratch), ["T-1", "T-1.1"]);
     scratch.run("tavern-release", &["--reopen", "T-1.1"]).ends(4).says("tavern release --reopen T-1");
@@ -98,7 +93,7 @@ fn an_agents_look_archives_and_a_task_file_is_left_alone() {
     // An editor that still has the old text brings nothing back.
     scratch.write(QUEUE, lanes(done).replace("# Main", "# Main queue"));
     scratch.run("tavern-reap", &[]).succeeds();
-    let queue = scratch.read(QUEUE);
+    let queue = scratch.queue();
     assert!(queue.starts_with("# Main queue") && !queue.contains("T-1:"), "{queue}");
     assert_eq!(archived(&scratch), ["T-1"]);
     // Nor does a merge of branches, though no log knows of it.
@@ -106,7 +101,7 @@ fn an_agents_look_archives_and_a_task_file_is_left_alone() {
     fs::remove_dir_all(scratch.work().join(".tavern/seen")).expect("it is there");
     scratch.write(QUEUE, queue.replace("- [x] T-2", "- [x] T-1: One\n- [x] T-2"));
     scratch.run("tavern-reap", &[]).succeeds();
-    assert_eq!((scratch.read(QUEUE), archived(&scratch)), (queue, vec!["T-1".to_owned()]));
+    assert_eq!((scratch.queue(), archived(&scratch)), (queue, vec!["T-1".to_owned()]));
 }
 
 #[test]
@@ -119,16 +114,16 @@ fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
         for nth in 1.. {
             let scratch = board(&lanes(&done), "{keep: 10}");
             let plan = format!("{name}=kill@{nth}");
-            let ran = scratch.program("tavern-reap").variable("TAVERN_FAILPOINT", &plan).run();
+            let ran = scratch.failing(&plan, "tavern-reap", &[]);
             if ran.code.is_some() {
                 break;
             }
             reached.push(plan.clone());
-            let (left, moved) = (ids(&scratch.read(QUEUE)), archived(&scratch));
+            let (left, moved) = (ids(&scratch.queue()), archived(&scratch));
             let is_somewhere = |id: &&String| left.contains(id) || moved.contains(id);
             assert_eq!(all.iter().filter(is_somewhere).count(), ITEMS, "{plan}");
             scratch.run("tavern-reap", &[]).succeeds();
-            let (left, moved) = (ids(&scratch.read(QUEUE)), archived(&scratch));
+            let (left, moved) = (ids(&scratch.queue()), archived(&scratch));
             assert!(moved == all[..ITEMS - 10], "{plan}");
             assert!(left[1..] == all[ITEMS - 10..], "{plan}");
             State::of(&scratch).agrees();
@@ -148,18 +143,18 @@ fn what_does_not_say_when_it_was_completed_is_as_old_as_the_log_tells() {
     let scratch = board(&first.replace("- [ ] T-0", &format!("{open}- [ ] T-0")), "{after: 30d}");
     let at = |day: u32, program: &str, arguments: &[&str]| {
         let now = format!("+{}", day * 86_400);
-        scratch.program(program).args(arguments).variable("TAVERN_TEST_NOW", now).run().succeeds()
+        scratch.at(now, program, arguments).succeeds()
     };
     at(0, "tavern-claim", &["--task", "T-0"]);
     at(0, "tavern-release", &["T-0", "--force"]);
-    let ticked = scratch.read(QUEUE).replace("[ ] T-1", "[x] T-1").replace("[ ] Later", "[x] Later");
+    let ticked = scratch.queue().replace("[ ] T-1", "[x] T-1").replace("[ ] Later", "[x] Later");
     scratch.write(QUEUE, ticked);
     at(10, "tavern-reap", &[]);
     at(20, "tavern-release", &["T-2", "--cancel"]);
     let gone = |day: u32, ids: &[&str]| {
         let planned = at(day, "tavern-reap", &["--dry-run"]);
         assert_eq!(at(day, "tavern-reap", &[]), planned, "day {day}");
-        assert_eq!(archived(&scratch), ids, "day {day}: {planned}{}", scratch.read(QUEUE));
+        assert_eq!(archived(&scratch), ids, "day {day}: {planned}{}", scratch.queue());
     };
     gone(29, &[]);
     gone(34, &["T-5"]);
@@ -179,8 +174,7 @@ fn a_drain_counts_what_was_archived_meanwhile() {
     let old = "- [x] T-8: Old\n  - [x] T-8.1: Part\n- [x] T-9: Given up (status: cancelled)\n";
     let scratch = board(&(items(1..=4) + old), "{keep: 1}");
     let drain = || {
-        let ran = scratch.run("tavern-drain", &["--agents", "1", "--format", "json"]).succeeds();
-        let summary: serde_json::Value = serde_json::from_str(ran.lines().last().unwrap_or_default()).expect("JSON");
+        let summary = scratch.json("tavern-drain", &["--agents", "1"]);
         (summary["completed"].as_u64(), summary["cancelled"].as_u64(), archived(&scratch).len())
     };
     assert_eq!(drain(), (Some(6), Some(1), 6));
@@ -196,21 +190,19 @@ fn a_branch_switched_under_an_archive_loses_no_item() {
     let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three (after: T-1)\n";
     let scratch = board(&format!("## Pending\n\n{items}\n## Completed\n"), "{keep: 1}");
     scratch.settle();
-    scratch.git(&["add", "--all"]);
-    scratch.git(&["commit", "--quiet", "--message=Board"]);
+    scratch.commit(&["--all"], "Board");
     scratch.git(&["branch", "older"]);
     scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
     scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
     scratch.settle();
     assert_eq!(archived(&scratch), ["T-1"]);
-    scratch.git(&["add", "--all"]);
-    scratch.git(&["commit", "--quiet", "--message=Archived"]);
+    scratch.commit(&["--all"], "Archived");
     scratch.git(&["switch", "--quiet", "older"]);
     assert_eq!(archived(&scratch), [""; 0]);
     scratch.run("tavern-add", &["More"]).succeeds();
     let state = State::of(&scratch);
     for task in ["T-1", "T-2"] {
-        assert_eq!(state.status(task), Some(Status::Cancelled), "{}", scratch.read(QUEUE));
+        assert_eq!(state.status(task), Some(Status::Cancelled), "{}", scratch.queue());
     }
     scratch.run("tavern-check", &["--quiet"]).ends(0);
     scratch.settle();

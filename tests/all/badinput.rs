@@ -1,6 +1,6 @@
 //! Bad input gets a clear error with what to type next, and nothing is lost.
 
-use crate::support::{Ran, Scratch};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch};
 
 /// A board for the shell runner, its queue as `tavern-init` writes it.
 fn board() -> Scratch {
@@ -28,27 +28,16 @@ fn a_place_that_is_no_board() {
     let no_board =
         "error: no board in `~`\nhint: make one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
     let is_bare = "error: `~` is a bare repository: a board needs a main work tree\nhint: clone it, and run Tavern in the clone\n";
-    let programs: [(&str, &[&str]); 12] = [
-        ("tavern-add", &["x"]),
-        ("tavern-agent", &["--until-empty"]),
-        ("tavern-status", &[]),
-        ("tavern-log", &[]),
-        ("tavern-runs", &[]),
-        ("tavern-claim", &[]),
-        ("tavern-spawn", &["T-1", "--token", "1"]),
-        ("tavern-report", &["T-1", "--token", "1", "--done"]),
-        ("tavern-merge", &[]),
-        ("tavern-renew", &["T-1", "--token", "1"]),
-        ("tavern-release", &["T-1"]),
-        ("tavern-reap", &[]),
-    ];
-    for (program, arguments) in programs {
+    let (spawn, report) = ("tavern-spawn T-1 --token 1", "tavern-report T-1 --token 1 --done");
+    let (renew, release, agent) = ("tavern-renew T-1 --token 1", "tavern-release T-1", "tavern-agent --until-empty");
+    let others =
+        ["tavern-add x", "tavern-status", "tavern-log", "tavern-runs", "tavern-claim", "tavern-merge", "tavern-reap"];
+    for line in [spawn, report, renew, release, agent].into_iter().chain(others) {
         for (scratch, words) in [(&nowhere, no_repository), (&plain, no_board), (&bare, is_bare)] {
-            says(scratch, &scratch.run(program, arguments), 1, words);
+            says(scratch, &scratch.line(line).run(), 1, words);
         }
-        let named = nowhere.program(program).args(arguments).args(&["--dir", "missing"]).run();
-        let words = no_board.replace('~', "missing");
-        assert_eq!((named.code, named.stderr), (Some(1), words), "{program}");
+        let named = nowhere.line(line).args(&["--dir", "missing"]).run();
+        assert_eq!((named.code, named.stderr), (Some(1), no_board.replace('~', "missing")), "{line}");
     }
     says(&nowhere, &nowhere.run("tavern-init", &[]), 1, no_repository);
     says(&bare, &bare.run("tavern-init", &[]), 1, is_bare);
@@ -75,81 +64,49 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, &[&str], i32, &str); 25] = [
-        ("tavern-add", &["x", "--id=../x"], 2, id),
-        ("tavern-add", &["x", "--id", "a b"], 2, id),
-        ("tavern-add", &["x", "--id=-rf"], 2, id),
-        ("tavern-add", &["x", "--after", "T-1.lock"], 2, id),
-        ("tavern-claim", &["--task", "x/../y"], 2, id),
-        ("tavern-add", &["  "], 2, title),
-        ("tavern-add", &["T-5:"], 2, title),
-        ("tavern-add", &["x \u{1b}[31m"], 2, "a title can't hold the control character '\\u{1b}'"),
+    let rows: [(&str, i32, &str); 25] = [
+        ("tavern-add x --id=../x", 2, id),
+        ("tavern-add x --id 'a b'", 2, id),
+        ("tavern-add x --id=-rf", 2, id),
+        ("tavern-add x --after T-1.lock", 2, id),
+        ("tavern-claim --task x/../y", 2, id),
+        ("tavern-add '  '", 2, title),
+        ("tavern-add T-5:", 2, title),
+        ("tavern-add 'x \u{1b}[31m'", 2, "a title can't hold the control character '\\u{1b}'"),
+        ("tavern-add 'x (priority: soon)'", 2, "hint: write 0 (most urgent) to 9, or critical, high, medium or low"),
+        ("tavern-add 'T-1: x' --id T-2", 2, "two IDs for one item: --id T-2, and `T-1:` in the title"),
+        ("tavern-add x --queue nope", 2, "error: no queue or file `nope`\nhint: list the queues with"),
+        ("tavern-add x --parent=T-404", 2, "error: no item `T-404` in any queue\nhint: list the items"),
+        ("tavern-agent --role codr", 2, "error: role `codr` is not in config.yaml\nhint: add it under `roles:`"),
+        ("tavern-agent --runner x", 2, "error: runner `x` is not in config.yaml\nhint: add it under `runners:`"),
+        ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
+        ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),
         (
-            "tavern-add",
-            &["x (priority: soon)"],
-            2,
-            "hint: write 0 (most urgent) to 9, or critical, high, medium or low",
-        ),
-        ("tavern-add", &["T-1: x", "--id", "T-2"], 2, "two IDs for one item: --id T-2, and `T-1:` in the title"),
-        ("tavern-add", &["x", "--queue", "nope"], 2, "error: no queue or file `nope`\nhint: list the queues with"),
-        ("tavern-add", &["x", "--parent=T-404"], 2, "error: no item `T-404` in any queue\nhint: list the items"),
-        (
-            "tavern-agent",
-            &["--role", "codr"],
-            2,
-            "error: role `codr` is not in config.yaml\nhint: add it under `roles:`",
-        ),
-        (
-            "tavern-agent",
-            &["--runner", "x"],
-            2,
-            "error: runner `x` is not in config.yaml\nhint: add it under `runners:`",
-        ),
-        (
-            "tavern-agent",
-            &["--runner", "codex"],
-            1,
-            "error: `codex` is not on PATH\nhint: install it, or choose another",
-        ),
-        ("tavern-agent", &["--name", "../x"], 2, "'../x' for '--name <NAME>': use letters, digits"),
-        (
-            "tavern-add",
-            &["x", "-p", "high"],
+            "tavern-add x -p high",
             2,
             "error: invalid value 'high' for '--priority <0-9>': a priority is a number from 0",
         ),
+        ("tavern-plan x -p 10", 2, "error: invalid value '10' for '--priority <0-9>': a priority is a number from 0"),
+        ("tavern-init --runner x", 2, runners),
+        ("tavern-status T-404", 2, "error: no item `T-404` in any queue"),
+        ("tavern-log T-404", 2, "error: no item `T-404` in any queue"),
+        ("tavern-undo T-404", 2, "error: no item `T-404` in any queue"),
+        ("tavern-status nope", 2, "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9"),
+        ("tavern-runs show nope", 2, "error: no run `nope`\nhint: list them: tavern runs list"),
         (
-            "tavern-plan",
-            &["x", "-p", "10"],
-            2,
-            "error: invalid value '10' for '--priority <0-9>': a priority is a number from 0",
-        ),
-        ("tavern-init", &["--runner", "x"], 2, runners),
-        ("tavern-status", &["T-404"], 2, "error: no item `T-404` in any queue"),
-        ("tavern-log", &["T-404"], 2, "error: no item `T-404` in any queue"),
-        ("tavern-undo", &["T-404"], 2, "error: no item `T-404` in any queue"),
-        (
-            "tavern-status",
-            &["nope"],
-            2,
-            "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9",
-        ),
-        ("tavern-runs", &["show", "nope"], 2, "error: no run `nope`\nhint: list them: tavern runs list"),
-        (
-            "tavern-renew",
-            &["T-1"],
+            "tavern-renew T-1",
             2,
             "hint: take an item first: claim=$(tavern claim --format env) && eval \"export $claim\"",
         ),
     ];
-    let before = scratch.read(".tavern/queues/main.md");
-    for (program, arguments, code, words) in rows {
+    let before = scratch.queue();
+    for (line, code, words) in rows {
         // What is not there on this machine is not there at all.
-        let ran = scratch.program(program).args(arguments).variable("PATH", "/usr/bin:/bin").run();
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{program} {arguments:?}: {ran}");
-        assert!(ran.stderr.contains(words), "{program} {arguments:?}: {ran}");
+        let ran = scratch.line(line).variable("PATH", "/usr/bin:/bin").run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{line}: {ran}");
+        assert!(ran.stderr.contains(words), "{line}: {ran}");
     }
-    assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+    assert_eq!(scratch.queue(), before);
 }
 
 #[test]
@@ -169,8 +126,7 @@ fn titles_of_all_kinds_are_read_again_as_they_were_typed() {
         ("AUTH-7: named", "named"),
     ] {
         let id = scratch.program("tavern-add").args(&["--", typed]).run().succeeds();
-        let line = scratch.run("tavern-status", &[id.trim(), "--format", "json"]).succeeds();
-        let item: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+        let item = scratch.json("tavern-status", &[id.trim()]);
         assert_eq!(item["title"], kept, "{typed}");
     }
     assert!(scratch.run("tavern-check", &[]).code == Some(0));
@@ -184,26 +140,26 @@ fn items_on_standard_input() {
     let scratch = board();
     let item = "- [ ] T-7: Whole (priority: 1)\n  More.\n\n  ```sh\n  echo hi\n    two\n  ```\n  ```yaml task\n  done_when: [true]\n  ```\n";
     assert_eq!(scratch.program("tavern-add").input(item).run().succeeds(), "T-7\n");
-    assert!(scratch.read(".tavern/queues/main.md").contains(item));
+    assert!(scratch.queue().contains(item));
     let rows: [(&[u8], &str); 4] = [
         (b"", "error: an item needs a title\n"),
         (b"caf\xe9\n", "error: can't read the item from standard input: "),
         (b"- [ ] a\n- [ ] b\n", "error: one item at a time\n"),
         (b"nul \0\n", "error: a title can't hold the control character '\\0'\n"),
     ];
-    let before = scratch.read(".tavern/queues/main.md");
+    let before = scratch.queue();
     for (input, words) in rows {
         let ran = scratch.program("tavern-add").input(input).run().ends(2);
         assert!(ran.stderr.starts_with(words) && ran.stderr.contains("\nhint: "), "{ran}");
     }
-    assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+    assert_eq!(scratch.queue(), before);
 }
 
 #[test]
 fn everything_wrong_with_a_board_is_told_with_its_place() {
     let scratch = board();
     scratch.write(
-        ".tavern/queues/main.md",
+        QUEUE,
         "## Pending\n- [ ] T-1: One (priority: soon)\n- [ ] T-2: Two (after: T-3)\n- [ ] T-3: Three (after: T-2)\n\
          - [ ] T-4: Four (role: codr)\n- [ ] T-5: Five (runner: shel)\n- [ ] T-6: Six\n- [ ] T-8: Eight (after: T-99)\n",
     );
@@ -213,8 +169,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
     scratch.write(".tavern/templates/coder.md", "Do\n{{ this }}\n");
     scratch.write(".tavern/leases/T-1.yaml", "nonsense: 1\n");
     scratch.write(".tavern/PAUSE", "lunch\n");
-    scratch
-        .write(".tavern/config.yaml", "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program]}}\n");
+    scratch.write(CONFIG, "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program]}}\n");
     let ran = scratch.run("tavern-check", &[]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(5), "11 errors, 3 warnings\n"), "{ran}");
     let heads: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with('.')).collect();
@@ -243,15 +198,14 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
         "{ran}"
     );
     assert_eq!(ran.stdout.matches(" = hint: ").count(), heads.len(), "each has a hint");
-    for line in scratch.run("tavern-check", &["--format", "json"]).stdout.lines() {
-        let fault: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
+    for fault in scratch.records("tavern-check", &[]) {
         let keys: Vec<&String> = fault.as_object().expect("it is an object").keys().collect();
         assert_eq!(keys, ["code", "column", "file", "hint", "line", "message", "severity"]);
     }
     // One file, and what others say of it.
     let one = scratch.run("tavern-check", &["other"]);
     assert_eq!((one.code, one.stdout.lines().count()), (Some(5), 4), "{one}");
-    let broken = scratch.write(".tavern/config.yaml", "leese: 2m\n");
+    let broken = scratch.write(CONFIG, "leese: 2m\n");
     let ran = scratch.run("tavern-check", &[]);
     assert!(ran.stdout.starts_with(".tavern/config.yaml:1:1: error: unknown key `leese`\n1 | leese: 2m\n"), "{ran}");
     assert!(
@@ -289,7 +243,7 @@ fn a_task_file_is_checked_anywhere() {
         ran.stdout.starts_with("TODO.md:1:20: error: `priority` can't be this\n1 | - [ ] x (priority: 44)\n"),
         "{ran}"
     );
-    assert_eq!(scratch.run("tavern-check", &["NO.md"]).code, Some(2));
+    scratch.run("tavern-check", &["NO.md"]).ends(2);
 }
 
 #[test]
@@ -313,15 +267,13 @@ fn what_has_a_problem_is_not_claimed_and_all_else_is() {
     ];
     for (text, taken) in rows {
         let scratch = board();
-        scratch.write(".tavern/queues/main.md", &text);
+        scratch.write(QUEUE, &text);
         scratch.write(".tavern/queues/other.md", item("T-7: also in the main queue"));
         scratch.write(".tavern/queues/zlatin.md", b"- [ ] caf\xe9\n");
-        let ran = scratch.run("tavern-claim", &["--format", "json"]);
-        assert_eq!(ran.code, Some(0), "{}: {ran}", text.chars().take(200).collect::<String>());
-        let held: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
+        let held = scratch.json("tavern-claim", &[]);
         assert_eq!(held["id"], taken, "{}", text.chars().take(200).collect::<String>());
         // All other bytes are as they were.
-        let after = scratch.read(".tavern/queues/main.md");
+        let after = scratch.queue();
         let first = text.lines().next().unwrap_or_default();
         assert!(after.starts_with(first), "{}", after.chars().take(200).collect::<String>());
         assert!(after.lines().count() == text.lines().count());
@@ -331,7 +283,7 @@ fn what_has_a_problem_is_not_claimed_and_all_else_is() {
 #[test]
 fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
     let scratch = board();
-    scratch.write(".tavern/queues/main.md", b"- [ ] caf\xe9\n");
+    scratch.write(QUEUE, b"- [ ] caf\xe9\n");
     let words = "error: `~/.tavern/queues/main.md` is not UTF-8 (line 1)\n\
                  hint: save the file as UTF-8; where it is not: tavern check ~/.tavern/queues/main.md\n";
     says(&scratch, &scratch.run("tavern-claim", &["--queue", "main"]), 5, words);
@@ -344,7 +296,7 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
 #[test]
 fn a_broken_configuration_is_shown_with_its_place() {
     let scratch = board();
-    scratch.write(".tavern/config.yaml", "lease: soon\n");
+    scratch.write(CONFIG, "lease: soon\n");
     for program in ["tavern-agent", "tavern-drain", "tavern-claim", "tavern-reap", "tavern-merge"] {
         let ran = scratch.run(program, &[]);
         assert_eq!(ran.code, Some(5), "{program}: {ran}");
@@ -381,46 +333,28 @@ fn pause_and_stop_say_how_to_go_on() {
 }
 
 #[test]
-fn a_second_agent_of_the_same_name_is_refused() {
-    let scratch = board();
-    let first = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
-    crate::support::wait_until("it waits", || scratch.run("tavern-status", &[]).stdout.contains("Sam        waiting"));
-    let words = "error: an agent named Sam is running already\n\
-                 hint: choose another --name, or leave it out and a free one is taken\n";
-    says(&scratch, &scratch.run("tavern-agent", &["--name", "Sam"]), 4, words);
-    first.signal(rustix::process::Signal::TERM);
-    assert_eq!(first.end().code, Some(143));
-}
-
-#[test]
 fn rules_say_no_with_a_way_out() {
     let scratch = board();
-    scratch.write(".tavern/queues/main.md", "- [ ] T-1: one\n- [x] T-2: two\n");
+    scratch.write(QUEUE, "- [ ] T-1: one\n- [x] T-2: two\n");
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
-    let rows: [(&str, &[&str], i32, &str); 8] = [
+    let rows: [(&str, i32, &str); 8] = [
+        ("tavern-claim --task T-1", 3, "error: `T-1` is held by Rosie\nhint: it comes back by itself if Rosie dies"),
         (
-            "tavern-claim",
-            &["--task", "T-1"],
-            3,
-            "error: `T-1` is held by Rosie\nhint: it comes back by itself if Rosie dies",
-        ),
-        (
-            "tavern-claim",
-            &["--task", "T-2"],
+            "tavern-claim --task T-2",
             3,
             "error: `T-2` can't be taken: it is completed\nhint: all about it: tavern status T-2",
         ),
-        ("tavern-renew", &["T-1", "--token", "9"], 4, "error: token 9 for `T-1` is stale: Rosie holds it with token 1"),
-        ("tavern-report", &["T-2", "--token", "1", "--done"], 4, "error: nobody holds `T-2` any more"),
-        ("tavern-report", &["T-1", "--token", "1"], 2, "hint: say --done, --failed or --waiting, or run the agent"),
-        ("tavern-release", &["T-1"], 4, "hint: say --token if you are Rosie, or take it from Rosie with --force"),
-        ("tavern-release", &["T-2", "--revive"], 4, "error: `T-2` is completed, so it can't be revived"),
-        ("tavern-merge", &["T-2"], 4, "error: `T-2` is completed: only what is approved is merged"),
+        ("tavern-renew T-1 --token 9", 4, "error: token 9 for `T-1` is stale: Rosie holds it with token 1"),
+        ("tavern-report T-2 --token 1 --done", 4, "error: nobody holds `T-2` any more"),
+        ("tavern-report T-1 --token 1", 2, "hint: say --done, --failed or --waiting, or run the agent"),
+        ("tavern-release T-1", 4, "hint: say --token if you are Rosie, or take it from Rosie with --force"),
+        ("tavern-release T-2 --revive", 4, "error: `T-2` is completed, so it can't be revived"),
+        ("tavern-merge T-2", 4, "error: `T-2` is completed: only what is approved is merged"),
     ];
-    for (program, arguments, code, words) in rows {
-        let ran = scratch.run(program, arguments);
-        assert_eq!(ran.code, Some(code), "{program} {arguments:?}: {ran}");
-        assert!(ran.stderr.contains(words) && ran.stderr.contains("\nhint: "), "{program} {arguments:?}: {ran}");
+    for (line, code, words) in rows {
+        let ran = scratch.line(line).run();
+        assert_eq!(ran.code, Some(code), "{line}: {ran}");
+        assert!(ran.stderr.contains(words) && ran.stderr.contains("\nhint: "), "{line}: {ran}");
     }
 }
 
@@ -432,30 +366,27 @@ fn what_people_read_is_never_an_endless_line() {
     let script = "  ```sh\n  echo 1 >one\n  ```\n";
     let failing = "  ```sh\n  false\n  ```\n";
     let queue = format!("- [ ] T-1: {endless} (max_attempts: 1)\n{failing}- [ ] T-2: {long}\n{script}");
-    scratch.write(".tavern/queues/main.md", &queue);
+    scratch.write(QUEUE, &queue);
     // Another queue's items have nothing to run.
     scratch.write("PLAIN.md", format!("- [ ] {endless}\n"));
-    let programs: &[(&str, &[&str])] = &[
-        ("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]),
-        ("tavern-release", &["T-1", "--force"]),
-        ("tavern-status", &["--items"]),
-        ("tavern-status", &["T-1"]),
-        ("tavern-drain", &["--dry-run"]),
-        ("tavern-drain", &["PLAIN.md"]),
-        ("tavern-drain", &["--agents", "1"]),
-        ("tavern-status", &["--items"]),
-        ("tavern-runs", &["list"]),
-        ("tavern-runs", &["show", "T-1"]),
-        ("tavern-log", &["--diff"]),
-        ("tavern-check", &[]),
-    ];
-    for (program, arguments) in programs {
-        let ran = scratch.run(program, arguments);
-        for line in ran.stdout.lines().chain(ran.stderr.lines()) {
-            let shown: String = line.chars().take(100).collect();
-            assert!(line.chars().count() < 400, "{program} {arguments:?}: {shown}");
-        }
-        assert!(matches!(ran.code, Some(0 | 1 | 4)), "{program}: {ran}");
+    for line in [
+        "tavern-claim --task T-1 --agent Rosie",
+        "tavern-release T-1 --force",
+        "tavern-status --items",
+        "tavern-status T-1",
+        "tavern-drain --dry-run",
+        "tavern-drain PLAIN.md",
+        "tavern-drain --agents 1",
+        "tavern-status --items",
+        "tavern-runs list",
+        "tavern-runs show T-1",
+        "tavern-log --diff",
+        "tavern-check",
+    ] {
+        let ran = scratch.line(line).run();
+        let longest = ran.stdout.lines().chain(ran.stderr.lines()).map(|line| line.chars().count()).max();
+        assert!(longest < Some(400), "{line}: {longest:?}");
+        assert!(matches!(ran.code, Some(0 | 1 | 4)), "{line}: {ran}");
     }
     scratch.run("tavern-status", &["--items"]).ends(0).says(&format!("  T-2      completed   {}…\n", "y".repeat(120)));
     let whole = scratch.run("tavern-status", &["--items", "--format", "json"]).succeeds();

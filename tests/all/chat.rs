@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Pid, Signal, kill_process};
 use tavern::process::table;
 
-use crate::support::{Ran, Scratch, program, wait_until};
+use crate::support::{CONFIG, Ran, Scratch, program, wait_until};
 use crate::terminal::Terminal;
 
 /// Works at the terminal only: keeps what is typed, and what else it sees.
@@ -27,16 +27,12 @@ while read -r line || kill -0 $$; do
 done
 "#;
 
-const QUEUE: &str = "## Pending\n\n- [ ] T-1: Paint it (attempt: 1)\n  With care.\n\n## Waiting\n\n\
+const ITEMS: &str = "## Pending\n\n- [ ] T-1: Paint it (attempt: 1)\n  With care.\n\n## Waiting\n\n\
     - [ ] T-2: Ask (question: red or blue?, attempt: 1)\n\n## Completed\n\n## Dead Letter\n\n- [ ] T-3: Three (attempt: 3, reason: no)\n";
 
 struct Talk {
     scratch: Scratch,
     terminal: Terminal,
-}
-
-fn queue(scratch: &Scratch) -> String {
-    scratch.read(".tavern/queues/main.md")
 }
 
 /// What the program has written down.
@@ -45,18 +41,8 @@ fn note(scratch: &Scratch, name: &str) -> String {
 }
 
 fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    let agent = scratch.executable("../home/agent.sh", AGENT);
-    scratch.run("tavern-init", &["--quiet"]).succeeds();
-    let notes = scratch.folder().join("home/notes");
-    let config = format!(
-        "base: main\ngrace: 1s\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}, \"{{prompt_file}}\"]\n    \
-         env: {{NOTES: {}}}\n",
-        agent.display(),
-        notes.display()
-    );
-    scratch.write(".tavern/config.yaml", config);
-    scratch.write(".tavern/queues/main.md", QUEUE);
+    let scratch = Scratch::with_agent(AGENT, ITEMS, "grace: 1s\n");
+    scratch.change(CONFIG, "agent.sh]", "agent.sh, \"{prompt_file}\"]");
     scratch.settle();
     scratch
 }
@@ -100,8 +86,8 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         talk.terminal.type_in("hello\n");
         talk.hears("hello");
         // Held by a lease, and by nobody else meanwhile.
-        let held = queue(&talk.scratch);
-        assert!(held.contains(&format!("- [ ] {task}")) && held != QUEUE);
+        let held = talk.scratch.queue();
+        assert!(held.contains(&format!("- [ ] {task}")) && held != ITEMS);
         talk.scratch.run("tavern-claim", &["--task", task, "--agent", "Sam"]).says("Frodo");
         talk.scratch.run("tavern-status", &[]).ends(0).says("Frodo      working").says("talks with a person");
         let other = talk.scratch.command(Path::new("script")).args(&[
@@ -116,7 +102,7 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         talk.terminal.type_in("more\nquit\n");
         let (scratch, ran) = talk.end();
         let ran = ran.ends(0);
-        assert_eq!(queue(&scratch), QUEUE, "{ran}");
+        assert_eq!(scratch.queue(), ITEMS, "{ran}");
         let hint = match task {
             "T-1" => "tavern agent --once",
             "T-2" => "tavern tell T-2",
@@ -159,7 +145,7 @@ fn a_talk_that_dies_leaves_the_item_as_it_was() {
         } else {
             assert_eq!(ran.code, Some(143), "{ran}");
         }
-        assert_eq!(queue(&scratch), QUEUE, "{ran}");
+        assert_eq!(scratch.queue(), ITEMS, "{ran}");
         assert_eq!(scratch.read(".tavern/worktrees/T-2/work.txt"), "half\n");
         scratch.has_no_process();
     }
@@ -172,6 +158,6 @@ fn without_a_terminal_it_says_what_to_do_instead() {
     ran.says("standard input is none").says("tavern tell T-2").says("tavern agent --once");
     let foreseen = scratch.run("tavern-agent", &["--chat", "T-2", "--dry-run"]).succeeds();
     assert!(foreseen.starts_with("cd ") && foreseen.contains("agent.sh") && foreseen.contains("T-2@"), "{foreseen}");
-    assert_eq!(queue(&scratch), QUEUE);
+    assert_eq!(scratch.queue(), ITEMS);
     scratch.run("tavern-agent", &["--chat", "T-9", "--dry-run"]).ends(2);
 }

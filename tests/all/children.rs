@@ -1,16 +1,16 @@
 //! Items that are broken up: their children are added from an agent's own shell, the parent is put aside and goes on in
 //! mode unify when they have ended.
 
-use crate::support::{Ran, Scratch, wait_until};
+use crate::support::{QUEUE, Ran, Scratch, wait_until};
 
-/// An agent program: keeps its prompt as `notes/TASK/N`, then does what `scripts/TASK-N` says, in N the number of its
+/// An agent program: keeps its prompt as `notes/TASK/N`, then does what `steps/TASK-N` says, in N the number of its
 /// runs of that item; else it writes a file named for the item, and is done.
 const AGENT: &str = r#"#!/bin/sh -eu
 notes=$NOTES/$TAVERN_TASK
 mkdir -p "$notes"
 number=$(($(ls "$notes" | wc -l) + 1))
 cat >"$notes/$number"
-script=$SCRIPTS/$TAVERN_TASK-$number
+script=$STEPS/$TAVERN_TASK-$number
 if [ -e "$script" ]; then
     . "$script"
 else
@@ -22,43 +22,16 @@ echo DONE
 "#;
 
 fn board(queue: &str, config: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    let agent = scratch.executable("../home/agent.sh", AGENT);
-    scratch.run("tavern-init", &["--quiet"]).succeeds();
-    let (notes, scripts) = (scratch.folder().join("home/notes"), scratch.folder().join("home/scripts"));
-    let config = format!(
-        "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    env: {{NOTES: {}, SCRIPTS: \
-         {}}}\noutcomes: {{failed: {{backoff: 0s}}, empty: {{backoff: 0s}}, crashed: {{backoff: 0s}}}}\n{config}",
-        agent.display(),
-        notes.display(),
-        scripts.display()
-    );
-    scratch.write(".tavern/config.yaml", config);
-    scratch.write(".tavern/queues/main.md", queue);
-    scratch
+    Scratch::with_agent(AGENT, queue, config)
 }
 
 /// What the agent does in its `number`th run of `task`.
 fn script(scratch: &Scratch, task: &str, number: u32, text: &str) {
-    scratch.write(format!("../home/scripts/{task}-{number}"), text);
-}
-
-fn prompt(scratch: &Scratch, task: &str, number: u32) -> String {
-    scratch.read(format!("../home/notes/{task}/{number}"))
+    scratch.write(format!("../home/steps/{task}-{number}"), text);
 }
 
 fn agent(scratch: &Scratch) -> Ran {
     scratch.run("tavern-agent", &["--name", "Frodo", "--until-empty"]).ends(0)
-}
-
-fn status(scratch: &Scratch, task: &str) -> String {
-    field(scratch, task, "status")
-}
-
-fn field(scratch: &Scratch, task: &str, key: &str) -> String {
-    let shown = scratch.run("tavern-status", &[task, "--format", "json"]).succeeds();
-    let shown: serde_json::Value = serde_json::from_str(shown.trim()).expect("JSON");
-    shown[key].as_str().unwrap_or_default().to_owned()
 }
 
 const ONE: &str = "## Pending\n\n- [ ] T-1: Make two files (done_when: test -s T-1.1.txt -a -s T-1.2.txt)\n\n## Waiting\n\n## \
@@ -74,12 +47,11 @@ fn an_agent_breaks_its_item_up_and_goes_on_when_the_children_have_ended() {
     script(&scratch, "T-1", 2, "true\n");
     let ran = agent(&scratch);
     ran.says("T-1 waits for its children: T-1.1, T-1.2").says("T-1 merged as").says_not("failed").says_not("empty");
-    let first = prompt(&scratch, "T-1", 1);
+    let first = scratch.note("T-1/1");
     assert!(first.contains("tavern add") && !first.contains("<children>"), "{first}");
-    let second = prompt(&scratch, "T-1", 2);
+    let second = scratch.note("T-1/2");
     let told = |id: &str, title: &str| {
-        let merged = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
-        let merged: serde_json::Value = serde_json::from_str(merged.trim()).expect("JSON");
+        let merged = scratch.item(id);
         format!("{id} completed: {title}\nMerged as {}\nI made {id}.\n", merged["commit"].as_str().expect("merged"))
     };
     assert!(second.contains("all of its children have ended"), "{second}");
@@ -87,13 +59,13 @@ fn an_agent_breaks_its_item_up_and_goes_on_when_the_children_have_ended() {
     assert!(second.contains("Mode: unify") && second.contains("Attempt: 1 of 3"), "{second}");
     assert!(second.contains("Attempt 1: parked: waits for its children: T-1.1, T-1.2"), "{second}");
     // It did nothing itself, and what its commands looked at is the work of its children.
-    assert_eq!(status(&scratch, "T-1"), "completed");
+    assert_eq!(scratch.item("T-1")["status"], "completed");
     let log = scratch.run("tavern-log", &["T-1"]).ends(0);
     log.says("Frodo changed the mode of T-1: break_up")
         .says("Frodo put T-1 aside until its children have ended: T-1.1, T-1.2")
         .says("Frodo took T-1 up again");
     scratch.run("tavern-log", &["T-1.1"]).ends(0).says("T-1.1 was added as pending by Frodo: The first");
-    let queue = scratch.read(".tavern/queues/main.md");
+    let queue = scratch.queue();
     assert!(queue.contains("- [x] T-1: Make two files") && !queue.contains("mode:"), "{queue}");
 }
 
@@ -104,7 +76,7 @@ fn what_the_parent_has_committed_is_verified_with_what_its_children_made() {
     script(&scratch, "T-1", 1, "echo own >own.txt; git add own.txt; git commit -qm Own\ntavern-add --parent One\n");
     script(&scratch, "T-1", 2, "test -s T-1.1.txt && test -s own.txt\n");
     agent(&scratch).says("T-1 merged as").says_not("failed").says_not("attempt 2");
-    let merged = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    let merged = scratch.merged();
     assert_eq!(merged, "README.md\nT-1.1.txt\nown.txt");
 }
 
@@ -119,7 +91,7 @@ fn children_that_fail_do_what_is_set_for_each() {
     script(&scratch, "T-1.3", 1, "echo 1 >1.txt\n");
     script(&scratch, "T-1.3", 2, "echo 2 >2.txt\n");
     agent(&scratch).says("T-1.3 failed, now pending").says("T-1.3 merged as").says_not("T-1 merged");
-    let statuses = ["T-1", "T-1.1", "T-1.2", "T-1.3"].map(|task| status(&scratch, task));
+    let statuses = ["T-1", "T-1.1", "T-1.2", "T-1.3"].map(|task| scratch.item(task)["status"].clone());
     assert_eq!(statuses, ["waiting", "dead", "dead", "completed"]);
     let shown = scratch.run("tavern-status", &["T-1"]).ends(0);
     shown
@@ -137,7 +109,7 @@ fn children_that_fail_do_what_is_set_for_each() {
         .says("hint: tavern release T-1.2 --revive");
     scratch.run("tavern-release", &["T-1.2", "--cancel"]).ends(0);
     agent(&scratch).says("T-1 merged as");
-    let told = prompt(&scratch, "T-1", 2);
+    let told = scratch.note("T-1/2");
     assert!(
         told.contains("T-1.1 dead: Fails\nNot merged; its work: `git show tavern/T-1.1`\n`false` exited with code 1"),
         "{told}"
@@ -165,7 +137,7 @@ fn a_supervisor_that_dies_before_it_parks_leaves_an_item_that_knows_its_children
     let killed = scratch.run("tavern-agent", &["--name", "Sam", "--until-empty"]);
     assert_eq!(killed.code, None, "{killed}");
     agent(&scratch).says("T-1 waits for its children: T-1.1").says("T-1 merged as");
-    let told = prompt(&scratch, "T-1", 2);
+    let told = scratch.note("T-1/2");
     assert!(told.contains("leave to them") && told.contains("T-1.1 pending: One"), "{told}");
     assert!(!told.contains("Mode:"), "{told}");
     scratch.has_no_process();
@@ -189,9 +161,9 @@ fn children_are_bounded_in_depth_and_number_and_named_by_their_parent() {
     assert_eq!(typed.succeeds(), "B-1\n");
     scratch.run("tavern-add", &["B-2: Typed (parent: T-1)"]).ends(4).says("`T-1` has 3 children already");
     // One that a person has deleted leaves its number free, unless it was worked on: its branch is still there.
-    let queue = scratch.read(".tavern/queues/main.md");
+    let queue = scratch.queue();
     let kept: Vec<&str> = queue.lines().filter(|line| !line.contains("T-1.2") && !line.contains("T-1.1:")).collect();
-    scratch.write(".tavern/queues/main.md", kept.join("\n") + "\n");
+    scratch.write(QUEUE, kept.join("\n") + "\n");
     scratch.write(".tavern/runs/T-1.1@7/metadata.json", "{}");
     assert_eq!(add(&["--parent=T-1"]).succeeds(), "T-1.2\n");
 }
@@ -236,9 +208,7 @@ fn two_at_once_get_different_numbers() {
 #[test]
 fn whoever_holds_the_parent_no_more_adds_nothing_to_it() {
     let scratch = board("- [ ] T-1: One\n", "");
-    let claim = scratch.run("tavern-claim", &["--format", "json"]).succeeds();
-    let claim: serde_json::Value = serde_json::from_str(claim.trim()).expect("JSON");
-    let token = claim["lease"]["token"].to_string();
+    let token = scratch.claim("T-1", &[]);
     let add = |token: &str| {
         let program = scratch.program("tavern-add").args(&["Do it", "--parent"]).variable("TAVERN_TASK", "T-1");
         program.variable("TAVERN_TOKEN", token).run()
@@ -259,7 +229,7 @@ fn whoever_holds_the_parent_no_more_adds_nothing_to_it() {
         .says("it goes on when its children have ended");
     // A person may have it go on before.
     scratch.run("tavern-release", &["T-1"]).ends(0).says("T-1 is pending");
-    assert_eq!(field(&scratch, "T-1", "mode"), "execute");
+    assert_eq!(scratch.item("T-1")["mode"], "execute");
 }
 
 #[test]
@@ -272,7 +242,7 @@ fn giving_up_a_parent_says_what_becomes_of_its_children() {
     scratch.run("tavern-release", &["T-1", "--cancel", "--children", "--dry-run"]).ends(0).says("T-1.1 is cancelled");
     let all = scratch.run("tavern-release", &["T-1", "--cancel", "--children"]).ends(0);
     assert_eq!(all.stdout, "T-1.1 is cancelled\nT-1.1.1 is cancelled\n");
-    assert_eq!(status(&scratch, "T-1.2"), "completed");
+    assert_eq!(scratch.item("T-1.2")["status"], "completed");
 }
 
 #[test]
@@ -283,9 +253,9 @@ fn people_move_and_delete_children_and_the_parent_goes_on() {
     agent(&scratch).says_not("claimed");
     let deleted =
         queue.replace("- [ ] T-1.2: B (parent: T-1, role: nobody)\n", "").replace("- [ ] T-1.1", "- [x] T-1.1");
-    scratch.write(".tavern/queues/main.md", deleted);
+    scratch.write(QUEUE, deleted);
     agent(&scratch).says("T-1 merged as");
-    let told = prompt(&scratch, "T-1", 1);
+    let told = scratch.note("T-1/1");
     assert!(told.contains("T-1.1 completed: A") && !told.contains("T-1.2"), "{told}");
 }
 
@@ -295,9 +265,9 @@ fn parts_of_an_item_are_its_children() {
     script(&scratch, "T-1", 1, "echo 1 >whole.txt\n");
     script(&scratch, "T-1", 2, "true\n");
     agent(&scratch).says("T-1 waits for its children: T-2, T-3").says("T-1 merged as").says_not("failed");
-    let told = prompt(&scratch, "T-1", 1);
+    let told = scratch.note("T-1/1");
     assert!(told.contains("leave to them") && told.contains("T-2 pending: First part"), "{told}");
-    let queue = scratch.read(".tavern/queues/main.md");
+    let queue = scratch.queue();
     assert!(queue.contains("- [x] T-1") && queue.contains("- [x] T-2") && queue.contains("- [x] T-3"), "{queue}");
 }
 
@@ -349,7 +319,7 @@ fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     scratch.run("tavern-agent", &["--name", "Sam", "--once"]).ends(0);
     std::fs::write(notes.join("go"), "").expect("the script reads it");
     let ran = running.end().ends(0);
-    assert_eq!([status(&scratch, "T-1"), status(&scratch, "T-1.1")], ["waiting", "dead"], "{ran}");
+    assert_eq!(["T-1", "T-1.1"].map(|task| scratch.item(task)["status"].clone()), ["waiting", "dead"], "{ran}");
     scratch.run("tavern-status", &["T-1"]).ends(0).says("T-1.1 failed: tavern release T-1.1 --revive");
 }
 

@@ -5,18 +5,11 @@ use std::fmt::Write;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Running, Scratch, wait_until};
+use crate::support::{CONFIG, Running, Scratch, item, wait_until};
 
 /// A board for the shell runner with `items` in its queue.
 fn board(items: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(".tavern/queues/main.md", format!("## Pending\n\n{items}"));
-    scratch
-}
-
-fn item(id: &str) -> String {
-    format!("- [ ] {id}: Do {id}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")
+    Scratch::shell(&format!("## Pending\n\n{items}"), "")
 }
 
 /// Says that it runs, and then runs until it is ended.
@@ -31,15 +24,10 @@ fn has(scratch: &Scratch, file: &str) -> bool {
     std::fs::read_to_string(scratch.work().join(file)).is_ok_and(|text| text.ends_with('\n'))
 }
 
-fn status(scratch: &Scratch, id: &str) -> Value {
-    let line = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
-    serde_json::from_str(&line).expect("it is JSON")
-}
-
 /// The item is free again, as if nobody had had it.
 #[track_caller]
 fn assert_given_back(scratch: &Scratch) {
-    let item = status(scratch, "T-1");
+    let item = scratch.item("T-1");
     assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{item}");
     assert!(item["lease"].is_null(), "{item}");
     scratch.has_no_process();
@@ -81,7 +69,7 @@ fn a_waiting_agent_ends_at_once() {
 fn a_second_signal_hurries() {
     for program in ["tavern-agent", "tavern-drain"] {
         let scratch = board(STUBBORN);
-        scratch.write(".tavern/config.yaml", "grace: 10m\n");
+        scratch.write(CONFIG, "grace: 10m\n");
         let running: Running = scratch.program(program).start();
         wait_until("the script runs", || has(&scratch, "pid"));
         running.signal(Signal::INT);
@@ -95,10 +83,10 @@ fn a_second_signal_hurries() {
 
 #[test]
 fn an_interrupted_drain_leaves_nothing_running() {
-    let scratch = board(&format!("{ENDLESS}{}", item("T-2")));
+    let scratch = board(&format!("{ENDLESS}{}", item("T-2", "")));
     let drain = scratch.program("tavern-drain").args(&["--agents", "2"]).in_a_group().start();
     wait_until("the script runs", || has(&scratch, "pid"));
-    wait_until("the other item is done", || status(&scratch, "T-2")["status"] == "completed");
+    wait_until("the other item is done", || scratch.item("T-2")["status"] == "completed");
     // As a terminal does it: all of the group hears of it. The agents are told by the drain alone.
     drain.signal_group(Signal::INT);
     let ran = drain.end().ends(130);
@@ -172,7 +160,7 @@ fn a_board_is_made_and_found_from_everywhere() {
         let said = format!("the board is there; agents run with `shell`\n{elsewhere}");
         assert_eq!((again.stdout.as_str(), again.stderr), (kept.as_str(), said));
         let id = scratch.program("tavern-add").args(&["-q", "x"]).within(&folder).run().succeeds();
-        assert!(scratch.read(".tavern/queues/main.md").contains(&format!("- [ ] {}: x\n", id.trim())));
+        assert!(scratch.queue().contains(&format!("- [ ] {}: x\n", id.trim())));
     }
     // What people have written is theirs; sample items go into an empty queue only.
     assert_eq!(scratch.run("tavern-init", &["--demo"]).stdout, kept);
@@ -203,17 +191,17 @@ fn a_large_board_is_shown_whole() {
 
 #[test]
 fn a_dry_run_of_the_reaper_prints_what_it_does() {
-    let scratch = board(&format!("{}{}", item("T-1"), item("T-2")));
+    let scratch = board(&format!("{}{}", item("T-1", ""), item("T-2", "")));
     // A holder that has died, a worktree of nobody's, a file of an agent that is gone.
     let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().expect("there is a sleep");
     scratch.run("tavern-claim", &["--task", "T-1", "--pid", &sleeper.id().to_string()]).succeeds();
     sleeper.kill().and_then(|()| sleeper.wait()).expect("it is ours");
     scratch.git(&["worktree", "add", "--quiet", "-b", "tavern/T-404", ".tavern/worktrees/T-404"]);
     scratch.write(".tavern/worktrees/T-404/left.txt", "unfinished\n");
-    let before = scratch.read(".tavern/queues/main.md");
+    let before = scratch.queue();
     let planned = scratch.run("tavern-reap", &["--dry-run", "--format", "json"]).succeeds();
     assert_eq!(planned.lines().count(), 2, "{planned}");
-    assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+    assert_eq!(scratch.queue(), before);
     assert!(scratch.work().join(".tavern/worktrees/T-404/left.txt").exists());
     assert_eq!(scratch.run("tavern-reap", &["--format", "json"]).succeeds(), planned);
     assert!(!scratch.work().join(".tavern/worktrees/T-404").exists());
@@ -226,12 +214,7 @@ fn a_dry_run_of_the_reaper_prints_what_it_does() {
 fn the_log_is_followed_as_json_with_a_heartbeat() {
     let scratch = board("");
     let line = "exec tavern log --follow --format json --heartbeat 100ms > ../out";
-    let path = format!(
-        "{}:{}",
-        crate::support::program("tavern").parent().expect("a folder").display(),
-        std::env::var("PATH").expect("PATH")
-    );
-    let log = scratch.command("sh".as_ref()).args(&["-c", line]).variable("PATH", path).start();
+    let log = scratch.command("sh".as_ref()).args(&["-c", line]).start();
     let seen = |kind: &str| {
         let text = std::fs::read_to_string(scratch.folder().join("out")).unwrap_or_default();
         let mut kinds = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -249,15 +232,9 @@ fn a_follower_ends_with_its_reader() {
     let scratch = board("");
     scratch.run("tavern-add", &["-q", "x"]).succeeds();
     // The reader goes after a line, and nothing more happens that could be written.
-    let line = format!(
-        "timeout 60 {} --follow --heartbeat 1h | head -n 1; echo ended",
-        crate::support::program("tavern-log").display()
-    );
-    let ran = scratch.command("sh".as_ref()).args(&["-c", &line]).run();
-    assert!(
-        ran.stdout.contains(" was added as pending: ") && ran.stdout.ends_with("\nended\n") && ran.stderr.is_empty(),
-        "{ran}"
-    );
+    let line = "timeout 60 tavern log --follow --heartbeat 1h | head -n 1; echo ended";
+    let ran = scratch.command("sh".as_ref()).args(&["-c", line]).run().says(" was added as pending: ");
+    assert!(ran.stdout.ends_with("\nended\n") && ran.stderr.is_empty(), "{ran}");
 }
 
 /// The keys of an object in the order in which they are printed.
@@ -273,7 +250,7 @@ fn keys(line: &str) -> String {
 #[test]
 fn variables_are_refused_before_anything_is_done() {
     let scratch = board("- [ ] T-1: Keep it\n");
-    let before = scratch.read(".tavern/queues/main.md");
+    let before = scratch.queue();
     for variable in ["text", "env"] {
         let flags: &[&str] = if variable == "text" { &["--format", "env"] } else { &[] };
         let cancel = scratch.program("tavern-release").args(&["T-1", "--cancel"]).args(flags);
@@ -282,10 +259,10 @@ fn variables_are_refused_before_anything_is_done() {
             ran.stderr,
             "error: this program has no variables to print\nhint: use `--format text` or `--format json`\n"
         );
-        assert_eq!(scratch.read(".tavern/queues/main.md"), before);
+        assert_eq!(scratch.queue(), before);
     }
     // What a program that has some starts for itself is not asked for any.
-    scratch.write(".tavern/config.yaml", "commit: transition\n");
+    scratch.write(CONFIG, "commit: transition\n");
     let ran = scratch
         .program("tavern-add")
         .args(&["More", "--id", "T-2", "-m", "```sh\ntrue\n```"])
@@ -298,7 +275,7 @@ fn variables_are_refused_before_anything_is_done() {
 #[test]
 fn a_limit_of_no_time_is_none() {
     let scratch = board("- [ ] T-1: One (done_when: test -e T-1.txt)\n  ```sh\n  echo 1 > T-1.txt\n  ```\n");
-    scratch.write(".tavern/config.yaml", "verify: {timeout: 0}\nworktree: {setup: 'sleep 0.1', timeout: 0}\n");
+    scratch.write(CONFIG, "verify: {timeout: 0}\nworktree: {setup: 'sleep 0.1', timeout: 0}\n");
     scratch.run("tavern-agent", &["--until-empty"]).ends(0).says("T-1 merged as");
 }
 
@@ -311,7 +288,7 @@ fn a_commit_that_a_person_has_typed_may_have_any_letters() {
 
 #[test]
 fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
-    let scratch = board(&[item("T-1"), item("T-2"), item("T-3"), item("T-4")].concat());
+    let scratch = board(&[item("T-1", ""), item("T-2", ""), item("T-3", ""), item("T-4", "")].concat());
     let task = "id title description status attempt returns not_before agent started completed commit reason allowed author \
                 approvals rounds mode question answer answers priority after role tags parent runner model done_when touches \
                 budget worktree allow_empty max_attempts approve review on_failure trigger lane";
@@ -319,74 +296,50 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let mut token = String::new();
     scratch.write(".tavern/worktrees/T-404/x", "");
     scratch.git(&["config", "--unset", "merge.tavern.driver"]);
-    let init = [vec!["file action".into(); 4], vec!["setting value action".into()]].concat();
-    let rows: Vec<(&str, &[&str], Vec<String>)> = vec![
-        ("tavern-init", &[], init),
-        ("tavern-add", &["x", "--draft"], vec!["task queue".into()]),
-        ("tavern-claim", &["--task", "T-1"], vec![format!("{task} queue lease worktree_path")]),
-        ("tavern-renew", &["T-1", "--token", "TOKEN"], vec!["task token expires_at".into()]),
-        ("tavern-spawn", &["T-1", "--token", "TOKEN"], vec![outcome.into()]),
-        (
-            "tavern-status",
-            &["T-1"],
-            vec![format!("kind {task} queue line lease expires_at freshness runs kept children")],
-        ),
-        ("tavern-report", &["T-1", "--token", "TOKEN"], vec![outcome.into()]),
-        ("tavern-merge", &["--dry-run"], vec!["task result commit reason".into()]),
-        ("tavern-merge", &[], vec!["task result commit reason".into()]),
-        ("tavern-release", &["T-2", "--cancel"], vec!["task status".into()]),
-        (
-            "tavern-agent",
-            &["--once"],
-            vec![
-                "agent event task title attempt runner".into(),
-                "agent event task run outcome reason status again_at".into(),
-                "agent event task commit".into(),
-            ],
-        ),
-        ("tavern-drain", &["--dry-run"], vec!["queue line task title status reason run kept".into(); 2]),
-        ("tavern-drain", &[], vec!["completed cancelled left usd seconds".into()]),
-        (
-            "tavern-status",
-            &["--status", "completed"],
-            vec![
-                "kind queue items quarantined unfit archived".into(),
-                "kind queue line task status priority title quarantined mode".into(),
-                "kind queue line task status priority title quarantined mode".into(),
-                "kind queue line task status priority title quarantined mode".into(),
-            ],
-        ),
-        (
-            "tavern-runs",
-            &["list", "--last", "1"],
-            vec![
-            "run task title queue agent role attempt token runner worktree branch base started ended outcome reason \
-             commit verified usage turns tool_calls summary".into(),
-        ],
-        ),
-        ("tavern-runs", &["cat", "T-1"], vec!["file run text".into()]),
-        ("tavern-runs", &["grep", "Task: T-1", "--task", "T-1"], vec!["run file line text".into()]),
-        ("tavern-log", &["--last", "1"], vec!["seq time kind task queue commit from to before after".into()]),
-        ("tavern-plan", &["y", "--draft", "--no-model"], vec!["task queue".into()]),
-        ("tavern-check", &[], vec!["file line column severity code message hint".into()]),
+    let changed = "task result commit reason";
+    let queue = "kind queue items quarantined unfit archived";
+    let listed = "kind queue line task status priority title quarantined mode";
+    let started = "agent event task title attempt runner";
+    let ended = "agent event task run outcome reason status again_at";
+    let planned = "queue line task title status reason run kept";
+    let run = "run task title queue agent role attempt token runner worktree branch base started ended outcome reason \
+               commit verified usage turns tool_calls summary";
+    let claim = format!("{task} queue lease worktree_path");
+    let status = format!("kind {task} queue line lease expires_at freshness runs kept children");
+    let file = "file action";
+    let rows: [(&str, &[&str]); 20] = [
+        ("tavern-init", &[file, file, file, file, "setting value action"]),
+        ("tavern-add x --draft", &["task queue"]),
+        ("tavern-claim --task T-1", &[&claim]),
+        ("tavern-renew T-1 --token TOKEN", &["task token expires_at"]),
+        ("tavern-spawn T-1 --token TOKEN", &[outcome]),
+        ("tavern-status T-1", &[&status]),
+        ("tavern-report T-1 --token TOKEN", &[outcome]),
+        ("tavern-merge --dry-run", &[changed]),
+        ("tavern-merge", &[changed]),
+        ("tavern-release T-2 --cancel", &["task status"]),
+        ("tavern-agent --once", &[started, ended, "agent event task commit"]),
+        ("tavern-drain --dry-run", &[planned, planned]),
+        ("tavern-drain", &["completed cancelled left usd seconds"]),
+        ("tavern-status --status completed", &[queue, listed, listed, listed]),
+        ("tavern-runs list --last 1", &[run]),
+        ("tavern-runs cat T-1", &["file run text"]),
+        ("tavern-runs grep 'Task: T-1' --task T-1", &["run file line text"]),
+        ("tavern-log --last 1", &["seq time kind task queue commit from to before after"]),
+        ("tavern-plan y --draft --no-model", &["task queue"]),
+        ("tavern-check", &["file line column severity code message hint"]),
     ];
-    for (program, arguments, expected) in rows {
-        if program == "tavern-check" {
+    for (line, expected) in rows {
+        if line == "tavern-check" {
             scratch.write(".tavern/PAUSE", "lunch\n");
         }
-        let arguments: Vec<&str> =
-            arguments.iter().map(|word| if *word == "TOKEN" { token.as_str() } else { word }).collect();
-        let ran = scratch.program(program).args(&arguments).args(&["--format", "json"]).run();
-        let found: Vec<String> = ran.stdout.lines().map(keys).collect();
-        assert_eq!(found, expected, "{program} {arguments:?}: {ran}");
-        if program == "tavern-check" {
-            std::fs::remove_file(scratch.work().join(".tavern/PAUSE")).expect("it was written above");
-        }
-        if program == "tavern-claim" {
-            let held: Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
-            token = held["lease"]["token"].to_string();
+        let ran = scratch.line(&line.replace("TOKEN", &token)).args(&["--format", "json"]).run();
+        assert_eq!(ran.stdout.lines().map(keys).collect::<Vec<_>>(), expected, "{line}: {ran}");
+        if line.starts_with("tavern-claim") {
+            token = ran.json()["lease"]["token"].to_string();
         }
     }
+    std::fs::remove_file(scratch.work().join(".tavern/PAUSE")).expect("it was written above");
     // And what shells take variables from.
     let line = scratch.run("tavern-add", &["y", "--format", "env", "--draft"]).succeeds();
     assert!(line.starts_with("TAVERN_TASK=T-") && line.ends_with(" TAVERN_QUEUE=main\n"), "{line}");

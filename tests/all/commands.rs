@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use snapbox::assert_data_eq;
 use tavern::cli::PROGRAMS;
 
-use crate::support::{Scratch, program};
+use crate::support::Scratch;
 
 /// What the pages call the folder of the repository.
 const PLACE: &str = "/home/rosie/project";
@@ -123,10 +123,7 @@ fn run(parts: &[Part]) -> Vec<Part> {
         }
     }
     let scratch = Scratch::repository();
-    let path =
-        format!("{}:{}", program("tavern").parent().expect("a folder").display(), std::env::var("PATH").expect("PATH"));
-    let shell = scratch.command(Path::new("sh")).args(&["-c", &script]);
-    let ran = shell.variable("PATH", path).variable("USER", "rosie").run();
+    let ran = scratch.command(Path::new("sh")).args(&["-c", &script]).variable("USER", "rosie").run();
     scratch.has_no_process();
     let work = scratch.folder().join("work");
     let printed = ran.stdout.replace(&*work.to_string_lossy(), PLACE);
@@ -235,6 +232,27 @@ fn the_manuals_show_what_is_printed() {
             assert!(thread.join().is_ok(), "{}", page.display());
         }
     });
+}
+
+/// Its blocks are run in one folder. `…` stands for anything on the rest of a line, a line `…` for any lines.
+#[test]
+fn the_tour_of_the_readme_is_true() {
+    let scratch = Scratch::empty();
+    let mut folder = scratch.work();
+    let is_command = |part| if let Part::Command(command) = part { Some(command) } else { None };
+    let steps: Vec<Command> = read(include_str!("../../README.md")).into_iter().filter_map(is_command).collect();
+    assert!(steps.len() >= 10, "the tour is there");
+    for Command { typed, printed, .. } in steps {
+        if let Some(inner) = typed.strip_prefix("cd ") {
+            folder = folder.join(inner);
+            continue;
+        }
+        let ran = scratch.command(Path::new("sh")).args(&["-c", &typed]).within(&folder).run();
+        // What is printed is compared with `/` for each backslash.
+        let line = |line: &str| if line == "…\n" { "...\n".to_owned() } else { line.replace('…', "[..]") };
+        let expected: String = printed.replace('\\', "/").split_inclusive('\n').map(line).collect();
+        assert_data_eq!(ran.stdout, snapbox::IntoData::into_data(expected));
+    }
 }
 
 #[test]

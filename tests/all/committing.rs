@@ -2,22 +2,14 @@
 
 use std::fs;
 
-use super::support::{Scratch, wait_until};
-
-const MAIN: &str = ".tavern/queues/main.md";
-
-fn item(id: &str) -> String {
-    format!("- [ ] {id}: Do {id}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")
-}
+use crate::support::{CONFIG, QUEUE, Scratch, item, wait_until};
 
 /// A board that git knows, with three items, and this setting.
 fn board(commit: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(MAIN, format!("## Pending\n\n{}\n## Completed\n", [item("T-1"), item("T-2"), item("T-3")].concat()));
-    scratch.write(".tavern/config.yaml", format!("base: main\ncommit: {commit}\n"));
-    scratch.git(&["add", "--all"]);
-    scratch.git(&["commit", "--quiet", "--message=Board"]);
+    let queue =
+        format!("## Pending\n\n{}\n## Completed\n", [item("T-1", ""), item("T-2", ""), item("T-3", "")].concat());
+    let scratch = Scratch::shell(&queue, &format!("base: main\ncommit: {commit}\n"));
+    scratch.commit(&["--all"], "Board");
     scratch
 }
 
@@ -47,7 +39,7 @@ fn each_transition_is_a_commit_of_the_queues_alone() {
         subjects(&scratch, "main"),
         ["tavern: T-1 pending → in_progress", "tavern: T-2 pending → cancelled", "tavern: T-4 added"]
     );
-    assert_eq!(scratch.git(&["diff", "--name-only", "HEAD~3", "HEAD"]), MAIN);
+    assert_eq!(scratch.git(&["diff", "--name-only", "HEAD~3", "HEAD"]), QUEUE);
     assert_eq!(scratch.git(&["status", "--porcelain"]), "MM README.md\n?? new.txt");
     assert_eq!(scratch.git(&["show", ":README.md"]), "staged");
     // git's own order: the environment goes before the repository's settings.
@@ -60,16 +52,16 @@ fn what_was_typed_added_or_taken_out_is_committed_too() {
     let scratch = board("never");
     scratch.settle();
     let committed = |change: &dyn Fn(String) -> String| {
-        scratch.write(MAIN, change(scratch.read(MAIN)));
+        scratch.write(QUEUE, change(scratch.queue()));
         scratch.run("tavern-commit", &[]).succeeds();
         assert_eq!(scratch.git(&["status", "--porcelain"]), "");
         scratch.git(&["log", "-1", "--format=%s"])
     };
     assert_eq!(committed(&|text| format!("Words.\n\n{text}")), "tavern: main changed");
-    assert_eq!(committed(&|text| text.replace(&item("T-2"), "")), "tavern: T-2 removed");
+    assert_eq!(committed(&|text| text.replace(&item("T-2", ""), "")), "tavern: T-2 removed");
     assert_eq!(committed(&|text| text.replace("## Completed", "- [ ] New\n\n## Completed")), "tavern: main changed");
     let swapped = |text: String| {
-        text.replace(&item("T-3"), "").replace("## Pending\n\n", &format!("## Pending\n\n{}", item("T-3")))
+        text.replace(&item("T-3", ""), "").replace("## Pending\n\n", &format!("## Pending\n\n{}", item("T-3", "")))
     };
     assert_eq!(committed(&swapped), "tavern: the queues");
     let before = scratch.git(&["rev-parse", "HEAD"]);
@@ -82,7 +74,7 @@ fn by_default_nothing_is_committed() {
     let scratch = board("never");
     scratch.run("tavern-agent", &["--until-empty"]).succeeds();
     assert_eq!(subjects(&scratch, "main"), Vec::<String>::new());
-    assert_eq!(scratch.git(&["status", "--porcelain"]), format!(" M {MAIN}"));
+    assert_eq!(scratch.git(&["status", "--porcelain"]), format!(" M {QUEUE}"));
 }
 
 #[test]
@@ -107,9 +99,8 @@ fn a_half_done_merge_is_left_alone_and_the_commit_is_made_up_for() {
     assert_eq!(state(&scratch), before);
 
     scratch.write("README.md", "both\n");
-    scratch.git(&["add", "README.md"]);
-    scratch.git(&["commit", "--quiet", "--message=Merged"]);
-    assert_eq!(scratch.git(&["status", "--porcelain"]), format!(" M {MAIN}"));
+    scratch.commit(&["README.md"], "Merged");
+    assert_eq!(scratch.git(&["status", "--porcelain"]), format!(" M {QUEUE}"));
     scratch.run("tavern-add", &["One more", "--id", "T-4"]).succeeds();
     assert_eq!(
         subjects(&scratch, "ours").last().map(String::as_str),
@@ -143,8 +134,8 @@ fn no_state_of_the_checkout_fails_a_transition() {
 #[test]
 fn agents_side_by_side_lose_no_commit() {
     let scratch = board("transition");
-    let items: String = (1..=12).map(|number| item(&format!("T-{number}"))).collect();
-    scratch.write(MAIN, format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"));
+    let items: String = (1..=12).map(|number| item(&format!("T-{number}"), "")).collect();
+    scratch.write(QUEUE, format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"));
     scratch.git(&["commit", "--quiet", "--all", "--message=Board"]);
     scratch.write("README.md", "staged\n");
     scratch.git(&["add", "README.md"]);
@@ -176,7 +167,7 @@ fn a_drain_is_one_commit_at_its_end() {
     assert_eq!(subjects(&scratch, "main"), ["List", "tavern: 5 items"]);
     let body = scratch.git(&["log", "-1", "--format=%b", "main"]);
     assert!(body.contains("T-9 pending → in_progress → approved → completed"), "{body}");
-    assert_eq!(scratch.git(&["diff", "--name-only", "HEAD~1", "HEAD"]), format!("{MAIN}\nTODO.md"));
+    assert_eq!(scratch.git(&["diff", "--name-only", "HEAD~1", "HEAD"]), format!("{QUEUE}\nTODO.md"));
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
 }
 
@@ -185,15 +176,15 @@ fn a_branch_of_an_agent_smuggles_no_change_of_the_board_in() {
     let scratch = board("never");
     let script = "echo x > x.txt; echo '- [x] T-3: Do T-3' > .tavern/queues/main.md; echo hi > .tavern/new.md; \
                   rm .tavern/config.yaml; git add --all; git commit --quiet --message=Smuggled";
-    scratch.write(MAIN, format!("- [ ] T-1: Smuggle\n  ```sh\n  {script}\n  ```\n"));
+    scratch.write(QUEUE, format!("- [ ] T-1: Smuggle\n  ```sh\n  {script}\n  ```\n"));
     scratch.git(&["commit", "--quiet", "--all", "--message=Item"]);
     scratch.run("tavern-agent", &["--until-empty"]).succeeds();
     let changed = scratch.git(&["diff", "--name-only", "main", "tavern/integration"]);
     assert_eq!(changed, "x.txt");
-    assert!(scratch.read(MAIN).contains("- [x] T-1: Smuggle"));
+    assert!(scratch.queue().contains("- [x] T-1: Smuggle"));
     let log = scratch.run("tavern-log", &["--format", "json"]).succeeds();
     wait_until("the violation is told", || log.contains("violation: its branch changed"));
-    for path in [MAIN, ".tavern/new.md", ".tavern/config.yaml"] {
+    for path in [QUEUE, ".tavern/new.md", CONFIG] {
         assert!(log.contains(path), "{path}\n{log}");
     }
 }

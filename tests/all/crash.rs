@@ -10,7 +10,7 @@ use tavern::board::task::Status;
 use tavern::failpoint::LIST;
 
 use crate::state::{State, temp_files};
-use crate::support::{Ran, Run, Scratch};
+use crate::support::{CONFIG, QUEUE, Ran, Run, Scratch};
 
 /// A verb, and a board on which it has something to do.
 struct Verb {
@@ -29,6 +29,27 @@ struct Verb {
     late: &'static [i32],
 }
 
+/// One change of the board, whose retry after a full success succeeds too.
+const fn change(
+    name: &'static str,
+    queue: &'static str,
+    first: &'static [&'static str],
+    command: &'static str,
+    after: Status,
+) -> Verb {
+    Verb { name, queue, first, command, after, is_one_change: true, late: &[] }
+}
+
+impl Verb {
+    const fn of_many(self) -> Verb {
+        Verb { is_one_change: false, ..self }
+    }
+
+    const fn late(self, late: &'static [i32]) -> Verb {
+        Verb { late, ..self }
+    }
+}
+
 const PLAIN: &str = "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: Stay as you are, ünchanged\n";
 const WORK: &str = "- [ ] T-1: Write one\n  ```sh\n  echo one >one.txt\n  ```\n\n  \
     ```yaml task\n  done_when: [\"test -f one.txt\"]\n  ```\n\n- [ ] T-2: Stay as you are (role: nobody)\n";
@@ -42,281 +63,62 @@ const CLAIM_OF_THE_DEAD: &str = "dead: tavern-claim --task T-1 --agent Frodo";
 const SPAWN: &str = "tavern-spawn T-1 --token $TOKEN";
 const DONE: &str = "tavern-report T-1 --token $TOKEN --done";
 
+const NAMELESS: &str = "- [ ] Write one (worktree: false)\n- [ ] T-2: Stay (role: nobody)\n";
+const PARENT: &str = "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: A part of it (parent: T-1)\n";
+const ASKING: &str = "- [ ] T-1: Write one (status: waiting, question: which?)\n- [ ] T-2: Stay\n";
+const WAITING: &str = "- [ ] T-1: Write one (status: waiting, reason: why)\n- [ ] T-2: Stay\n";
+const DEAD: &str = "- [ ] T-1: Write one (status: dead, attempt: 3)\n- [ ] T-2: Stay\n";
+const ENDED: &str = "- [x] T-1: Write one\n- [ ] T-2: Stay\n";
+const LONG_AGO: &str = "- [ ] T-1: Write one\n- [x] Once (completed: 2020-01-01T00:00:00Z)\n- [ ] T-2: Stay\n";
+const ARCHIVED: &str = "- [ ] T-2: Stay\n- [x] T-1: Write one (completed: 2020-01-01T00:00:00Z)\n";
+const TWICE: &str = "- [ ] T-1: Write one\n- [ ] T-2: Stay\n- [ ] T-1: Write another\n";
+const CANCEL: &str = "tavern-release T-1 --cancel";
+const RELEASE: &str = "tavern-release T-1 --token $TOKEN";
+const REOPEN: &str = "tavern-release T-1 --reopen";
 const EDIT_BACK: &str = "edit: /T-1/d; s/^## Pending$/## Pending\\n\\n- [ ] T-1: Write one (worktree: false)/";
 
 const VERBS: &[Verb] = &[
-    Verb {
-        name: "add",
-        queue: PLAIN,
-        first: &[],
-        command: "tavern-add --id T-9 something else",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "claim",
-        queue: PLAIN,
-        first: &[],
-        command: CLAIM,
-        after: Status::InProgress,
-        is_one_change: true,
-        late: &[3],
-    },
-    Verb {
-        name: "claim of an item without ID",
-        queue: "- [ ] Write one (worktree: false)\n- [ ] T-2: Stay (role: nobody)\n",
-        first: &[],
-        command: "tavern-claim --agent Frodo",
-        after: Status::InProgress,
-        is_one_change: true,
-        late: &[3],
-    },
-    Verb {
-        name: "spawn",
-        queue: WORK,
-        first: &[CLAIM],
-        command: SPAWN,
-        after: Status::InProgress,
-        is_one_change: false,
-        late: &[],
-    },
-    Verb {
-        name: "report --done",
-        queue: WORK,
-        first: &[CLAIM, SPAWN],
-        command: DONE,
-        after: Status::Approved,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "report --failed",
-        queue: PLAIN,
-        first: &[CLAIM],
-        command: "tavern-report T-1 --token $TOKEN --failed no",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[1, 4],
-    },
-    Verb {
-        name: "report --waiting",
-        queue: PLAIN,
-        first: &[CLAIM],
-        command: "tavern-report T-1 --token $TOKEN --waiting which?",
-        after: Status::Waiting,
-        is_one_change: true,
-        late: &[4, 8],
-    },
-    Verb {
-        name: "report --approve",
-        queue: REVIEWED,
-        first: &[CLAIM, DONE],
-        command: "tavern-report T-1 --approve",
-        after: Status::Approved,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "report --reject",
-        queue: REVIEWED,
-        first: &[CLAIM, DONE],
-        command: "tavern-report T-1 --reject no",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "report --done of a parent",
-        queue: "- [ ] T-1: Write one (worktree: false)\n- [ ] T-2: A part of it (parent: T-1)\n",
-        first: &[CLAIM],
-        command: DONE,
-        after: Status::Waiting,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "tell an answer",
-        queue: "- [ ] T-1: Write one (status: waiting, question: which?)\n- [ ] T-2: Stay\n",
-        first: &[],
-        command: "tavern-tell T-1 blue",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[],
-    },
-    Verb {
-        name: "release",
-        queue: PLAIN,
-        first: &[CLAIM],
-        command: "tavern-release T-1 --token $TOKEN",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "release --force",
-        queue: PLAIN,
-        first: &[CLAIM],
-        command: "tavern-release T-1 --force",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "release of a waiting item",
-        queue: "- [ ] T-1: Write one (status: waiting, reason: why)\n- [ ] T-2: Stay\n",
-        first: &[],
-        command: "tavern-release T-1",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "release --revive",
-        queue: "- [ ] T-1: Write one (status: dead, attempt: 3)\n- [ ] T-2: Stay\n",
-        first: &[],
-        command: "tavern-release T-1 --revive",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "release --reopen",
-        queue: "- [x] T-1: Write one\n- [ ] T-2: Stay\n",
-        first: &[],
-        command: "tavern-release T-1 --reopen",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "release --cancel",
-        queue: PLAIN,
-        first: &[],
-        command: "tavern-release T-1 --cancel",
-        after: Status::Cancelled,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "merge",
-        queue: WORK,
-        first: &[CLAIM, SPAWN, DONE],
-        command: "tavern-merge",
-        after: Status::Completed,
-        is_one_change: false,
-        late: &[],
-    },
-    Verb {
-        name: "reap of a dead holder",
-        queue: WORK,
-        first: &[CLAIM_OF_THE_DEAD, SPAWN],
-        command: "tavern-reap",
-        after: Status::Pending,
-        is_one_change: false,
-        late: &[],
-    },
-    Verb {
-        name: "reap of a cancelled item's worktree",
-        queue: WORK,
-        first: &[CLAIM, SPAWN, "tavern-release T-1 --token $TOKEN", "tavern-release T-1 --cancel"],
-        command: "tavern-reap",
-        after: Status::Cancelled,
-        is_one_change: false,
-        late: &[],
-    },
-    Verb {
-        name: "reap of what ended long ago",
-        queue: "- [ ] T-1: Write one\n- [x] Once (completed: 2020-01-01T00:00:00Z)\n- [ ] T-2: Stay\n",
-        first: &[],
-        command: "tavern-reap",
-        after: Status::Pending,
-        is_one_change: false,
-        late: &[],
-    },
-    Verb {
-        name: "add --parent",
-        queue: PLAIN,
-        first: &[],
-        command: "tavern-add --parent T-2 --id T-9 a part of it",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "edit",
-        queue: PLAIN,
-        first: &[],
-        command: "edit: s/- \\[ \\] T-1/- [x] T-1/; s/# Main/# The main one/",
-        after: Status::Completed,
-        is_one_change: true,
-        late: &[],
-    },
+    change("add", PLAIN, &[], "tavern-add --id T-9 something else", Status::Pending).late(&[4]),
+    change("claim", PLAIN, &[], CLAIM, Status::InProgress).late(&[3]),
+    change("claim of an item without ID", NAMELESS, &[], "tavern-claim --agent Frodo", Status::InProgress).late(&[3]),
+    change("spawn", WORK, &[CLAIM], SPAWN, Status::InProgress).of_many(),
+    change("report --done", WORK, &[CLAIM, SPAWN], DONE, Status::Approved).late(&[4]),
+    change("report --failed", PLAIN, &[CLAIM], "tavern-report T-1 --token $TOKEN --failed no", Status::Pending)
+        .late(&[1, 4]),
+    change("report --waiting", PLAIN, &[CLAIM], "tavern-report T-1 --token $TOKEN --waiting which?", Status::Waiting)
+        .late(&[4, 8]),
+    change("report --approve", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --approve", Status::Approved).late(&[4]),
+    change("report --reject", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --reject no", Status::Pending).late(&[4]),
+    change("report --done of a parent", PARENT, &[CLAIM], DONE, Status::Waiting).late(&[4]),
+    change("tell an answer", ASKING, &[], "tavern-tell T-1 blue", Status::Pending),
+    change("release", PLAIN, &[CLAIM], RELEASE, Status::Pending).late(&[4]),
+    change("release --force", PLAIN, &[CLAIM], "tavern-release T-1 --force", Status::Pending).late(&[4]),
+    change("release of a waiting item", WAITING, &[], "tavern-release T-1", Status::Pending).late(&[4]),
+    change("release --revive", DEAD, &[], "tavern-release T-1 --revive", Status::Pending).late(&[4]),
+    change("release --reopen", ENDED, &[], REOPEN, Status::Pending).late(&[4]),
+    change("release --cancel", PLAIN, &[], CANCEL, Status::Cancelled).late(&[4]),
+    change("merge", WORK, &[CLAIM, SPAWN, DONE], "tavern-merge", Status::Completed).of_many(),
+    change("reap of a dead holder", WORK, &[CLAIM_OF_THE_DEAD, SPAWN], "tavern-reap", Status::Pending).of_many(),
+    change(
+        "reap of a cancelled item's worktree",
+        WORK,
+        &[CLAIM, SPAWN, RELEASE, CANCEL],
+        "tavern-reap",
+        Status::Cancelled,
+    )
+    .of_many(),
+    change("reap of what ended long ago", LONG_AGO, &[], "tavern-reap", Status::Pending).of_many(),
+    change("add --parent", PLAIN, &[], "tavern-add --parent T-2 --id T-9 a part of it", Status::Pending).late(&[4]),
+    change("edit", PLAIN, &[], "edit: s/- \\[ \\] T-1/- [x] T-1/; s/# Main/# The main one/", Status::Completed),
     // What it makes of the item reads as an older version of it, and must not be taken for an old save.
-    Verb {
-        name: "edit back",
-        queue: PLAIN,
-        first: &["tavern-release T-1 --cancel"],
-        command: EDIT_BACK,
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[],
-    },
-    Verb {
-        name: "undo",
-        queue: PLAIN,
-        first: &["tavern-release T-1 --cancel"],
-        command: "tavern-undo T-1",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[3],
-    },
-    Verb {
-        name: "undo --redo",
-        queue: PLAIN,
-        first: &["tavern-release T-1 --cancel", "tavern-undo T-1"],
-        command: "tavern-undo T-1 --redo",
-        after: Status::Cancelled,
-        is_one_change: true,
-        late: &[3],
-    },
-    Verb {
-        name: "release --reopen from the archive",
-        queue: "- [ ] T-2: Stay\n- [x] T-1: Write one (completed: 2020-01-01T00:00:00Z)\n",
-        first: &["tavern-reap"],
-        command: "tavern-release T-1 --reopen",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[4],
-    },
-    Verb {
-        name: "check --fix",
-        queue: "- [ ] T-1: Write one\n- [ ] T-2: Stay\n- [ ] T-1: Write another\n",
-        first: &[],
-        command: "tavern-check --fix",
-        after: Status::Pending,
-        is_one_change: true,
-        late: &[5],
-    },
+    change("edit back", PLAIN, &[CANCEL], EDIT_BACK, Status::Pending),
+    change("undo", PLAIN, &[CANCEL], "tavern-undo T-1", Status::Pending).late(&[3]),
+    change("undo --redo", PLAIN, &[CANCEL, "tavern-undo T-1"], "tavern-undo T-1 --redo", Status::Cancelled).late(&[3]),
+    change("release --reopen from the archive", ARCHIVED, &["tavern-reap"], REOPEN, Status::Pending).late(&[4]),
+    change("check --fix", TWICE, &[], "tavern-check --fix", Status::Pending).late(&[5]),
     // A save is there before anybody logs it, so a program that fails of it has changed nothing, and the save stands.
-    Verb {
-        name: "hand",
-        queue: PLAIN,
-        first: &["tavern-status"],
-        command: "hand: s/- \\[ \\] T-1/- [x] T-1/",
-        after: Status::Completed,
-        is_one_change: false,
-        late: &[],
-    },
-    Verb {
-        name: "agent",
-        queue: WORK,
-        first: &[],
-        command: "tavern-agent --until-empty --name Sam",
-        after: Status::Completed,
-        is_one_change: false,
-        late: &[],
-    },
+    change("hand", PLAIN, &["tavern-status"], "hand: s/- \\[ \\] T-1/- [x] T-1/", Status::Completed).of_many(),
+    change("agent", WORK, &[], "tavern-agent --until-empty --name Sam", Status::Completed).of_many(),
 ];
 
 /// What happens at the failpoint.
@@ -475,12 +277,8 @@ fn subject(verb: &Verb, state: &State) -> Option<Status> {
 fn prepared(verb: &Verb) -> Scratch {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
-    scratch.write(
-        ".tavern/config.yaml",
-        "grace: 1s\nbase: main\noutcomes: {failed: {backoff: 0s}, not_ready: {backoff: 1s}}\n",
-    );
-    scratch
-        .write(".tavern/queues/main.md", format!("# Main\n\n## Pending\n\n{}\n## Completed\n\n## Notes\n", verb.queue));
+    scratch.write(CONFIG, "grace: 1s\nbase: main\noutcomes: {failed: {backoff: 0s}, not_ready: {backoff: 1s}}\n");
+    scratch.write(QUEUE, format!("# Main\n\n## Pending\n\n{}\n## Completed\n\n## Notes\n", verb.queue));
     for line in verb.first {
         let ran: Ran = command(&scratch, line).run();
         assert_eq!(ran.code, Some(0), "{line}\n{ran}");
@@ -507,10 +305,8 @@ fn command(scratch: &Scratch, line: &str) -> Run {
         return scratch.program("tavern-edit").variable("EDITOR", editor);
     }
     if let Some(edits) = line.strip_prefix("hand: ") {
-        scratch.command(Path::new("sed")).args(&["-i", edits, ".tavern/queues/main.md"]).run().succeeds();
+        scratch.command(Path::new("sed")).args(&["-i", edits, QUEUE]).run().succeeds();
         return scratch.program("tavern-reap");
     }
-    let mut words = line.split(' ');
-    let program = words.next().expect("a line has a first word");
-    scratch.program(program).args(&words.collect::<Vec<_>>())
+    scratch.line(&line)
 }

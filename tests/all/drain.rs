@@ -11,7 +11,7 @@ use tavern::board::task::Status;
 
 use crate::dice::{Dice, number};
 use crate::state::{State, temp_files};
-use crate::support::{Running, Scratch};
+use crate::support::{CONFIG, QUEUE, Running, Scratch};
 
 const ITEMS: usize = 40;
 const FILES: usize = 1_000;
@@ -52,7 +52,7 @@ fn a_queue_is_drained_whoever_is_killed() {
     assert!(is_wild, "all kinds were killed: {kills:?}");
 
     everything_is_done_once(&scratch);
-    let ran = scratch.program("tavern-reap").variable("TAVERN_TEST_NOW", "+3600").run().ends(0);
+    let ran = scratch.at("+3600", "tavern-reap", &[]).ends(0);
     nothing_is_left(&scratch, &ran.stdout);
     assert_eq!(Photograph::of(&scratch), before, "the user's own checkout, index and files");
 }
@@ -125,19 +125,18 @@ fn repository() -> Scratch {
     for number in 0..FILES {
         scratch.write(file(number), format!("file {number}\n"));
     }
-    scratch.git(&["add", "--all"]);
-    scratch.git(&["commit", "--quiet", "--message=A thousand files"]);
+    scratch.commit(&["--all"], "A thousand files");
     scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
     let again = "attempt: true, backoff: 0s, max_backoff: 0s";
     scratch.write(
-        ".tavern/config.yaml",
+        CONFIG,
         format!(
             "base: main\ngrace: 1s\nlease: 5s\nmax_attempts: 1000\nmax_returns: 1000\noutcomes:\n  \
              failed: {{{again}}}\n  crashed: {{{again}}}\n  empty: {{{again}}}\n  \
              not_ready: {{attempt: false, backoff: 1s, max_backoff: 1s}}\n",
         ),
     );
-    scratch.write(".tavern/queues/main.md", queue());
+    scratch.write(QUEUE, queue());
     scratch.write(file(FILES - 1), "changed by the user\n");
     scratch.write(file(FILES - 2), "staged by the user\n");
     scratch.git(&["add", "--", &file(FILES - 2)]);
@@ -227,7 +226,7 @@ fn told(scratch: &Scratch) -> String {
     for log in logs {
         text.push_str(&format!("== {}\n{}", log.display(), fs::read_to_string(&log).unwrap_or_default()));
     }
-    format!("{text}\n{}\n{:#?}", scratch.read(".tavern/queues/main.md"), scratch.processes())
+    format!("{text}\n{}\n{:#?}", scratch.queue(), scratch.processes())
 }
 
 /// What must be as it was: the user's branch, index and files.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Ran, Scratch};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch};
 
 /// An item whose script writes `NAME.txt`.
 fn item(name: &str) -> String {
@@ -13,18 +13,12 @@ fn item(name: &str) -> String {
 fn with_file(text: &str) -> Scratch {
     let scratch = Scratch::repository();
     scratch.write("TODO.md", text);
-    scratch.git(&["add", "TODO.md"]);
-    scratch.git(&["commit", "--quiet", "--message=Plan"]);
+    scratch.commit(&["TODO.md"], "Plan");
     scratch
 }
 
 fn drain(scratch: &Scratch, arguments: &[&str]) -> Ran {
     scratch.program("tavern-drain").args(arguments).run()
-}
-
-/// The last line of a drain in JSON.
-fn summary(ran: &Ran) -> Value {
-    serde_json::from_str(ran.stdout.lines().last().unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {ran}"))
 }
 
 #[test]
@@ -35,7 +29,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
     );
     let scratch = with_file(&text);
     let ran = drain(&scratch, &["TODO.md", "--agents", "2", "--format", "json"]).ends(0);
-    assert_eq!((&summary(&ran)["completed"], &summary(&ran)["left"]), (&3.into(), &Value::Array(Vec::new())));
+    assert_eq!((&ran.json()["completed"], &ran.json()["left"]), (&3.into(), &Value::Array(Vec::new())));
     // Only the two lines of the items have changed.
     let after = scratch.read("TODO.md");
     let changed: Vec<(&str, &str)> = text.lines().zip(after.lines()).filter(|(a, b)| a != b).collect();
@@ -49,7 +43,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
     // Nothing else is to be seen in the checkout: the board hides itself, and work is on its own branch.
     assert_eq!(scratch.git(&["status", "--short", "--branch"]), "## main\n M TODO.md");
     assert_eq!(scratch.read(".tavern/.gitignore"), "*\n");
-    let files = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    let files = scratch.merged();
     assert_eq!(files, "README.md\nTODO.md\nlast.txt\none.txt");
     assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1, "worktrees are cleared away");
     // Again: there is nothing to do.
@@ -99,32 +93,12 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
 }
 
 fn last_run(scratch: &Scratch, id: &str) -> String {
-    let runs = scratch.run("tavern-runs", &["list", id, "--format", "json"]).succeeds();
-    let last: Value = serde_json::from_str(runs.lines().last().expect("it ran")).expect("it is JSON");
-    last["run"].as_str().expect("it has a name").to_owned()
-}
-
-#[test]
-fn items_that_the_runner_can_do_nothing_with_are_refused_before_anything_is_begun() {
-    let text = format!("{}- [ ] Write the docs\n  - [ ] a step\n", item("good"));
-    let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md"]);
-    assert_eq!(
-        ran.to_string(),
-        "exit 4\n--- stdout\n--- stderr\n\
-         error: nothing was begun: no agent can take 1 item\n  TODO.md:5: Write the docs: it has no ```sh block, which the runner \
-         `shell` needs\n\
-         hint: have them done by an agent: tavern drain TODO.md --runner claude; or indent an ```sh block under each\n"
-    );
-    assert_eq!(scratch.read("TODO.md"), text);
-    assert_eq!(scratch.git(&["branch", "--list"]), "* main");
+    scratch.json("tavern-runs", &["list", id])["run"].as_str().expect("it has a name").to_owned()
 }
 
 #[test]
 fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(".tavern/queues/main.md", item("good"));
+    let scratch = Scratch::shell(&item("good"), "");
     scratch.write("to do.md", "- [ ] Write the docs\n");
     scratch.run("tavern-add", &["--queue", "to do.md", "--quiet", "Another"]).succeeds();
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(4);
@@ -135,11 +109,8 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
 
 #[test]
 fn a_reviewer_that_can_judge_nothing_is_told_of() {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    let config = scratch.read(".tavern/config.yaml").replace("#review: []", "review: [reviewer]");
-    scratch.write(".tavern/config.yaml", config);
-    scratch.write(".tavern/queues/main.md", item("good"));
+    let scratch = Scratch::shell(&item("good"), "");
+    scratch.change(CONFIG, "#review: []", "review: [reviewer]");
     let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or judge it \
                yourself: tavern report";
     let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1"]).ends(1);
@@ -149,17 +120,14 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
     assert!(status.contains(&format!("good ({why} {id} --approve")), "{status}");
     scratch.run("tavern-status", &[&id]).ends(0).says(&format!("not ready   {why} {id} --approve"));
     // A runner that could is no matter.
-    let config = scratch.read(".tavern/config.yaml") + "roles: {reviewer: {runner: claude}}\n";
-    scratch.write(".tavern/config.yaml", config);
+    scratch.write(CONFIG, scratch.read(CONFIG) + "roles: {reviewer: {runner: claude}}\n");
     scratch.run("tavern-status", &[]).ends(0).says_not("can't judge");
 }
 
 #[test]
 fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
     let script = "for verb in drain agent; do timeout 10 tavern-$verb 2>>said.txt || echo $? >>said.txt; done";
-    scratch.write(".tavern/queues/main.md", format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"));
+    let scratch = Scratch::shell(&format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"), "");
     scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:said.txt"]);
     let refused = "error: this shell holds `T-1`, and what it starts would wait for that\n\
@@ -168,7 +136,7 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     // Nor under another name than its own.
     let script = "for verb in drain agent; do env -u TAVERN_TOKEN -u TAVERN_TASK -u TAVERN_RUN timeout 10 tavern-$verb \
                   2>>hidden.txt || echo $? >>hidden.txt; done";
-    scratch.write(".tavern/queues/main.md", format!("- [ ] T-2: Nest\n  ```sh\n  {script}\n  ```\n"));
+    scratch.write(QUEUE, format!("- [ ] T-2: Nest\n  ```sh\n  {script}\n  ```\n"));
     scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:hidden.txt"]);
     let told = said.matches(", and what it starts would wait for that\nhint: end it first;").count();
@@ -200,13 +168,13 @@ fn a_file_that_is_no_work_is_told() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing() {
-    let text = item("good");
-    let scratch = with_file(&text);
-    let ran = drain(&scratch, &["TODO.md", "--dry-run"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "TODO.md:1 pending good\n"), "{ran}");
-    assert_eq!(scratch.read("TODO.md"), text);
-    assert_eq!(scratch.git(&["branch", "--list"]), "* main");
+fn a_dry_run_and_a_refusal_change_nothing() {
+    for (more, flags, code) in [("", &["--dry-run"][..], 0), ("- [ ] Write the docs\n  - [ ] a step\n", &[], 4)] {
+        let text = item("good") + more;
+        let scratch = with_file(&text);
+        drain(&scratch, &[&["TODO.md"], flags].concat()).ends(code);
+        assert_eq!((scratch.read("TODO.md"), scratch.git(&["branch", "--list"])), (text, "* main".to_owned()));
+    }
 }
 
 #[test]

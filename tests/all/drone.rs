@@ -1,26 +1,17 @@
 //! Drones: one run of a cheaper model, no second one, a few minutes, gone after it.
 
-use crate::support::Scratch;
+use crate::support::{CONFIG, Scratch};
 
 fn board(script: &str, config: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    let agent = scratch.executable("../home/agent.sh", &format!("#!/bin/sh -eu\ncat >\"$NOTES\"\n{script}\n"));
-    scratch.run("tavern-init", &["--quiet"]).succeeds();
-    let notes = scratch.folder().join("home/notes");
-    let config = format!(
-        "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}, \"{{model}}\"]\n    env: {{NOTES: \
-         {}}}\n{config}",
-        agent.display(),
-        notes.display()
-    );
-    scratch.write(".tavern/config.yaml", config);
-    let lane = "## Pending\n\n- [ ] T-1: Small (role: drone)\n- [ ] T-2: Smaller (role: drone)\n\n## Completed\n\n## Dead Letter\n";
-    scratch.write(".tavern/queues/main.md", lane);
+    let items = "- [ ] T-1: Small (role: drone)\n- [ ] T-2: Smaller (role: drone)\n";
+    let queue = format!("## Pending\n\n{items}\n## Completed\n\n## Dead Letter\n");
+    let scratch = Scratch::with_agent(&format!("#!/bin/sh -eu\ncat >\"$NOTES\"\n{script}\n"), &queue, config);
+    scratch.change(CONFIG, "agent.sh]", "agent.sh, \"{model}\"]");
     scratch
 }
 
 fn dead_letters(scratch: &Scratch) -> String {
-    scratch.read(".tavern/queues/main.md").split("## Dead Letter").nth(1).expect("the lane is there").to_owned()
+    scratch.queue().split("## Dead Letter").nth(1).expect("the lane is there").to_owned()
 }
 
 #[test]
@@ -44,9 +35,7 @@ fn a_drone_that_fails_is_not_tried_again_and_leaves_no_worktree() {
 #[test]
 fn a_drone_has_a_few_minutes() {
     let scratch = board("sleep 600", "grace: 1s\n");
-    let config = scratch.read(".tavern/config.yaml");
-    let own = "roles: {coder: {runner: own}, drone: {budget: {minutes: 0.01}}}";
-    scratch.write(".tavern/config.yaml", config.replace("roles: {coder: {runner: own}}", own));
+    scratch.change(CONFIG, "{runner: own}", "{runner: own}, drone: {budget: {minutes: 0.01}}");
     scratch.run("tavern-agent", &["--role", "drone", "--until-empty"]).ends(0).says("T-1 timeout, now dead");
     scratch.has_no_process();
 }

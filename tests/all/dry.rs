@@ -7,9 +7,7 @@ use std::time::SystemTime;
 
 use tavern::cli::PROGRAMS;
 
-use crate::support::{Ran, Scratch};
-
-const QUEUE: &str = ".tavern/queues/main.md";
+use crate::support::{CONFIG, QUEUE, Ran, Scratch};
 
 const ITEMS: &str = "\
 # Main
@@ -70,7 +68,7 @@ enum Same {
 fn board() -> Scratch {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(".tavern/config.yaml", "base: main\narchive: {keep: 1}\ncommit: transition\n");
+    scratch.write(CONFIG, "base: main\narchive: {keep: 1}\ncommit: transition\n");
     scratch.write(QUEUE, ITEMS);
     scratch.run("tavern-add", &["--id", "T-0", "Begin"]).succeeds();
     scratch
@@ -155,7 +153,7 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
                     assert_eq!(plan.stderr, done.stderr, "{name}");
                 }
             }
-            Same::Text => assert!(scratch.read(QUEUE).contains(&plan.stdout), "{name}\n{plan}{}", scratch.read(QUEUE)),
+            Same::Text => assert!(scratch.queue().contains(&plan.stdout), "{name}\n{plan}{}", scratch.queue()),
             Same::Items => {
                 for id in plan.stdout.split_whitespace().filter(|word| word.starts_with("T-")) {
                     assert!(done.stdout.contains(id), "{name}: {id}\n{plan}{done}");
@@ -214,8 +212,7 @@ fn what_a_claim_alone_can_tell_is_left_out() {
     let scratch = board();
     scratch.write(QUEUE, ITEMS.replace("- [ ] Two", "- [ ] Two (priority: 0)"));
     let (plan, done) = planned_and_done(&scratch, "tavern-claim", &["--agent", "Rosie", "--format", "json"]);
-    let plan: serde_json::Value = serde_json::from_str(&plan.succeeds()).expect("it is JSON");
-    let done: serde_json::Value = serde_json::from_str(&done.succeeds()).expect("it is JSON");
+    let (plan, done) = (plan.ends(0).json(), done.ends(0).json());
     assert_eq!(plan["title"], done["title"]);
     assert!(plan["id"].is_null() && plan["lease"]["token"].is_null() && plan["lease"]["task"].is_null(), "{plan}");
     scratch.write(QUEUE, ITEMS);
@@ -234,7 +231,7 @@ fn what_a_claim_alone_can_tell_is_left_out() {
 #[test]
 fn a_dry_undo_leaves_what_was_saved_by_hand_to_others() {
     let scratch = board();
-    scratch.write(QUEUE, scratch.read(QUEUE).replace("- [ ] T-1:", "- [x] T-1:"));
+    scratch.change(QUEUE, "- [ ] T-1:", "- [x] T-1:");
     let (plan, done) = planned_and_done(&scratch, "tavern-undo", &[]);
     // The run logs the save first, and takes that back.
     assert!(plan.stderr.contains("saved by hand since") && plan.stdout.is_empty(), "{plan}");
@@ -245,7 +242,7 @@ fn a_dry_undo_leaves_what_was_saved_by_hand_to_others() {
 #[test]
 fn a_dry_reap_leaves_what_is_half_done_to_the_run() {
     let scratch = board();
-    scratch.write(QUEUE, scratch.read(QUEUE).replace("- [ ] T-1:", "- [x] T-1:"));
+    scratch.change(QUEUE, "- [ ] T-1:", "- [x] T-1:");
     let (plan, _) = planned_and_done(&scratch, "tavern-reap", &[]);
     assert!(plan.stderr.contains("more may come up"), "{plan}");
     let claim = scratch.program("tavern-claim").args(&["--agent", "Sam"]);
@@ -260,11 +257,11 @@ fn a_dry_reap_leaves_what_is_half_done_to_the_run() {
 fn a_dry_spawn_prints_what_is_run_where_and_with_which_prompt() {
     let scratch = board();
     let command = r#"command: [sh, -c, "pwd; tr '\\0' '\\n' </proc/$$/cmdline; true", "{task}", "a b {worktree}"]"#;
-    scratch.write(".tavern/config.yaml", format!("base: main\nrunners: {{mine: {{{command}}}}}\n"));
+    scratch.write(CONFIG, format!("base: main\nrunners: {{mine: {{{command}}}}}\n"));
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
     let own = ["T-1", "--token", "2", "--runner", "mine"];
     let (plan, done) = planned_and_done(&scratch, "tavern-spawn", &[&own[..], &["--format", "json"]].concat());
-    let plan: serde_json::Value = serde_json::from_str(&plan.succeeds()).expect("it is JSON");
+    let plan = plan.ends(0).json();
     done.succeeds();
     let mut lines = vec![plan["worktree"].clone()];
     lines.extend(plan["command"].as_array().expect("it is a list").iter().cloned());
@@ -286,16 +283,11 @@ fn a_dry_report_names_the_commands_that_would_have_to_pass() {
     let item = "- [ ] T-1: One (done_when: [\"test -s one\", \"false\"])\n";
     scratch.write(QUEUE, item.to_owned() + "- [ ] T-2: Two (worktree: false)\n");
     scratch.run("tavern-reap", &[]).succeeds();
-    let hold = |task: &str| {
-        let claimed = scratch.run("tavern-claim", &["--task", task, "--agent", "Rosie", "--format", "json"]).succeeds();
-        let claimed: serde_json::Value = serde_json::from_str(&claimed).expect("it is JSON");
-        claimed["lease"]["token"].to_string()
-    };
-    let token = hold("T-2");
+    let token = scratch.claim("T-2", &["--agent", "Rosie"]);
     let (plan, done) = planned_and_done(&scratch, "tavern-report", &["T-2", "--token", &token, "--done"]);
     assert_eq!((plan.code, plan.stdout), (done.code, done.stdout), "there is nothing to run");
 
-    let token = hold("T-1");
+    let token = scratch.claim("T-1", &["--agent", "Rosie"]);
     let own = ["T-1", "--token", &token];
     let folder = scratch.work().join(".tavern/worktrees/T-1");
     let tip = scratch.git(&["rev-parse", "HEAD"]);
@@ -315,12 +307,7 @@ fn a_dry_report_names_the_commands_that_would_have_to_pass() {
 fn a_dry_report_knows_of_children_and_of_plans() {
     let scratch = board();
     scratch.write(QUEUE, "- [ ] T-1: One\n- [ ] T-2: A part of it (parent: T-1)\n- [ ] T-3: Plan (role: planner)\n");
-    let hold = |task: &str, role: &str| {
-        let claim = ["--task", task, "--role", role, "--agent", "Rosie", "--format", "json"];
-        let claimed: serde_json::Value =
-            serde_json::from_str(&scratch.run("tavern-claim", &claim).succeeds()).expect("it is JSON");
-        claimed["lease"]["token"].to_string()
-    };
+    let hold = |task: &str, role: &str| scratch.claim(task, &["--role", role, "--agent", "Rosie"]);
     let tried = |task: &str, token: &str| {
         let (plan, done) = planned_and_done(&scratch, "tavern-report", &[task, "--token", token, "--done"]);
         assert_eq!(plan.code, done.code, "{plan}{done}");
@@ -331,7 +318,7 @@ fn a_dry_report_knows_of_children_and_of_plans() {
     let (plan, done) = tried("T-3", &hold("T-3", "planner"));
     assert!(plan.starts_with("T-3 pending: it gave no plan") && plan == done, "{plan}{done}");
     // Its back-off is over.
-    scratch.write(QUEUE, scratch.read(QUEUE).replace("not_before", "later"));
+    scratch.change(QUEUE, "not_before", "later");
     let token = hold("T-3", "planner");
     scratch.write(format!(".tavern/runs/T-3@{token}/plan.md"), "- [ ] P-1: Bare\n");
     let (plan, done) = tried("T-3", &token);

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Ran, Scratch};
-
-const QUEUE: &str = ".tavern/queues/main.md";
+use crate::support::{QUEUE, Ran, Scratch};
 
 fn fix(scratch: &Scratch, more: &[&str]) -> Ran {
     scratch.run("tavern-check", &[&["--fix"], more].concat())
@@ -73,16 +71,16 @@ fn who_holds_an_id_keeps_it_and_what_waits_for_it_waits_for_the_first() {
     let text: String = ["T-1: One", "T-1: Two", "T-3: Three (after: T-1)"].map(item).concat();
     let scratch = Scratch::board(&text.replace("T-1: One", "One"));
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
-    scratch.write(QUEUE, scratch.read(QUEUE).replace("] One", "] T-1: One"));
+    scratch.change(QUEUE, "] One", "] T-1: One");
     scratch.run("tavern-reap", &[]).succeeds();
     fix(&scratch, &[]);
-    let queue = scratch.read(QUEUE);
+    let queue = scratch.queue();
     assert!(queue.contains("] T-1: Two (agent: Rosie") && queue.contains("(after: T-1)"), "{queue}");
     assert!(!queue.contains("T-1: One"), "{queue}");
     // Nobody holds either: the first.
     let scratch = Scratch::board(&text);
     fixed(&scratch);
-    let queue = scratch.read(QUEUE);
+    let queue = scratch.queue();
     assert!(queue.contains("] T-1: One") && !queue.contains("T-1: Two"), "{queue}");
 }
 
@@ -95,7 +93,7 @@ fn a_queue_that_was_lost_is_put_back() {
         if is_gone { fs::remove_file(&path) } else { fs::write(&path, "") }.expect("it is ours");
         scratch.run("tavern-check", &[]).says("put it back: tavern check --fix; or forget it: rm ");
         fixed(&scratch).says("\n+- [ ] T-1: One\n");
-        assert_eq!(scratch.read(QUEUE), text);
+        assert_eq!(scratch.queue(), text);
     }
     // Renamed, or nothing was left to do in it.
     let scratch = Scratch::board(text);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use super::support::Scratch;
+use crate::support::Scratch;
 
 fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/boards").join(name);
@@ -234,7 +234,7 @@ fn odd_shapes_keep_every_byte_but_the_items_own() {
         let now = fs::read(&path).expect("it is there");
         scratch.run("tavern-status", &[&id]).succeeds();
         scratch.run("tavern-check", &[&queue]);
-        assert_eq!(scratch.run("tavern-release", &[&id, "--revive"]).code, Some(4), "{name}");
+        scratch.run("tavern-release", &[&id, "--revive"]).ends(4);
         assert!(fs::read(&path).expect("it is there") == now, "{name}");
         fs::remove_file(&path).expect("it is ours");
     }

@@ -1,18 +1,17 @@
 //! `tavern` as the door to all programs, and how every program speaks.
 
-use crate::support::Scratch;
+use crate::support::{CONFIG, Scratch};
 
 #[test]
 fn every_program_is_in_the_list_as_a_line_and_as_json() {
     let scratch = Scratch::empty();
     let lines = scratch.run("tavern", &[]).succeeds();
-    let records = scratch.run("tavern", &["--format", "json"]).succeeds();
+    let records = scratch.records("tavern", &[]);
     let names: Vec<&str> = tavern::cli::PROGRAMS.iter().map(|program| program.name).collect();
     let listed: Vec<String> =
         lines.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join("-")).collect();
     assert_eq!(listed, names);
-    for (record, name) in records.lines().zip(names) {
-        let record: serde_json::Value = serde_json::from_str(record).expect("each line is JSON");
+    for (record, name) in records.iter().zip(names) {
         assert_eq!(record["name"], name);
         assert!(record["job"].as_str().is_some_and(|job| !job.is_empty()), "{name} says its job");
     }
@@ -21,7 +20,7 @@ fn every_program_is_in_the_list_as_a_line_and_as_json() {
 #[test]
 fn a_verb_is_the_program_in_process() {
     let scratch = Scratch::repository();
-    scratch.write(".tavern/config.yaml", "leese: 2m\n");
+    scratch.write(CONFIG, "leese: 2m\n");
     let program = scratch.run("tavern-check", &["--dir", ".tavern"]);
     assert_eq!(
         program.to_string(),
@@ -76,8 +75,8 @@ fn manuals_and_completions_come_from_the_same_definitions() {
     let line = "COMP_WORDS=(tavern ch); COMP_CWORD=1; _tavern tavern ch tavern; echo \"${COMPREPLY[@]}\"";
     let ran = scratch.command("bash".as_ref()).args(&["-c", &format!("{script}\n{line}")]).run();
     assert_eq!(ran.to_string(), "exit 0\n--- stdout\ncheck\n--- stderr\n");
-    assert_eq!(scratch.run("tavern", &["completions", "smallsh"]).code, Some(2));
-    assert_eq!(scratch.run("tavern", &["manual", "chek"]).code, Some(2));
+    scratch.run("tavern", &["completions", "smallsh"]).ends(2);
+    scratch.run("tavern", &["manual", "chek"]).ends(2);
 }
 
 #[test]

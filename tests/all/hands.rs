@@ -13,9 +13,7 @@ use tavern::store::HAND;
 
 use crate::dice::{Dice, number};
 use crate::state::{State, temp_files};
-use crate::support::{Scratch, wait_until};
-
-const QUEUE: &str = ".tavern/queues/main.md";
+use crate::support::{QUEUE, Scratch, wait_until};
 
 const ITEMS: &str = "\
 ---
@@ -61,7 +59,7 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
         .replace("- [ ] four\n", "- [ ] T-5: five\n");
     scratch.write(QUEUE, &edited);
     scratch.settle();
-    assert_eq!(scratch.read(QUEUE), edited, "not a byte is changed");
+    assert_eq!(scratch.queue(), edited, "not a byte is changed");
     let expected = ["edited T-1 completed", "edited T-3", "added T-5 pending", "edited T-2 waiting", "removed -"];
     let mut told = by_hand(&scratch);
     told.sort();
@@ -77,7 +75,7 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
 #[test]
 fn a_save_from_an_old_buffer_undoes_no_transition_and_loses_no_word() {
     let scratch = Scratch::board(ITEMS);
-    let loaded = scratch.read(QUEUE);
+    let loaded = scratch.queue();
     // Two are taken meanwhile, one of them gets its ID, one is added and one is finished by a person.
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
@@ -119,7 +117,7 @@ fn who_takes_back_their_own_edit_means_it() {
     for text in [&edited, ITEMS, &edited] {
         scratch.write(QUEUE, text);
         scratch.settle();
-        assert_eq!(scratch.read(QUEUE), *text);
+        assert_eq!(scratch.queue(), *text);
     }
 }
 
@@ -127,7 +125,7 @@ fn who_takes_back_their_own_edit_means_it() {
 fn a_held_item_cannot_be_edited_away() {
     let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
-    let held = scratch.read(QUEUE);
+    let held = scratch.queue();
     let block = "- [ ] T-1: one (agent: Frodo, attempt: 1, started: ";
     let line = held.lines().find(|line| line.starts_with(block)).expect("it is held").to_owned();
     for edited in [held.replace(&format!("{line}\n"), ""), held.replace(&line, &line.replace("[ ]", "[x]"))] {
@@ -138,7 +136,7 @@ fn a_held_item_cannot_be_edited_away() {
     }
     scratch.write(QUEUE, held.replace("T-1: one", "T-1: one, retitled"));
     scratch.settle();
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     assert!(text.contains("T-1: one, retitled (agent: Frodo"), "{text}");
 }
 
@@ -162,14 +160,14 @@ fn what_was_added_while_an_editor_was_open_is_put_back_once() {
 #[test]
 fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
-    let old = scratch.read(QUEUE);
+    let old = scratch.queue();
     scratch.run("tavern-add", &["Two", "--id", "T-2"]).succeeds();
     scratch.run("tavern-claim", &["--task", "T-2", "--agent", "Rosie"]).succeeds();
     let token = State::of(&scratch).leases["T-2"].to_string();
     scratch.write(QUEUE, old.replace("One", "One, and more"));
     let told = scratch.run("tavern-report", &["T-2", "--token", &token, "--failed", "no time"]);
     assert_eq!(told.stdout, "T-2 pending: no time\n", "{told}");
-    let queue = scratch.read(QUEUE);
+    let queue = scratch.queue();
     assert!(queue.contains("T-1: One, and more") && queue.contains("reason: no time"), "{queue}");
 }
 
@@ -177,7 +175,7 @@ fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
 fn an_item_pasted_twice_is_nobodys_but_its_holders() {
     let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
-    let held = scratch.read(QUEUE);
+    let held = scratch.queue();
     let line = held.lines().find(|line| line.contains("T-1:")).expect("it is there").to_owned();
     scratch.write(QUEUE, held.replace("- [ ] T-2: two\n", &format!("- [ ] T-2: two\n{line}\n- [ ] T-2: two\n")));
     for id in ["T-1", "T-2"] {
@@ -197,7 +195,7 @@ fn a_queue_that_is_emptied_or_removed_is_put_back() {
     let scratch = Scratch::board(ITEMS);
     scratch.write(QUEUE, "");
     scratch.settle();
-    assert_eq!(scratch.read(QUEUE), ITEMS);
+    assert_eq!(scratch.queue(), ITEMS);
     scratch.run("tavern-log", &[]).ends(0).says("main: the file was emptied; its items were put back");
     // Nobody holds anything: a person may remove a queue.
     let path = scratch.work().join(QUEUE);
@@ -206,17 +204,17 @@ fn a_queue_that_is_emptied_or_removed_is_put_back() {
     assert!(!path.exists());
     scratch.write(QUEUE, ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
-    let held = scratch.read(QUEUE);
+    let held = scratch.queue();
     fs::remove_file(&path).expect("it is there");
     scratch.settle();
-    assert_eq!(scratch.read(QUEUE), held);
+    assert_eq!(scratch.queue(), held);
     fs::remove_file(&path).expect("it is there");
     fs::create_dir(&path).expect("its place is free");
     let ran = scratch.run("tavern-claim", &["--agent", "Sam"]);
     assert_ne!(ran.code, Some(0), "{ran}");
     fs::remove_dir(&path).expect("it is empty");
     scratch.settle();
-    assert_eq!(scratch.read(QUEUE), held);
+    assert_eq!(scratch.queue(), held);
 }
 
 /// Somebody saves at the very moment that a queue is put back, or that it is made to show what a killed program did.
@@ -231,26 +229,22 @@ fn what_is_saved_while_a_queue_is_put_back_is_kept() {
         let scratch = Scratch::board(ITEMS);
         if is_held {
             let point = if is_killed { "log.appended=kill" } else { "" };
-            scratch.program("tavern-claim").args(&claim).variable("TAVERN_FAILPOINT", point).run();
+            scratch.failing(point, "tavern-claim", &claim);
         }
-        let loaded = scratch.read(QUEUE);
+        let loaded = scratch.queue();
         if !is_killed {
             fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
         }
-        let go = scratch.folder().join("go");
-        let plan = format!("replace.synced=hold:{}@1", go.display());
-        let running = scratch.program(program).args(arguments).variable("TAVERN_FAILPOINT", plan).start();
-        wait_until("it is about to be replaced", || scratch.folder().join("go.held").exists());
+        let program_held = scratch.holding("replace.synced@1", program, arguments);
         scratch.write(QUEUE, loaded.replace("- [ ] four\n", "- [ ] four\n- [ ] T-9: typed\n"));
-        fs::write(&go, "").expect("the folder is ours");
-        running.end();
+        program_held.goes_on();
         scratch.settle();
         let state = State::of(&scratch);
         state.agrees();
-        assert_eq!(state.status("T-9"), Some(Status::Pending), "{program} {is_killed}: {}", scratch.read(QUEUE));
+        assert_eq!(state.status("T-9"), Some(Status::Pending), "{program} {is_killed}: {}", scratch.queue());
         let status = if is_held { Status::InProgress } else { Status::Pending };
-        assert_eq!(state.status("T-1"), Some(status), "{program} {is_killed}: {}", scratch.read(QUEUE));
-        assert_eq!(scratch.read(QUEUE).matches("- [ ]").count(), 5, "{program} {is_killed}: {}", scratch.read(QUEUE));
+        assert_eq!(state.status("T-1"), Some(status), "{program} {is_killed}: {}", scratch.queue());
+        assert_eq!(scratch.queue().matches("- [ ]").count(), 5, "{program} {is_killed}: {}", scratch.queue());
     }
 }
 
@@ -260,13 +254,12 @@ fn an_old_save_after_a_program_was_killed_takes_nothing_out() {
     for (point, again) in [("log.appended", ""), ("replace.renamed", ""), ("log.appended", "replace.renamed=kill@1")] {
         let scratch = Scratch::board(ITEMS);
         scratch.run("tavern-add", &["--id", "T-9", "nine"]).succeeds();
-        let claim = scratch.program("tavern-claim").args(&["--task", "T-1", "--agent", "Frodo"]);
-        let ran = claim.variable("TAVERN_FAILPOINT", format!("{point}=kill")).run();
+        let ran = scratch.failing(format!("{point}=kill"), "tavern-claim", &["--task", "T-1", "--agent", "Frodo"]);
         assert_eq!(ran.code, None, "{ran}");
         scratch.write(QUEUE, ITEMS.replace("T-3: three", "T-3: three, typed"));
-        scratch.program("tavern-reap").variable("TAVERN_FAILPOINT", again).run();
+        scratch.failing(again, "tavern-reap", &[]);
         scratch.settle();
-        let text = scratch.read(QUEUE);
+        let text = scratch.queue();
         assert!(text.contains("T-9: nine") && text.contains("three, typed"), "{point} {again}: {text}");
         assert_eq!(text.matches("T-1: one").count(), 1, "{point} {again}: {text}");
     }
@@ -417,8 +410,7 @@ fn a_branch_switched_under_the_board_undoes_no_transition() {
     let queue = format!("---\nid: main\n---\n\n## Pending\n\n{items}\n## In Progress\n\n## Waiting\n\n## Completed\n");
     let commit = |text: &str| {
         scratch.write(QUEUE, text);
-        scratch.git(&["add", "--all"]);
-        scratch.git(&["commit", "--quiet", "--message=Queue"]);
+        scratch.commit(&["--all"], "Queue");
     };
     commit(&queue.replace("\n## In Progress", "- [ ] T-100: of main\n\n## In Progress"));
     scratch.git(&["switch", "--quiet", "--create", "other"]);

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
 
-use crate::support::{Running, Scratch, wait_until};
+use crate::support::{CONFIG, Running, Scratch, wait_until};
 
 const LATER: &str = "+3600";
 
@@ -35,7 +35,7 @@ fn holder(scratch: &Scratch, reference: &str) -> (Running, PathBuf) {
 }
 
 fn reaped(scratch: &Scratch, arguments: &[&str], now: &str) -> String {
-    scratch.program("tavern-reap").args(arguments).variable("TAVERN_TEST_NOW", now).run().succeeds()
+    scratch.at(now, "tavern-reap", arguments).succeeds()
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_agent_can_commit_where_the_git_of_an_earlier_attempt_was_killed_at_it() {
     let script =
         "```sh\nif ! test -e half; then touch half; exit 1; fi\ngit add --all && git commit --quiet -m Whole\n```";
     scratch.run("tavern-add", &["--id", "T-3", "-m", script, "Do"]).succeeds();
-    scratch.write(".tavern/config.yaml", "outcomes: {failed: {backoff: 0s}}\n");
+    scratch.write(CONFIG, "outcomes: {failed: {backoff: 0s}}\n");
     scratch.run("tavern-agent", &["--once"]).succeeds();
     scratch.run("tavern-agent", &["--once"]).says("T-3 failed, now pending");
     let admin = scratch.git(&["-C", ".tavern/worktrees/T-3", "rev-parse", "--git-dir"]);
@@ -144,7 +144,7 @@ fn git_tidies_up_again_after_an_agents_git_was_killed_at_it() {
 fn where_queues_are_committed_the_locks_of_the_checkout_are_ours_too() {
     let scratch = board();
     let lock = left(&scratch, "index.lock");
-    scratch.write(".tavern/config.yaml", "commit: transition\n");
+    scratch.write(CONFIG, "commit: transition\n");
     scratch.run("tavern-add", &["More"]).says(&format!("rm {}", lock.display())).ends(0);
     assert_eq!(reaped(&scratch, &["--dry-run"], "+0").lines().count(), 1);
     reaped(&scratch, &[], "+0");

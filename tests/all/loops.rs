@@ -1,27 +1,17 @@
 //! The scripts in `scripts/`, which are loops over the small programs, run as people run them.
 
 use rustix::process::{Pid, Signal, test_kill_process};
-use serde_json::Value;
 
 use crate::support::{Running, Scratch, wait_until};
 
 /// A board for the shell runner with `items` in its queue.
 fn board(items: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(".tavern/queues/main.md", format!("## Pending\n\n{items}"));
-    scratch
+    Scratch::shell(&format!("## Pending\n\n{items}"), "")
 }
 
 /// An item whose script says that it runs, and then runs for ever.
 const ENDLESS: &str =
     "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
-
-/// The items' lines of `tavern-status`: status by ID.
-fn status(scratch: &Scratch, id: &str) -> Value {
-    let line = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
-    serde_json::from_str(&line).expect("it is JSON")
-}
 
 /// The process of [`ENDLESS`]' script, once it runs.
 fn sleeper(scratch: &Scratch) -> Pid {
@@ -47,12 +37,12 @@ fn a_shell_loop_works_the_queue_to_merged_commits() {
     assert_eq!(ran.code, Some(0), "{ran}");
     assert!(ran.stdout.contains("T-3 approved\nT-3 merged as "), "{ran}");
     for id in ["T-1", "T-2", "T-3"] {
-        assert_eq!(status(&scratch, id)["status"], "completed", "{id}");
+        assert_eq!(scratch.item(id)["status"], "completed", "{id}");
     }
-    let files = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    let files = scratch.merged();
     assert_eq!(files, "README.md\ngreeting.txt\nmug.txt\nshout.txt");
     // What its runner can do nothing with is passed over, and said.
-    assert_eq!(status(&scratch, unfit.trim())["status"], "pending");
+    assert_eq!(scratch.item(unfit.trim())["status"], "pending");
     assert!(ran.stderr.contains("it has no ```sh block, which the runner `shell` needs"), "{ran}");
     assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), "");
 }
@@ -72,9 +62,9 @@ fn loops_side_by_side_do_each_item_once() {
     }
     for n in 1..=12 {
         assert_eq!(scratch.read(format!("did-{n}")), "once\n", "item {n}");
-        assert_eq!(status(&scratch, &format!("T-{n}"))["status"], "completed");
+        assert_eq!(scratch.item(&format!("T-{n}"))["status"], "completed");
     }
-    let files = scratch.git(&["ls-tree", "--name-only", "tavern/integration"]);
+    let files = scratch.merged();
     assert_eq!(files.lines().count(), 13, "{files}");
 }
 
@@ -86,12 +76,12 @@ fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     scratch.run("tavern-add", &["Sleep", "--id", "T-1", "-m", "```sh\ntrue\n```"]).succeeds();
     // It has come to its wait, since it has cleared up before.
     wait_until("the loop has begun", || scratch.work().join(".tavern/slots/reap.lock").exists());
-    assert_eq!(status(&scratch, "T-1")["status"], "pending");
+    assert_eq!(scratch.item("T-1")["status"], "pending");
     // Under its name only when its text is in it: the loop is woken by the name.
     let written = scratch.write(".tavern/STOP.new", "that's all\n");
     std::fs::rename(&written, written.with_extension("")).expect("the folder is ours");
     waiting.end().ends(0).says("error: the board is stopped: that's all\nhint: to go on: rm .tavern/STOP\n");
-    assert_eq!(status(&scratch, "T-1")["status"], "pending");
+    assert_eq!(scratch.item("T-1")["status"], "pending");
 }
 
 #[test]
@@ -107,29 +97,12 @@ fn a_terminated_loop_gives_its_item_back_without_an_attempt() {
         }
         let ran = running.end();
         assert_eq!(ran.code, Some(code), "{name}: {ran}");
-        let item = status(&scratch, "T-1");
+        let item = scratch.item("T-1");
         assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{name}: {item}");
         assert!(item["lease"].is_null(), "{name}: {item}");
         assert!(test_kill_process(sleeper).is_err(), "{name}: the script does not run any more");
         assert_eq!(scratch.read(".tavern/worktrees/T-1/begun.txt"), "begun\n", "what it has done is kept");
     }
-}
-
-#[test]
-fn a_killed_loop_holds_nothing() {
-    let scratch = board(ENDLESS);
-    let running = scratch.script("agent-loop.sh").start();
-    let sleeper = sleeper(&scratch);
-    let spawn = parent(sleeper);
-    running.kill();
-    // Its `tavern-spawn` may live on: the item is freed all the same, and what it runs is ended.
-    let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
-    assert!(planned.contains("give T-1 back from loop-"), "{planned}");
-    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), planned, "what the dry run prints is what is done");
-    assert_eq!(status(&scratch, "T-1")["status"], "pending");
-    wait_until("the script has ended", || test_kill_process(sleeper).is_err());
-    wait_until("its supervisor has ended", || test_kill_process(spawn).is_err());
-    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
 }
 
 #[test]
@@ -140,7 +113,7 @@ fn the_reap_loop_clears_up_and_obeys_stop() {
     let spawn = parent(sleeper);
     loop_of_one.kill();
     let reaping = scratch.script("reap-loop.sh").variable("EVERY", "0.1").start();
-    wait_until("the item is free", || status(&scratch, "T-1")["status"] == "pending");
+    wait_until("the item is free", || scratch.item("T-1")["status"] == "pending");
     wait_until("script and supervisor have ended", || {
         test_kill_process(sleeper).is_err() && test_kill_process(spawn).is_err()
     });
@@ -168,9 +141,7 @@ fn what_may_pass_ends_no_loop_and_a_wrong_command_line_does() {
 fn the_demo_script_is_the_demo() {
     let scratch = Scratch::empty();
     let ran = scratch.script("demo.sh").args(&["--format", "json"]).run().ends(0);
-    let last = ran.stdout.lines().last().expect("it prints something");
-    let last: Value = serde_json::from_str(last).expect("it is JSON");
-    assert_eq!(last["command"], "git status --short --branch");
+    assert_eq!(ran.json()["command"], "git status --short --branch");
 }
 
 #[test]
@@ -182,7 +153,7 @@ fn an_idle_agent_takes_what_another_queue_has_set_free() {
     let is_idle = || scratch.run("tavern-status", &[]).stdout.contains("Frodo      waiting");
     wait_until("it waits", is_idle);
     scratch.write(".tavern/queues/b.md", "- [x] B-1: First\n");
-    wait_until("T-1 is done", || status(&scratch, "T-1")["status"] == "completed");
+    wait_until("T-1 is done", || scratch.item("T-1")["status"] == "completed");
     agent.signal(Signal::INT);
     agent.end().ends(130);
 }

@@ -32,7 +32,6 @@ mod pool;
 mod preflight;
 mod prune;
 mod readiness;
-mod readme;
 mod recovery;
 mod review;
 mod sandbox;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::support::Scratch;
+use crate::support::Scratch;
 
 const QUEUE: &str = "\
 ---
@@ -29,16 +29,9 @@ const MAIN: &str = ".tavern/queues/main.md";
 
 /// A board on `main` that git knows, with `QUEUE` in it.
 fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(MAIN, QUEUE);
-    commit(&scratch, "Board");
+    let scratch = Scratch::shell(QUEUE, "");
+    scratch.commit(&["--all"], "Board");
     scratch
-}
-
-fn commit(scratch: &Scratch, message: &str) {
-    scratch.git(&["add", "--all"]);
-    scratch.git(&["commit", "--quiet", &format!("--message={message}")]);
 }
 
 /// Two branches of the commit that HEAD is at, `ours` (checked out in the end) and `theirs`, each with its version.
@@ -46,7 +39,7 @@ fn branches(scratch: &Scratch, ours: &str, theirs: &str) {
     for (name, text) in [("theirs", theirs), ("ours", ours)] {
         scratch.git(&["switch", "--quiet", "--create", name, "main"]);
         scratch.write(MAIN, text);
-        commit(scratch, name);
+        scratch.commit(&["--all"], name);
     }
 }
 
@@ -132,12 +125,12 @@ fn a_stash_and_a_chain_of_commits_are_taken_over_too() {
     scratch.git(&["stash", "pop", "--quiet"]);
     assert!(scratch.read(MAIN).contains("T-4: Four (priority: 0)"));
     // Each commit of a branch is taken by itself, and an item that moves twice ends where it went.
-    scratch.git(&["commit", "--quiet", "--all", "--message=Urgent"]);
+    scratch.commit(&["--all"], "Urgent");
     scratch.write(MAIN, scratch.read(MAIN).replace("- [ ] T-3: Three\n", "") + "- [x] T-3: Three\n");
-    scratch.git(&["commit", "--quiet", "--all", "--message=Done"]);
+    scratch.commit(&["--all"], "Done");
     scratch.git(&["switch", "--quiet", "--create", "more", "main"]);
     scratch.write(MAIN, QUEUE.replace("- [ ] T-3: Three", "- [ ] T-6: Six\n- [ ] T-3: Three and a half"));
-    commit(&scratch, "More");
+    scratch.commit(&["--all"], "More");
     scratch.git(&["rebase", "--quiet", "more", "theirs"]);
     let text = scratch.read(MAIN);
     for line in ["- [x] T-3: Three and a half\n", "- [ ] T-6: Six\n", "- [ ] T-5: Five\n", "Four (priority: 0)\n"] {
@@ -163,7 +156,7 @@ fn without_the_driver_items_that_stand_apart_merge_all_the_same() {
     let scratch = board();
     let apart = QUEUE.replace("\n- [ ] T-", "\n\n- [ ] T-");
     scratch.write(MAIN, &apart);
-    commit(&scratch, "Apart");
+    scratch.commit(&["--all"], "Apart");
     for setting in ["name", "driver"] {
         scratch.git(&["config", "--unset", &format!("merge.tavern.{setting}")]);
     }
@@ -171,12 +164,12 @@ fn without_the_driver_items_that_stand_apart_merge_all_the_same() {
     // What a program writes touches the item's own lines only, and a person does the same.
     scratch.git(&["switch", "--quiet", "--create", "claimed", "main"]);
     scratch.run("tavern-claim", &["--task", "T-1", "--runner", "claude", "--agent", "Sam"]).succeeds();
-    commit(&scratch, "claimed");
+    scratch.commit(&["--all"], "claimed");
     scratch.git(&["switch", "--quiet", "--create", "done", "main"]);
     let done =
         apart.replace("- [ ] T-3: Three\n", "").replace("- [x] T-9: Nine\n", "- [x] T-9: Nine\n- [x] T-3: Three\n");
     scratch.write(MAIN, done);
-    commit(&scratch, "done");
+    scratch.commit(&["--all"], "done");
     scratch.git(&["merge", "--quiet", "--no-edit", "claimed"]);
     let text = scratch.read(MAIN);
     let lanes: Vec<&str> = text.split("## ").collect();
@@ -202,7 +195,7 @@ fn a_driver_that_is_gone_or_gives_up_leaves_the_merge_to_git() {
     for (branch, word) in [("latin-a", &b"caf\xe9"[..]), ("latin-b", b"th\xe9")] {
         scratch.git(&["switch", "--quiet", "--create", branch, "main"]);
         fs::write(scratch.work().join(MAIN), [b"- [ ] ", word, b"\n"].concat()).expect("the folder is ours");
-        commit(&scratch, branch);
+        scratch.commit(&["--all"], branch);
     }
     scratch.command("git".as_ref()).args(&["merge", "--no-edit", "latin-a"]).run().ends(1).says("UTF-8");
     let bytes = fs::read(scratch.work().join(MAIN)).expect("it is there");
@@ -260,7 +253,7 @@ fn a_file_added_on_both_sides_and_an_archive_are_merged_too() {
         for (branch, item) in [("a", "- [x] T-20: Twenty\n"), ("b", "- [x] T-21: Twenty-one\n")] {
             scratch.git(&["switch", "--quiet", "--force-create", branch, &base]);
             scratch.write(&path, item);
-            commit(&scratch, branch);
+            scratch.commit(&["--all"], branch);
         }
         scratch.git(&["merge", "--quiet", "--no-edit", "a"]);
         let text = scratch.read(&path);

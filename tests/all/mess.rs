@@ -4,17 +4,13 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use super::support::{Scratch, wait_until};
+use crate::support::{CONFIG, QUEUE, Scratch, wait_until};
 
 /// Retries at once, so that no test waits for a back-off.
 const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, not_ready: {backoff: 0s}, killed: {backoff: 0s}}\n";
 
 fn board(queue: &str, config: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(".tavern/queues/main.md", queue);
-    scratch.write(".tavern/config.yaml", format!("{AT_ONCE}{config}"));
-    scratch
+    Scratch::shell(queue, &format!("{AT_ONCE}{config}"))
 }
 
 /// Lets an agent work on one item.
@@ -35,8 +31,7 @@ fn commits_of_a_rebase_that_was_not_ended_are_kept_when_the_next_attempt_starts_
     assert!(work_once(&scratch).contains("failed"));
     // What it has made conflicts with what others have merged meanwhile.
     scratch.write("one", "theirs\n");
-    scratch.git(&["add", "one"]);
-    scratch.git(&["commit", "--quiet", "--message=Theirs"]);
+    scratch.commit(&["one"], "Theirs");
     assert!(work_once(&scratch).contains("merged"));
     let kept = scratch.git(&["log", "--format=%s", "--glob=refs/tavern/salvage/*"]);
     for name in ["Mine-one", "Mine-two", "Salvage T-1: Rebase"] {
@@ -69,8 +64,8 @@ fn work_is_kept_where_its_item_is_told_later_that_it_needs_no_repository() {
   exit 1\n";
     let scratch = board(&format!("- [ ] T-1: Change my mind\n  ```sh\n{script}  ```\n"), "");
     assert!(work_once(&scratch).contains("failed"));
-    let queue = scratch.read(".tavern/queues/main.md");
-    scratch.write(".tavern/queues/main.md", queue.replace("(attempt: 1", "(worktree: false, attempt: 1"));
+    let queue = scratch.queue();
+    scratch.write(QUEUE, queue.replace("(attempt: 1", "(worktree: false, attempt: 1"));
     assert!(work_once(&scratch).contains("completed"));
     let kept = scratch.git(&["log", "--all", "--format=%s", "--", "work.txt"]);
     assert_eq!(kept, "Salvage T-1: Change my mind");
@@ -84,8 +79,7 @@ fn what_is_made_in_a_folder_without_a_repository_is_kept_with_its_run() {
     let scratch = board(&(item("T-1", "true") + &item("T-2", "false")), "max_attempts: 1\n");
     scratch.run("tavern-agent", &["--until-empty"]);
     for id in ["T-1", "T-2"] {
-        let run = scratch.run("tavern-runs", &["list", id, "--format", "json"]).succeeds();
-        let run: serde_json::Value = serde_json::from_str(run.trim()).expect("it is one line of JSON");
+        let run = scratch.json("tavern-runs", &["list", id]);
         let run = run["run"].as_str().expect("a run has a name");
         assert_eq!(scratch.read(format!(".tavern/runs/{run}/files/notes/text")), "precious\n");
         assert!(!scratch.work().join(".tavern/worktrees").join(id).exists());
@@ -94,8 +88,7 @@ fn what_is_made_in_a_folder_without_a_repository_is_kept_with_its_run() {
 
 /// Outcome and reason of each run, oldest first.
 fn outcomes(scratch: &Scratch) -> Vec<(String, String)> {
-    let runs = scratch.run("tavern-runs", &["list", "--format", "json"]).succeeds();
-    let runs = runs.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("it is JSON"));
+    let runs = scratch.records("tavern-runs", &["list"]).into_iter();
     let text = |run: &serde_json::Value, name: &str| run[name].as_str().unwrap_or("none").to_owned();
     runs.map(|run| (text(&run, "outcome"), text(&run, "reason"))).collect()
 }
@@ -121,14 +114,14 @@ fn a_mess_that_keeps_work_from_being_looked_at_is_an_attempt() {
 fn a_run_whose_program_could_not_be_started_has_ended() {
     let scratch = board("- [ ] T-1: Do it\n", "runners: {mine: {kind: command, command: [/bin/mine]}}\n");
     let program = scratch.executable("mine", "#!/no/such/interpreter\n");
-    let config = scratch.read(".tavern/config.yaml").replace("/bin/mine", &program.display().to_string());
+    let config = scratch.read(CONFIG).replace("/bin/mine", &program.display().to_string());
     let config = config.replace("not_ready: {backoff: 0s}", "not_ready: {backoff: 1h}");
-    scratch.write(".tavern/config.yaml", config);
+    scratch.write(CONFIG, config);
     let said = scratch.run("tavern-agent", &["--once", "--runner", "mine"]).succeeds();
     assert!(said.contains("T-1 not_ready, now pending: can't start the agent"), "{said}");
     // Not at once again, and for nobody's fault.
     assert!(said.contains("; again at "), "{said}");
-    let item = scratch.read(".tavern/queues/main.md");
+    let item = scratch.queue();
     assert!(item.contains("returns: 1") && item.contains("can't start the agent"), "{item}");
     let (outcome, reason) = outcomes(&scratch).remove(0);
     assert!(outcome == "not_ready" && reason.contains("can't start the agent"), "{outcome}: {reason}");
@@ -143,7 +136,7 @@ fn a_holder_that_slept_while_another_took_its_task_leaves_the_worktree_alone() {
     late.signal(Signal::STOP);
     wait_until("its task is given back", || {
         scratch.run("tavern-reap", &[]).succeeds();
-        scratch.read(".tavern/queues/main.md").contains("returns: 1")
+        scratch.queue().contains("returns: 1")
     });
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     let worktree = scratch.work().join(".tavern/worktrees/T-1");
@@ -184,7 +177,7 @@ fn what_the_checks_of_one_item_leave_where_merges_are_verified_stops_no_other() 
         };
         let scratch = board(&(item("T-1", check) + &item("T-2", "test ! -e left")), "");
         scratch.run("tavern-agent", &["--until-empty"]).succeeds();
-        assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\nT-1\nT-2");
+        assert_eq!(scratch.merged(), "README.md\nT-1\nT-2");
     }
 }
 
@@ -213,5 +206,5 @@ fn nobody_is_asked_for_a_password() {
     let agent = agent.variable("GIT_ASKPASS", &program);
     agent.without("GIT_TERMINAL_PROMPT").run().succeeds();
     assert!(!scratch.folder().join("home/asked").exists());
-    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/integration"]), "README.md\nmade");
+    assert_eq!(scratch.merged(), "README.md\nmade");
 }

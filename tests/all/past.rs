@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Ran, Scratch};
-
-const QUEUE: &str = ".tavern/queues/main.md";
+use crate::support::{QUEUE, Ran, Scratch};
 
 const ITEMS: &str = "\
 ## Pending
@@ -23,7 +21,7 @@ const ITEMS: &str = "\
 /// Runs a program at a minute after ten.
 fn at(scratch: &Scratch, minute: u32, program: &str, arguments: &[&str]) -> Ran {
     let now = format!("2026-11-22T10:{minute:02}:00Z");
-    scratch.program(program).args(arguments).variable("TAVERN_TEST_NOW", now).run()
+    scratch.at(now, program, arguments)
 }
 
 fn status(scratch: &Scratch, arguments: &[&str]) -> Ran {
@@ -33,9 +31,8 @@ fn status(scratch: &Scratch, arguments: &[&str]) -> Ran {
 /// Each item as the board of that minute has it.
 fn items(scratch: &Scratch, minute: u32) -> Vec<String> {
     let then = format!("10:{minute:02}");
-    let told = status(scratch, &["--items", "--at", &then, "--format", "json"]).succeeds();
-    let records = told.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let items = records.filter(|record| record["kind"] == "item");
+    let told = status(scratch, &["--items", "--at", &then, "--format", "json"]).ends(0).records();
+    let items = told.iter().filter(|record| record["kind"] == "item");
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let mut items: Vec<String> = items
         .map(|item| format!("{} {} {}", text(&item["task"]), text(&item["status"]), text(&item["title"])))
@@ -53,10 +50,10 @@ fn life() -> Scratch {
     at(&scratch, 10, "tavern-release", &["T-1", "--cancel", "-m", "no"]).succeeds();
     at(&scratch, 20, "tavern-claim", &["--task", "T-2", "--agent", "Frodo"]).succeeds();
     at(&scratch, 25, "tavern-release", &["T-2", "--force", "-m", "lunch"]).succeeds();
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     scratch.write(QUEUE, text.replace("- [ ] five\n", "- [ ] five and a half\n").replace("T-3: three", "T-3: third"));
     at(&scratch, 30, "tavern-reap", &[]).succeeds();
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     scratch.write(QUEUE, text.replace("- [ ] T-3: third\n  - [ ] T-4: a part\n", ""));
     at(&scratch, 35, "tavern-reap", &[]).succeeds();
     at(&scratch, 40, "tavern-undo", &["--event", &cancelling(&scratch)]).succeeds();
@@ -85,7 +82,7 @@ fn the_board_of_any_moment_is_shown_again() {
     assert_eq!(items(&scratch, 40), [half, one, two, later]);
     assert_eq!(items(&scratch, 59), [half, one, two, later]);
     // Looking changes nothing.
-    assert!(!scratch.read(QUEUE).contains("T-3"));
+    assert!(!scratch.queue().contains("T-3"));
 }
 
 #[test]
@@ -97,7 +94,7 @@ fn one_item_is_shown_as_it_was() {
     assert!(told.contains("status      pending\n") && !told.contains("held by"), "{told}");
     assert!(told.starts_with("as of 2026-11-22 10:25:00\n") && told.contains("reason      lunch\n"), "{told}");
     status(&scratch, &["T-3", "--at", "10:30", "--format", "json"]).ends(0).says(r#""title":"third""#);
-    assert_eq!(status(&scratch, &["T-3", "--at", "10:36"]).code, Some(2));
+    status(&scratch, &["T-3", "--at", "10:36"]).ends(2);
 }
 
 #[test]
@@ -107,5 +104,5 @@ fn what_the_log_does_not_know_is_said() {
     assert!(ran.stderr.contains("the log begins only at 2026-11-22 10:05:00 UTC"), "{ran}");
     assert!(!ran.stdout.contains("T-9"), "{ran}");
     assert!(ran.succeeds().contains("T-1"));
-    assert_eq!(status(&scratch, &["--at", "2026-11-23"]).code, Some(2));
+    status(&scratch, &["--at", "2026-11-23"]).ends(2);
 }

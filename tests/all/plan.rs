@@ -1,9 +1,9 @@
 //! A planner between a request and its items: all of a plan or none of it, bounded tries, nothing smuggled, and no
 //! waking for what has not changed.
 
-use crate::support::{Ran, Scratch, wait_until};
+use crate::support::{QUEUE, Ran, Scratch};
 
-/// A planner that says what `plans/N` holds, N being the number of its runs, and keeps its prompts; a coder that does
+/// A planner that says what `steps/N` holds, N being the number of its runs, and keeps its prompts; a coder that does
 /// what its item's `done_when` asks for.
 const AGENT: &str = r#"#!/bin/sh -eu
 case $TAVERN_ROLE in
@@ -11,8 +11,8 @@ planner)
     mkdir -p "$NOTES"
     number=$(($(ls "$NOTES" | wc -l) + 1))
     cat >"$NOTES/$number"
-    [ ! -e "$PLANS/$number.file" ] || cp "$PLANS/$number.file" "$TAVERN_RUN/plan.md"
-    cat "$PLANS/$number" ;;
+    [ ! -e "$STEPS/$number.file" ] || cp "$STEPS/$number.file" "$TAVERN_RUN/plan.md"
+    cat "$STEPS/$number" ;;
 coder)
     cat >/dev/null
     echo "$TAVERN_TASK" >>work.txt
@@ -22,38 +22,19 @@ esac
 "#;
 
 fn board(settings: &str, queue: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    let agent = scratch.executable("../home/agent.sh", AGENT);
-    scratch.run("tavern-init", &["--quiet"]).succeeds();
-    let (notes, plans) = (scratch.folder().join("home/notes"), scratch.folder().join("home/plans"));
-    let config = format!(
-        "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    \
-         env: {{NOTES: {}, PLANS: {}}}\noutcomes: {{failed: {{backoff: 0s}}, not_ready: {{backoff: 0s}}}}\n{settings}\n",
-        agent.display(),
-        notes.display(),
-        plans.display()
-    );
-    scratch.write(".tavern/config.yaml", config);
-    scratch.write(".tavern/queues/main.md", queue);
-    scratch
+    Scratch::with_agent(AGENT, queue, settings)
 }
 
 const EMPTY: &str = "## Draft\n\n## Pending\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n";
 
+const PLANNER: [&str; 5] = ["--role", "planner", "--name", "Frodo", "--until-empty"];
+
 fn plan(scratch: &Scratch, number: u32, answer: &str) {
-    scratch.write(format!("../home/plans/{number}"), answer);
+    scratch.write(format!("../home/steps/{number}"), answer);
 }
 
 fn agent(scratch: &Scratch, role: &str) -> Ran {
     scratch.run("tavern-agent", &["--role", role, "--name", "Frodo", "--until-empty"]).ends(0)
-}
-
-fn prompt(scratch: &Scratch, number: u32) -> String {
-    scratch.read(format!("../home/notes/{number}"))
-}
-
-fn queue(scratch: &Scratch) -> String {
-    scratch.read(".tavern/queues/main.md")
 }
 
 const GOOD: &str = "Two steps.\n\n```markdown\n- [ ] P-1: Make the table (priority: 1)\n  As in specs/db.md.\n\n  \
@@ -66,13 +47,12 @@ const BAD: &str = "```markdown\n- [ ] P-1: Make the table\n- [ ] P-2: Log in (af
 fn a_request_becomes_items_that_are_worked() {
     let scratch = board("", &EMPTY.replace("## Pending\n", "## Pending\n\n- [ ] T-1: There (done_when: \"true\")\n"));
     scratch.write("specs/db.md", "# Tables\n");
-    scratch.git(&["add", "specs"]);
-    scratch.git(&["commit", "--quiet", "--message=Specify"]);
+    scratch.commit(&["specs"], "Specify");
     plan(&scratch, 1, GOOD);
     let added = scratch.run("tavern-plan", &["Build a login page", "--id", "L-1", "--tag", "auth"]).ends(0);
     assert_eq!(added.stdout, "L-1\n");
     agent(&scratch, "planner").says("L-1 planned: L-1.1, L-1.2");
-    let text = queue(&scratch);
+    let text = scratch.queue();
     for part in [
         "- [ ] L-1.1: Make the table (priority: 1, tags: [auth])\n  As in specs/db.md.\n",
         "  touches: [work.txt]\n",
@@ -81,7 +61,7 @@ fn a_request_becomes_items_that_are_worked() {
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
-    let told = prompt(&scratch, 1);
+    let told = scratch.note("1");
     for part in [
         "Task: L-1: Build a login page",
         "Queue main: 1 pending\n- T-1 (pending): There",
@@ -113,7 +93,7 @@ fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end()
     ran.says("its plan was not taken: line 1: it has no `done_when`")
         .says("and 2 problems more")
         .says("L-1 planned: L-1.1, L-1.2");
-    let second = prompt(&scratch, 2);
+    let second = scratch.note("2");
     for part in [
         "Your last plan was not taken",
         "plan.md:1:7: error: it has no `done_when`",
@@ -123,14 +103,14 @@ fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end()
     ] {
         assert!(second.contains(part), "{part} in\n{second}");
     }
-    assert!(prompt(&scratch, 3).contains("there is no item `T-1` to wait for"), "each try hears of its own");
-    assert_eq!(queue(&scratch).matches("Log in").count(), 2, "the planning item and one of its items");
+    assert!(scratch.note("3").contains("there is no item `T-1` to wait for"), "each try hears of its own");
+    assert_eq!(scratch.queue().matches("Log in").count(), 2, "the planning item and one of its items");
 
     let scratch = board("max_attempts: 2", EMPTY);
     (1..=2).for_each(|number| plan(&scratch, number, BAD));
     scratch.run("tavern-plan", &["Log in", "--id", "L-1"]).ends(0);
     agent(&scratch, "planner").says("now dead: its plan was not taken");
-    assert_eq!(queue(&scratch).matches("- [ ] ").count(), 1, "nothing was added");
+    assert_eq!(scratch.queue().matches("- [ ] ").count(), 1, "nothing was added");
 }
 
 #[test]
@@ -139,15 +119,15 @@ fn a_planner_may_write_its_plan_to_a_file_ask_a_person_or_give_none() {
     plan(&scratch, 1, "What is a page?\n\nWAITING: which page?\n");
     plan(&scratch, 2, "I have read it all.\nDONE\n");
     plan(&scratch, 3, "DONE\n");
-    scratch.write("../home/plans/3.file", "- [ ] Log in (done_when: test -s work.txt)\n");
+    scratch.write("../home/steps/3.file", "- [ ] Log in (done_when: test -s work.txt)\n");
     scratch.run("tavern-plan", &["A page", "--id", "L-1", "--draft"]).ends(0);
     agent(&scratch, "planner").says("now waiting: which page?");
     scratch.run("tavern-release", &["L-1", "--reason", "the login"]).ends(0);
     agent(&scratch, "planner").says("it gave no plan: there is no ```markdown block").says("L-1 planned: L-1.1");
-    assert!(prompt(&scratch, 2).contains("Asked: which page?\nAnswered: the login"), "{}", prompt(&scratch, 2));
-    let text = queue(&scratch);
+    assert!(scratch.note("2").contains("Asked: which page?\nAnswered: the login"), "{}", scratch.note("2"));
+    let text = scratch.queue();
     assert!(text.contains("## Draft\n\n- [ ] L-1.1: Log in\n"), "it begins where the person said: {text}");
-    assert!(prompt(&scratch, 3).contains("begins as draft"));
+    assert!(scratch.note("3").contains("begins as draft"));
 }
 
 #[test]
@@ -158,9 +138,9 @@ fn planned_items_begin_in_draft_if_the_board_says_so() {
     scratch.run("tavern-plan", &["A page", "--id", "L-1", "-p", "0"]).ends(0);
     agent(&scratch, "planner").says("these are 2 items, and one plan may have 1").says("L-1 planned: L-1.1");
     assert!(
-        queue(&scratch).contains("## Draft\n\n- [ ] L-1.1: Log in (priority: 0, role: drone)\n"),
+        scratch.queue().contains("## Draft\n\n- [ ] L-1.1: Log in (priority: 0, role: drone)\n"),
         "{}",
-        queue(&scratch)
+        scratch.queue()
     );
 }
 
@@ -171,9 +151,9 @@ fn without_a_model_the_request_is_the_item() {
     plan.input("Build a login page\n\nWith a name.\n").run().ends(0).says_not("nobody plans");
     agent(&scratch, "planner").says_not("L-1");
     assert!(
-        queue(&scratch).contains("- [ ] L-1: Build a login page (role: coder)\n  With a name.\n"),
+        scratch.queue().contains("- [ ] L-1: Build a login page (role: coder)\n  With a name.\n"),
         "{}",
-        queue(&scratch)
+        scratch.queue()
     );
     agent(&scratch, "coder").says("L-1 merged as");
 }
@@ -188,7 +168,7 @@ fn a_reopened_request_is_planned_beside_what_came_of_it() {
     agent(&scratch, "planner").says("L-1 planned: L-1.1, L-1.2");
     scratch.run("tavern-release", &["L-1", "--reopen", "--reason", "more"]).ends(0);
     agent(&scratch, "planner").says("L-1 planned: L-1.3, L-1.4");
-    assert!(queue(&scratch).contains("- [ ] L-1.4: Log in (after: L-1.3)"), "{}", queue(&scratch));
+    assert!(scratch.queue().contains("- [ ] L-1.4: Log in (after: L-1.3)"), "{}", scratch.queue());
     scratch.run("tavern-check", &[]).ends(0);
 }
 
@@ -204,17 +184,16 @@ fn a_plan_is_taken_whole_and_once() {
             (1..=3).for_each(|number| plan(&scratch, number, &good));
             scratch.run("tavern-plan", &["A page", "--id", "L-1"]).ends(0);
             let fault = format!("{place}={action}@{nth}");
-            let planner = ["--role", "planner", "--name", "Frodo", "--until-empty"];
-            let ran = scratch.program("tavern-agent").args(&planner).variable("TAVERN_FAILPOINT", &fault).run();
+            let ran = scratch.failing(&fault, "tavern-agent", &PLANNER);
             assert!(ran.stderr.contains(&format!("failpoint: {place}")), "{fault}\n{ran}");
             scratch.run("tavern-add", &["The next", "--id", "T-8", "--role", "nobody"]).succeeds();
-            let text = queue(&scratch);
+            let text = scratch.queue();
             let is_there = text.contains("- [x] L-1:");
             assert_eq!(text.matches("L-1.1:").count(), usize::from(is_there), "{fault}\n{ran}{text}");
             assert_eq!(text.matches("L-1.2:").count(), usize::from(is_there), "{fault}\n{ran}{text}");
             scratch.run("tavern-reap", &[]).ends(0);
             agent(&scratch, "planner");
-            let text = queue(&scratch);
+            let text = scratch.queue();
             let names = ["- [x] L-1: ", "- [ ] L-1.1: ", "- [ ] L-1.2: ", "L-1.3"];
             assert_eq!(names.map(|name| text.matches(name).count()), [1, 1, 1, 0], "{fault}\n{ran}{text}");
             let log = scratch.run("tavern-log", &[]).succeeds();
@@ -230,16 +209,10 @@ fn a_person_may_save_while_a_plan_is_taken() {
     let scratch = board("", EMPTY);
     plan(&scratch, 1, &GOOD.replace(", T-1", ""));
     scratch.run("tavern-plan", &["A page", "--id", "L-1"]).ends(0);
-    let go = scratch.folder().join("home/go");
-    let hold = format!("run.ended=hold:{}", go.display());
-    let planner = scratch.program("tavern-agent").args(&["--role", "planner", "--name", "Frodo", "--until-empty"]);
-    let planner = planner.variable("TAVERN_FAILPOINT", hold).start();
-    wait_until("the planner has answered", || scratch.folder().join("home/go.held").exists());
-    let loaded = queue(&scratch);
-    scratch.write(".tavern/queues/main.md", loaded.replace("## Waiting", "- [ ] Mine\n\n## Waiting"));
-    std::fs::write(&go, "").expect("the folder is ours");
-    planner.end().ends(0).says("L-1 planned: L-1.1, L-1.2");
-    let text = queue(&scratch);
+    let planner = scratch.holding("run.ended", "tavern-agent", &PLANNER);
+    scratch.change(QUEUE, "## Waiting", "- [ ] Mine\n\n## Waiting");
+    planner.goes_on().ends(0).says("L-1 planned: L-1.1, L-1.2");
+    let text = scratch.queue();
     assert!(text.contains("- [ ] Mine") && text.contains("- [ ] L-1.2:") && text.contains("- [x] L-1:"), "{text}");
 }
 
@@ -249,14 +222,9 @@ fn a_look_at_the_board_while_a_plan_is_logged_takes_nothing_from_it() {
     let scratch = board("", EMPTY);
     plan(&scratch, 1, &GOOD.replace(", T-1", ""));
     scratch.run("tavern-plan", &["A page", "--id", "L-1"]).ends(0);
-    let go = scratch.folder().join("home/go");
-    let hold = format!("log.torn=hold:{}@3", go.display());
-    let planner = scratch.program("tavern-agent").args(&["--role", "planner", "--name", "Frodo", "--until-empty"]);
-    let planner = planner.variable("TAVERN_FAILPOINT", hold).start();
-    wait_until("half of the plan is logged", || scratch.folder().join("home/go.held").exists());
+    let planner = scratch.holding("log.torn@3", "tavern-agent", &PLANNER);
     scratch.run("tavern-claim", &["--role", "planner", "--dry-run"]).ends(3);
-    std::fs::write(&go, "").expect("the folder is ours");
-    planner.end().ends(0).says("L-1 planned: L-1.1, L-1.2");
+    planner.goes_on().ends(0).says("L-1 planned: L-1.1, L-1.2");
     let log = scratch.run("tavern-log", &[]).succeeds();
     let names = ["L-1.1 was added", "L-1.2 was added"];
     assert_eq!(names.map(|name| log.matches(name).count()), [1, 1], "{log}");
@@ -282,7 +250,7 @@ fn a_planner_is_woken_once_for_each_state() {
     agent(&scratch, "planner")
         .says("queued: T-1 used up its attempts: tests failed")
         .says("planned: Only a person can help.");
-    let told = prompt(&scratch, 1);
+    let told = scratch.note("1");
     assert!(told.contains("You were woken by: T-1 used up its attempts: tests failed\n"), "{told}");
     assert!(
         told.contains("- T-1 (dead): Write it [tests failed]\n") && told.contains("say why, in one line"),
@@ -290,24 +258,24 @@ fn a_planner_is_woken_once_for_each_state() {
     );
     let first = woken(&scratch);
     assert_eq!(first.len(), 1);
-    let text = queue(&scratch);
+    let text = scratch.queue();
     assert!(text.contains(&format!("- [x] {}: Replace T-1 (role: planner, trigger: ", first[0])), "{text}");
 
     // Neither an unchanged state, nor one whose planning item was archived, or removed by hand, wakes it again.
     agent(&scratch, "planner").says_not("queued");
-    scratch.program("tavern-reap").variable("TAVERN_TEST_NOW", "+100000").run().ends(0);
-    assert!(!queue(&scratch).contains("WAKE-"), "it was archived");
+    scratch.at("+100000", "tavern-reap", &[]).ends(0);
+    assert!(!scratch.queue().contains("WAKE-"), "it was archived");
     agent(&scratch, "planner").says_not("queued");
     std::fs::remove_dir_all(scratch.work().join(".tavern/queues/archive")).expect("it is there");
     agent(&scratch, "planner").says_not("queued");
 
     // It died of something else.
-    scratch.write(".tavern/queues/main.md", queue(&scratch).replace("tests failed", "it can't be merged"));
+    scratch.change(QUEUE, "tests failed", "it can't be merged");
     agent(&scratch, "planner").says("it can't be merged").says("planned: WAKE-");
     assert_eq!(woken(&scratch).len(), 2);
     // What came of that dies too, and is left to a person.
     let child = format!("{}.1", woken(&scratch)[1]);
-    assert!(queue(&scratch).contains(&format!("- [ ] {child}: Write less (tags: [small])")), "{}", queue(&scratch));
+    assert!(scratch.queue().contains(&format!("- [ ] {child}: Write less (tags: [small])")), "{}", scratch.queue());
     agent(&scratch, "coder").says(&format!("{child} failed, now dead"));
     agent(&scratch, "planner").says_not("queued");
     scratch.run("tavern-drain", &["--role", "planner"]).says_not("queued");
@@ -331,12 +299,12 @@ fn a_planner_is_woken_for_what_is_blocked_not_merged_or_not_begun() {
     scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
     let drained = scratch.run("tavern-drain", &["--role", "planner", "--agents", "1"]);
     drained.says("planned: Only a person can help.");
-    assert!(prompt(&scratch, 1).contains("T-1 waits for T-2, which will never be completed"));
+    assert!(scratch.note("1").contains("T-1 waits for T-2, which will never be completed"));
 
     let scratch = board(WAKE, &format!("---\ngoal: A shop that sells mugs.\n---\n{EMPTY}"));
     plan(&scratch, 1, "```markdown\n- [ ] Sell a mug (done_when: test -s work.txt)\n```\nDONE\n");
     agent(&scratch, "planner").says("queued: nothing is planned").says("planned: WAKE-");
-    assert!(prompt(&scratch, 1).contains("A shop that sells mugs."), "{}", prompt(&scratch, 1));
+    assert!(scratch.note("1").contains("A shop that sells mugs."), "{}", scratch.note("1"));
     agent(&scratch, "coder").says(".1 merged as");
     agent(&scratch, "planner").says_not("queued");
 
@@ -344,22 +312,13 @@ fn a_planner_is_woken_for_what_is_blocked_not_merged_or_not_begun() {
     let item = "- [ ] T-1: a (max_attempts: 9, done_when: test ! -e theirs.txt)\n";
     let scratch = board(WAKE, &EMPTY.replace("## Pending\n", &format!("## Pending\n\n{item}")));
     plan(&scratch, 1, NOTHING);
-    let mut times = 0;
-    while times < 2 {
-        let hold = format!("run.ended=hold:{}", scratch.folder().join(format!("home/go{times}")).display());
-        let coder =
-            scratch.program("tavern-agent").args(&["--name", "Sam", "--once"]).variable("TAVERN_FAILPOINT", hold);
-        let coder = coder.start();
-        let held = scratch.folder().join(format!("home/go{times}.held"));
-        wait_until("the coder has answered", || held.exists());
+    for times in 1..=2 {
+        let coder = scratch.holding("run.ended", "tavern-agent", &["--name", "Sam", "--once"]);
         scratch.write("theirs.txt", format!("{times}\n"));
-        scratch.git(&["add", "theirs.txt"]);
-        scratch.git(&["commit", "--quiet", "--message=Theirs"]);
-        scratch.write(format!("../home/go{times}"), "");
-        coder.end().ends(0).says("T-1 sent back: after the merge into");
+        scratch.commit(&["theirs.txt"], "Theirs");
+        coder.goes_on().ends(0).says("T-1 sent back: after the merge into");
         scratch.git(&["rm", "--quiet", "theirs.txt"]);
         scratch.git(&["commit", "--quiet", "--message=Theirs no more"]);
-        times += 1;
         if times == 1 {
             agent(&scratch, "planner").says_not("queued");
         }
@@ -374,7 +333,7 @@ fn a_note_wakes_it_too() {
     plan(&scratch, 1, NOTHING);
     scratch.run("tavern-plan", &["--note", "The provider of the database has changed", "--id", "L-1"]).ends(0);
     agent(&scratch, "planner").says("L-1 planned: Only a person can help.");
-    let told = prompt(&scratch, 1);
+    let told = scratch.note("1");
     assert!(
         told.contains("The provider of the database has changed") && told.contains("You were woken by: a note"),
         "{told}"
@@ -390,26 +349,19 @@ fn a_plan_is_made_step_by_step_from_a_shell() {
         scratch.run("tavern-plan", &["A page", "--id", id]).ends(0);
     }
     // Each program by itself, as scripts/agent-loop.sh has it.
-    let claim = |id| {
-        let claim =
-            scratch.run("tavern-claim", &["--role", "planner", "--agent", "Rosie", "--task", id, "--format", "json"]);
-        let claimed: serde_json::Value = serde_json::from_str(&claim.succeeds()).expect("it is JSON");
-        claimed["lease"]["token"].to_string()
-    };
+    let claim = |id| scratch.claim(id, &["--role", "planner", "--agent", "Rosie"]);
     let token = claim("L-1");
     scratch.run("tavern-spawn", &["L-1", "--token", &token]).ends(0).says("planned 2 items");
-    assert!(!queue(&scratch).contains("L-1.1"), "nothing is added before it is reported");
+    assert!(!scratch.queue().contains("L-1.1"), "nothing is added before it is reported");
     scratch.run("tavern-report", &["L-1", "--token", &token]).ends(0).says("L-1 planned: L-1.1, L-1.2");
     // A person plans, in a file.
     let token = claim("L-2");
-    scratch
-        .run("tavern-report", &["L-2", "--token", &token, "--done"])
-        .ends(1)
-        .says("it gave no plan: there is none in ");
+    let report = scratch.run("tavern-report", &["L-2", "--token", &token, "--done"]);
+    report.ends(1).says("it gave no plan: there is none in ");
     let token = claim("L-2");
     scratch.write(format!(".tavern/runs/L-2@{token}/plan.md"), "- [ ] Log out (after: L-1.2, done_when: \"true\")\n");
     scratch.run("tavern-report", &["L-2", "--token", &token, "--done"]).ends(0).says("L-2 planned: L-2.1");
-    assert!(queue(&scratch).contains("- [ ] L-2.1: Log out (after: L-1.2)\n"), "{}", queue(&scratch));
+    assert!(scratch.queue().contains("- [ ] L-2.1: Log out (after: L-1.2)\n"), "{}", scratch.queue());
 }
 
 #[test]
@@ -445,7 +397,7 @@ fn planned_items_of_a_queue_for_planners_are_for_those_who_work() {
     scratch.run("tavern-plan", &["Build a login page", "--id", "L-1"]).ends(0);
     let ran = agent(&scratch, "planner");
     ran.says("L-1 planned: L-1.1, L-1.2").says_not("L-1.1 claimed");
-    let text = queue(&scratch);
+    let text = scratch.queue();
     assert!(text.contains("L-1.1: Make the table (priority: 1, role: coder)"), "{text}");
     agent(&scratch, "coder").says("L-1.1 merged as").says("L-1.2 merged as");
 }

@@ -64,8 +64,7 @@ fn a_crew_that_can_not_be_is_refused() {
 #[test]
 fn what_dies_at_once_is_started_again_a_few_times_and_then_given_up() {
     let scratch = board(&ONE.replace("done_when:", "review: none, done_when:"));
-    let ran =
-        scratch.program("tavern-drain").args(&["--agents", "1"]).variable("TAVERN_FAILPOINT", "run.ready=kill").run();
+    let ran = scratch.failing("run.ready=kill", "tavern-drain", &["--agents", "1"]);
     let ran = ran.ends(1);
     let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
     assert_eq!((lines("started again in"), lines("given up")), (4, 1), "{ran}");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{Ran, Scratch, wait_until};
+use crate::support::{QUEUE, Ran, Scratch, wait_until};
 
 /// One that no machine has.
 const NO_PROGRAM: &str = "no-such-program-here";
@@ -20,20 +20,11 @@ fn item(id: &str, done_when: &str) -> String {
 }
 
 fn board(queue: &str, config: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(".tavern/queues/main.md", queue);
-    scratch.write(".tavern/config.yaml", format!("base: main\n{config}"));
-    scratch
+    Scratch::shell(queue, &format!("base: main\n{config}"))
 }
 
 fn agent(scratch: &Scratch) -> Ran {
     scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"])
-}
-
-fn task(scratch: &Scratch, id: &str) -> Value {
-    let text = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
-    serde_json::from_str(&text).expect("it is JSON")
 }
 
 /// What Frodo shows of himself.
@@ -48,7 +39,7 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
     let told = agent(&scratch).succeeds();
     assert_eq!(told.matches(&format!("Frodo: T-1 skipped: {NEEDS}\n")).count(), 1, "told once\n{told}");
     assert!(told.contains("T-2 merged") && told.contains("T-3 merged"), "{told}");
-    let left = task(&scratch, "T-1");
+    let left = scratch.item("T-1");
     assert_eq!((&left["status"], &left["attempt"], &left["returns"]), (&"pending".into(), &0.into(), &0.into()));
     assert!(!scratch.work().join(".tavern/worktrees/T-1").exists(), "nothing was begun");
     // Everybody says why.
@@ -123,7 +114,7 @@ fn nothing_is_claimed_where_the_surroundings_lack_something() {
             assert_eq!(ran.stderr.lines().count(), 2, "one clear message\n{ran}");
         }
         scratch.run("tavern-check", &[]).ends(5).says(message).says(hint);
-        assert_eq!(task(&scratch, "T-1")["attempt"], 0);
+        assert_eq!(scratch.item("T-1")["attempt"], 0);
         assert!(!scratch.run("tavern-log", &[]).succeeds().contains("claimed"));
     }
 }
@@ -142,7 +133,7 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
         template.display()
     );
     let queue = format!("{}{}", item("T-1", "").replace("echo T-1", &format!("{breaks}; echo T-1")), item("T-2", ""));
-    scratch.write(".tavern/queues/main.md", queue);
+    scratch.write(QUEUE, queue);
     let mut agent = agent.start();
     let told = || std::fs::read_to_string(scratch.folder().join("told")).unwrap_or_default();
     wait_until("it waits", || told().contains("nothing can be started"));
@@ -155,17 +146,14 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
     scratch.run("tavern-add", &["Another", "--role", "nobody"]).succeeds();
     let waits = || doing(&scratch).contains("undefined value");
     wait_until("the board shows it", waits);
-    assert_eq!(task(&scratch, "T-2")["status"], "pending");
+    assert_eq!(scratch.item("T-2")["status"], "pending");
     std::fs::remove_file(&template).expect("it was written");
     scratch.run("tavern-add", &["One more", "--role", "nobody"]).succeeds();
     wait_until("it has ended", || agent.has_ended());
     agent.end().succeeds();
     assert_eq!(told().matches("nothing can be started").count(), 1, "{}", told());
     assert!(told().contains("T-2 merged"), "{}", told());
-    assert_eq!(
-        (task(&scratch, "T-2")["attempt"].clone(), task(&scratch, "T-2")["returns"].clone()),
-        (1.into(), 0.into())
-    );
+    assert_eq!((scratch.item("T-2")["attempt"].clone(), scratch.item("T-2")["returns"].clone()), (1.into(), 0.into()));
 }
 
 #[test]
@@ -174,7 +162,7 @@ fn a_template_with_a_mistake_is_told_with_its_place_before_the_first_claim() {
     scratch.write(".tavern/templates/coder.md", "Do this:\n- {{ task.titel }}\n");
     agent(&scratch).ends(1).says(".tavern/templates/coder.md:2:6: undefined value: `task.titel` is undefined");
     scratch.run("tavern-check", &[]).ends(5).says(".tavern/templates/coder.md:2:6: error: undefined value");
-    assert_eq!(task(&scratch, "T-1")["attempt"], 0);
+    assert_eq!(scratch.item("T-1")["attempt"], 0);
     // The board's own one takes the place of the built-in one, and what came of it is kept with the run.
     scratch.write(".tavern/templates/coder.md", "Do this:\n- {{ task.title }}\n");
     agent(&scratch).succeeds();
@@ -208,9 +196,9 @@ fn limits_that_a_runner_does_not_keep_are_told() {
          - [ ] T-3: Three (role: careful, runner: shell)\n  ```sh\n  true\n  ```\n",
         "roles: {drone: {budget: {tokens: 5, turns: 3}}, careful: {runner: claude, budget: {turns: 4}}}\n",
     );
-    let told = scratch.run("tavern-check", &["--format", "json"]).stdout;
-    let faults = told.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let faults = scratch.records("tavern-check", &[]);
     let unkept: Vec<(Value, String)> = faults
+        .into_iter()
         .filter(|fault| fault["code"] == "unkept-limit" && fault["severity"] == "warning")
         .map(|fault| (fault["line"].clone(), fault["message"].as_str().unwrap_or_default().to_owned()))
         .collect();
@@ -233,18 +221,16 @@ fn files_that_an_item_sends_to_are_there_or_are_told_of() {
     scratch.write("specs/here.md", "x\n");
     scratch.git(&["switch", "--quiet", "--create", "tavern/integration"]);
     scratch.write("specs/merged.md", "x\n");
-    scratch.git(&["add", "specs/merged.md"]);
-    scratch.git(&["commit", "--quiet", "--message=merged"]);
+    scratch.commit(&["specs/merged.md"], "merged");
     scratch.git(&["switch", "--quiet", "main"]);
-    let told = scratch.run("tavern-check", &["--format", "json"]).succeeds();
-    let faults = told.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let missing: Vec<Value> = faults.filter(|fault| fault["code"] == "no-such-file").collect();
-    assert_eq!(missing.len(), 1, "{told}");
+    let faults = scratch.records("tavern-check", &[]);
+    let missing: Vec<&Value> = faults.iter().filter(|fault| fault["code"] == "no-such-file").collect();
+    assert_eq!(missing.len(), 1, "{faults:?}");
     assert_eq!(
         (&missing[0]["line"], &missing[0]["column"], &missing[0]["severity"]),
         (&2.into(), &10.into(), &"warning".into())
     );
-    assert!(missing[0]["message"].as_str().is_some_and(|message| message.starts_with("`specs/auth.md`")), "{told}");
+    assert!(missing[0]["message"].as_str().is_some_and(|message| message.starts_with("`specs/auth.md`")), "{faults:?}");
 }
 
 #[test]

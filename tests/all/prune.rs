@@ -1,6 +1,6 @@
 //! What is left when an item has ended: its branch goes when it is merged, and its runs when they are old or too many.
 
-use super::support::Scratch;
+use crate::support::{CONFIG, QUEUE, Scratch};
 
 /// T-1 is merged, T-2 has died with a commit of its own, T-3 has left files that are nowhere else.
 fn worked(config: &str) -> Scratch {
@@ -13,8 +13,8 @@ fn worked(config: &str) -> Scratch {
         item("T-2", "", &format!("{change}; exit 1")),
         item("T-3", " (worktree: false)", "echo precious >text"),
     ];
-    scratch.write(".tavern/queues/main.md", items.concat());
-    scratch.write(".tavern/config.yaml", format!("max_attempts: 1\n{config}"));
+    scratch.write(QUEUE, items.concat());
+    scratch.write(CONFIG, format!("max_attempts: 1\n{config}"));
     scratch.run("tavern-agent", &["--until-empty"]).succeeds();
     scratch
 }
@@ -30,7 +30,7 @@ fn the_branch_of_an_item_is_deleted_when_it_is_merged_and_kept_while_it_is_not()
     assert_eq!(scratch.git(&["show", "tavern/integration:T-1.txt"]), "T-1");
 
     // One of an item that was given up with nothing of its own, and one that is checked out elsewhere.
-    scratch.write(".tavern/queues/main.md", scratch.read(".tavern/queues/main.md") + "- [ ] T-4: No\n- [ ] T-5: No\n");
+    scratch.write(QUEUE, scratch.queue() + "- [ ] T-4: No\n- [ ] T-5: No\n");
     scratch.git(&["branch", "tavern/T-4", "tavern/integration"]);
     scratch.git(&["branch", "tavern/T-5", "tavern/integration"]);
     scratch.git(&["branch", "tavern/mine", "tavern/integration"]);
@@ -47,9 +47,7 @@ fn the_branch_of_an_item_is_deleted_when_it_is_merged_and_kept_while_it_is_not()
 fn runs_whose_work_is_merged_are_removed_when_they_are_old_or_too_many() {
     for (config, later) in [("runs: {keep: 1d, size: 0}\n", "+172800"), ("runs: {keep: 0, size: 1}\n", "+0")] {
         let scratch = worked(config);
-        let reap = |arguments: &[&str]| {
-            scratch.program("tavern-reap").args(arguments).variable("TAVERN_TEST_NOW", later).run().succeeds()
-        };
+        let reap = |arguments: &[&str]| scratch.at(later, "tavern-reap", arguments).succeeds();
         let told = "remove the files of run T-1@1, whose work is merged\n";
         // The agent cleared up at its end: where only room counts, that was then.
         if later == "+0" {
@@ -72,6 +70,6 @@ fn a_run_that_was_half_removed_is_not_listed_and_goes() {
     let run = run.split_whitespace().next().expect("it has run").to_owned();
     std::fs::rename(runs.join(&run), runs.join(format!(".tavern-{run}"))).expect("it is there");
     assert!(!scratch.run("tavern-runs", &["list"]).succeeds().contains("T-1@"));
-    scratch.program("tavern-reap").variable("TAVERN_TEST_NOW", "+3600").run().succeeds();
+    scratch.at("+3600", "tavern-reap", &[]).succeeds();
     assert!(!runs.join(format!(".tavern-{run}")).exists());
 }

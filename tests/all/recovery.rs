@@ -6,15 +6,12 @@ use rustix::process::Signal;
 use tavern::board::task::Status;
 
 use crate::state::{State, board, id};
-use crate::support::{Running, Scratch, wait_until};
+use crate::support::{QUEUE, Running, Scratch, wait_until};
 
 /// A board with this queue; `config` is added to what all have.
 pub fn prepared(queue: &str, config: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell", "-q"]).succeeds();
-    scratch.write(".tavern/config.yaml", format!("base: main\ngrace: 1s\n{config}"));
-    scratch.write(".tavern/queues/main.md", format!("# Main\n\n## Pending\n\n{queue}\n## Completed\n"));
-    scratch
+    let queue = format!("# Main\n\n## Pending\n\n{queue}\n## Completed\n");
+    Scratch::shell(&queue, &format!("base: main\ngrace: 1s\n{config}"))
 }
 
 pub fn agent(scratch: &Scratch, name: &str) -> Running {
@@ -194,10 +191,10 @@ fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease()
     let scratch = prepared("- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n", "");
     let line = "tavern-claim --task T-1 --pid $$ -q; tavern-spawn T-1 --token 1 -q";
     scratch.command("sh".as_ref()).args(&["-c", line]).run().succeeds();
-    let text = scratch.read(".tavern/queues/main.md");
-    scratch.write(".tavern/queues/main.md", b"\xff\xfe half saved");
+    let text = scratch.queue();
+    scratch.write(QUEUE, b"\xff\xfe half saved");
     scratch.run("tavern-reap", &[]);
-    scratch.write(".tavern/queues/main.md", text);
+    scratch.write(QUEUE, text);
     let state = State::of(&scratch);
     state.agrees();
     assert_eq!(state.leases.len(), 1);
@@ -205,11 +202,11 @@ fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease()
     assert!(work.exists());
     // Nor where it waits in the queue for its next attempt.
     scratch.run("tavern-reap", &[]).succeeds();
-    let text = scratch.read(".tavern/queues/main.md");
+    let text = scratch.queue();
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Pending));
-    scratch.write(".tavern/queues/main.md", b"\xff\xfe half saved");
+    scratch.write(QUEUE, b"\xff\xfe half saved");
     scratch.run("tavern-reap", &[]);
-    scratch.write(".tavern/queues/main.md", text);
+    scratch.write(QUEUE, text);
     assert!(work.exists());
     the_next_one_completes(&scratch);
 }
@@ -217,7 +214,6 @@ fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease()
 /// The queue's newest names may not have been on disk yet, and what was never synced is as before, gone or torn.
 #[test]
 fn a_power_cut_takes_back_no_event() {
-    const QUEUE: &str = ".tavern/queues/main.md";
     let item = |number: usize| format!("- [ ] T-{number}: item {number} (worktree: false)\n");
     for (queue_is_old, seen) in
         [(true, ""), (true, "torn"), (true, "gone"), (false, ""), (false, "gone"), (false, "torn")]
@@ -226,7 +222,7 @@ fn a_power_cut_takes_back_no_event() {
         let seen_files =
             || ["main.md", "main.since", "main.old"].map(|name| scratch.work().join(".tavern/seen").join(name));
         scratch.run("tavern-add", &["--id", "T-4", "item 4"]).succeeds();
-        let synced = scratch.read(QUEUE);
+        let synced = scratch.queue();
         let was: Vec<Option<Vec<u8>>> = seen_files().iter().map(|path| fs::read(path).ok()).collect();
         scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
         scratch.run("tavern-claim", &["--task", "T-2"]).succeeds();

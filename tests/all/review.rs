@@ -1,9 +1,9 @@
 //! A reviewer between the coder and the merge: one commit, one verdict, bounded rounds, never one's own work.
 
-use crate::support::{Ran, Scratch};
+use crate::support::{CONFIG, Ran, Scratch};
 
 /// An agent program for both roles: the coder writes a line for each round, the reviewer does what its folder's
-/// `verdicts/N` says, N being the number of its runs.
+/// `steps/N` says, N being the number of its runs.
 const AGENT: &str = r#"#!/bin/sh -eu
 cat >prompt.seen
 notes=$NOTES/$TAVERN_TASK
@@ -22,37 +22,20 @@ coder)
 reviewer)
     number=$(($(ls "$notes" | wc -l) + 1))
     { cat prompt.seen; git rev-parse HEAD; } >"$notes/$number"
-    cat "$VERDICTS/$number" ;;
+    cat "$STEPS/$number" ;;
 esac
 "#;
 
 pub fn board(queue: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    let agent = scratch.executable("../home/agent.sh", AGENT);
-    scratch.run("tavern-init", &["--quiet"]).succeeds();
-    let (notes, verdicts) = (scratch.folder().join("home/notes"), scratch.folder().join("home/verdicts"));
-    let config = format!(
-        "base: main\nreview: [reviewer]\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    \
-         env: {{NOTES: {}, VERDICTS: {}}}\noutcomes: {{failed: {{backoff: 0s}}}}\n",
-        agent.display(),
-        notes.display(),
-        verdicts.display()
-    );
-    scratch.write(".tavern/config.yaml", config);
-    scratch.write(".tavern/queues/main.md", queue);
-    scratch
+    Scratch::with_agent(AGENT, queue, "review: [reviewer]\n")
 }
 
 pub fn verdict(scratch: &Scratch, number: u32, text: &str) {
-    scratch.write(format!("../home/verdicts/{number}"), text);
+    scratch.write(format!("../home/steps/{number}"), text);
 }
 
 fn agent(scratch: &Scratch, role: &str, name: &str) -> Ran {
     scratch.run("tavern-agent", &["--role", role, "--name", name, "--until-empty"]).ends(0)
-}
-
-fn prompt(scratch: &Scratch, task: &str, number: u32) -> String {
-    scratch.read(format!("../home/notes/{task}/{number}"))
 }
 
 pub const ONE: &str =
@@ -78,9 +61,9 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     verdict(&scratch, 2, APPROVE);
     agent(&scratch, "coder", "Frodo").says("T-1 done and verified, now in review");
     let commit = scratch.git(&["rev-parse", "tavern/T-1"]);
-    assert!(scratch.read(".tavern/queues/main.md").contains("## In Review\n\n- [ ] T-1: Count"));
+    assert!(scratch.queue().contains("## In Review\n\n- [ ] T-1: Count"));
     agent(&scratch, "reviewer", "Sam").says("T-1 rejected: it stops at one, now pending");
-    let first = prompt(&scratch, "T-1", 1);
+    let first = scratch.note("T-1/1");
     assert!(first.ends_with(&format!("{commit}\n")), "the reviewer looks at that commit: {first}");
     assert!(first.contains("Up to three.") && first.contains("Round: 1") && first.contains("Author: Frodo"), "{first}");
     agent(&scratch, "coder", "Frodo").says("now in review");
@@ -88,12 +71,12 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     let prompts = scratch.run("tavern-runs", &["grep", "two is missing"]).succeeds();
     assert!(prompts.contains("prompt.md"), "the coder is told: {prompts}");
     agent(&scratch, "reviewer", "Sam").says("T-1 approved: well done").says("T-1 merged as");
-    let second = prompt(&scratch, "T-1", 2);
+    let second = scratch.note("T-1/2");
     assert!(second.contains(findings) && second.contains("Round: 2"), "{second}");
     assert_eq!(scratch.git(&["show", "tavern/integration:T-1.txt"]).lines().count(), 2, "both rounds are there");
     let log = scratch.run("tavern-log", &["T-1"]).ends(0);
     log.says("Sam rejected T-1, now pending").says("Sam approved T-1, now approved");
-    assert!(scratch.read(".tavern/queues/main.md").contains("- [x] T-1: Count"));
+    assert!(scratch.queue().contains("- [x] T-1: Count"));
     assert!(!scratch.work().join(".tavern/worktrees/T-1@view").exists(), "the view is gone");
 }
 
@@ -107,7 +90,7 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     agent(&scratch, "coder", "Frodo");
     let ran = agent(&scratch, "reviewer", "Sam");
     ran.says("now in_review: it gave no verdict").says("now waiting: it gave no verdict");
-    let queue = scratch.read(".tavern/queues/main.md");
+    let queue = scratch.queue();
     assert!(!queue.contains("rounds:") && queue.contains("status: waiting"), "{queue}");
     // A person lets it be looked at again: it is still in review at its commit.
     verdict(&scratch, 4, APPROVE);
@@ -119,8 +102,8 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
 #[test]
 fn rounds_are_bounded_and_a_revived_item_begins_anew() {
     let scratch = board(ONE);
-    let config = scratch.read(".tavern/config.yaml");
-    scratch.write(".tavern/config.yaml", format!("rounds: 2\n{config}"));
+    let config = scratch.read(CONFIG);
+    scratch.write(CONFIG, format!("rounds: 2\n{config}"));
     for number in 1..=3 {
         verdict(&scratch, number, REJECT);
     }
@@ -128,7 +111,7 @@ fn rounds_are_bounded_and_a_revived_item_begins_anew() {
         agent(&scratch, "coder", "Frodo");
         agent(&scratch, "reviewer", "Sam");
     }
-    let queue = scratch.read(".tavern/queues/main.md");
+    let queue = scratch.queue();
     assert!(queue.contains("rounds: 2") && queue.contains("rejected by Sam"), "{queue}");
     scratch.run("tavern-status", &["T-1"]).ends(0).says("status      dead").says("rejected    2 times");
     scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
@@ -184,14 +167,14 @@ fn a_start_that_asks_for_a_person_waits_for_one() {
 #[test]
 fn work_that_passes_every_review_and_no_merge_does_not_go_round_for_ever() {
     let scratch = board(&ONE.replace("test -s T-1.txt", "'! pwd | grep -q integration'"));
-    let config = scratch.read(".tavern/config.yaml").replace("failed: {", "failed: {attempt: false, ");
-    scratch.write(".tavern/config.yaml", format!("{config}max_attempts: 2\n"));
+    let config = scratch.read(CONFIG).replace("failed: {", "failed: {attempt: false, ");
+    scratch.write(CONFIG, format!("{config}max_attempts: 2\n"));
     for round in 1..=2 {
         verdict(&scratch, round, APPROVE);
         agent(&scratch, "coder", "Frodo").says("now in review");
         agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("`! pwd | grep -q integration`");
     }
-    let queue = scratch.read(".tavern/queues/main.md");
+    let queue = scratch.queue();
     assert!(queue.contains("status: dead"), "{queue}");
 }
 
@@ -219,7 +202,7 @@ fn no_agent_stands_in_for_a_person() {
         let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");
         scratch.write("../home/line.sh", script);
         let out = scratch.folder().join("home/out").display().to_string();
-        scratch.write(".tavern/config.yaml", "base: main\nrunners: {own: {command: [sh, ../../../../home/line.sh]}}\n");
+        scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, ../../../../home/line.sh]}}\n");
         scratch.run("tavern-add", &["Try"]).succeeds();
         let tried = scratch.program("tavern-agent").args(&["--once", "--runner", "own"]).variable("OUT", &out).run();
         let said = scratch.read("../home/out");
@@ -244,29 +227,16 @@ fn a_reviewer_that_dies_leaves_the_work_in_review() {
 }
 
 #[test]
-fn what_is_for_a_person_to_allow_no_agent_allows() {
-    let scratch = board(
-        &ONE.replace("done_when:", "approve: start, done_when:")
-            .replace("## Pending", "## Draft\n\n- [ ] T-2: Two\n\n## Pending"),
-    );
-    for task in ["T-1", "T-2"] {
-        let agent = scratch.program("tavern-report").args(&[task, "--approve"]);
+fn what_no_agent_may_do_says_how_a_person_does_it() {
+    let queue = "## Draft\n\n- [ ] T-1: Written down\n\n## Pending\n\n- [ ] T-2: Asked for (approve: start)\n\n## Dead\n\n\
+                 - [ ] T-3: Tried (attempt: 3)\n\n## Completed\n\n- [x] T-4: Done\n";
+    let scratch = board(queue);
+    for line in ["report T-1 --approve", "report T-2 --approve", "release T-3 --revive", "release T-4 --reopen"] {
+        let run = || scratch.line(&format!("tavern-{line}"));
         let agent =
-            agent.variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
-        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern report {task} --approve"));
-    }
-    assert!(!scratch.read(".tavern/queues/main.md").contains("allowed"));
-}
-
-#[test]
-fn what_has_ended_no_agent_brings_back() {
-    let scratch = board("- [ ] T-1: Tried (status: dead, attempt: 3)\n- [x] T-2: Done\n");
-    for (task, flag) in [("T-1", "--revive"), ("T-2", "--reopen")] {
-        let agent = scratch.program("tavern-release").args(&[task, flag]);
-        let agent =
-            agent.variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
-        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern release {task} {flag}"));
-        scratch.run("tavern-release", &[task, flag]).ends(0).says(&format!("{task} is pending"));
+            run().variable("TAVERN_AGENT", "Frodo").variable("TAVERN_TASK", "T-9").variable("TAVERN_TOKEN", "7");
+        agent.run().ends(4).says(&format!("env -u TAVERN_TOKEN tavern {line}"));
+        run().run().ends(0).says(" is pending");
     }
 }
 

@@ -5,9 +5,8 @@
 use std::path::Path;
 
 use rustix::process::Signal;
-use serde_json::Value;
 
-use super::support::{Scratch, wait_until};
+use crate::support::{CONFIG, QUEUE, Scratch, wait_until};
 
 const BOXED: &str = "base: main\ngrace: 20s\nroles: {coder: {sandbox: true, writable: [~/cache]}}\n";
 
@@ -17,8 +16,8 @@ fn board(script: &str, done_when: &[&str]) -> Scratch {
     let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
     let task = serde_json::json!({ "done_when": done_when });
     let item = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
-    scratch.write(".tavern/queues/main.md", item);
-    scratch.write(".tavern/config.yaml", BOXED);
+    scratch.write(QUEUE, item);
+    scratch.write(CONFIG, BOXED);
     std::fs::create_dir(scratch.folder().join("home/cache")).expect("the folder is ours");
     scratch
 }
@@ -42,11 +41,6 @@ fn refuses(scratch: &Scratch, path: Option<&str>) -> String {
     let ran = agent.run().ends(1).says("set `sandbox: false` for the role in .tavern/config.yaml");
     assert!(!scratch.run("tavern-log", &[]).succeeds().contains("claimed"), "nothing was begun");
     ran.stderr
-}
-
-fn status(scratch: &Scratch, id: &str) -> Value {
-    let text = scratch.run("tavern-status", &[id, "--format", "json"]).succeeds();
-    serde_json::from_str(&text).expect("it is JSON")
 }
 
 /// The script is to say where it could write.
@@ -88,11 +82,11 @@ fn it_writes_where_its_work_is_and_nowhere_else() {
     // What is not there can't be shown read-only, and is not made by the agent either.
     drop(std::fs::remove_dir_all(scratch.work().join(".git/hooks")));
     scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
-    assert_eq!(status(&scratch, "T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
     let wrote = scratch.git(&["show", "tavern/integration:wrote.txt"]);
     assert_eq!(wrote, "cache\nthrowaway\nnull");
     assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]), "work");
-    assert_eq!(status(&scratch, "T-9")["status"], "pending", "tavern-add works in it");
+    assert_eq!(scratch.item("T-9")["status"], "pending", "tavern-add works in it");
     assert_eq!(std::fs::read_to_string(scratch.folder().join("home/cache/yes")).ok().as_deref(), Some("no\n"));
     assert!(!scratch.folder().join("home/no").exists() && !scratch.folder().join("tmp/yes").exists());
     assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), "");
@@ -120,7 +114,7 @@ fn its_end_is_as_polite_and_as_whole_as_without() {
     assert_eq!(agent.end().code, Some(143));
     assert_eq!(std::fs::read_to_string(worktree.join("bye.txt")).ok().as_deref(), Some("bye\n"), "it had its time");
     scratch.has_no_process();
-    let item = status(&scratch, "T-1");
+    let item = scratch.item("T-1");
     assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{item:#}");
 }
 
@@ -136,7 +130,7 @@ fn what_a_killed_supervisor_leaves_in_it_is_ended() {
     assert!(!scratch.processes().is_empty(), "it goes on alone");
     scratch.run("tavern-reap", &[]).succeeds();
     scratch.has_no_process();
-    assert_eq!(status(&scratch, "T-1")["status"], "pending");
+    assert_eq!(scratch.item("T-1")["status"], "pending");
 }
 
 #[test]

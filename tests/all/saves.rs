@@ -12,9 +12,7 @@ use tavern::board::task::{Status, TaskId, Timestamp};
 use tavern::store::{Board, Note, Seek, no_process};
 
 use crate::state::{State, board, id};
-use crate::support::Scratch;
-
-const QUEUE: &str = ".tavern/queues/main.md";
+use crate::support::{QUEUE, Scratch};
 
 const LANES: &str = "---\nid: main\n---\n\nWords.\n\n## Pending\n\n- [ ] T-0: a\n- [ ] T-1: b\n  text\n- [ ] T-2: c\n- [ ] d\n\n## In Progress\n\n## Waiting\n\n## Completed\n\n- [x] T-3: e\n";
 
@@ -131,7 +129,7 @@ impl World {
                 self.board.add(&queue, new, Status::Pending, &Note::default(), self.now).expect("it can be written");
                 self.typed.insert(title, None);
             }
-            Step::Load => self.buffer = self.scratch.read(QUEUE),
+            Step::Load => self.buffer = self.scratch.queue(),
             Step::Save(edit) => self.save(*edit),
         }
     }
@@ -176,7 +174,7 @@ impl World {
         self.scratch.write(QUEUE, &self.buffer);
         self.board.settle(self.now).expect("it can be written");
         // An editor shows that the file has changed, and is told to load it.
-        self.buffer = self.scratch.read(QUEUE);
+        self.buffer = self.scratch.queue();
     }
 }
 

@@ -7,23 +7,31 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a condition may take before the test fails; never how long anything should take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The queue that a board begins with, and its settings.
+pub const QUEUE: &str = ".tavern/queues/main.md";
+pub const CONFIG: &str = ".tavern/config.yaml";
+
 /// A folder for one test: `work/` is where programs run, `home/` and `tmp/` are theirs.
 pub struct Scratch {
     folder: TempDir,
+    /// How many programs were held.
+    holds: AtomicU32,
 }
 
 impl Scratch {
     /// An empty folder that is in no repository.
     pub fn empty() -> Scratch {
         let folder = tempfile::Builder::new().prefix("tavern-").tempdir().expect("a temporary folder can be made");
-        let scratch = Scratch { folder };
+        let scratch = Scratch { folder, holds: AtomicU32::new(0) };
         for part in ["work", "home", "tmp"] {
             fs::create_dir(scratch.folder().join(part)).expect("the folder is ours");
         }
@@ -40,12 +48,39 @@ impl Scratch {
         scratch
     }
 
-    /// A repository with a board whose queue `main` reads so, known to Tavern.
-    pub fn board(queue: &str) -> Scratch {
+    /// A repository with a board for the shell runner whose queue `main` and settings, if there are any, read so.
+    pub fn shell(queue: &str, config: &str) -> Scratch {
         let scratch = Scratch::repository();
         scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-        scratch.write(".tavern/queues/main.md", queue);
+        if !config.is_empty() {
+            scratch.write(CONFIG, config);
+        }
+        scratch.write(QUEUE, queue);
+        scratch
+    }
+
+    /// The same with the settings that it was made with, known to Tavern.
+    pub fn board(queue: &str) -> Scratch {
+        let scratch = Scratch::shell(queue, "");
         scratch.settle();
+        scratch
+    }
+
+    /// A board whose agents are this script of `sh`, whatever their role. It reads in `$STEPS` what the test has written
+    /// to `home/steps`, and what it keeps in `$NOTES` the test finds in `home/notes`. Nothing waits for a back-off.
+    pub fn with_agent(script: &str, queue: &str, config: &str) -> Scratch {
+        let scratch = Scratch::repository();
+        scratch.executable("../home/agent.sh", script);
+        scratch.run("tavern-init", &["--quiet"]).succeeds();
+        let now = "{backoff: 0s}";
+        let own = format!(
+            "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{0}/agent.sh]\n    \
+             env: {{NOTES: {0}/notes, STEPS: {0}/steps}}\n\
+             outcomes: {{failed: {now}, empty: {now}, crashed: {now}, not_ready: {now}}}\n{config}",
+            scratch.folder().join("home").display()
+        );
+        scratch.write(CONFIG, own);
+        scratch.write(QUEUE, queue);
         scratch
     }
 
@@ -86,6 +121,35 @@ impl Scratch {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
+    /// Writes `path` anew with `to` for each `from`, of which there is one at least.
+    #[track_caller]
+    pub fn change(&self, path: &str, from: &str, to: &str) {
+        let text = self.read(path);
+        assert!(text.contains(from), "`{from}` is not in\n{text}");
+        self.write(path, text.replace(from, to));
+    }
+
+    /// The text of the queue `main`.
+    pub fn queue(&self) -> String {
+        self.read(QUEUE)
+    }
+
+    /// A file that an agent's script has written to `$NOTES`.
+    pub fn note(&self, name: impl AsRef<Path>) -> String {
+        self.read(Path::new("../home/notes").join(name))
+    }
+
+    /// Commits these paths.
+    pub fn commit(&self, paths: &[&str], message: &str) {
+        self.git(&[&["add"], paths].concat());
+        self.git(&["commit", "--quiet", "--message", message]);
+    }
+
+    /// The files of the integration branch, a line each.
+    pub fn merged(&self) -> String {
+        self.git(&["ls-tree", "--name-only", "tavern/integration"])
+    }
+
     /// What git prints, without the last newline; it must succeed.
     pub fn git(&self, arguments: &[&str]) -> String {
         let ran = self.command(Path::new("git")).args(arguments).run();
@@ -98,6 +162,61 @@ impl Scratch {
         self.program(program).args(arguments).run()
     }
 
+    /// A line of words, those with blanks between `'`: a program and its arguments, to be run.
+    pub fn line(&self, line: &str) -> Run {
+        let mut words = line.split('\'').enumerate().flat_map(|(at, piece)| {
+            let is_quoted = at % 2 == 1;
+            if is_quoted { vec![piece] } else { piece.split_whitespace().collect() }
+        });
+        let program = words.next().expect("a line has a first word");
+        self.program(program).args(&words.collect::<Vec<_>>())
+    }
+
+    /// Runs it `+N` seconds from now, or at that time.
+    pub fn at(&self, now: impl AsRef<std::ffi::OsStr>, program: &str, arguments: &[&str]) -> Ran {
+        self.program(program).args(arguments).variable("TAVERN_TEST_NOW", now).run()
+    }
+
+    /// Runs it with this fault, such as `log.torn=kill`.
+    pub fn failing(&self, fault: impl AsRef<std::ffi::OsStr>, program: &str, arguments: &[&str]) -> Ran {
+        self.program(program).args(arguments).variable("TAVERN_FAILPOINT", fault).run()
+    }
+
+    /// Starts it, and returns once it stands still at `place`, such as `run.ended` or `log.torn@3`.
+    pub fn holding(&self, place: &str, program: &str, arguments: &[&str]) -> Held {
+        let (place, nth) =
+            place.split_once('@').map_or((place, String::new()), |(place, nth)| (place, format!("@{nth}")));
+        let go = self.folder().join(format!("go-{}", self.holds.fetch_add(1, Ordering::Relaxed)));
+        let plan = format!("{place}=hold:{}{nth}", go.display());
+        let running = self.program(program).args(arguments).variable("TAVERN_FAILPOINT", plan).start();
+        wait_until(&format!("{program} is at {place}"), || go.with_extension("held").exists());
+        Held { running, go }
+    }
+
+    /// What a program prints as JSON, an object a line.
+    #[track_caller]
+    pub fn records(&self, program: &str, arguments: &[&str]) -> Vec<Value> {
+        self.run(program, &[arguments, &["--format", "json"]].concat()).records()
+    }
+
+    /// The last object that a program prints as JSON; it must succeed.
+    #[track_caller]
+    pub fn json(&self, program: &str, arguments: &[&str]) -> Value {
+        self.run(program, &[arguments, &["--format", "json"]].concat()).ends(0).json()
+    }
+
+    /// All about an item.
+    #[track_caller]
+    pub fn item(&self, id: &str) -> Value {
+        self.json("tavern-status", &[id])
+    }
+
+    /// Takes an item; gives its token.
+    #[track_caller]
+    pub fn claim(&self, id: &str, more: &[&str]) -> String {
+        self.json("tavern-claim", &[&["--task", id], more].concat())["lease"]["token"].to_string()
+    }
+
     /// One of Tavern's programs, to be run.
     pub fn program(&self, name: &str) -> Run {
         self.command(&program(name))
@@ -105,11 +224,7 @@ impl Scratch {
 
     /// A script of ours, with Tavern's programs on the PATH.
     pub fn script(&self, name: &str) -> Run {
-        let path = std::env::var("PATH").expect("PATH is set");
-        let programs = program("tavern");
-        let programs = programs.parent().expect("it is in a folder");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
-        self.command(&script).variable("PATH", format!("{}:{path}", programs.display()))
+        self.command(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name))
     }
 
     /// The processes that were started for a run in this folder, or work in it: pid and command line.
@@ -296,6 +411,20 @@ impl Drop for Running {
     }
 }
 
+/// A program that stands still, until it is let go on.
+pub struct Held {
+    running: Running,
+    go: PathBuf,
+}
+
+impl Held {
+    /// Lets it go on, to its end.
+    pub fn goes_on(self) -> Ran {
+        fs::write(&self.go, "").expect("the folder is ours");
+        self.running.end()
+    }
+}
+
 /// A program that has ended. It prints as its exit code and both of its outputs, to be compared whole.
 #[derive(Debug, PartialEq)]
 pub struct Ran {
@@ -318,6 +447,19 @@ impl Ran {
     pub fn ends(self, code: i32) -> Ran {
         assert_eq!(self.code, Some(code), "{self}");
         self
+    }
+
+    /// What it printed as JSON, an object a line.
+    #[track_caller]
+    pub fn records(&self) -> Vec<Value> {
+        let record = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}\n{self}"));
+        self.stdout.lines().map(record).collect()
+    }
+
+    /// The last of them.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        self.records().pop().unwrap_or_else(|| panic!("no JSON in\n{self}"))
     }
 
     /// One of its outputs has this text.
@@ -363,4 +505,9 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// An item whose script writes its name to `NAME.txt`; `notes` follow its title.
+pub fn item(id: &str, notes: &str) -> String {
+    format!("- [ ] {id}: Do {id}{notes}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")
 }

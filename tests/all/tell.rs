@@ -1,6 +1,6 @@
 //! What people say to items: answers to questions, and messages to agents that run, and to those that will.
 
-use crate::support::{Ran, Scratch, wait_until};
+use crate::support::{QUEUE, Ran, Scratch, wait_until};
 
 /// Keeps its prompts, and does what `steps/N` says, N being the number of its runs.
 const AGENT: &str = r#"#!/bin/sh -eu
@@ -15,19 +15,7 @@ const WORK: &str = "date >>work.txt; git add --all; git commit -qm Work; echo DO
 
 /// A board whose agents are deaf, and its runs' deeds.
 fn board(queue: &str, steps: &[&str]) -> Scratch {
-    let scratch = Scratch::repository();
-    let agent = scratch.executable("../home/agent.sh", AGENT);
-    scratch.run("tavern-init", &["--quiet"]).succeeds();
-    let home = scratch.folder().join("home");
-    let config = format!(
-        "base: main\nroles: {{coder: {{runner: own}}}}\nrunners:\n  own:\n    command: [{}]\n    env: {{NOTES: {}, STEPS: {}}}\n\
-         outcomes: {{failed: {{backoff: 0s}}}}\n",
-        agent.display(),
-        home.join("notes").display(),
-        home.join("steps").display(),
-    );
-    scratch.write(".tavern/config.yaml", config);
-    scratch.write(".tavern/queues/main.md", queue);
+    let scratch = Scratch::with_agent(AGENT, queue, "");
     for (number, step) in (1..).zip(steps) {
         scratch.write(format!("../home/steps/{number}"), step);
     }
@@ -36,10 +24,6 @@ fn board(queue: &str, steps: &[&str]) -> Scratch {
 
 fn agent(scratch: &Scratch) -> Ran {
     scratch.run("tavern-agent", &["--name", "Frodo", "--until-empty"]).ends(0)
-}
-
-fn prompt(scratch: &Scratch, number: u32) -> String {
-    scratch.read(format!("../home/notes/{number}"))
 }
 
 fn tell(scratch: &Scratch, text: &str) -> Ran {
@@ -53,10 +37,10 @@ fn an_answer_brings_the_item_back_and_is_told() {
     tell(&scratch, "Blue,\nas the sky.")
         .ends(0)
         .says("T-1 is pending: the agent that takes T-1 goes on with your answer");
-    let queue = scratch.read(".tavern/queues/main.md");
+    let queue = scratch.queue();
     assert!(queue.contains("Blue, as the sky.") && !queue.contains("question"), "one line of it: {queue}");
     agent(&scratch).says("T-1 merged");
-    let prompt = prompt(&scratch, 2);
+    let prompt = scratch.note("2");
     assert!(prompt.contains("Asked: red or blue?\nAnswered: Blue,\nas the sky."), "{prompt}");
     scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was resumed by rosie: Blue,");
 }
@@ -69,7 +53,7 @@ fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
     scratch.write(".tavern/inbox/T-1/007.md", "Typed by hand.\n");
     agent(&scratch);
     for number in 1..=3 {
-        let prompt = prompt(&scratch, number);
+        let prompt = scratch.note(number.to_string());
         assert_eq!(prompt.matches("From rosie:\nMind the gap.").count(), 1, "{number}: {prompt}");
         assert_eq!(prompt.matches("From a person:\nTyped by hand.").count(), 1, "{number}: {prompt}");
     }
@@ -94,8 +78,8 @@ fn a_deaf_agent_is_told_at_its_next_run() {
     assert!(own.contains("is the item of the agent that says this") && !own.contains("env -u"), "{own}");
     scratch.write("../home/steps/go", "");
     running.end().ends(0);
-    assert!(!prompt(&scratch, 1).contains("Mind the gap."));
-    assert!(prompt(&scratch, 2).contains("From rosie:\nMind the gap."), "{}", prompt(&scratch, 2));
+    assert!(!scratch.note("1").contains("Mind the gap."));
+    assert!(scratch.note("2").contains("From rosie:\nMind the gap."), "{}", scratch.note("2"));
 }
 
 #[test]
@@ -115,7 +99,7 @@ fn what_can_not_be_told_says_what_to_type() {
 fn answers_are_typed_under_the_item_while_agents_wait() {
     let steps = ["echo 'WAITING: red or blue?'", "echo 'WAITING: light or dark?'", "echo 'WAITING: how often?'", WORK];
     let scratch = board(ONE, &steps);
-    let queue = || scratch.read(".tavern/queues/main.md");
+    let queue = || scratch.queue();
     let asks = |question: &str| {
         wait_until(question, || queue().contains(&format!("question: {question}")));
         scratch
@@ -129,30 +113,24 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
     let running = scratch.program("tavern-agent").args(&["--name", "Frodo"]).start();
     asks("red or blue?");
     // A word that is no answer wakes it, too, and it waits on.
-    scratch.write(".tavern/queues/main.md", queue().replace("With care.", "With great care."));
-    scratch.write(
-        ".tavern/queues/main.md",
-        queue().replace("great care.\n", "great care.\n  Answer: blue,\n  as the sky\n"),
-    );
+    scratch.write(QUEUE, queue().replace("With care.", "With great care."));
+    scratch.write(QUEUE, queue().replace("great care.\n", "great care.\n  Answer: blue,\n  as the sky\n"));
     has_prompt(2);
     asks("light or dark?");
-    let second = prompt(&scratch, 2);
+    let second = scratch.note("2");
     assert!(second.contains("Asked: red or blue?\nAnswered: blue,\nas the sky"), "{second}");
     assert!(queue().contains("answers: 1"), "what was answered is no answer to this one: {}", queue());
-    scratch.write(".tavern/queues/main.md", queue().replace("as the sky\n", "as the sky\n  answer: light\n"));
+    scratch.write(QUEUE, queue().replace("as the sky\n", "as the sky\n  answer: light\n"));
     has_prompt(3);
     asks("how often?");
-    let third = prompt(&scratch, 3);
+    let third = scratch.note("3");
     assert!(third.contains("Asked: light or dark?\nAnswered: light\n"), "{third}");
-    scratch.write(
-        ".tavern/queues/main.md",
-        queue().replace("question: how often?", "question: how often?, answer: twice"),
-    );
+    scratch.write(QUEUE, queue().replace("question: how often?", "question: how often?, answer: twice"));
     has_prompt(4);
     wait_until("it is merged", || queue().contains("- [x] T-1"));
     running.signal(rustix::process::Signal::INT);
     running.end().ends(130);
-    let fourth = prompt(&scratch, 4);
+    let fourth = scratch.note("4");
     assert!(fourth.contains("Asked: how often?\nAnswered: twice"), "{fourth}");
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     for line in [

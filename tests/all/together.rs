@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -11,14 +10,12 @@ use tavern::store::Entry;
 
 use crate::dice::{Dice, number};
 use crate::state::State;
-use crate::support::{Ran, Run, Running, Scratch, wait_until};
+use crate::support::{Held, Ran, Run, Running, Scratch, wait_until};
 
 fn board(items: usize, lanes: bool) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
     let items: String = (0..items).map(|number| format!("- [ ] T-{number}: item {number}\n")).collect();
     let (head, tail) = if lanes { ("## Pending\n\n", "\n## In Progress\n\n## Completed\n") } else { ("", "") };
-    scratch.write(".tavern/queues/main.md", format!("{head}{items}{tail}"));
+    let scratch = Scratch::shell(&format!("{head}{items}{tail}"), "");
     scratch.run("tavern-add", &["--id", "T-99last", "--priority", "9", "The last"]).succeeds();
     scratch
 }
@@ -31,13 +28,9 @@ fn requests(scratch: &Scratch) -> usize {
     fs::read_dir(scratch.work().join(".tavern/slots/claims")).map_or(0, Iterator::count)
 }
 
-/// Somebody who has the lock until the file is there.
-fn hold(scratch: &Scratch) -> (Running, PathBuf) {
-    let go = scratch.folder().join("go");
-    let plan = format!("log.open=hold:{}", go.display());
-    let holder = scratch.program("tavern-add").args(&["One more"]).variable("TAVERN_FAILPOINT", plan).start();
-    wait_until("the lock is held", || scratch.folder().join("go.held").exists());
-    (holder, go)
+/// Somebody who has the lock until they are let go on.
+fn hold(scratch: &Scratch) -> Held {
+    scratch.holding("log.open", "tavern-add", &["One more"])
 }
 
 /// Starts each once the one before it waits.
@@ -84,7 +77,7 @@ fn is_sound(scratch: &Scratch, told: &[(String, u64)]) -> usize {
 fn those_who_wait_are_served_in_one_step() {
     for lanes in [true, false] {
         let scratch = board(9, lanes);
-        let (holder, go) = hold(&scratch);
+        let holder = hold(&scratch);
         let mut runs: Vec<Run> = (0..4).map(|_| claimer(&scratch, &[])).collect();
         runs.push(claimer(&scratch, &["--task", "T-7"]));
         runs.push(claimer(&scratch, &["--role", "nobody"]));
@@ -96,8 +89,7 @@ fn those_who_wait_are_served_in_one_step() {
         let interrupted = waiting.pop().expect("there are some");
         interrupted.signal(rustix::process::Signal::INT);
         interrupted.end();
-        fs::write(&go, "").expect("the folder is ours");
-        holder.end();
+        holder.goes_on();
         let ran: Vec<Ran> = waiting.into_iter().map(Running::end).collect();
         assert_eq!(ran[5].code, Some(3), "{}", ran[5]);
         let told: Vec<(String, u64)> = ran.iter().filter_map(taken).collect();
@@ -125,12 +117,11 @@ fn whoever_serves_others_may_be_killed_anywhere() {
         ("submit.leased", 3),
     ] {
         let scratch = board(9, true);
-        let (holder, go) = hold(&scratch);
+        let holder = hold(&scratch);
         let plan = format!("{place}=kill");
         let run = |_| claimer(&scratch, &[]).variable("TAVERN_FAILPOINT", &plan);
         let waiting = all_waiting(&scratch, (0..4).map(run).collect());
-        fs::write(&go, "").expect("the folder is ours");
-        holder.end();
+        holder.goes_on();
         let ran: Vec<Ran> = waiting.into_iter().map(Running::end).collect();
         let told: Vec<(String, u64)> = ran.iter().filter_map(taken).collect();
         let killed = ran.iter().filter(|ran| ran.code.is_none()).count();

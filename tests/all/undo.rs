@@ -1,12 +1,10 @@
 //! What was done to an item is taken back, and done again; never what somebody holds, nor what came since.
 
-use serde_json::Value;
 use tavern::board::task::Status;
 
 use crate::state::State;
-use crate::support::{Ran, Scratch};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch};
 
-const QUEUE: &str = ".tavern/queues/main.md";
 const ARCHIVE: &str = ".tavern/queues/archive/main.md";
 
 const ITEMS: &str = "\
@@ -34,21 +32,15 @@ fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
     scratch.run("tavern-undo", arguments)
 }
 
-#[track_caller]
-fn refused(ran: &Ran, words: &str) {
-    assert_eq!(ran.code, Some(4), "{ran}");
-    assert!(ran.stderr.contains(words), "{ran}");
-}
-
 #[test]
 fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
     let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-release", &["T-2", "--cancel", "-m", "no"]).succeeds();
     scratch.run("tavern-release", &["T-1", "--cancel", "-m", "never"]).succeeds();
-    let cancelled = scratch.read(QUEUE);
+    let cancelled = scratch.queue();
     let dry = undo(&scratch, &["--dry-run"]).succeeds();
     assert!(dry.starts_with("T-1 would be pending again: event"), "{dry}");
-    assert_eq!(scratch.read(QUEUE), cancelled);
+    assert_eq!(scratch.queue(), cancelled);
     let told = undo(&scratch, &[]).succeeds();
     assert_eq!(told, dry.replace("would be", "is"), "what --dry-run prints is what is done");
     assert!(told.contains("\n  + - [ ] T-1: one (priority: 1)\n"), "{told}");
@@ -61,13 +53,13 @@ fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
     // And so does the other way; what is done again can be taken back again.
     undo(&scratch, &["--redo"]).succeeds();
     undo(&scratch, &["--redo"]).succeeds();
-    assert_eq!(scratch.read(QUEUE).matches("- [x]").count(), 2);
-    assert_eq!(undo(&scratch, &["--redo"]).code, Some(3));
+    assert_eq!(scratch.queue().matches("- [x]").count(), 2);
+    undo(&scratch, &["--redo"]).ends(3);
     undo(&scratch, &[]).succeeds();
     let state = State::of(&scratch);
     state.agrees();
     assert_eq!((state.status("T-1"), state.status("T-2")), (Some(Status::Pending), Some(Status::Cancelled)));
-    assert!(scratch.read(QUEUE).contains("Words of the owner.\n"));
+    assert!(scratch.queue().contains("Words of the owner.\n"));
 }
 
 #[test]
@@ -81,17 +73,16 @@ fn a_named_event_is_taken_back_once() {
         .find(|entry| entry.task.as_ref().is_some_and(|id| id.as_str() == "T-1"))
         .map(|entry| entry.seq);
     let event = event.expect("it is in the log").to_string();
-    let record: Value =
-        serde_json::from_str(&undo(&scratch, &["--event", &event, "--format", "json"]).succeeds()).expect("JSON");
+    let record = scratch.json("tavern-undo", &["--event", &event]);
     assert_eq!(
         (&record["task"], &record["status"], &record["kind"]),
         (&"T-1".into(), &"pending".into(), &"cancelled".into())
     );
-    refused(&undo(&scratch, &["--event", &event]), "was taken back already");
+    undo(&scratch, &["--event", &event]).ends(4).says("was taken back already");
     let by = record["undone_by"].to_string();
     undo(&scratch, &["--event", &by]).succeeds();
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled));
-    assert_eq!(undo(&scratch, &["--event", "4711"]).code, Some(2));
+    undo(&scratch, &["--event", "4711"]).ends(2);
     let list = undo(&scratch, &["--list"]).succeeds();
     assert_eq!(list.lines().count(), 3, "{list}");
 }
@@ -105,7 +96,7 @@ fn a_deletion_by_hand_comes_back_where_its_lane_is() {
     // An item without an ID is the last event.
     let told = undo(&scratch, &["--event", &nameless(&scratch)]).succeeds();
     assert!(told.starts_with("`three` is back in main as pending"), "{told}");
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     assert!(
         text.contains("- [ ] T-2: two\n- [ ] T-1: one (priority: 1)\n  Words under it.\n- [ ] three\n\n## In"),
         "{text}"
@@ -129,7 +120,7 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
     let scratch = Scratch::board(ITEMS);
     scratch.write(QUEUE, ITEMS.replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"));
     scratch.settle();
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     scratch.write(QUEUE, text.replace("Words under it.", "Words under it.\n  More words."));
     scratch.settle();
     let first = State::of(&scratch)
@@ -144,28 +135,23 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
     state.agrees();
     assert_eq!(state.items["T-1"].1, "- [ ] T-1: one (priority: 1)\n  Words under it.\n  More words.\n");
     // What contradicts is refused, and it is said what happened.
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     scratch.write(QUEUE, text.replace("T-2: two", "T-2: second"));
     scratch.settle();
     let event = State::of(&scratch).log.last().expect("an edit").seq.to_string();
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     scratch.write(QUEUE, text.replace("T-2: second", "T-2: seventh"));
-    let ran = undo(&scratch, &["--event", &event]);
-    refused(&ran, "T-2 has changed since event");
-    assert!(ran.stderr.contains("T-2 was edited"), "{ran}");
-    assert!(scratch.read(QUEUE).contains("T-2: seventh"));
+    undo(&scratch, &["--event", &event]).ends(4).says("T-2 has changed since event").says("T-2 was edited");
+    assert!(scratch.queue().contains("T-2: seventh"));
 }
 
 #[test]
 fn what_somebody_holds_or_held_is_left_alone() {
     let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
-    let ran = undo(&scratch, &["T-1"]);
-    refused(&ran, "hint: take it from its holder: tavern release T-1 --force");
+    undo(&scratch, &["T-1"]).ends(4).says("hint: take it from its holder: tavern release T-1 --force");
     scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
-    let ran = undo(&scratch, &["T-1"]);
-    refused(&ran, "in_progress, in the hands of nobody");
-    assert!(ran.stderr.contains("tavern claim --task T-1"), "{ran}");
+    undo(&scratch, &["T-1"]).ends(4).says("in_progress, in the hands of nobody").says("tavern claim --task T-1");
     State::of(&scratch).agrees();
 }
 
@@ -174,12 +160,12 @@ fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
     undo(&scratch, &[]).ends(3);
-    let before = scratch.read(QUEUE);
+    let before = scratch.queue();
     scratch.run("tavern-add", &["Write it", "--id", "T-9"]).succeeds();
     let told = undo(&scratch, &[]).succeeds();
     assert!(told.starts_with("T-9 is out of main again"), "{told}");
-    assert_eq!(scratch.read(QUEUE), before);
-    assert_eq!(undo(&scratch, &[]).code, Some(3));
+    assert_eq!(scratch.queue(), before);
+    undo(&scratch, &[]).ends(3);
     undo(&scratch, &["--redo"]).succeeds();
     assert_eq!(State::of(&scratch).status("T-9"), Some(Status::Pending));
     State::of(&scratch).agrees();
@@ -189,7 +175,7 @@ fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
 fn the_log_tells_an_items_whole_life_in_words() {
     let scratch = Scratch::board(ITEMS);
     let edit = |from: &str, to: &str| {
-        let text = scratch.read(QUEUE);
+        let text = scratch.queue();
         assert!(text.contains(from), "{from}\n{text}");
         scratch.write(QUEUE, text.replacen(from, to, 1));
         scratch.settle();
@@ -271,12 +257,12 @@ fn the_merge_of_a_completed_item_is_named() {
 fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch.write(".tavern/config.yaml", "base: main\narchive: {keep: 1}\n");
+    scratch.write(CONFIG, "base: main\narchive: {keep: 1}\n");
     scratch.write(QUEUE, ITEMS);
     scratch.settle();
     scratch.write(QUEUE, ITEMS.replace("[ ] T-1", "[x] T-1"));
     scratch.settle();
-    scratch.write(QUEUE, scratch.read(QUEUE).replace("[ ] T-2", "[x] T-2"));
+    scratch.change(QUEUE, "[ ] T-2", "[x] T-2");
     scratch.settle();
     scratch.settle();
     let archive = scratch.read(ARCHIVE);
@@ -285,9 +271,7 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
     assert!(!list.contains("archive"), "to put it away changed nothing that could be taken back: {list}");
     let ticked = list.lines().last().and_then(|line| line.split_whitespace().next()).expect("an event").to_owned();
     for arguments in [&["--event", &ticked][..], &["T-1"]] {
-        let ran = undo(&scratch, arguments);
-        refused(&ran, "`T-1` is in the archive");
-        assert!(ran.stderr.contains("tavern release T-1 --reopen"), "{ran}");
+        undo(&scratch, arguments).ends(4).says("`T-1` is in the archive").says("tavern release T-1 --reopen");
     }
     assert_eq!(scratch.read(ARCHIVE), archive);
     scratch.run("tavern-check", &[]).ends(0).says_not("was removed");
@@ -302,10 +286,10 @@ fn words_between_items_are_no_items() {
     let scratch = Scratch::board(ITEMS);
     scratch.write(QUEUE, ITEMS.replace("T-2: two", "T-2: zwei"));
     scratch.settle();
-    scratch.write(QUEUE, scratch.read(QUEUE).replace("## Waiting", "Words.\n\n## Waiting"));
+    scratch.change(QUEUE, "## Waiting", "Words.\n\n## Waiting");
     scratch.settle();
     assert!(!undo(&scratch, &["--list"]).succeeds().contains("the text around"));
     undo(&scratch, &[]).ends(0).says("T-2 is as before");
-    let text = scratch.read(QUEUE);
+    let text = scratch.queue();
     assert!(text.contains("T-2: two") && text.contains("Words."), "{text}");
 }
