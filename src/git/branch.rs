@@ -1,7 +1,7 @@
 //! Branches and other references: made, moved by compare-and-swap, deleted.
 //!
-//! Knows nothing of what a branch is for. A branch is made and deleted by libgit2 and moved by the `git` program, each under
-//! git's lock on the one reference. A lock that is left by a process that was killed in that moment is removed like a dead git's.
+//! Knows nothing of what a branch is for. libgit2 does it, and where it can't, the `git` program, each under git's lock on the one
+//! reference. A lock that is left by a process that was killed in that moment is removed like a dead git's.
 
 use std::path::PathBuf;
 
@@ -22,12 +22,7 @@ impl Repository {
         if self.tip_in(&repository, &reference)?.is_some() {
             return Ok(false);
         }
-        let log = format!("branch: created from {at}");
-        if repository.reference(&reference, oid(at)?, false, &log).is_ok() {
-            return Ok(true);
-        }
-        // The program waits for a lock in the way, and says what else is.
-        match self.swap(&reference, None, Some(at), &log) {
+        match self.swap(&reference, None, Some(at), &format!("branch: created from {at}")) {
             Ok(()) => Ok(true),
             // Somebody else has made it in between.
             Err(GitError::Moved { .. }) => Ok(false),
@@ -84,16 +79,8 @@ impl Repository {
         if let Some(path) = self.checked_out_at(name)? {
             return Err(GitError::CheckedOut { branch: name.to_owned(), path });
         }
-        let repository = self.open()?;
-        if self.tip_in(&repository, &reference)?.is_none() {
+        if self.tip_in(&self.open()?, &reference)?.is_none() {
             return Ok(false);
-        }
-        // It is deleted only where it was found; else the program says why not.
-        if let Ok(mut found) = repository.find_reference(&reference)
-            && found.target() == Some(oid(expect)?)
-            && found.delete().is_ok()
-        {
-            return Ok(true);
         }
         self.swap(&reference, Some(expect), None, "branch: deleted").map(|()| true)
     }
@@ -131,6 +118,10 @@ impl Repository {
         log: &str,
     ) -> Result<(), GitError> {
         let repository = self.open()?;
+        if swapped(&repository, reference, expect, to, log)?.is_ok() {
+            return Ok(());
+        }
+        // The program waits for a lock in the way, and says what else is.
         let absent = "0".repeat(40);
         let call = self.call(&self.main_place()).args(["update-ref", "--no-deref", "--create-reflog", "-m", log]);
         let call = match to {
@@ -165,6 +156,25 @@ impl Repository {
             Err(error) => Err(GitError::library(format!("read `{name}`"))(error)),
         }
     }
+}
+
+/// By libgit2, which compares under git's own lock, and takes no for an answer at once.
+fn swapped(
+    repository: &git2::Repository,
+    reference: &str,
+    expect: Option<&CommitId>,
+    to: Option<&CommitId>,
+    log: &str,
+) -> Result<Result<(), git2::Error>, GitError> {
+    Ok(match (expect.map(oid).transpose()?, to.map(oid).transpose()?) {
+        (None, Some(to)) => repository.reference(reference, to, false, log).map(drop),
+        (Some(expect), Some(to)) => repository.reference_matching(reference, to, true, expect, log).map(drop),
+        (expect, None) => match repository.find_reference(reference) {
+            Ok(mut found) if found.target() == expect => found.delete(),
+            Ok(_) => Err(git2::Error::from_str("it is elsewhere")),
+            Err(error) => Err(error),
+        },
+    })
 }
 
 /// `refs/heads/<name>`, if git allows the name.

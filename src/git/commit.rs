@@ -10,25 +10,31 @@ use super::{Changes, CommitId, GitError, Head, Repository};
 
 impl Repository {
     /// Commits all changes of a linked worktree, tracked and untracked, minus what is ignored or lies at or under a path of
-    /// `exclude` (relative to the root), on whatever its `HEAD` names. `None` if that leaves nothing to commit. An
-    /// unfinished merge whose conflicts are resolved is completed.
+    /// `exclude` (relative to the root), on whatever its `HEAD` names. `changes` are what [`Repository::changes`] found there.
+    /// `None` if that leaves nothing to commit. An unfinished merge whose conflicts are resolved is completed.
     ///
     /// [`GitError::Conflicted`] if conflict markers are left; [`GitError::Unfinished`] in a rebase;
     /// [`GitError::NotAWorktree`] for the main work tree; [`GitError::LockedByGit`] if a git is at work there, or died there.
-    pub fn commit_all(&self, worktree: &Path, message: &str, exclude: &[&str]) -> Result<Option<CommitId>, GitError> {
+    pub fn commit_all(
+        &self,
+        worktree: &Path,
+        changes: &Changes,
+        message: &str,
+        exclude: &[&str],
+    ) -> Result<Option<CommitId>, GitError> {
         let place = self.linked_place(worktree)?;
         refuse_rebase(&place)?;
-        let changes = self.changes_at(&place)?;
-        let paths = still_marked(&place, &changes);
+        let paths = still_marked(&place, changes);
         if !paths.is_empty() {
             return Err(GitError::Conflicted { worktree: place.work_tree, paths });
         }
-        self.stage(&place, &changes, exclude)?;
+        self.stage(&place, changes, exclude)?;
         let merges = place.git_dir.join("MERGE_HEAD").exists();
-        if !merges && !self.has_staged(&place)? {
-            return Ok(None);
+        match self.commit_staged(&place, message) {
+            // It has nothing to commit.
+            Err(GitError::Program { .. }) if !merges && !self.has_staged(&place)? => Ok(None),
+            committed => committed.map(Some),
         }
-        self.commit_staged(&place, message).map(Some)
     }
 
     /// What is staged.
@@ -115,7 +121,7 @@ mod tests {
         let fixture = Fixture::new();
         fixture.commit(&[(".gitignore", "*.o\n"), (".tavern/queue", "1\n"), ("gone", "")], "more");
         let path = worktree(&fixture);
-        assert_eq!(fixture.repository().commit_all(&path, "nothing", &[".tavern/"]).expect("it is a worktree"), None);
+        assert_eq!(fixture.commit_all(&path, "nothing", &[".tavern/"]).expect("it is a worktree"), None);
         fs::remove_file(path.join("gone")).expect("it is there");
         for name in ["a", "new/é\n", ":(top)odd", ".tavernx", "x.o", ".tavern/queue", ".tavern/new", "*"] {
             write_in(&path, name, "changed\n");
@@ -124,7 +130,7 @@ mod tests {
         git_in(&path, &["add", ".tavern/queue"]);
         let repository = fixture.repository();
         let commit =
-            repository.commit_all(&path, "# not a comment\n\nbody \n\n", &[".tavern/"]).expect("it can be committed");
+            fixture.commit_all(&path, "# not a comment\n\nbody \n\n", &[".tavern/"]).expect("it can be committed");
         let commit = commit.expect("there is something");
         let expected = ["*", ".gitignore", ".tavern/queue", ".tavernx", ":(top)odd", "a", "new/é\n"];
         assert_eq!(files(&fixture, &commit), expected);
@@ -137,7 +143,7 @@ mod tests {
         let left = repository.changes(&path).expect("it is a worktree");
         assert_eq!(left.paths(), [PathBuf::from(".tavern/new"), PathBuf::from(".tavern/queue")]);
         assert!(left.staged.is_empty());
-        assert_eq!(repository.commit_all(&path, "nothing", &[".tavern", ""]).expect("it is a worktree"), None);
+        assert_eq!(fixture.commit_all(&path, "nothing", &[".tavern", ""]).expect("it is a worktree"), None);
         assert_eq!(names(&fixture.root()), [".gitignore", ".tavern", "a", "gone"]);
     }
 
@@ -150,7 +156,7 @@ mod tests {
         fixture.git(&["config", "commit.gpgSign", "true"]);
         fixture.git(&["config", "commit.template", "/nowhere"]);
         write_in(&path, "a", "changed\n");
-        let commit = fixture.repository().commit_all(&path, "work", &[]).expect("it can be committed");
+        let commit = fixture.commit_all(&path, "work", &[]).expect("it can be committed");
         assert!(commit.is_some());
         let who = fixture.git(&["log", "-1", "--format=%an <%ae> %cn <%ce>", "x"]);
         assert_eq!(who, "Tavern <tavern@localhost> Tavern <tavern@localhost>");
@@ -161,18 +167,18 @@ mod tests {
         let fixture = Fixture::new();
         let path = worktree(&fixture);
         fixture.commit(&[("a", "main\n")], "main");
-        fixture.repository().commit_all(&path, "nothing", &[]).expect("it is a worktree");
+        fixture.commit_all(&path, "nothing", &[]).expect("it is a worktree");
         write_in(&path, "a", "mine\n");
-        fixture.repository().commit_all(&path, "mine", &[]).expect("it can be committed");
+        fixture.commit_all(&path, "mine", &[]).expect("it can be committed");
         let merged = git_command(&path).args(["merge", "main"]).output().expect("the tests need git");
         assert!(!merged.status.success(), "the merge must conflict");
-        let refused = fixture.repository().commit_all(&path, "merge", &[]);
+        let refused = fixture.commit_all(&path, "merge", &[]);
         assert!(
             matches!(&refused, Err(GitError::Conflicted { paths, .. }) if *paths == [PathBuf::from("a")]),
             "{refused:?}"
         );
         write_in(&path, "a", "both\n");
-        let commit = fixture.repository().commit_all(&path, "merge", &[]).expect("it is resolved");
+        let commit = fixture.commit_all(&path, "merge", &[]).expect("it is resolved");
         let parents = fixture.git(&["log", "-1", "--format=%P", commit.expect("there is something").as_str()]);
         assert_eq!(parents.split(' ').count(), 2);
     }
@@ -184,17 +190,17 @@ mod tests {
         write_in(&path, "a", "mine\n");
         let lock = fixture.root().join(".git/worktrees/w/index.lock");
         fs::write(&lock, "").expect("the folder is writable");
-        let refused = fixture.repository().commit_all(&path, "work", &[]);
+        let refused = fixture.commit_all(&path, "work", &[]);
         assert!(matches!(&refused, Err(GitError::LockedByGit { path }) if *path == lock), "{refused:?}");
         fs::remove_file(&lock).expect("it is there");
-        fixture.repository().commit_all(&path, "mine", &[]).expect("it can be committed");
+        fixture.commit_all(&path, "mine", &[]).expect("it can be committed");
         fixture.commit(&[("a", "main\n")], "main");
         let rebased = git_command(&path).args(["rebase", "main"]).output().expect("the tests need git");
         assert!(!rebased.status.success(), "the rebase must conflict");
-        let refused = fixture.repository().commit_all(&path, "work", &[]);
+        let refused = fixture.commit_all(&path, "work", &[]);
         assert!(matches!(&refused, Err(GitError::Unfinished { .. })), "{refused:?}");
         fixture.write("a", "the user's\n");
-        let refused = fixture.repository().commit_all(&fixture.root(), "work", &[]);
+        let refused = fixture.commit_all(&fixture.root(), "work", &[]);
         assert!(matches!(&refused, Err(GitError::NotAWorktree { .. })), "{refused:?}");
     }
 
@@ -206,9 +212,9 @@ mod tests {
             git_in(&path, &["init", "--quiet", name]);
         }
         super::super::fixture::commit_in(&path.join("full"), &[("f", "f\n")], "inner");
-        assert_eq!(fixture.repository().commit_all(&path, "work", &[]).expect("it is a worktree"), None);
+        assert_eq!(fixture.commit_all(&path, "work", &[]).expect("it is a worktree"), None);
         write_in(&path, "b", "");
-        let commit = fixture.repository().commit_all(&path, "work", &[]).expect("it can be committed");
+        let commit = fixture.commit_all(&path, "work", &[]).expect("it can be committed");
         assert_eq!(files(&fixture, &commit.expect("there is something")), ["a", "b"]);
     }
 }

@@ -67,6 +67,17 @@ impl Fixture {
         Ok(path)
     }
 
+    /// Commits all that a linked worktree holds.
+    pub(super) fn commit_all(
+        &self,
+        path: &Path,
+        message: &str,
+        exclude: &[&str],
+    ) -> Result<Option<CommitId>, GitError> {
+        let repository = self.repository();
+        repository.commit_all(path, &repository.changes(path)?, message, exclude)
+    }
+
     /// `git` in the main work tree, which must succeed; standard output without the last newline.
     pub(super) fn git(&self, args: &[&str]) -> String {
         git_in(&self.root(), args)

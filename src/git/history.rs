@@ -104,7 +104,13 @@ impl Repository {
     /// What changes from `base` to `tip`, with renames found, cut at the end of a line to at most `limit` bytes.
     pub fn diff(&self, base: &CommitId, tip: &CommitId, limit: usize) -> Result<Patch, GitError> {
         let repository = self.open()?;
-        let mut diff = self.tree_diff(&repository, base, tip)?;
+        let comparing = || GitError::library(format!("compare {base} with {tip}"));
+        let old = self.commit_in(&repository, base)?.tree().map_err(comparing())?;
+        let new = self.commit_in(&repository, tip)?.tree().map_err(comparing())?;
+        let mut options = DiffOptions::new();
+        options.ignore_submodules(false);
+        let compared = repository.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options));
+        let mut diff = compared.map_err(comparing())?;
         diff.find_similar(None).map_err(GitError::library("find renames"))?;
         let mut bytes = Vec::new();
         let mut is_cut = false;
@@ -128,27 +134,6 @@ impl Repository {
             Err(error) if !is_cut => Err(GitError::library("write a patch")(error)),
             _ => Ok(Patch { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut }),
         }
-    }
-
-    /// Every path that differs between the two, in order; of a renamed file both the old and the new one.
-    pub fn changed_paths(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<PathBuf>, GitError> {
-        let repository = self.open()?;
-        let diff = self.tree_diff(&repository, base, tip)?;
-        Ok(paths(&diff))
-    }
-
-    fn tree_diff<'r>(
-        &self,
-        repository: &'r git2::Repository,
-        base: &CommitId,
-        tip: &CommitId,
-    ) -> Result<git2::Diff<'r>, GitError> {
-        let comparing = || GitError::library(format!("compare {base} with {tip}"));
-        let old = self.commit_in(repository, base)?.tree().map_err(comparing())?;
-        let new = self.commit_in(repository, tip)?.tree().map_err(comparing())?;
-        let mut options = DiffOptions::new();
-        options.ignore_submodules(false);
-        repository.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options)).map_err(comparing())
     }
 }
 
@@ -285,8 +270,6 @@ mod tests {
         fixture.git(&["mv", "b", "c"]);
         let second = fixture.commit(&[("a", "two\n"), ("é", "no newline")], "second");
         let repository = fixture.repository();
-        let paths = repository.changed_paths(&first, &second).expect("both are there");
-        assert_eq!(paths, ["a", "b", "c", "é"].map(PathBuf::from));
         let whole = repository.diff(&first, &second, 1 << 20).expect("both are there");
         assert!(!whole.is_cut && whole.text.contains("rename from b") && whole.text.contains("-one\n+two\n"));
         fixture.git(&["checkout", "--quiet", "--detach", first.as_str()]);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use git2::{Commit, ErrorCode, MergeOptions, Oid, Tree};
 
 use super::branch::branch_reference;
-use super::history::{contains, merge_base, path_of, paths};
+use super::history::{merge_base, path_of, paths};
 use super::identity::Identity;
 use super::program::THOROUGH;
 use super::{CommitId, GitError, Head, Repository};
@@ -43,10 +43,12 @@ impl Repository {
     pub fn merge(&self, into: &CommitId, from: &CommitId, without: &[&str], message: &str) -> Result<Merge, GitError> {
         let repository = self.open()?;
         let (ours, theirs) = (self.commit_in(&repository, into)?, self.commit_in(&repository, from)?);
-        if contains(&repository, ours.id(), theirs.id())? {
+        let shared = merge_base(&repository, ours.id(), theirs.id())?;
+        if shared == Some(theirs.id()) {
             return Ok(Merge::UpToDate { left_out: Vec::new() });
         }
-        let left_out = left_out(&repository, &ours, &theirs, without)?;
+        let mut left_out = if without.is_empty() { Vec::new() } else { changed(&repository, shared, &theirs)? };
+        left_out.retain(|path| is_under(path, without));
         let tree = match self.merged_tree(&repository, &ours, &theirs, without)? {
             Ok(tree) => tree,
             Err(paths) => return Ok(Merge::Conflict { paths }),
@@ -56,6 +58,14 @@ impl Repository {
         }
         let commit = self.write_merge(&repository, &ours, &theirs, &tree, message)?;
         Ok(Merge::Clean { commit, left_out })
+    }
+
+    /// Is all that `from` changed since it left `into` at or under a path of `paths`? No if it changed nothing.
+    pub fn changes_only(&self, into: &CommitId, from: &CommitId, paths: &[&str]) -> Result<bool, GitError> {
+        let repository = self.open()?;
+        let (ours, theirs) = (self.commit_in(&repository, into)?, self.commit_in(&repository, from)?);
+        let changed = changed(&repository, merge_base(&repository, ours.id(), theirs.id())?, &theirs)?;
+        Ok(!changed.is_empty() && changed.iter().all(|path| is_under(path, paths)))
     }
 
     /// Brings the commits of `base` into `branch`: by moving it forward if it has none of its own, else by a merge commit.
@@ -251,25 +261,20 @@ fn merged_by_library(
     Ok(Ok(index.write_tree_to(repository).map_err(merging())?))
 }
 
-/// The paths under `without` that `theirs` changed since it left `ours`.
-fn left_out(
-    repository: &git2::Repository,
-    ours: &Commit<'_>,
-    theirs: &Commit<'_>,
-    without: &[&str],
-) -> Result<Vec<PathBuf>, GitError> {
-    let comparing = || GitError::library(format!("compare {} with {}", ours.id(), theirs.id()));
-    if without.is_empty() {
-        return Ok(Vec::new());
-    }
-    let base = match merge_base(repository, ours.id(), theirs.id())? {
+/// The paths that `theirs` changed since it was at `base`.
+fn changed(repository: &git2::Repository, base: Option<Oid>, theirs: &Commit<'_>) -> Result<Vec<PathBuf>, GitError> {
+    let comparing = || GitError::library(format!("list what {} changed", theirs.id()));
+    let base = match base {
         Some(id) => Some(repository.find_commit(id).and_then(|commit| commit.tree()).map_err(comparing())?),
         None => None,
     };
     let tree = theirs.tree().map_err(comparing())?;
     let diff = repository.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;
-    let is_under = |path: &PathBuf| named(without).any(|prefix| path.starts_with(prefix));
-    Ok(paths(&diff).into_iter().filter(is_under).collect())
+    Ok(paths(&diff))
+}
+
+fn is_under(path: &Path, prefixes: &[&str]) -> bool {
+    named(prefixes).any(|prefix| path.starts_with(prefix))
 }
 
 /// The paths without slashes at their ends; an empty one would mean everything, and is passed over.

@@ -3,6 +3,8 @@
 //! The merge is made in memory, `done_when` is run again at the merged commit in a scratch worktree, and only then the
 //! branch is moved, by compare-and-swap. Killed anywhere, doing it again comes to the same.
 
+use std::path::{Path, PathBuf};
+
 use super::artifacts::Artifacts;
 use super::base::follow_base;
 use super::error::Error;
@@ -103,14 +105,11 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
             return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
         }
     };
-    // Looked at before the work of verifying, and again by `advance`.
-    if let Some(path) = site.repository()?.checked_out_at(site.integration())? {
-        let branch = site.integration();
-        let text = format!("`{branch}` is checked out in {}: git -C {0} switch --detach", path.display());
-        tell_once(site, &text)?;
-        return Ok(Some(Integrated::Blocked(text)));
-    }
     if !task.done_when.is_empty() {
+        // `advance` looks again, after the work of verifying.
+        if let Some(path) = site.repository()?.checked_out_at(site.integration())? {
+            return checked_out(site, &path).map(Some);
+        }
         if let Some(why) = site.stuck.why(&task.id, work, &tip) {
             return Ok(Some(Integrated::Blocked(why)));
         }
@@ -142,17 +141,23 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     match site.repository()?.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
         Ok(()) => {}
         Err(GitError::Moved { .. }) => return Ok(None),
-        Err(error @ GitError::CheckedOut { .. }) => {
-            return Ok(Some(Integrated::Blocked(format!("{error}: {}", error.hint()))));
-        }
+        Err(GitError::CheckedOut { path, .. }) => return checked_out(site, &path).map(Some),
         Err(error) => return Err(error.into()),
     }
     failpoint::hit("integrate.advanced").map_err(|source| io_error(site, source))?;
     arrive(site, task, &merged, &left_out).map(Some)
 }
 
+/// Moving the branch would leave the files in `folder` behind.
+fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
+    let branch = site.integration();
+    let text = format!("`{branch}` is checked out in {}: git -C {0} switch --detach", folder.display());
+    tell_once(site, &text)?;
+    Ok(Integrated::Blocked(text))
+}
+
 /// The work is on the integration branch since `merged`: says so, and clears its worktree.
-fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[std::path::PathBuf]) -> Result<Integrated, Error> {
+fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[PathBuf]) -> Result<Integrated, Error> {
     if !left_out.is_empty() {
         report_violation(site, task, left_out)?;
     }
@@ -186,7 +191,7 @@ fn last_artifacts(site: &Site, task: &Task) -> Result<(Token, Artifacts), Error>
 }
 
 /// Work on the board inside a task's branch was left out of the merge.
-fn report_violation(site: &Site, task: &Task, paths: &[std::path::PathBuf]) -> Result<(), Error> {
+fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
     let now = clock::now();
     let paths: Vec<String> = paths.iter().take(20).map(|path| path.display().to_string()).collect();
     let cause = format!("violation: its branch changed {}, which was left out of the merge", paths.join(", "));

@@ -14,7 +14,7 @@ use super::review;
 use super::site::Site;
 use crate::board::task::Status;
 use crate::config::{Dirty, Does};
-use crate::git::{CommitId, Merge};
+use crate::git::{Changes, CommitId};
 use crate::runner::Outcome;
 use crate::store::Claimed;
 
@@ -35,7 +35,7 @@ pub enum WorkState {
     /// All is committed, and this is the branch's tip.
     At(CommitId),
     /// Changes that are not committed.
-    Uncommitted,
+    Uncommitted(Changes),
 }
 
 impl Verification {
@@ -83,10 +83,11 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         return Ok(Verification::Prove { reason, state: WorkState::Plain });
     }
     let folder = site.board.worktree(&held.task.id);
-    if !site.repository()?.changes(&folder)?.is_clean() {
+    let changes = site.repository()?.changes(&folder)?;
+    if !changes.is_clean() {
         return match site.config.dirty {
             Dirty::Refuse => over(RunResult::failed("it left changes uncommitted (`dirty: refuse` in config.yaml)")),
-            Dirty::Commit => Ok(Verification::Prove { reason, state: WorkState::Uncommitted }),
+            Dirty::Commit => Ok(Verification::Prove { reason, state: WorkState::Uncommitted(changes) }),
         };
     }
     let tip = site.tip_of(&folder)?;
@@ -131,14 +132,14 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
     let commit = if *state == WorkState::Plain {
         None
     } else {
-        if *state == WorkState::Uncommitted {
+        if let WorkState::Uncommitted(changes) = state {
             let protected = site.protected(&held.queue);
             let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-            site.repository()?.commit_all(&folder, &format!("{}: {}", task.id, task.title), &protected)?;
+            site.repository()?.commit_all(&folder, changes, &format!("{}: {}", task.id, task.title), &protected)?;
         }
         let may_be_empty = children::gather(site, task, &folder)? || task.allow_empty;
         let tip = site.tip_of(&folder)?;
-        if *state == WorkState::Uncommitted && !may_be_empty && is_empty(site, held, &tip)? {
+        if matches!(state, WorkState::Uncommitted(_)) && !may_be_empty && is_empty(site, held, &tip)? {
             return Ok((left_nothing(), None));
         }
         Some(tip)
@@ -181,6 +182,5 @@ fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> 
     let protected = site.protected(&held.queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     // The same change by somebody else, who was faster, is no emptiness.
-    let merge = site.repository()?.merge(&integration, tip, &protected, "probe")?;
-    Ok(matches!(merge, Merge::UpToDate { left_out } if !left_out.is_empty()))
+    Ok(site.repository()?.changes_only(&integration, tip, &protected)?)
 }

@@ -108,7 +108,7 @@ fn folders_may_have_any_name() {
         assert!(add(&fixture, &path, &branch, &start) && is_clean(&repository, &path), "{name:?}");
         assert!(!add(&fixture, &path, &branch, &start), "{name:?}");
         write_in(&path, "new", "");
-        repository.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
+        fixture.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
         assert!(discover(&path).expect("it is inside").main_worktree() == fixture.root(), "{name:?}");
         assert!(repository.remove_worktree(&path, &fixture.lock_file()).expect("it is ours"), "{name:?}");
         assert_eq!(names(&fixture.root().join("trees")), [""; 0], "{name:?}");
@@ -145,7 +145,7 @@ fn the_users_filters_run_and_the_users_hooks_do_not() {
     let repository = fixture.repository();
     assert!(is_clean(&repository, &made));
     write_in(&made, "y.bin", "more contents\n");
-    let commit = repository.commit_all(&made, "work", &[]).expect("it can be committed").expect("there is something");
+    let commit = fixture.commit_all(&made, "work", &[]).expect("it can be committed").expect("there is something");
     assert_eq!(fixture.git(&["show", &format!("{commit}:y.bin")]), "more pointer");
     write_in(&made, "z.bin", "even more contents\n");
     let saved = repository.salvage(&made, "refs/tavern/salvage/x/1", "saved", &[]).expect("it can be saved");
@@ -172,7 +172,7 @@ fn a_sparse_checkout_stays_sparse() {
     assert!(saved.unsaved.is_empty());
     let listed = fixture.git(&["ls-tree", "-r", "--name-only", saved.commit.as_str()]);
     assert_eq!(listed.lines().collect::<Vec<_>>(), ["a", "far/new", "in/a", "out/b"]);
-    let commit = repository.commit_all(&made, "work", &[".tavern"]).expect("it can be committed");
+    let commit = fixture.commit_all(&made, "work", &[".tavern"]).expect("it can be committed");
     let listed = fixture.git(&["ls-tree", "-r", "--name-only", commit.expect("there is something").as_str()]);
     assert_eq!(listed.lines().collect::<Vec<_>>(), ["a", "far/new", "in/a", "out/b"]);
     assert_eq!(fixture.photograph(), before);
@@ -234,7 +234,7 @@ fn what_a_killed_call_left_behind_is_no_hindrance() {
         assert!(is_clean(&repository, &path), "{left}");
         assert_eq!(git_in(&made, &["rev-parse", "HEAD"]), fixture.head().as_str(), "{left}");
         write_in(&path, "a", "work\n");
-        assert!(repository.commit_all(&path, "work", &[]).expect("no lock is left").is_some(), "{left}");
+        assert!(fixture.commit_all(&path, "work", &[]).expect("no lock is left").is_some(), "{left}");
         let listed = git_in(&path, &["worktree", "list", "--porcelain"]);
         assert!(listed.contains("\nbranch refs/heads/x"), "{left}: {listed}");
         assert!(!listed.contains("locked"), "{left}: {listed}");
@@ -395,7 +395,7 @@ fn an_agent_that_deletes_the_git_file_harms_only_itself() {
     let saved = repository.salvage(&path, "refs/tavern/salvage/T-1/1", "saved", std::slice::from_ref(&start));
     let saved = saved.expect("it can be saved").expect("there is something");
     assert_eq!(fixture.git(&["diff", "--name-only", "HEAD", saved.commit.as_str()]), "work");
-    let commit = repository.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
+    let commit = fixture.commit_all(&path, "work", &[]).expect("it can be committed").expect("there is something");
     assert_eq!(fixture.git(&["diff", "--name-only", "HEAD", commit.as_str()]), "work");
     fs::remove_file(path.join("work")).expect("it is there");
     assert_eq!(fixture.head(), start);
