@@ -152,7 +152,7 @@ impl From<GitError> for CliError {
         let exit = match error.kind() {
             GitErrorKind::Refused => Exit::Refused,
             GitErrorKind::Busy => Exit::Busy,
-            GitErrorKind::Setup | GitErrorKind::Request | GitErrorKind::Failed => Exit::Failed,
+            GitErrorKind::Failed => Exit::Failed,
         };
         CliError::from_error(exit, &error).with_hint(Some(error.hint()))
     }

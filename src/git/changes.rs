@@ -3,7 +3,6 @@
 //! Asks the `git` program, not libgit2: only it knows the user's clean filters (LFS), without which an untouched file looks
 //! changed, and sparse indexes. The index is not refreshed on disk.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::history::path_of;
@@ -29,17 +28,7 @@ pub struct Changes {
 
 impl Changes {
     pub fn is_clean(&self) -> bool {
-        self.lists().iter().all(|list| list.is_empty())
-    }
-
-    /// Every path once, in order.
-    pub fn paths(&self) -> Vec<PathBuf> {
-        let all: BTreeSet<PathBuf> = self.lists().into_iter().flatten().cloned().collect();
-        all.into_iter().collect()
-    }
-
-    fn lists(&self) -> [&Vec<PathBuf>; 6] {
-        [&self.staged, &self.modified, &self.untracked, &self.conflicted, &self.submodules, &self.nested]
+        *self == Changes::default()
     }
 }
 
@@ -140,7 +129,6 @@ mod tests {
         assert_eq!(names(&found.modified), ["a", "b", "c"]);
         assert_eq!(names(&found.untracked), ["new/deep/file"]);
         assert!(!found.is_clean());
-        assert_eq!(names(&found.paths()), ["a", "b", "c", "d d", "new/deep/file", "é\ne"]);
     }
 
     #[test]

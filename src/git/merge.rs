@@ -1,13 +1,12 @@
 //! Merges in memory: objects are written, no work tree, index or reference is touched.
 //!
 //! Knows nothing of why something is merged. `advance` and `follow` are what moves a branch afterwards. `git
-//! merge-tree` does the work, since it alone knows the user's merge drivers, renamed folders and line endings. Where
-//! git is too old for it (before 2.38), libgit2 does.
+//! merge-tree` does the work, since it alone knows the user's merge drivers, renamed folders and line endings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use git2::{Commit, ErrorCode, MergeOptions, Oid, Tree};
+use git2::{Commit, ErrorCode, Oid, Tree};
 
 use super::branch::branch_reference;
 use super::history::{merge_base, path_of, paths};
@@ -49,9 +48,14 @@ impl Repository {
         }
         let mut left_out = if without.is_empty() { Vec::new() } else { changed(&repository, shared, &theirs)? };
         left_out.retain(|path| is_under(path, without));
-        let tree = match self.merged_tree(&repository, &ours, &theirs, without)? {
-            Ok(tree) => tree,
-            Err(paths) => return Ok(Merge::Conflict { paths }),
+        let kept = self.without(&repository, &ours, &theirs, without)?;
+        let tree = if shared == Some(ours.id()) {
+            kept.tree().map_err(GitError::library("read the merged tree"))?
+        } else {
+            match self.merged_tree(&repository, &ours, &kept)? {
+                Ok(tree) => tree,
+                Err(paths) => return Ok(Merge::Conflict { paths }),
+            }
         };
         if tree.id() == ours.tree_id() {
             return Ok(Merge::UpToDate { left_out });
@@ -77,27 +81,60 @@ impl Repository {
             .tip_in(&repository, &reference)?
             .ok_or_else(|| GitError::UnknownReference { name: reference.clone() })?;
         let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, base)?);
-        if self.is_known_to_follow(branch, &ours, base) {
-            return Ok(Follow::UpToDate);
-        }
-        let shared = merge_base(&repository, ours.id(), theirs.id())?;
-        if shared == Some(theirs.id()) {
-            self.remember_followed(branch, &tip, base);
-            return Ok(Follow::UpToDate);
-        }
-        if shared == Some(ours.id()) {
-            self.advance(&reference, &tip, base, &format!("follow: fast-forward to {base}"))?;
-            return Ok(Follow::FastForwarded(base.clone()));
-        }
-        let tree = match self.merged_tree(&repository, &ours, &theirs, &[])? {
-            Ok(tree) => tree,
-            Err(paths) => return Ok(Follow::Conflict(paths)),
-        };
+        let standing = self.standing_of(&repository, branch, &ours, &theirs)?;
         let message = format!("Merge {} into {branch}", base.short());
-        let commit = self.write_merge(&repository, &ours, &theirs, &tree, &message)?;
-        self.advance(&reference, &tip, &commit, &format!("follow: merge {base}"))?;
-        self.remember_followed(branch, &commit, base);
-        Ok(Follow::Merged(commit))
+        let follow = self.bring(&repository, standing, (&ours, &theirs), &message)?;
+        if let Follow::FastForwarded(to) | Follow::Merged(to) = &follow {
+            self.advance(&reference, &tip, to, &format!("follow: {base}"))?;
+            self.remember_followed(branch, to, base);
+        }
+        Ok(follow)
+    }
+
+    /// The commit that `branch` would be at after [`Repository::follow`], where nothing has to be merged for that.
+    pub fn foresee_follow(&self, branch: &str, base: &CommitId) -> Result<CommitId, GitError> {
+        let Some(tip) = self.branch_tip(branch)? else { return Ok(base.clone()) };
+        let repository = self.open()?;
+        let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, base)?);
+        let standing = self.standing_of(&repository, branch, &ours, &theirs)?;
+        Ok(if standing == Standing::Behind { base.clone() } else { tip })
+    }
+
+    /// By what is remembered of the branch, or by its history, and remembered then.
+    fn standing_of(
+        &self,
+        repository: &git2::Repository,
+        branch: &str,
+        ours: &Commit<'_>,
+        theirs: &Commit<'_>,
+    ) -> Result<Standing, GitError> {
+        let base = theirs.id().into();
+        if self.is_known_to_follow(branch, ours, &base) {
+            return Ok(Standing::UpToDate);
+        }
+        let standing = standing(repository, ours, theirs)?;
+        if standing == Standing::UpToDate {
+            self.remember_followed(branch, &ours.id().into(), &base);
+        }
+        Ok(standing)
+    }
+
+    /// What brings the commits of the second into the first, which no reference is moved to yet.
+    fn bring(
+        &self,
+        repository: &git2::Repository,
+        standing: Standing,
+        (ours, theirs): (&Commit<'_>, &Commit<'_>),
+        message: &str,
+    ) -> Result<Follow, GitError> {
+        Ok(match standing {
+            Standing::UpToDate => Follow::UpToDate,
+            Standing::Behind => Follow::FastForwarded(theirs.id().into()),
+            Standing::Apart => match self.merged_tree(repository, ours, theirs)? {
+                Ok(tree) => Follow::Merged(self.write_merge(repository, ours, theirs, &tree, message)?),
+                Err(paths) => Follow::Conflict(paths),
+            },
+        })
     }
 
     /// Brings the commits of `from` into the branch that the linked worktree has checked out, and their files into its
@@ -110,24 +147,12 @@ impl Repository {
             return Ok(Follow::Conflict(Vec::new()));
         };
         let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, from)?);
-        let shared = merge_base(&repository, ours.id(), theirs.id())?;
-        if shared == Some(theirs.id()) {
-            return Ok(Follow::UpToDate);
-        }
-        let (to, followed) = if shared == Some(ours.id()) {
-            (from.clone(), Follow::FastForwarded(from.clone()))
-        } else {
-            let tree = match self.merged_tree(&repository, &ours, &theirs, &[])? {
-                Ok(tree) => tree,
-                Err(paths) => return Ok(Follow::Conflict(paths)),
-            };
-            let commit = self.write_merge(&repository, &ours, &theirs, &tree, message)?;
-            (commit.clone(), Follow::Merged(commit))
-        };
+        let follow = self.bring(&repository, standing(&repository, &ours, &theirs)?, (&ours, &theirs), message)?;
+        let (Follow::FastForwarded(to) | Follow::Merged(to)) = &follow else { return Ok(follow) };
         let call =
             self.call(&place).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
         let ended = call.arg(to.as_str()).limit(THOROUGH).run()?;
-        Ok(if ended.exit.is_success() { followed } else { Follow::Conflict(Vec::new()) })
+        Ok(if ended.exit.is_success() { follow } else { Follow::Conflict(Vec::new()) })
     }
 
     /// The tree of the merge, or the paths in conflict.
@@ -136,32 +161,21 @@ impl Repository {
         repository: &'r git2::Repository,
         ours: &Commit<'r>,
         theirs: &Commit<'r>,
-        without: &[&str],
     ) -> Result<Result<Tree<'r>, Vec<PathBuf>>, GitError> {
-        let theirs = self.without(repository, ours, theirs, without)?;
-        let merged = match self.merged_by_program(ours, &theirs)? {
-            Some(merged) => merged,
-            None => merged_by_library(repository, ours, &theirs)?,
-        };
-        match merged {
-            Ok(tree) => Ok(Ok(repository.find_tree(tree).map_err(GitError::library("read the merged tree"))?)),
-            Err(paths) => Ok(Err(paths)),
-        }
-    }
-
-    /// `None` if the program is too old. Attributes are those of `ours`, whatever is checked out at present.
-    fn merged_by_program(&self, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Option<Merged>, GitError> {
         let (into, from) = (ours.id().to_string(), theirs.id().to_string());
         let ended = self
             .call(&self.main_place())
+            // Attributes are those of `ours`, whatever is checked out at present.
             .env("GIT_ATTR_SOURCE", &into)
             .args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--allow-unrelated-histories"])
             .args([&into, &from])
             .limit(THOROUGH)
             .run()?;
         match read_merge(ended.exit, &ended.output) {
-            Some(Told::Merged(merged)) => Ok(Some(merged)),
-            Some(Told::TooOld) => Ok(None),
+            Some(Ok(tree)) => Ok(Ok(repository.find_tree(tree).map_err(GitError::library("read the merged tree"))?)),
+            Some(Err(paths)) => Ok(Err(paths)),
+            // git's status for unknown options.
+            None if ended.exit == Exit::Code(129) => Err(GitError::ProgramTooOld),
             None => Err(GitError::Program {
                 command: format!("git merge-tree {into} {from}"),
                 dir: self.main_worktree().to_owned(),
@@ -222,43 +236,38 @@ impl Repository {
     }
 }
 
+/// How one commit stands to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    UpToDate,
+    /// It has nothing that the other lacks.
+    Behind,
+    Apart,
+}
+
+fn standing(repository: &git2::Repository, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Standing, GitError> {
+    let shared = merge_base(repository, ours.id(), theirs.id())?;
+    Ok(match shared {
+        Some(shared) if shared == theirs.id() => Standing::UpToDate,
+        Some(shared) if shared == ours.id() => Standing::Behind,
+        _ => Standing::Apart,
+    })
+}
+
 /// A tree, or the paths in conflict.
 type Merged = Result<Oid, Vec<PathBuf>>;
 
-/// What `git merge-tree` says by its exit status and output.
-#[derive(Debug, PartialEq, Eq)]
-enum Told {
-    Merged(Merged),
-    TooOld,
-}
-
-/// `None`: it failed. Source: git-merge-tree(1), output and exit status; 129 is git's status for unknown options.
-fn read_merge(exit: Exit, output: &[u8]) -> Option<Told> {
+/// `None`: it failed. Source: git-merge-tree(1), output and exit status.
+fn read_merge(exit: Exit, output: &[u8]) -> Option<Merged> {
     let mut records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
     match exit {
-        Exit::Code(0) => Some(Told::Merged(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?))),
+        Exit::Code(0) => Some(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?)),
         Exit::Code(1) => {
             records.next()?;
-            Some(Told::Merged(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect())))
+            Some(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect()))
         }
-        Exit::Code(129) => Some(Told::TooOld),
         _ => None,
     }
-}
-
-fn merged_by_library(
-    repository: &git2::Repository,
-    ours: &Commit<'_>,
-    theirs: &Commit<'_>,
-) -> Result<Merged, GitError> {
-    let merging = || GitError::library(format!("merge {} into {}", theirs.id(), ours.id()));
-    let mut options = MergeOptions::new();
-    options.find_renames(true);
-    let mut index = repository.merge_commits(ours, theirs, Some(&options)).map_err(merging())?;
-    if index.has_conflicts() {
-        return Ok(Err(conflicts(&index)?));
-    }
-    Ok(Ok(index.write_tree_to(repository).map_err(merging())?))
 }
 
 /// The paths that `theirs` changed since it was at `base`.
@@ -306,17 +315,6 @@ fn graft(
         None => {}
     }
     if builder.is_empty() { Ok(None) } else { builder.write().map(Some) }
-}
-
-fn conflicts(index: &git2::Index) -> Result<Vec<PathBuf>, GitError> {
-    let reading = || GitError::library("list the conflicts");
-    let mut found = BTreeSet::new();
-    for conflict in index.conflicts().map_err(reading())? {
-        let conflict = conflict.map_err(reading())?;
-        let sides = [conflict.ancestor, conflict.our, conflict.their];
-        found.extend(sides.into_iter().flatten().map(|entry| path_of(&entry.path)));
-    }
-    Ok(found.into_iter().collect())
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ mod repository;
 mod salvage;
 mod setting;
 mod stale_lock;
-mod stale_locks;
 mod worktree;
 
 #[cfg(test)]

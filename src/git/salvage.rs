@@ -8,12 +8,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use git2::{Oid, Reference};
+use git2::Oid;
 use tempfile::TempDir;
 
 use super::branch::oid;
 use super::commit::pathspec;
-use super::history::{contained_in_any, contains, path_of};
+use super::history::{contains, path_of};
 use super::identity::Identity;
 use super::program::{Call, Place, THOROUGH};
 use super::{Changes, CommitId, GitError, Head, Repository};
@@ -29,7 +29,8 @@ pub struct Salvage {
 
 impl Repository {
     /// Stores what `worktree` holds, tracked and untracked minus ignored, as a commit on top of its `HEAD`, at `reference`
-    /// (`refs/…` in full). A worktree without changes whose `HEAD` isn't in any of `merged_into` is stored as that commit.
+    /// (`refs/…` in full). A worktree without changes whose `HEAD` isn't in any of `merged_into` is stored as that commit; of one
+    /// whose folder somebody has deleted, only git's entry still names the commit that it was at, if that was on no branch.
     /// `None` if there is nothing to rescue, as in a worktree that was never made to the end.
     ///
     /// Repositories inside (untracked ones, submodules with changes) are stored as plain files. What `reference` named
@@ -41,14 +42,16 @@ impl Repository {
         message: &str,
         merged_into: &[CommitId],
     ) -> Result<Option<Salvage>, GitError> {
-        if !reference.starts_with("refs/") || !Reference::is_valid_name(reference) {
-            return Err(GitError::BadName { name: reference.to_owned() });
+        let repository = self.open()?;
+        if !worktree.exists() {
+            let Some(lost) = self.lost_head(worktree)? else { return Ok(None) };
+            let head = self.commit_in(&repository, &lost)?;
+            return self.keep_unless(&repository, reference, &head, merged_into);
         }
         let place = self.place(worktree)?;
         if Repository::is_half_made(&place) {
             return Ok(None);
         }
-        let repository = self.open()?;
         let head = match self.head_of(&place.work_tree)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Some(self.commit_in(&repository, &commit)?),
             Head::Unborn { .. } => None,
@@ -62,13 +65,33 @@ impl Repository {
         };
         let (tree, unsaved) = rescued.map_or((None, Vec::new()), |(tree, unsaved)| (Some(tree), unsaved));
         let changed = tree.filter(|tree| head.as_ref().is_none_or(|head| head.tree_id() != *tree));
-        let commit = match (changed, head) {
-            (Some(tree), head) => self.store(&repository, reference, message, tree, head.as_ref())?,
-            (None, Some(head)) if contained_in_any(&repository, merged_into, head.id())? => return Ok(None),
-            (None, Some(head)) => self.keep(&repository, reference, &head)?,
-            (None, None) => return Ok(None),
-        };
-        Ok(Some(Salvage { commit, unsaved }))
+        match (changed, head) {
+            (Some(tree), head) => {
+                let commit = self.store(&repository, reference, message, tree, head.as_ref())?;
+                Ok(Some(Salvage { commit, unsaved }))
+            }
+            (None, Some(head)) => self.keep_unless(&repository, reference, &head, merged_into),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn keep_unless(
+        &self,
+        repository: &git2::Repository,
+        reference: &str,
+        head: &git2::Commit<'_>,
+        merged_into: &[CommitId],
+    ) -> Result<Option<Salvage>, GitError> {
+        for other in merged_into {
+            // It may be gone by now.
+            if let Ok(other) = self.commit_in(repository, other)
+                && contains(repository, other.id(), head.id())?
+            {
+                return Ok(None);
+            }
+        }
+        let commit = self.keep(repository, reference, head)?;
+        Ok(Some(Salvage { commit, unsaved: Vec::new() }))
     }
 
     /// Makes `reference` (`refs/…` in full) keep `commit`, beside what it kept before.
@@ -472,14 +495,5 @@ mod tests {
         let saved = rescue(&fixture, &path, &[]).expect("there is something");
         assert_eq!(saved.unsaved, [PathBuf::from("git~1")]);
         assert_eq!(files(&fixture), ["a", "z"]);
-    }
-
-    #[test]
-    fn names_outside_refs_are_refused() {
-        let fixture = Fixture::new();
-        for name in ["HEAD", "salvage", "refs/a b", "refs/"] {
-            let refused = fixture.repository().salvage(&fixture.root(), name, "", &[]);
-            assert!(matches!(refused, Err(GitError::BadName { .. })), "{name}");
-        }
     }
 }

@@ -137,7 +137,7 @@ impl Repository {
 
     /// The commit that the worktree at `path` was at, on no branch, before somebody deleted its folder: only git's entry
     /// for it still names that.
-    pub fn lost_head(&self, path: &Path) -> Result<Option<CommitId>, GitError> {
+    pub(super) fn lost_head(&self, path: &Path) -> Result<Option<CommitId>, GitError> {
         let path = registration::resolved(path)?;
         let entry = registration::find(self.common_dir(), &path)?.filter(|entry| !entry.path.exists());
         Ok(entry.and_then(|entry| match entry.head {

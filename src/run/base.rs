@@ -33,9 +33,5 @@ pub fn follow_base(site: &Site) -> Result<(CommitId, Option<String>), Error> {
 /// The commit that [`follow_base`] would come to, where nothing has to be merged for it.
 pub fn foreseen_base(site: &Site) -> Result<CommitId, Error> {
     let (_, base) = site.base()?;
-    let repository = site.repository()?;
-    Ok(match repository.branch_tip(site.integration())? {
-        Some(tip) if !repository.is_ancestor(&tip, &base)? => tip,
-        _ => base,
-    })
+    Ok(site.repository()?.foresee_follow(site.integration(), &base)?)
 }

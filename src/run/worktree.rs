@@ -20,7 +20,7 @@ use crate::board::task::Task;
 use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
-use crate::git::{CommitId, GitError, Head};
+use crate::git::{CommitId, GitError, Head, Salvage};
 use crate::store::{Claimed, Entry};
 
 /// Where a run works.
@@ -64,7 +64,10 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
         Some(earlier) => earlier,
         None => tip.clone(),
     };
-    keep_lost(site, &path, &salvage_ref(task, lease.token), &[tip.clone(), start.clone()])?;
+    if !path.exists() {
+        // What was committed on no branch before somebody deleted the folder.
+        salvage(site, task, &path, &salvage_ref(task, lease.token), &[tip.clone(), start.clone()])?;
+    }
     let add = || {
         site.repository()?.add_worktree(&path, &name, &start, &site.board.worktree_lock(), |path| {
             children::gather(site, task, path)?;
@@ -76,7 +79,7 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
             // Its supervisor died before it could bring an agent home that was elsewhere. Or the agent of an earlier attempt
             // switched to a branch of its own: that is kept, and the folder made anew.
             if !site.repository()?.bring_home(&path, &name)? {
-                keep_and_remove(site, task, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
+                keep_and_remove(site, task, &path, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
             }
             add()?
         }
@@ -109,7 +112,7 @@ pub fn clean(site: &Site, task: &Task, token: u64, path: &Path, commit: &CommitI
         // Whoever was there before has made a branch.
         Err(GitError::OtherHead { .. }) => {
             let known = std::slice::from_ref(commit);
-            keep_and_remove_at(site, task, path, &salvage_ref(task, token), known)?;
+            keep_and_remove(site, task, path, &salvage_ref(task, token), known)?;
         }
         // Or has left what git can't delete: a folder that is read-only, or another user's. It is put out of the way.
         Err(GitError::Program { .. }) => drop(site.repository()?.remove_worktree(path, &lock)),
@@ -126,7 +129,7 @@ pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitI
         return put_aside(site, &path, &run_name(&task.id, token));
     }
     let known: Vec<CommitId> = commit.into_iter().cloned().collect();
-    keep_and_remove_at(site, task, &path, &salvage_ref(task, token), &known).map(drop)
+    keep_and_remove(site, task, &path, &salvage_ref(task, token), &known).map(drop)
 }
 
 /// Where an agent that `does` this would have the task, without making anything. Where the base branch and the integration
@@ -204,8 +207,9 @@ fn start_over(
     tip: &CommitId,
 ) -> Result<(), Error> {
     let reference = salvage_ref(task, lease.token);
-    if site.board.worktree(&task.id).exists() {
-        keep_and_remove(site, task, &reference, std::slice::from_ref(tip))?;
+    let path = site.board.worktree(&task.id);
+    if path.exists() {
+        keep_and_remove(site, task, &path, &reference, std::slice::from_ref(tip))?;
     }
     site.repository()?.keep_commit(&reference, earlier)?;
     site.repository()?.branch_delete_if(branch, earlier)?;
@@ -239,12 +243,11 @@ pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error
 /// Deletes the item's branch if all of it is on the integration branch: what is on it is found there from now on. True if
 /// it did.
 pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
-    let (repository, name) = (site.repository()?, site.branch_of(task));
-    if !task.worktree || name == site.integration() {
+    if !task.worktree {
         return Ok(false);
     }
-    let Some(tip) = repository.branch_tip(site.integration())? else { return Ok(false) };
-    match repository.delete_merged_branch(&name, &tip) {
+    let Some(own) = merged_branch(site, task)? else { return Ok(false) };
+    match site.repository()?.branch_delete_if(&site.branch_of(task), &own) {
         // Somebody works on it after all.
         Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => Ok(false),
         deleted => Ok(deleted?),
@@ -270,7 +273,7 @@ fn clear_folder(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<O
     }
     let reference = salvage_ref(task, token);
     let merged: Vec<CommitId> = merged.into_iter().cloned().collect();
-    Ok(keep_and_remove(site, task, &reference, &merged)?.then_some(reference))
+    Ok(keep_and_remove(site, task, &path, &reference, &merged)?.then_some(reference))
 }
 
 /// Removes the folder of an item that needs no repository; what is in it stays with its last run.
@@ -297,45 +300,26 @@ pub fn clear_ended(site: &Site, task: &Task, merged: Option<&CommitId>) -> Resul
     Ok(site.board.note(entry, now)?)
 }
 
-fn keep_and_remove(site: &Site, task: &Task, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
-    keep_and_remove_at(site, task, &site.board.worktree(&task.id), reference, merged)
-}
-
 /// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in
 /// `merged`, and only then removes it. True if there was something to keep.
-fn keep_and_remove_at(
+fn keep_and_remove(site: &Site, task: &Task, path: &Path, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
+    let kept = salvage(site, task, path, reference, merged)?;
+    if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
+        let source = io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
+        return Err(Error::Io { action: "remove", path: path.to_owned(), source });
+    }
+    failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.to_owned(), source })?;
+    site.repository()?.remove_worktree(path, &site.board.worktree_lock())?;
+    Ok(kept.is_some())
+}
+
+fn salvage(
     site: &Site,
     task: &Task,
     path: &Path,
     reference: &str,
     merged: &[CommitId],
-) -> Result<bool, Error> {
+) -> Result<Option<Salvage>, Error> {
     let message = format!("Salvage {}: {}", task.id, task.title);
-    let path = path.to_owned();
-    if !path.exists() {
-        let is_kept = keep_lost(site, &path, reference, merged)?;
-        site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
-        return Ok(is_kept);
-    }
-    let kept = site.repository()?.salvage(&path, reference, &message, merged)?;
-    if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
-        let source = io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
-        return Err(Error::Io { action: "remove", path, source });
-    }
-    failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
-    site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
-    Ok(kept.is_some())
-}
-
-/// Keeps what was committed on no branch in a worktree that its agent has deleted, unless it is part of `merged`.
-fn keep_lost(site: &Site, path: &Path, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
-    let repository = site.repository()?;
-    let Some(lost) = repository.lost_head(path)? else { return Ok(false) };
-    for known in merged {
-        if repository.is_ancestor(&lost, known)? {
-            return Ok(false);
-        }
-    }
-    repository.keep_commit(reference, &lost)?;
-    Ok(true)
+    Ok(site.repository()?.salvage(path, reference, &message, merged)?)
 }

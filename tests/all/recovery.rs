@@ -73,8 +73,8 @@ fn a_merge_whose_maker_died_is_not_made_again_and_keeps_its_name() {
 /// nobody has reaped yet has no command line any more).
 fn once(name: &str) -> String {
     format!(
-        "if [ -e ~/{name} ]; then ! grep -qs sleep /proc/$(cat ~/{name})/cmdline; else (echo $$ >~/{name}.new; mv ~/{name}.new ~/{name}); \
-         touch dirt; exec sleep 600; fi"
+        "if [ -e ~/{name} ]; then ! grep -qs sleep /proc/$(cat ~/{name})/cmdline; else touch dirt; (echo $$ >~/{name}.new; \
+         mv ~/{name}.new ~/{name}); exec sleep 600; fi"
     )
 }
 

@@ -1,14 +1,12 @@
-//! Merges of real commits: what is left out, renames, drivers, and libgit2 held against `git merge-tree`.
+//! Merges of real commits: what is left out, renames, drivers.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use git2::{Oid, Repository as Store, Signature};
-use proptest::prelude::*;
+use git2::Oid;
 
 use super::super::fixture::{Fixture, id};
 use super::super::{CommitId, GitError};
-use super::{Follow, Merge, Told, merged_by_library, read_merge};
+use super::{Follow, Merge, read_merge};
 use crate::process::Exit;
 
 /// Commits `files` on a branch that leaves `main` at its present tip; `None` deletes. Leaves `main` checked out.
@@ -216,11 +214,10 @@ fn the_users_merge_drivers_decide_whatever_is_checked_out() {
 fn what_the_program_says_is_read_by_exit_status() {
     let tree = "1".repeat(40);
     let oid = Oid::from_str(&tree).expect("forty digits are an id");
-    let conflicts = |paths: &[&str]| Some(Told::Merged(Err(paths.iter().map(PathBuf::from).collect())));
+    let conflicts = |paths: &[&str]| Some(Err(paths.iter().map(PathBuf::from).collect()));
     let rows = [
-        (Exit::Code(0), format!("{tree}\0"), Some(Told::Merged(Ok(oid)))),
+        (Exit::Code(0), format!("{tree}\0"), Some(Ok(oid))),
         (Exit::Code(1), format!("{tree}\0b\0a\nx\0b\0"), conflicts(&["a\nx", "b"])),
-        (Exit::Code(129), String::new(), Some(Told::TooOld)),
         (Exit::Code(0), String::new(), None),
         (Exit::Code(1), String::new(), None),
         (Exit::Code(128), String::new(), None),
@@ -265,130 +262,4 @@ fn a_branch_follows_its_base() {
     let fifth = fixture.git(&["commit-tree", "-p", third.as_str(), "-m", "fifth", "main~1^{tree}"]);
     let refused = repository.follow("tavern/integration", &id(&fifth));
     assert!(matches!(refused, Err(GitError::CheckedOut { .. })), "{refused:?}");
-}
-
-/// A version of the tree: path → lines.
-type Files = BTreeMap<&'static str, Vec<u8>>;
-
-const PATHS: [&str; 6] = ["a", "b", "d/a", "d/b", "d/e/f", ".tavern/q"];
-
-/// What one side does to one file.
-#[derive(Clone, Debug)]
-enum Step {
-    Keep,
-    Delete,
-    /// Replaces, or inserts before, the line at this place (modulo length).
-    Replace(usize, u8),
-    Insert(usize, u8),
-    Create(Vec<u8>),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        4 => Just(Step::Keep),
-        1 => Just(Step::Delete),
-        3 => (0..12usize, b'0'..=b'3').prop_map(|(at, line)| Step::Replace(at, line)),
-        2 => (0..12usize, b'0'..=b'3').prop_map(|(at, line)| Step::Insert(at, line)),
-        1 => prop::collection::vec(b'0'..=b'3', 1..4).prop_map(Step::Create),
-    ]
-}
-
-fn files() -> impl Strategy<Value = Files> {
-    // No line occurs twice in a file, and none in two files: so no engine finds a rename, and there is one best alignment.
-    prop::collection::vec(prop::option::weighted(0.8, 1..12usize), PATHS.len()).prop_map(|lengths| {
-        let file = |(at, length): (usize, Option<usize>)| {
-            let first = u8::try_from(at * 12).expect("there are few paths") + 100;
-            length.map(|length| (PATHS[at], (first..).take(length).collect()))
-        };
-        lengths.into_iter().enumerate().filter_map(file).collect()
-    })
-}
-
-fn applied(files: &Files, steps: &[Step]) -> Files {
-    let mut result = files.clone();
-    for (path, step) in PATHS.iter().zip(steps) {
-        match (step, result.get_mut(path)) {
-            (Step::Delete, _) => drop(result.remove(path)),
-            (Step::Replace(at, line), Some(lines)) => {
-                let at = at % lines.len();
-                lines[at] = *line;
-            }
-            (Step::Insert(at, line), Some(lines)) => lines.insert(at % (lines.len() + 1), *line),
-            (Step::Create(lines), None) => drop(result.insert(path, lines.clone())),
-            _ => {}
-        }
-    }
-    result
-}
-
-fn written(store: &Store, files: &Files, parents: &[Oid]) -> Oid {
-    let mut index = git2::Index::new().expect("an index in memory can be made");
-    for (path, lines) in files {
-        let text: String = lines.iter().map(|line| format!("line {line}\n")).collect();
-        let entry = git2::IndexEntry {
-            ctime: git2::IndexTime::new(0, 0),
-            mtime: git2::IndexTime::new(0, 0),
-            dev: 0,
-            ino: 0,
-            mode: 0o100_644,
-            uid: 0,
-            gid: 0,
-            file_size: 0,
-            id: store.blob(text.as_bytes()).expect("the store is writable"),
-            flags: 0,
-            flags_extended: 0,
-            path: path.as_bytes().to_vec(),
-        };
-        index.add(&entry).expect("paths are valid");
-    }
-    let tree = index.write_tree_to(store).expect("the store is writable");
-    let tree = store.find_tree(tree).expect("it was just written");
-    let who = Signature::new("User", "user@localhost", &git2::Time::new(0, 0)).expect("the name is valid");
-    let parents: Vec<git2::Commit<'_>> =
-        parents.iter().map(|id| store.find_commit(*id).expect("it was just written")).collect();
-    let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-    store.commit(None, &who, &who, "generated", &tree, &parents).expect("the store is writable")
-}
-
-#[test]
-fn libgit2_and_git_agree_and_what_is_left_out_stays() {
-    let fixture = Fixture::new();
-    let repository = fixture.repository();
-    let store = repository.open().expect("it is a repository");
-    let sides = || prop::collection::vec(step(), PATHS.len());
-    let mut outcomes = [0usize; 3];
-    let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
-    let counted = std::cell::RefCell::new(&mut outcomes);
-    runner
-        .run(&(files(), sides(), sides()), |(base, ours, theirs)| {
-            let (ours, theirs) = (applied(&base, &ours), applied(&base, &theirs));
-            let root = written(&store, &base, &[]);
-            let (into, from) = (written(&store, &ours, &[root]), written(&store, &theirs, &[root]));
-            let commit = |id| store.find_commit(id).expect("it was just written");
-            let by_program = repository.merged_by_program(&commit(into), &commit(from)).expect("the tests need git");
-            let by_library = merged_by_library(&store, &commit(into), &commit(from)).expect("both are there");
-            prop_assert_eq!(by_program.expect("the tests need git 2.38"), by_library);
-
-            let board = |id: Oid| {
-                let tree = commit(id).tree().expect("it was just written");
-                tree.get_path(std::path::Path::new(".tavern")).ok().map(|entry| entry.id())
-            };
-            match repository.merge(&into.into(), &from.into(), &[".tavern/"], "merge").expect("both are there") {
-                Merge::Clean { commit: merged, left_out } => {
-                    let merged = Oid::from_str(merged.as_str()).expect("it is an id");
-                    prop_assert_eq!(board(merged), board(into));
-                    prop_assert_eq!(left_out.is_empty(), board(from) == board(root));
-                    counted.borrow_mut()[0] += 1;
-                }
-                Merge::UpToDate { .. } => counted.borrow_mut()[1] += 1,
-                Merge::Conflict { paths } => {
-                    prop_assert!(!paths.is_empty() && paths.iter().all(|path| !path.starts_with(".tavern")));
-                    counted.borrow_mut()[2] += 1;
-                }
-            }
-            Ok(())
-        })
-        .unwrap_or_else(|error| panic!("{error}"));
-    assert!(outcomes.iter().all(|count| *count > 0), "the generator misses an outcome: {outcomes:?}");
 }

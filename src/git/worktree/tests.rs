@@ -246,21 +246,6 @@ fn what_a_killed_call_left_behind_is_no_hindrance() {
 }
 
 #[test]
-fn a_checkout_that_is_killed_in_the_middle_is_taken_up_again() {
-    let fixture = Fixture::new();
-    // The filter ends the whole process group of the git that called it, once.
-    let filter = fixture.script("filter", "cd \"$(dirname \"$0\")\"; if mkdir once 2>&-; then kill -KILL 0; fi; cat");
-    fixture.git(&["config", "filter.deadly.smudge", &filter.display().to_string()]);
-    fixture.commit(&[(".gitattributes", "m filter=deadly\n"), ("m", "m\n"), ("z", "z\n")], "deadly");
-    let first = fixture.add("w", "x");
-    assert!(matches!(&first, Err(GitError::Program { status, .. }) if status.contains("signal 9")), "{first:?}");
-    assert!(admin(&fixture, "w").join("index.lock").exists(), "the kill came too early or too late to show anything");
-    let made = fixture.add("w", "x").expect("the second attempt isn't killed");
-    assert!(is_clean(&fixture.repository(), &made));
-    assert_eq!(names(&made), [".gitattributes", "a", "m", "z"]);
-}
-
-#[test]
 fn what_was_not_furnished_to_the_end_is_made_anew() {
     let fixture = Fixture::new();
     let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
