@@ -9,10 +9,11 @@ use std::ops::Range;
 use chrono::TimeDelta;
 
 use crate::board::document::{Document, Item, parse};
-use crate::board::edit::Patch;
+use crate::board::edit::said;
+use crate::board::lane::{LaneSet, Place};
 use crate::board::markup;
 use crate::board::task::{Status, TaskId, Timestamp};
-use crate::board::text::{Edit, apply};
+use crate::board::text::Edit;
 
 /// When items are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,22 +182,22 @@ pub fn has(archive: &Document<'_>, item: &Gone) -> bool {
 /// The queue without the items; nothing if one isn't there, or another would read otherwise.
 pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
     let (document, _) = parse(queue);
-    let mut going = HashSet::new();
+    let mut going = Vec::new();
     let mut edits = Vec::new();
-    let mut places = document.items().iter().enumerate();
+    let mut places = document.items().iter();
     for gone in items {
         // In the order of the document, so that one look over it is enough.
-        let (index, item) = places.find(|(_, item)| {
+        let item = places.find(|item| {
             item.within.is_none() && item.id == gone.id && document.block(item).trim_end() == gone.block.trim_end()
         })?;
-        going.insert(index);
+        going.push(&item.span);
         edits.push(removal(queue, &item.span));
     }
-    let text = apply(queue, &edits);
-    let (after, _) = parse(&text);
-    let is_going = |index: usize| outwards(document.items(), Some(index)).any(|at| going.contains(&at));
-    let stay = document.items().iter().enumerate().filter(|(index, _)| !is_going(*index)).map(|(_, item)| item);
-    (reads_the_same(&document, stay, &after, after.items()) && document.front() == after.front()).then_some(text)
+    let is_going = |item: &Item<'_>| {
+        let place = going.partition_point(|span| span.end <= item.span.start);
+        going.get(place).is_some_and(|span| span.start <= item.span.start)
+    };
+    document.applied(&edits, &is_going, &|_| false, &|_| true)
 }
 
 /// The archive with the items at its end. One that it has already stays where it is, and one that it has otherwise under
@@ -211,31 +212,23 @@ pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
     for id in items.iter().filter_map(|item| item.id.as_ref()).filter(|id| known.contains(id)) {
         text = forget(&text, id)?;
     }
-    let (old_text, mut expected) = (text.clone(), Vec::new());
+    let mut added = String::from(if text.is_empty() || text.ends_with('\n') { "" } else { "\n" });
+    let mut expected = Vec::new();
     for item in &items {
         let own = own_text(item)?;
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&own);
+        added.push_str(&own);
         if !own.ends_with('\n') {
-            text.push('\n');
+            added.push('\n');
         }
         expected.push(own);
     }
-    let (old, new) = (parse(&old_text).0, parse(&text).0);
-    let (before, behind) = new.items().split_at_checked(old.items().len())?;
-    if !reads_the_same(&old, old.items().iter(), &new, before) {
-        return None;
-    }
-    let mut tops = behind.iter().filter(|item| item.within.is_none());
-    let are_there = items.iter().zip(&expected).all(|(item, own)| {
-        let top = tops.next();
-        top.is_some_and(|top| {
-            top.id == item.id && top.status == item.status && new.block(top).trim_end() == own.trim_end()
-        })
-    });
-    (are_there && tops.next().is_none()).then_some(text)
+    let are_there = |new: &Document<'_>| {
+        let tops = new.items().iter().filter(|item| item.span.start >= text.len() && item.within.is_none());
+        let tops = tops.map(|top| (&top.id, top.status, new.block(top).trim_end()));
+        tops.eq(items.iter().zip(&expected).map(|(item, own)| (&item.id, item.status, own.trim_end())))
+    };
+    let end = Edit::insert(text.len(), added);
+    parse(&text).0.applied(&[end], &|_| false, &|item| item.span.start >= text.len(), &are_there)
 }
 
 /// The archive without the item; nothing if another would read otherwise.
@@ -255,31 +248,11 @@ fn own_text(item: &Gone) -> Option<String> {
     });
     let block: String = lines.collect();
     let (document, _) = parse(&block);
-    let alone = document.items().first().filter(|alone| alone.id == item.id && alone.span.start == 0)?;
-    let patch = Patch { status: Some(item.status), ..Patch::default() };
-    let text = apply(&block, &document.change(alone, &patch));
+    document.items().first().filter(|alone| alone.id == item.id && alone.span.start == 0)?;
+    let text = said(&block, item.status, Place::Loose, LaneSet::default());
     let (read, _) = parse(&text);
     let status = read.items().first().map(|item| item.status);
     (status == Some(item.status)).then_some(text)
-}
-
-fn reads_the_same<'i>(
-    old: &Document<'_>,
-    before: impl Iterator<Item = &'i Item<'i>>,
-    new: &Document<'_>,
-    after: &[Item<'_>],
-) -> bool {
-    let mut after = after.iter();
-    let all = before.into_iter().all(|was| {
-        after.next().is_some_and(|is| {
-            was.id == is.id
-                && was.status == is.status
-                && was.nested == is.nested
-                && was.quarantined == is.quarantined
-                && old.block(was).trim_end() == new.block(is).trim_end()
-        })
-    });
-    all && after.next().is_none()
 }
 
 /// The edit that takes a block away. Where two blank lines would meet, one goes too.

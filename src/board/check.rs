@@ -76,28 +76,25 @@ impl<'d> Checker<'d> {
         if self.by_id.len() == self.nodes.len() {
             return;
         }
-        let doubles: Vec<usize> =
-            (0..self.nodes.len()).filter(|node| self.by_id[self.nodes[*node].id] != *node).collect();
         let mut told = HashSet::new();
-        for double in doubles {
-            let first = self.by_id[self.nodes[double].id];
-            let (first_place, place) = (self.place_of(first, double), self.place_of(double, first));
-            self.error(
-                double,
-                "duplicate-id",
-                format!("`{}` is also the ID of the item at {first_place}", self.nodes[double].id),
-                "give one of them another ID, or remove its ID and it gets a fresh one".to_owned(),
-            );
-            if !told.insert(first) {
-                continue;
+        for node in 0..self.nodes.len() {
+            let first = self.by_id[self.nodes[node].id];
+            if first != node {
+                self.double(node, first);
+                if told.insert(first) {
+                    self.double(first, node);
+                }
             }
-            self.error(
-                first,
-                "duplicate-id",
-                format!("`{}` is also the ID of the item at {place}", self.nodes[first].id),
-                "give one of them another ID, or remove its ID and it gets a fresh one".to_owned(),
-            );
         }
+    }
+
+    fn double(&mut self, node: usize, other: usize) {
+        let Node { document, item, id, .. } = self.nodes[node];
+        self.quarantine(node);
+        let span = item.id_span().unwrap_or_else(|| item.head.clone());
+        let message = format!("`{id}` is also the ID of the item at {}", self.place_of(other, node));
+        let hint = "give one of them another ID, or remove its ID and it gets a fresh one";
+        self.findings.problems.push((document, Problem::error("duplicate-id", span, message, hint)));
     }
 
     fn dependencies(&mut self) {
@@ -290,12 +287,6 @@ impl<'d> Checker<'d> {
         if !node.item.quarantined {
             self.findings.quarantined.insert((node.document, node.index));
         }
-    }
-
-    fn error(&mut self, node: usize, code: &'static str, message: String, hint: String) {
-        self.quarantine(node);
-        let span = self.nodes[node].item.id_span().unwrap_or_else(|| self.nodes[node].item.head.clone());
-        self.findings.problems.push((self.nodes[node].document, Problem::error(code, span, message, hint)));
     }
 
     fn warning(&mut self, node: usize, id: &TaskId, code: &'static str, message: String, hint: String) {

@@ -1,8 +1,6 @@
 //! Whether an item may have one more child: how deep and how many, and that no two wait for each other; and what a child
 //! has of its parent.
 
-use serde_yaml::Value;
-
 use super::decide::Refusal;
 use super::edit::Patch;
 use super::front::Front;
@@ -54,7 +52,7 @@ pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) 
     let review = parent.review.as_deref().unwrap_or(general);
     let here = front.review.as_deref().unwrap_or(general);
     if child.review.is_none() && review != here && (parent.review.is_some() || !review.is_empty()) {
-        set.push((Key::Review, Some(texts(review))));
+        set.push((Key::Review, Some(review.to_vec().into())));
     }
     let own = if child.approve.is_empty() { &front.approve } else { &child.approve };
     if parent.approve.contains(&Consent::Merge) && !own.contains(&Consent::Merge) {
@@ -65,12 +63,10 @@ pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) 
     Patch { set, ..Patch::default() }
 }
 
-fn texts(texts: &[String]) -> Value {
-    Value::Sequence(texts.iter().map(|text| Value::from(text.as_str())).collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_yaml::Value;
+
     use super::*;
     use crate::board::metadata::flow;
     use crate::board::task::{State, Status};
@@ -110,27 +106,23 @@ mod tests {
             |words: &str| words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
         let review = |names: &str| Some(words(names)).filter(|names| !names.is_empty());
         for (parent, child, front, general, inherited) in [
-            (("", ""), ("", ""), ("", ""), ""),
-            (("person", ""), ("", ""), ("", ""), "review: [person]"),
-            (("person", ""), ("", ""), ("person", ""), ""),
-            (("person", ""), ("none", ""), ("", ""), ""),
-            (("", "merge"), ("", ""), ("", ""), "approve: merge"),
-            (("", "merge"), ("", ""), ("", "start merge"), ""),
-            (("", "start merge"), ("", "start"), ("", ""), "approve: [start, merge]"),
-            (("", "merge"), ("", ""), ("", "start"), "approve: [start, merge]"),
-            (("", "start"), ("", ""), ("", ""), ""),
-            (("2", "merge"), ("", ""), ("reviewer", ""), "review: [\"2\"], approve: merge"),
-        ]
-        .map(|(parent, child, front, inherited)| (parent, child, front, "", inherited))
-        .into_iter()
-        .chain([
+            (("", ""), ("", ""), ("", ""), "", ""),
+            (("person", ""), ("", ""), ("", ""), "", "review: [person]"),
+            (("person", ""), ("", ""), ("person", ""), "", ""),
+            (("person", ""), ("none", ""), ("", ""), "", ""),
+            (("", "merge"), ("", ""), ("", ""), "", "approve: merge"),
+            (("", "merge"), ("", ""), ("", "start merge"), "", ""),
+            (("", "start merge"), ("", "start"), ("", ""), "", "approve: [start, merge]"),
+            (("", "merge"), ("", ""), ("", "start"), "", "approve: [start, merge]"),
+            (("", "start"), ("", ""), ("", ""), "", ""),
+            (("2", "merge"), ("", ""), ("reviewer", ""), "", "review: [\"2\"], approve: merge"),
             // Those of config.yaml hold for the child of an item that says nothing, wherever it goes.
             (("", ""), ("", ""), ("none", ""), "person", "review: [person]"),
             (("", ""), ("", ""), ("", ""), "person", ""),
             (("", ""), ("", ""), ("person", ""), "person", ""),
             (("", ""), ("none", ""), ("none", ""), "person", ""),
             (("person", ""), ("", ""), ("", ""), "person", ""),
-        ]) {
+        ] {
             let task = |(names, moments): (&str, &str)| Task {
                 review: review(names),
                 approve: Consent::read_all(moments.split_whitespace()).expect("moments"),

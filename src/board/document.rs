@@ -189,10 +189,7 @@ impl<'t> Document<'t> {
     pub fn entries(&self, item: &Item<'_>, found: &mut dyn FnMut(Entry<'t>)) {
         let mut seen = 0u64;
         let mut once = |entry: Entry<'t>| {
-            let bit = match entry.meaning {
-                Meaning::Known(key, _) | Meaning::Absent(key) | Meaning::Wrong(key) => 1 << key as u32,
-                Meaning::Unknown => 0,
-            };
+            let bit = entry.meaning.bit();
             if seen & bit == 0 {
                 seen |= bit;
                 found(entry);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use serde_yaml::Value;
 
 use crate::board::document::{Document, Item, Lane, Tail, parse};
-use crate::board::lane::{self, LaneKind, Place};
+use crate::board::lane::{self, LaneKind, LaneSet, Place};
 use crate::board::markup;
 use crate::board::metadata::{self, Key};
 use crate::board::state::State;
@@ -42,6 +42,15 @@ pub struct NewItem {
     /// Keys of the `yaml task` block.
     pub yaml_fields: Vec<(Key, Value)>,
     pub description: String,
+}
+
+/// The value of `after` for these; nothing if there are none.
+pub fn written_ids(ids: &[TaskId]) -> Option<Value> {
+    match ids {
+        [] => None,
+        [one] => Some(one.as_str().into()),
+        several => Some(several.iter().map(|id| Value::from(id.as_str())).collect()),
+    }
 }
 
 /// The item's block with `\n` line ends and the bullet `-`.
@@ -139,33 +148,22 @@ impl<'t> Document<'t> {
             .or_else(|| LaneKind::ALL[1..].iter().find_map(|kind| self.lane_of(*kind)))
             .or_else(|| self.lane_of(LaneKind::Draft));
         let place = lane.map_or(Place::Loose, |lane| Place::Lane(lane.kind));
-        let block = said(block, status, lane::needs_key(status, place, self.lane_set));
+        let block = said(block, status, place, self.lane_set);
         let block = self.with_bullet_of(lane.map_or(self.tail, |lane| lane.tail).or(self.tail), &block);
         let block = block.replace("\r\n", "\n").replace('\n', markup::newline(self.text));
 
-        let mut tried = Vec::new();
-        for fill in Fill::ALL {
-            let spot = match lane {
-                Some(lane) => self.spot_in(lane),
-                None => self.spot_at_end(),
-            };
-            if fill == Fill::Nothing && self.is_plain_spot(&spot, &block) {
-                return vec![self.insertion(&spot, &block, fill).0];
-            }
-            tried.push((spot, fill));
+        let spot = lane.map_or_else(|| self.spot_at_end(), |lane| self.spot_in(lane));
+        if self.is_plain_spot(&spot, &block) {
+            return vec![self.insertion(&spot, &block, Fill::Nothing).0];
         }
         // Whatever swallows the rest of the document can't swallow its beginning.
         let top = Spot { at: self.body, blank_before: self.body > 3, blank_after: true, tail: None };
-        tried.extend([(top.clone(), Fill::Nothing), (top, Fill::Comment)]);
-        let mut edits = Vec::new();
-        for (spot, fill) in tried {
-            let (edit, inserted) = self.insertion(&spot, &block, fill);
-            edits = vec![edit];
-            if self.reads_as_before(None, &edits, inserted, status) {
-                break;
-            }
-        }
-        edits
+        let behind = Fill::ALL.map(|fill| (&spot, fill)).into_iter();
+        let tried = behind.chain([(&top, Fill::Nothing), (&top, Fill::Comment)]).map(|(spot, fill)| {
+            let (edit, inserted) = self.insertion(spot, &block, fill);
+            (vec![edit], inserted)
+        });
+        self.first_that_reads(None, tried, status)
     }
 
     /// The edits that take the item out.
@@ -181,7 +179,7 @@ impl<'t> Document<'t> {
         let Some(status) = status else { return vec![Edit::replace(item.span.clone(), block)] };
         let target = self.lane_to_move_to(item, status);
         let place = target.map_or(self.place(item), |lane| Place::Lane(lane.kind));
-        let block = said(block, status, lane::needs_key(status, place, self.lane_set));
+        let block = said(block, status, place, self.lane_set);
         let edits = vec![Edit::replace(item.span.clone(), block)];
         match target {
             None => edits,
@@ -224,17 +222,28 @@ impl<'t> Document<'t> {
         }
         shapes.push(forced_to_margin(&block, item));
         shapes.dedup();
-        for shape in &shapes {
-            for fill in Fill::ALL {
-                for (gap, around) in fill.pairs() {
-                    let (edits, inserted) = attempt(shape, gap, around);
-                    if self.reads_as_before(Some(item), &edits, inserted, status) {
-                        return edits;
-                    }
-                }
+        let fills = || Fill::ALL.into_iter().flat_map(Fill::pairs);
+        let tried = shapes.iter().flat_map(|shape| fills().map(move |(gap, around)| (shape, gap, around)));
+        let last = shapes.last().map(|shape| (shape, Fill::Comment, Fill::Comment));
+        let tried = tried.chain(last).map(|(shape, gap, around)| attempt(shape, gap, around));
+        self.first_that_reads(Some(item), tried, status)
+    }
+
+    /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last.
+    fn first_that_reads(
+        &self,
+        moved: Option<&Item<'_>>,
+        tried: impl Iterator<Item = (Vec<Edit>, Range<usize>)>,
+        status: Status,
+    ) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        for (next, inserted) in tried {
+            edits = next;
+            if self.reads_as_before(moved, &edits, inserted, status) {
+                break;
             }
         }
-        attempt(shapes.last().unwrap_or(&block), Fill::Comment, Fill::Comment).0
+        edits
     }
 
     /// Behind the last item of the lane, or where its first one goes.
@@ -262,7 +271,7 @@ impl<'t> Document<'t> {
         let is_apart = next.is_empty()
             || markup::is_blank_line(self.text, tail.end)
             || next.trim_start_matches(' ').starts_with('#')
-            || is_list_item(next);
+            || markup::bullet_end(next, 0).is_some_and(|end| next[end..].starts_with([' ', '\t']));
         Spot { at: tail.end, blank_before: tail.is_spaced, blank_after: !is_apart, tail: Some(tail) }
     }
 
@@ -419,44 +428,54 @@ impl<'t> Document<'t> {
         inserted: Range<usize>,
         status: Status,
     ) -> bool {
-        let text = apply(self.text, edits);
-        let (new, _) = parse(&text);
         let at = edits.iter().find(|edit| edit.span.is_empty()).map_or(0, |insertion| insertion.span.start);
-        let before = |edit: &&Edit| !edit.span.is_empty() && edit.span.end <= at;
-        let (gone, filled) = edits
-            .iter()
-            .filter(before)
-            .fold((0, 0), |(gone, filled), edit| (gone + edit.span.len(), filled + edit.text.len()));
+        let before = edits.iter().filter(|edit| !edit.span.is_empty() && edit.span.end <= at);
+        let (gone, filled) =
+            before.fold((0, 0), |(gone, filled), edit| (gone + edit.span.len(), filled + edit.text.len()));
         let inserted = inserted.start + filled - gone..inserted.end + filled - gone;
-        let is_old = |item: &&Item<'_>| moved.is_none_or(|moved| !within(&moved.span, item));
-        let is_other = |item: &&Item<'_>| !within(&inserted, item);
-        let old_others = self.items().iter().filter(is_old);
-        let mut new_others = new.items().iter().filter(is_other);
-        let others_same = old_others.clone().count() == new_others.clone().count()
-            && old_others.zip(new_others.by_ref()).all(|(old, new_item)| {
-                let block = |text: &str| text.trim_end_matches(['\n', '\r']).len();
-                let (a, b) = (self.block(old), new.block(new_item));
-                a[..block(a)] == b[..block(b)]
-                    && old.status == new_item.status
-                    && old.id == new_item.id
-                    && old.nested == new_item.nested
-                    && old.quarantined == new_item.quarantined
-            });
-        let mut own = new.items().iter().filter(|item| within(&inserted, item));
-        let Some(first) = own.next() else { return false };
-        let own_same = first.span.start == inserted.start
-            && first.status == status
-            && !first.nested
-            && new.block(first).trim_end_matches(['\n', '\r']).len() == inserted.len()
-            && moved.is_none_or(|moved| {
-                let count = self.items().iter().filter(|item| within(&moved.span, item)).count();
-                count == own.count() + 1
-                    && self.title(moved) == new.title(first)
-                    && self.description(moved) == new.description(first)
-                    && moved.block.is_some() == first.block.is_some()
-            });
-        let kinds = |document: &Document<'_>| document.lanes().iter().map(|lane| lane.kind).collect::<Vec<_>>();
-        others_same && own_same && self.front() == new.front() && kinds(self) == kinds(&new)
+        let is_moved = |item: &Item<'_>| moved.is_some_and(|moved| within(&moved.span, item));
+        let is_new = |item: &Item<'_>| within(&inserted, item);
+        let holds = |new: &Document<'_>| {
+            let mut own = new.items().iter().filter(|item| is_new(item));
+            let Some(first) = own.next() else { return false };
+            let kinds = |document: &Document<'_>| document.lanes().iter().map(|lane| lane.kind).collect::<Vec<_>>();
+            first.span.start == inserted.start
+                && first.status == status
+                && !first.nested
+                && new.block(first).trim_end_matches(['\n', '\r']).len() == inserted.len()
+                && moved.is_none_or(|moved| {
+                    self.items().iter().filter(|item| is_moved(item)).count() == own.count() + 1
+                        && self.title(moved) == new.title(first)
+                        && self.description(moved) == new.description(first)
+                        && moved.block.is_some() == first.block.is_some()
+                })
+                && kinds(self) == kinds(new)
+        };
+        self.applied(edits, &is_moved, &is_new, &holds).is_some()
+    }
+
+    /// The text after the edits, read again: if every item but those that went or came reads as before, the front matter
+    /// too, and what else is to hold does.
+    pub(crate) fn applied(
+        &self,
+        edits: &[Edit],
+        went: &dyn Fn(&Item<'_>) -> bool,
+        came: &dyn Fn(&Item<'_>) -> bool,
+        holds: &dyn Fn(&Document<'_>) -> bool,
+    ) -> Option<String> {
+        let text = apply(self.text, edits);
+        let is_same = {
+            let (new, _) = parse(&text);
+            let stay = self.items().iter().filter(|item| !went(item)).map(|item| self.told(item));
+            let are = new.items().iter().filter(|item| !came(item)).map(|item| new.told(item));
+            stay.eq(are) && self.front() == new.front() && holds(&new)
+        };
+        is_same.then_some(text)
+    }
+
+    /// What must stay the same about an item that nobody touches.
+    pub(crate) fn told(&self, item: &Item<'_>) -> (&'t str, Status, Option<TaskId>, bool, bool) {
+        (self.block(item).trim_end(), item.status, item.id.clone(), item.nested, item.quarantined)
     }
 }
 
@@ -543,22 +562,19 @@ fn difference(old: &str, new: &str, at: usize) -> Option<Edit> {
     if old == new {
         return None;
     }
-    let mut start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
-    while !old.is_char_boundary(start) || !new.is_char_boundary(start) {
-        start -= 1;
-    }
+    let start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
+    let start = new.floor_char_boundary(old.floor_char_boundary(start));
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
-    let mut same = old_rest.bytes().rev().zip(new_rest.bytes().rev()).take_while(|(a, b)| a == b).count();
-    while !old_rest.is_char_boundary(old_rest.len() - same) || !new_rest.is_char_boundary(new_rest.len() - same) {
-        same -= 1;
-    }
+    let same = old_rest.bytes().rev().zip(new_rest.bytes().rev()).take_while(|(a, b)| a == b).count();
+    let same = old_rest.len() - old_rest.ceil_char_boundary(old_rest.len() - same);
     let end = old.len() - same;
     Some(Edit::replace(at + start..at + end, &new_rest[..new_rest.len() - same]))
 }
 
-/// A rendered block whose box and `status:` key say the status.
-pub(crate) fn said(block: &str, status: Status, needs_key: bool) -> String {
+/// A rendered block whose box and `status:` key say the status, at that place of a document with those lanes.
+pub(crate) fn said(block: &str, status: Status, place: Place, lanes: LaneSet) -> String {
     let (document, _) = parse(block);
+    let needs_key = lane::needs_key(status, place, lanes);
     match document.items().first() {
         Some(item) => apply(block, &in_place(block, item, &Patch::default(), Some((status, needs_key)))),
         None => block.to_owned(),
@@ -624,17 +640,6 @@ fn is_at_margin(text: &str, at: usize) -> bool {
     let filled = rest.trim_start_matches(['\n', '\r', ' ', '\t', '\u{b}', '\u{c}']);
     let blanks = &rest[..rest.len() - filled.len()];
     filled.is_empty() || blanks.is_empty() || blanks.ends_with('\n')
-}
-
-fn is_list_item(text: &str) -> bool {
-    let text = text.trim_start_matches(' ');
-    let digits = text.bytes().take(9).take_while(u8::is_ascii_digit).count();
-    let after = match text.as_bytes().get(digits) {
-        Some(b'-' | b'*' | b'+') if digits == 0 => text.as_bytes().get(1),
-        Some(b'.' | b')') if digits > 0 => text.as_bytes().get(digits + 1),
-        _ => return false,
-    };
-    matches!(after, Some(b' ' | b'\t'))
 }
 
 #[cfg(test)]

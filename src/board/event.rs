@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::id::TaskId;
 use super::lease::{Holder, Life, Token, Work};
 use super::plan::Plan;
-use super::status::{Mode, Status, Timestamp};
+use super::status::{Mode, Status, Timestamp, words};
 
 pub use super::status::Purpose;
 
@@ -150,82 +150,47 @@ impl Event {
     }
 }
 
-/// The kinds of lines in the event log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Added,
-    Claimed,
-    Started,
-    Submitted,
-    Approved,
-    Rejected,
-    /// Turned into other items.
-    Planned,
-    /// Put aside until its children have ended.
-    Parked,
-    /// Its holder changed the mode.
-    Shifted,
-    /// A person has allowed it to start.
-    Allowed,
-    Failed,
-    Returned,
-    Withdrawn,
-    Asked,
-    Reaped,
-    Integrated,
-    SentBack,
-    Resumed,
-    Revived,
-    Reopened,
-    Cancelled,
-    /// A person changed it in its queue.
-    Edited,
-    /// A person took it out of its queue.
-    Removed,
-    /// What an earlier event did was taken back.
-    Undone,
-    /// What was taken back was done again.
-    Redone,
-    /// It had ended, and was moved from its queue to the archive.
-    Archived,
-    /// Its agent was given a message; the cause is its text, the agent whoever sent it.
-    Told,
-    /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
-    Noted,
-}
-
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Added => "added",
-            Kind::Claimed => "claimed",
-            Kind::Started => "started",
-            Kind::Submitted => "submitted",
-            Kind::Approved => "approved",
-            Kind::Rejected => "rejected",
-            Kind::Planned => "planned",
-            Kind::Parked => "parked",
-            Kind::Shifted => "shifted",
-            Kind::Allowed => "allowed",
-            Kind::Failed => "failed",
-            Kind::Returned => "returned",
-            Kind::Withdrawn => "withdrawn",
-            Kind::Asked => "asked",
-            Kind::Reaped => "reaped",
-            Kind::Integrated => "integrated",
-            Kind::SentBack => "sent_back",
-            Kind::Resumed => "resumed",
-            Kind::Revived => "revived",
-            Kind::Reopened => "reopened",
-            Kind::Cancelled => "cancelled",
-            Kind::Edited => "edited",
-            Kind::Removed => "removed",
-            Kind::Undone => "undone",
-            Kind::Redone => "redone",
-            Kind::Archived => "archived",
-            Kind::Told => "told",
-            Kind::Noted => "noted",
-        }
+words! {
+    /// The kinds of lines in the event log.
+    Kind {
+        Added "added",
+        Claimed "claimed",
+        Started "started",
+        Submitted "submitted",
+        Approved "approved",
+        Rejected "rejected",
+        /// Turned into other items.
+        Planned "planned",
+        /// Put aside until its children have ended.
+        Parked "parked",
+        /// Its holder changed the mode.
+        Shifted "shifted",
+        /// A person has allowed it to start.
+        Allowed "allowed",
+        Failed "failed",
+        Returned "returned",
+        Withdrawn "withdrawn",
+        Asked "asked",
+        Reaped "reaped",
+        Integrated "integrated",
+        SentBack "sent_back",
+        Resumed "resumed",
+        Revived "revived",
+        Reopened "reopened",
+        Cancelled "cancelled",
+        /// A person changed it in its queue.
+        Edited "edited",
+        /// A person took it out of its queue.
+        Removed "removed",
+        /// What an earlier event did was taken back.
+        Undone "undone",
+        /// What was taken back was done again.
+        Redone "redone",
+        /// It had ended, and was moved from its queue to the archive.
+        Archived "archived",
+        /// Its agent was given a message; the cause is its text, the agent whoever sent it.
+        Told "told",
+        /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
+        Noted "noted",
     }
 }

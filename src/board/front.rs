@@ -2,48 +2,28 @@
 //!
 //! Keys that are not Tavern's (Obsidian's `kanban-plugin`, a site generator's `title`) stay and are ignored.
 
+use std::borrow::Cow;
 use std::ops::Range;
-use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
-use crate::board::metadata::{Key, broken_yaml, is_word, priority};
+use crate::board::key::Shape;
+use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
 use crate::board::problem::Problem;
-use crate::board::status::Consent;
+use crate::board::status::{Consent, words};
 use crate::near::nearest;
 
-/// What an agent does when its queues have nothing for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EmptyBehavior {
-    /// Waits for a change, shows by its heartbeat that it lives, and looks after the work of agents that die.
-    #[default]
-    Idle,
-    /// Waits for a change and does nothing else: no heartbeat, no wake-up.
-    Hibernate,
-    /// Ends.
-    Terminate,
-}
-
-impl EmptyBehavior {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EmptyBehavior::Idle => "idle",
-            EmptyBehavior::Hibernate => "hibernate",
-            EmptyBehavior::Terminate => "terminate",
-        }
-    }
-}
-
-impl FromStr for EmptyBehavior {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<EmptyBehavior, ()> {
-        [EmptyBehavior::Idle, EmptyBehavior::Hibernate, EmptyBehavior::Terminate]
-            .into_iter()
-            .find(|behavior| behavior.as_str() == text)
-            .ok_or(())
+words! {
+    /// What an agent does when its queues have nothing for it.
+    #[derive(Default)]
+    EmptyBehavior {
+        /// Waits for a change, shows by its heartbeat that it lives, and looks after the work of agents that die.
+        #[default]
+        Idle "idle",
+        /// Waits for a change and does nothing else: no heartbeat, no wake-up.
+        Hibernate "hibernate",
+        /// Ends.
+        Terminate "terminate",
     }
 }
 
@@ -68,8 +48,19 @@ pub struct Front {
     pub goal: Option<String>,
 }
 
-const KEYS: [&str; 11] =
-    ["id", "name", "type", "priority", "empty_behavior", "max_attempts", "runner", "role", "approve", "review", "goal"];
+const KEYS: [(&str, Shape); 11] = [
+    ("id", Shape::Word),
+    ("name", Shape::Text),
+    ("type", Shape::Text),
+    ("priority", Shape::Priority),
+    ("empty_behavior", Shape::Word),
+    ("max_attempts", Shape::Count),
+    ("runner", Shape::Word),
+    ("role", Shape::Word),
+    ("approve", Shape::Moments),
+    ("review", Shape::Words),
+    ("goal", Shape::Text),
+];
 
 /// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
 /// matter the rest begins at the first byte that is no such mark.
@@ -115,7 +106,7 @@ fn find(text: &str, start: usize) -> Found {
     }
     // A rule may stand at the head of a document; only what looks like a key makes it front matter.
     let next = text[content..].lines().next().unwrap_or("");
-    let is_key = next.split_once(':').is_some_and(|(name, _)| KEYS.contains(&name));
+    let is_key = next.split_once(':').is_some_and(|(name, _)| KEYS.iter().any(|(key, _)| *key == name));
     if is_key { Found::Unclosed(start..start + 3) } else { Found::None }
 }
 
@@ -149,89 +140,58 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             return front;
         }
     };
-    for (key, value) in &map {
+    for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
         let Some(name) = key.as_str() else { continue };
-        if value.is_null() {
-            continue;
-        }
-        let word = || scalar(value).filter(|text| is_word(text));
-        let good = match name {
-            "id" => set(&mut front.id, word()),
-            "name" => set(&mut front.name, scalar(value)),
-            "goal" => set(&mut front.goal, scalar(value).filter(|goal| !goal.trim().is_empty())),
-            "type" => set(&mut front.kind, scalar(value)),
-            "priority" => {
-                let number =
-                    scalar(value).and_then(|text| priority(&text)).and_then(|number| u8::try_from(number).ok());
-                set(&mut front.priority, number)
+        let span = || key_span(text, content.clone(), name);
+        match KEYS.iter().find(|(key, _)| *key == name) {
+            Some((_, shape)) if !front.set(name, read_field(*shape, value)) => {
+                let expects =
+                    if name == "empty_behavior" { "write idle, hibernate or terminate" } else { shape.expects() };
+                let message = format!("`{name}` of the queue can't be this");
+                problems.push(Problem::error("wrong-type", span(), message, expects));
             }
-            "empty_behavior" => set(&mut front.empty_behavior, scalar(value).and_then(|text| text.parse().ok())),
-            "max_attempts" => set(&mut front.max_attempts, scalar(value).and_then(|text| text.parse().ok())),
-            "runner" => set(&mut front.runner, word()),
-            "role" => set(&mut front.role, word()),
-            "review" => set(&mut front.review, words(value)),
-            "approve" => {
-                let moments = words(value).and_then(|words| Consent::read_all(words.iter().map(String::as_str)));
-                moments.map(|moments| front.approve = moments).is_some()
-            }
-            _ => {
-                if let Some(near) = nearest(name, KEYS) {
-                    problems.push(Problem::warning(
-                        "unknown-key",
-                        key_span(text, content.clone(), name),
-                        format!("unknown key `{name}`"),
-                        format!("did you mean `{near}`?"),
-                    ));
+            Some(_) => {}
+            None => {
+                if let Some(near) = nearest(name, KEYS.map(|(key, _)| key)) {
+                    let (message, hint) = (format!("unknown key `{name}`"), format!("did you mean `{near}`?"));
+                    problems.push(Problem::warning("unknown-key", span(), message, hint));
                 }
-                true
             }
-        };
-        if !good {
-            problems.push(Problem::error(
-                "wrong-type",
-                key_span(text, content.clone(), name),
-                format!("`{name}` of the queue can't be this"),
-                expects(name),
-            ));
         }
     }
     front
 }
 
-fn expects(name: &str) -> &'static str {
-    match name {
-        "priority" => "write 0 (most urgent) to 9, or critical, high, medium or low",
-        "empty_behavior" => "write idle, hibernate or terminate",
-        "max_attempts" => "write a whole number",
-        "name" | "type" | "goal" => "write one text",
-        "review" => Key::Review.expects(),
-        "approve" => Key::Approve.expects(),
-        _ => "write one word of letters, digits, `-`, `_` and `.`",
+impl Front {
+    /// False: the value is none for this key.
+    fn set(&mut self, name: &str, value: Option<Field<'_>>) -> bool {
+        match (name, value) {
+            ("priority", Some(Field::Number(number))) => self.priority = u8::try_from(number).ok(),
+            ("max_attempts", Some(Field::Number(number))) => self.max_attempts = Some(number),
+            ("approve", Some(Field::Moments(moments))) => self.approve = moments,
+            ("review", Some(Field::Texts(names))) if names.iter().all(|name| is_word(name)) => {
+                self.review = Some(names.into_iter().map(Cow::into_owned).collect());
+            }
+            ("empty_behavior", Some(Field::Text(text))) => {
+                self.empty_behavior = text.parse().ok();
+                return self.empty_behavior.is_some();
+            }
+            ("goal", Some(Field::Text(text))) if text.trim().is_empty() => return false,
+            (name, Some(Field::Text(text))) => {
+                let field = match name {
+                    "id" => &mut self.id,
+                    "name" => &mut self.name,
+                    "type" => &mut self.kind,
+                    "runner" => &mut self.runner,
+                    "role" => &mut self.role,
+                    _ => &mut self.goal,
+                };
+                *field = Some(text.into_owned());
+            }
+            _ => return false,
+        }
+        true
     }
-}
-
-/// Whether there was a value to set.
-fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
-    *field = value;
-    field.is_some()
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        _ => None,
-    }
-}
-
-/// A list of words, or words with commas.
-fn words(value: &Value) -> Option<Vec<String>> {
-    let words: Vec<String> = match value {
-        Value::Sequence(list) => list.iter().map(scalar).collect::<Option<_>>()?,
-        _ => scalar(value)?.split(',').map(|word| word.trim().to_owned()).collect(),
-    };
-    words.iter().all(|word| is_word(word)).then_some(words)
 }
 
 /// The line on which the key stands, from the key on.

@@ -114,10 +114,12 @@ impl Key {
     pub fn nearest(name: &str) -> Option<Key> {
         nearest(name, Key::ALL.iter().map(|key| key.as_str())).and_then(Key::named)
     }
+}
 
+impl Shape {
     /// What to write, for the hint of a wrong value.
     pub fn expects(self) -> &'static str {
-        match self.shape() {
+        match self {
             Shape::Priority => "write 0 (most urgent) to 9, or critical, high, medium or low",
             Shape::Id => "write one ID, such as T-k3f9",
             Shape::Ids => "write an ID or a list of IDs, such as [T-k3f9, AUTH-7]",

@@ -36,41 +36,20 @@ impl LaneKind {
     /// The lane in which an item of this status belongs.
     pub fn of(status: Status) -> LaneKind {
         match status {
-            Status::Draft => LaneKind::Draft,
-            Status::Pending => LaneKind::Pending,
-            Status::InProgress => LaneKind::InProgress,
-            Status::InReview | Status::Reviewing | Status::Approved => LaneKind::InReview,
-            Status::Waiting => LaneKind::Waiting,
-            Status::Completed | Status::Cancelled => LaneKind::Completed,
-            Status::Dead => LaneKind::Dead,
+            Status::Reviewing | Status::Approved => LaneKind::InReview,
+            Status::Cancelled => LaneKind::Completed,
+            status => LANES.iter().find(|(_, own, ..)| *own == status).map_or(LaneKind::Pending, |(kind, ..)| *kind),
         }
     }
 
     /// What an open item in this lane is if no key says anything else.
     pub fn status(self) -> Status {
-        match self {
-            LaneKind::Draft => Status::Draft,
-            LaneKind::Pending => Status::Pending,
-            LaneKind::InProgress => Status::InProgress,
-            LaneKind::InReview => Status::InReview,
-            LaneKind::Waiting => Status::Waiting,
-            LaneKind::Completed | LaneKind::Archive => Status::Completed,
-            LaneKind::Dead => Status::Dead,
-        }
+        LANES[self as usize].1
     }
 
-    /// As `tavern-init` writes the heading.
+    /// As `tavern init` writes the heading.
     pub fn name(self) -> &'static str {
-        match self {
-            LaneKind::Draft => "Draft",
-            LaneKind::Pending => "Pending",
-            LaneKind::InProgress => "In Progress",
-            LaneKind::InReview => "In Review",
-            LaneKind::Waiting => "Waiting",
-            LaneKind::Completed => "Completed",
-            LaneKind::Dead => "Dead Letter",
-            LaneKind::Archive => "Archive",
-        }
+        LANES[self as usize].2
     }
 
     /// The lane that a heading's text names. Case, emoji, emphasis, punctuation, counts (`Done (3)`) and the words
@@ -85,42 +64,33 @@ impl LaneKind {
         for suffix in [" items", " tasks", " list", " queue", " lane"] {
             name = name.strip_suffix(suffix).unwrap_or(name);
         }
-        NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+        LaneKind::called(name)
     }
 
     /// The lane name that a heading which is none was most likely meant to be.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
-        let near = crate::near::nearest(&name, NAMES.iter().map(|(known, _)| *known))?;
-        NAMES.iter().find(|(known, _)| *known == near).map(|(_, kind)| *kind)
+        let known = LANES.iter().flat_map(|(_, _, _, names)| names.iter().copied());
+        LaneKind::called(crate::near::nearest(&name, known)?)
+    }
+
+    fn called(name: &str) -> Option<LaneKind> {
+        LANES.iter().find(|(_, _, _, names)| names.contains(&name)).map(|(kind, ..)| *kind)
     }
 }
 
-const NAMES: [(&str, LaneKind); 24] = [
-    ("draft", LaneKind::Draft),
-    ("drafts", LaneKind::Draft),
-    ("pending", LaneKind::Pending),
-    ("todo", LaneKind::Pending),
-    ("todos", LaneKind::Pending),
-    ("to do", LaneKind::Pending),
-    ("backlog", LaneKind::Pending),
-    ("in progress", LaneKind::InProgress),
-    ("doing", LaneKind::InProgress),
-    ("wip", LaneKind::InProgress),
-    ("in review", LaneKind::InReview),
-    ("review", LaneKind::InReview),
-    ("waiting", LaneKind::Waiting),
-    ("blocked", LaneKind::Waiting),
-    ("on hold", LaneKind::Waiting),
-    ("completed", LaneKind::Completed),
-    ("complete", LaneKind::Completed),
-    ("done", LaneKind::Completed),
-    ("dead letter", LaneKind::Dead),
-    ("dead letters", LaneKind::Dead),
-    ("dead", LaneKind::Dead),
-    ("failed", LaneKind::Dead),
-    ("archive", LaneKind::Archive),
-    ("archived", LaneKind::Archive),
+/// A lane, what its open items are, how it is written, and what it is known by.
+type Row = (LaneKind, Status, &'static str, &'static [&'static str]);
+
+const LANES: [Row; 8] = [
+    (LaneKind::Draft, Status::Draft, "Draft", &["draft", "drafts"]),
+    (LaneKind::Pending, Status::Pending, "Pending", &["pending", "todo", "todos", "to do", "backlog"]),
+    (LaneKind::InProgress, Status::InProgress, "In Progress", &["in progress", "doing", "wip"]),
+    (LaneKind::InReview, Status::InReview, "In Review", &["in review", "review"]),
+    (LaneKind::Waiting, Status::Waiting, "Waiting", &["waiting", "blocked", "on hold"]),
+    (LaneKind::Completed, Status::Completed, "Completed", &["completed", "complete", "done"]),
+    (LaneKind::Dead, Status::Dead, "Dead Letter", &["dead letter", "dead letters", "dead", "failed"]),
+    (LaneKind::Archive, Status::Completed, "Archive", &["archive", "archived"]),
 ];
 
 /// The letters of a heading in lower case, with one space for everything between them.

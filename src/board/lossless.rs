@@ -236,12 +236,6 @@ fn marker() -> TaskId {
     "ZZ-999".parse().expect("it is an ID")
 }
 
-/// What must stay the same about an item that isn't touched.
-fn view(document: &Document<'_>, item: &Item<'_>) -> (String, Status, Option<TaskId>, bool, bool) {
-    let block = document.block(item).trim_end_matches(['\n', '\r']).to_owned();
-    (block, item.status, item.id.clone(), item.nested, item.quarantined)
-}
-
 /// Lines that aren't blank and no separator, without line ends.
 fn filled_lines(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.trim_start_matches('\u{feff}').trim_end());
@@ -290,15 +284,12 @@ fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseEr
         |span: &std::ops::Range<usize>, other: &Item<'_>| span.start < other.span.start && other.span.start < span.end;
     let is_around =
         |item: &Item<'_>, other: &Item<'_>| other.span.start < item.span.start && item.span.end <= other.span.end;
-    let others = |document: &Document<'_>, item: &Item<'_>| -> Vec<_> {
-        document
-            .items()
-            .iter()
-            .filter(|other| other.span != item.span && !in_block(&item.span, other) && !is_around(item, other))
-            .map(|other| view(document, other))
-            .collect()
+    let is_other = |item: &Item<'_>, other: &Item<'_>| {
+        other.span != item.span && !in_block(&item.span, other) && !is_around(item, other)
     };
-    prop_assert_eq!(others(&new, changed), others(&document, item), "in {:?}", result);
+    let are = new.items().iter().filter(|other| is_other(changed, other)).map(|other| new.told(other));
+    let were = document.items().iter().filter(|other| is_other(item, other)).map(|other| document.told(other));
+    prop_assert_eq!(are.collect::<Vec<_>>(), were.collect::<Vec<_>>(), "in {:?}", result);
     let parts = |document: &Document<'_>, item: &Item<'_>| -> Vec<Option<TaskId>> {
         document.items().iter().filter(|other| in_block(&item.span, other)).map(|other| other.id.clone()).collect()
     };
@@ -387,8 +378,8 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
         prop_assert_eq!((block.as_str(), task), (after.block(added), after.task(added, marker())), "in {:?}", result);
     }
     let is_other = |item: &&Item<'_>| item.span.start < added.span.start || added.span.end <= item.span.start;
-    let others: Vec<_> = after.items().iter().filter(is_other).map(|item| view(&after, item)).collect();
-    let old: Vec<_> = document.items().iter().map(|item| view(&document, item)).collect();
+    let others: Vec<_> = after.items().iter().filter(is_other).map(|item| after.told(item)).collect();
+    let old: Vec<_> = document.items().iter().map(|item| document.told(item)).collect();
     prop_assert_eq!(others, old, "in {:?}", result);
     Ok(())
 }

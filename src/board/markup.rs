@@ -151,6 +151,18 @@ pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
     }
 }
 
+/// Where the bullet or number ends that the line begins with whose blanks begin at `start`.
+pub fn bullet_end(text: &str, start: usize) -> Option<usize> {
+    let rest = text[start..].trim_start_matches([' ', '\t']);
+    let digits = rest.bytes().take(9).take_while(u8::is_ascii_digit).count();
+    let end = text.len() - rest.len() + digits + 1;
+    match rest.as_bytes().get(digits)? {
+        b'-' | b'*' | b'+' if digits == 0 => Some(end),
+        b'.' | b')' if digits > 0 => Some(end),
+        _ => None,
+    }
+}
+
 /// A bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`, `[x]title`.
 pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
@@ -160,19 +172,7 @@ pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
         }
         at
     };
-    let mut at = skip_blanks(start);
-    match bytes.get(at)? {
-        b'-' | b'*' | b'+' => at += 1,
-        b'0'..=b'9' => {
-            at += bytes[at..].iter().take(9).take_while(|byte| byte.is_ascii_digit()).count();
-            if !matches!(bytes.get(at), Some(b'.' | b')')) {
-                return None;
-            }
-            at += 1;
-        }
-        _ => return None,
-    }
-    let open = skip_blanks(at);
+    let open = skip_blanks(bullet_end(text, start)?);
     if bytes.get(open) != Some(&b'[') {
         return None;
     }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::board::document::parse;
 use crate::board::edit::said;
-use crate::board::lane::{self, Place};
+use crate::board::lane::Place;
 use crate::board::markup;
 use crate::board::task::{State, Status, TaskId};
 
@@ -17,7 +17,7 @@ use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
 use revision::{One, Region, Revision, Side};
 use weave::{Stretch, matches, weave};
-use written::{Atom, Fate, Line, Piece, Stand, ended, pieces, written};
+use written::{Atom, Fate, Line, Piece, Stand, pieces, written};
 
 pub use changed::{Changed, changes, prose};
 pub use conflict::{Conflict, marks};
@@ -59,10 +59,16 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     let mut merge =
         Merge { base: &old, ours: &mine, theirs: &other, is_held, conflicts: Vec::new(), expected: Vec::new() };
     let pieces = merge.region(&[old.top(), mine.top(), other.top()], None);
-    let [was, mine, other] = [base, ours, theirs].map(|text| text.is_empty() || text.ends_with(['\n', '\r']));
-    let (newline, ends) = (markup::newline(ours), if was == mine { other } else { mine });
+    let is_ended = |text: &str| text.is_empty() || text.ends_with(['\n', '\r']);
+    let (newline, last) = (markup::newline(ours), if is_ended(base) == is_ended(ours) { theirs } else { ours });
     for is_apart in [false, true] {
-        let text = ended(written(&pieces, "", newline, is_apart), newline, ends);
+        let mut text = written(&pieces, "", newline, is_apart);
+        if is_ended(last) && !is_ended(&text) {
+            text.push_str(newline);
+        } else if !is_ended(last) && is_ended(&text) {
+            let bare = text.strip_suffix('\n').unwrap_or(&text);
+            text.truncate(bare.strip_suffix('\r').unwrap_or(bare).len());
+        }
         if merge.reads_right(&text) {
             return Merged { text, conflicts: merge.conflicts, has_markers: false };
         }
@@ -94,7 +100,7 @@ impl<'m, 't> Merge<'m, 't> {
     /// Merges a stretch: the whole document, or what stands under an item's first line, `indent` columns in.
     fn region(&mut self, parts: &[Region; 3], indent: Option<usize>) -> Vec<Piece> {
         let slots = self.slots(parts);
-        let mut fates: Vec<Fate> = slots.iter().map(|slot| self.fate(*slot, indent.is_none())).collect();
+        let mut fates: Vec<Fate> = slots.iter().map(|slot| self.fate(*slot, indent)).collect();
         let all = self.atoms(parts, &slots);
         let only_still = |atoms: &[Atom<'t>], fates: &[Fate]| -> Vec<Atom<'t>> {
             let is_still = |atom: &Atom<'_>| !matches!(atom, Atom::Item(slot) if fates[*slot].stand != Stand::Still);
@@ -225,10 +231,10 @@ impl<'m, 't> Merge<'m, 't> {
         })
     }
 
-    fn fate(&mut self, slot: Slot<'m, 't>, is_whole: bool) -> Fate {
+    fn fate(&mut self, slot: Slot<'m, 't>, indent: Option<usize>) -> Fate {
         let nowhere = Fate { stand: Stand::Nowhere, text: String::new(), status: None };
         let (one, side) = match (slot.base, slot.ours, slot.theirs) {
-            (base, Some(mine), Some(other)) => return self.both(base, mine, other, is_whole),
+            (base, Some(mine), Some(other)) => return self.both(base, mine, other, indent),
             (_, Some(mine), None) => (mine, Side::Ours),
             (_, None, Some(other)) => (other, Side::Theirs),
             (_, None, None) => return nowhere,
@@ -251,8 +257,15 @@ impl<'m, 't> Merge<'m, 't> {
         self.conflicts.push(Conflict { item: Some(item.name().to_owned()), what: what.to_owned() });
     }
 
-    /// An item that both sides have, of the document's top level if `is_whole`.
-    fn both(&mut self, base: Option<One<'m, 't>>, mine: One<'m, 't>, other: One<'m, 't>, is_whole: bool) -> Fate {
+    /// An item that both sides have; `indent` as in [`Merge::region`].
+    fn both(
+        &mut self,
+        base: Option<One<'m, 't>>,
+        mine: One<'m, 't>,
+        other: One<'m, 't>,
+        indent: Option<usize>,
+    ) -> Fate {
+        let is_whole = indent.is_none();
         let old_status = base.map(|base| base.item().status);
         let (my_status, other_status) = (mine.item().status, other.item().status);
         let is_held = self.is_held(mine);
@@ -311,8 +324,8 @@ impl<'m, 't> Merge<'m, 't> {
         // Words of one side in the place of the other: box and key are made to say the status there.
         let document = &item.version.document;
         let place = item.item().lane.map_or(Place::Loose, |lane| Place::Lane(document.lanes()[lane].kind));
-        let needs_key = lane::needs_key(status, place, document.lane_set);
-        Fate { stand, text: said(&text, status, needs_key), status: Some(status) }
+        let text = said(&text, status, place, document.lane_set);
+        Fate { stand, text, status: Some(status) }
     }
 
     /// Whose state is taken, whole, where the sides' states differ. `winner` is the side whose status is taken.

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 
 use crate::board::check::check;
 use crate::board::document::{Document, Item, parse};
-use crate::board::edit::{NewItem, render};
+use crate::board::edit::{NewItem, render, written_ids};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::front::Front;
 use crate::board::metadata::{Key, Meaning};
@@ -78,23 +78,13 @@ impl Planned {
         let after: Vec<TaskId> = self.after.iter().map(id_of).collect();
         let own = self.tags.iter().filter(|tag| !heritage.tags.contains(tag));
         let tags: Vec<String> = heritage.tags.iter().chain(own).cloned().collect();
-        let mut fields = Vec::new();
-        fields.extend(self.priority.or(heritage.priority).map(|priority| (Key::Priority, Value::from(priority))));
-        match after.as_slice() {
-            [] => {}
-            [one] => fields.push((Key::After, Value::from(one.as_str()))),
-            several => fields.push((Key::After, texts(several.iter().map(TaskId::as_str)))),
-        }
-        if !tags.is_empty() {
-            fields.push((Key::Tags, texts(tags.iter().map(String::as_str))));
-        }
+        let priority = self.priority.or(heritage.priority).map(|priority| (Key::Priority, priority.into()));
+        let mut fields: Vec<(Key, Value)> = priority.into_iter().collect();
+        fields.extend(written_ids(&after).map(|after| (Key::After, after)));
+        fields.extend((!tags.is_empty()).then(|| (Key::Tags, tags.into())));
         fields.extend(self.new.fields.iter().cloned());
         NewItem { id: ids.get(at).cloned(), fields, ..self.new.clone() }
     }
-}
-
-fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Value {
-    Value::Sequence(texts.map(Value::from).collect())
 }
 
 /// The plan that `text` is, or all that keeps it from being taken.
@@ -161,7 +151,7 @@ impl Reader<'_, '_> {
         let needed = |id: &TaskId| place(id).map_or_else(|| Needed::Known(id.clone()), Needed::Planned);
         let planned = Planned {
             new: self.new_item(&task),
-            priority: self.own_priority(item, &task),
+            priority: self.document.fields(item).get(Key::Priority).map(|_| task.priority),
             tags: task.tags.clone(),
             after: task.after.iter().map(needed).collect(),
         };
@@ -188,26 +178,16 @@ impl Reader<'_, '_> {
         is_status
     }
 
-    fn own_priority(&self, item: &Item<'_>, task: &Task) -> Option<u8> {
-        let mut is_said = false;
-        self.document.entries(item, &mut |entry| is_said |= matches!(entry.meaning, Meaning::Known(Key::Priority, _)));
-        is_said.then_some(task.priority)
-    }
-
     fn new_item(&self, task: &Task) -> NewItem {
         let is_for_work = |role: &&str| self.rules.roles.iter().any(|known| known == role);
         let general = Some(self.rules.role).filter(is_for_work).unwrap_or(DEFAULT_ROLE);
         let role = task.role.as_deref().unwrap_or(general);
-        let mut fields = Vec::new();
-        if role != DEFAULT_ROLE || self.rules.role != DEFAULT_ROLE {
-            fields.push((Key::Role, Value::from(role)));
-        }
+        let is_usual = role == DEFAULT_ROLE && self.rules.role == DEFAULT_ROLE;
+        let mut fields: Vec<(Key, Value)> = (!is_usual).then(|| (Key::Role, role.into())).into_iter().collect();
         fields.extend((!task.worktree).then(|| (Key::Worktree, Value::from(false))));
         fields.extend(task.allow_empty.then(|| (Key::Empty, Value::from("allowed"))));
-        let mut yaml_fields = vec![(Key::DoneWhen, texts(task.done_when.iter().map(String::as_str)))];
-        if !task.touches.is_empty() {
-            yaml_fields.push((Key::Touches, texts(task.touches.iter().map(String::as_str))));
-        }
+        let mut yaml_fields = vec![(Key::DoneWhen, task.done_when.clone().into())];
+        yaml_fields.extend((!task.touches.is_empty()).then(|| (Key::Touches, task.touches.clone().into())));
         NewItem { id: None, title: task.title.clone(), fields, yaml_fields, description: task.description.clone() }
     }
 
@@ -269,6 +249,7 @@ fn overlap(one: &std::ops::Range<usize>, other: &std::ops::Range<usize>) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::key::Shape;
 
     fn id(text: &str) -> TaskId {
         text.parse().expect("an ID")
@@ -376,17 +357,17 @@ Two steps.
     #[test]
     fn only_a_few_keys_are_a_planners() {
         for key in Key::ALL.into_iter().filter(|key| !KEYS.contains(key)) {
-            let value = match key {
-                Key::Parent => "T-1",
-                Key::Budget => "{usd: 99}",
-                Key::Attempt | Key::Returns | Key::MaxAttempts | Key::Rounds | Key::Answers => "1",
-                Key::NotBefore | Key::Started | Key::Completed => "2026-11-22T10:00:00Z",
-                Key::Status => "approved",
-                Key::Approve => "start",
-                Key::Allowed | Key::Retried => "true",
-                Key::Mode => "unify",
-                Key::OnFailure => "retry",
-                Key::Lane => "draft",
+            let value = match key.shape() {
+                Shape::Id => "T-1",
+                Shape::Budget => "{usd: 99}",
+                Shape::Count => "1",
+                Shape::Time => "2026-11-22T10:00:00Z",
+                Shape::Status => "approved",
+                Shape::Moments => "start",
+                Shape::Flag => "true",
+                Shape::Mode => "unify",
+                Shape::OnFailure => "retry",
+                Shape::Lane => "draft",
                 _ => "none",
             };
             let name = key.as_str();

@@ -56,9 +56,9 @@ pub struct Position {
 impl Position {
     /// Of the byte `offset` in `text`; an offset past the end is the end, one inside a character is that character.
     pub fn of(text: &str, offset: usize) -> Position {
-        let offset = floor_boundary(text, offset);
+        let offset = text.floor_char_boundary(offset);
         let start = line_start(text, offset);
-        Position { line: 1 + count_newlines(&text[..start]), column: 1 + text[start..offset].chars().count() }
+        Position { line: 1 + text[..start].matches('\n').count(), column: 1 + text[start..offset].chars().count() }
     }
 }
 
@@ -68,8 +68,8 @@ const SHOWN: usize = 120;
 /// The finding as people read it: `path:line:column: error: message`, the line with a caret under the span, and the
 /// hint. Of a very long line only the part around the finding is shown; control characters are shown as `·`.
 pub fn render(path: &str, text: &str, problem: &Problem) -> String {
-    let start = floor_boundary(text, problem.span.start);
-    let end = floor_boundary(text, problem.span.end).max(start);
+    let start = text.floor_char_boundary(problem.span.start);
+    let end = text.floor_char_boundary(problem.span.end).max(start);
     let at = Position::of(text, start);
     let severity = match problem.severity {
         Severity::Warning => "warning",
@@ -110,18 +110,6 @@ fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |index| index + 1);
     let mark = '\u{feff}'.len_utf8();
     if start == 0 && text.starts_with('\u{feff}') && offset >= mark { mark } else { start }
-}
-
-fn count_newlines(text: &str) -> usize {
-    text.bytes().filter(|byte| *byte == b'\n').count()
-}
-
-fn floor_boundary(text: &str, offset: usize) -> usize {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    offset
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ pub enum Block<'s> {
 pub struct ListItem<'s> {
     /// From its bullet to the end of its last line that isn't blank.
     pub span: Range<usize>,
-    /// Its box, brackets included, and whether it is ticked.
-    pub task: Option<(Range<usize>, bool)>,
+    /// Its box, brackets included.
+    pub task: Option<Range<usize>>,
     /// Closed fences of its own, each from the opening mark to the end of the closing line.
     pub fences: &'s [Range<usize>],
 }
@@ -66,7 +66,7 @@ impl Scan<'_> {
                 }
                 b'-' | b'*' | b'+' if self.text.get(start + 1) == Some(&b' ') => {
                     let task = self.bullet(text, start..end)?;
-                    let end = self.rest_of_item(text, end, task.is_some())?;
+                    let end = self.rest_of_item(text, end, task.as_ref())?;
                     found(Block::ListItem(ListItem { span: start..end, task, fences: &self.fences }));
                 }
                 _ => {
@@ -100,12 +100,10 @@ impl Scan<'_> {
     }
 
     /// The first line of a list item. Its box, if it has one.
-    fn bullet(&mut self, text: &str, line: Range<usize>) -> Option<Option<(Range<usize>, bool)>> {
+    fn bullet(&mut self, text: &str, line: Range<usize>) -> Option<Option<Range<usize>>> {
         let content = &self.text[line.start + 2..line.end];
         let (marks, task) = match content {
-            [b'[', mark @ (b' ' | b'x' | b'X'), b']', b' ', ..] => {
-                (6, Some((line.start + 2..line.start + 5, *mark != b' ')))
-            }
+            [b'[', b' ' | b'x' | b'X', b']', b' ', ..] => (6, Some(line.start + 2..line.start + 5)),
             _ => (2, None),
         };
         let title = line.start + marks..line.end;
@@ -120,7 +118,7 @@ impl Scan<'_> {
 
     /// What is indented under a list item's first line, which ends at `end`. Returns where its last line ends that isn't
     /// blank.
-    fn rest_of_item(&mut self, text: &str, mut end: usize, is_task: bool) -> Option<usize> {
+    fn rest_of_item(&mut self, text: &str, mut end: usize, task: Option<&Range<usize>>) -> Option<usize> {
         self.fences.clear();
         self.at = end;
         // Lines that could swallow a fence below them.
@@ -145,14 +143,14 @@ impl Scan<'_> {
             let line = start..self.line_end(start);
             let is_fence =
                 indent == 2 && matches!(&self.text[start + 2..], [b'`', b'`', b'`', ..] | [b'~', b'~', b'~', ..]);
-            if is_fence && is_task {
+            if is_fence && task.is_some() {
                 if is_open {
                     return None;
                 }
                 end = self.fence(line)?;
                 self.fences.push(start + 2..end);
             } else {
-                if !is_inert(text, line.clone()) || !is_task && has_marks(&self.text[line.clone()]) {
+                if !is_inert(text, line.clone()) || task.is_none() && has_marks(&self.text[line.clone()]) {
                     return None;
                 }
                 is_open |= matches!(first, b'<' | b'[');

@@ -8,7 +8,7 @@ use chrono::SecondsFormat;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_yaml::Value;
 
-use super::key::Key;
+use super::key::{Key, Shape};
 use super::metadata::{Field, Fields};
 use super::status::{Mode, Status, Timestamp};
 
@@ -307,33 +307,24 @@ impl State {
     }
 }
 
-/// One flat object, with a value for each key.
+/// One flat object, with a value for each key; of approvals it is who gave them.
 impl Serialize for State {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (holder, work, question) = (self.holder(), self.work(), self.question());
-        let approvals = work.map_or(&[][..], |work| &work.approvals);
         let mut map = serializer.serialize_map(None)?;
-        macro_rules! entries {
-            ($($key:ident: $value:expr,)*) => { $(map.serialize_entry(Key::$key.as_str(), &$value)?;)* };
-        }
-        entries! {
-            Status: self.status(),
-            Attempt: self.attempt,
-            Returns: self.returns,
-            NotBefore: self.not_before(),
-            Agent: holder.and_then(|holder| holder.agent.as_deref()),
-            Started: holder.and_then(|holder| holder.started),
-            Completed: self.completed(),
-            Commit: self.commit(),
-            Reason: self.reason,
-            Allowed: self.allowed,
-            Author: work.and_then(|work| work.author.as_deref()),
-            Approvals: approvals.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            Rounds: self.rounds,
-            Mode: self.mode,
-            Question: question.map(|question| &question.text),
-            Answer: question.and_then(|question| question.answer.as_deref()),
-            Answers: question.map_or(0, |question| question.answers),
+        map.serialize_entry(Key::Status.as_str(), &self.status())?;
+        for (key, value) in self.keys() {
+            let value = match (key, value) {
+                (Key::Approvals, _) => {
+                    let approvals = self.work().map_or(&[][..], |work| &work.approvals);
+                    approvals.iter().map(ToString::to_string).collect::<Vec<_>>().into()
+                }
+                (Key::Mode, _) => self.mode.as_str().into(),
+                (_, Some(value)) => value,
+                (key, None) if key.shape() == Shape::Count => 0.into(),
+                (key, None) if key.shape() == Shape::Flag => false.into(),
+                (_, None) => Value::Null,
+            };
+            map.serialize_entry(key.as_str(), &value)?;
         }
         map.end()
     }

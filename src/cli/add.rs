@@ -5,7 +5,7 @@ use serde_yaml::Value;
 
 use crate::board::children::Bounds;
 use crate::board::document::parse;
-use crate::board::edit::{NewItem, render};
+use crate::board::edit::{NewItem, render, written_ids};
 use crate::board::eligible::Lack;
 use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
@@ -200,17 +200,11 @@ impl Args {
     }
 
     fn fields(&self, parent: Option<&TaskId>) -> Vec<(Key, Value)> {
-        let ids = |ids: &[TaskId]| Value::Sequence(ids.iter().map(|id| Value::from(id.as_str())).collect());
-        let texts = |texts: &[String]| Value::Sequence(texts.iter().map(|text| Value::from(text.as_str())).collect());
         let mut fields: Vec<(Key, Value)> = Vec::new();
         fields.extend(self.item.priority.map(|priority| (Key::Priority, Value::from(priority))));
-        match self.item.after.as_slice() {
-            [] => {}
-            [one] => fields.push((Key::After, Value::from(one.as_str()))),
-            several => fields.push((Key::After, ids(several))),
-        }
+        fields.extend(written_ids(&self.item.after).map(|after| (Key::After, after)));
         fields.extend(self.role.as_deref().map(|role| (Key::Role, Value::from(role))));
-        fields.extend((!self.item.tags.is_empty()).then(|| (Key::Tags, texts(&self.item.tags))));
+        fields.extend((!self.item.tags.is_empty()).then(|| (Key::Tags, self.item.tags.clone().into())));
         fields.extend(self.runner.as_deref().map(|runner| (Key::Runner, Value::from(runner))));
         fields.extend(parent.map(|parent| (Key::Parent, Value::from(parent.as_str()))));
         fields.extend(self.on_failure.map(|then| (Key::OnFailure, Value::from(then.as_str()))));
@@ -219,15 +213,8 @@ impl Args {
     }
 
     fn yaml_fields(&self) -> Vec<(Key, Value)> {
-        let texts = |texts: &[String]| Value::Sequence(texts.iter().map(|text| Value::from(text.as_str())).collect());
-        let mut fields = Vec::new();
-        if !self.done_when.is_empty() {
-            fields.push((Key::DoneWhen, texts(&self.done_when)));
-        }
-        if !self.touches.is_empty() {
-            fields.push((Key::Touches, texts(&self.touches)));
-        }
-        fields
+        let lists = [(Key::DoneWhen, &self.done_when), (Key::Touches, &self.touches)];
+        lists.into_iter().filter(|(_, list)| !list.is_empty()).map(|(key, list)| (key, list.clone().into())).collect()
     }
 }
 

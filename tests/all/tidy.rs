@@ -36,7 +36,7 @@ pub fn rust_files(folder: &str) -> Vec<PathBuf> {
 pub fn code(text: &str) -> impl Iterator<Item = &str> {
     let is_tests = |at: &usize| {
         let after = text[*at..].lines().skip(2).find(|line| !line.starts_with("#["));
-        after.is_some_and(|line| line.starts_with("mod "))
+        after.is_some_and(|line| line.starts_with("mod ") && line.ends_with('{'))
     };
     let end = text.match_indices("\n#[cfg(test)]\n").map(|(at, _)| at).find(is_tests).unwrap_or(text.len());
     text[..end].lines().filter(|line| !line.trim_start().starts_with("//"))

@@ -77,8 +77,8 @@ struct Reader<'t, 's> {
     headings: Vec<(HeadingLevel, Under)>,
     /// Headings that are no lanes.
     others: Vec<Other>,
-    /// For each item, the heading that is no lane and that it stands under.
-    under: Vec<Option<usize>>,
+    /// For each item, what it stands under.
+    under: Vec<Option<Under>>,
     /// The last place whose line was counted.
     counted: (usize, usize),
     /// Items of a plain document that this is not in are passed over.
@@ -148,9 +148,12 @@ impl<'t, 's> Reader<'t, 's> {
                 if self.only.as_ref().is_some_and(|only| only.find(bytes).is_none()) {
                     return;
                 }
-                self.open_list_item(item.span, item.task.is_some());
-                if let Some((marker, checked)) = item.task {
-                    self.task(checked, marker);
+                if item.task.is_none() {
+                    self.warn_of_odd_box(item.span.start);
+                }
+                self.open_list_item(item.span);
+                if let Some(marker) = item.task {
+                    self.task(marker);
                 }
                 for fence in item.fences {
                     let info = text[fence.clone()].lines().next().unwrap_or("").trim_start_matches(['`', '~']);
@@ -172,9 +175,12 @@ impl<'t, 's> Reader<'t, 's> {
         for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
             let span = span.start + body..(span.end + body).min(self.text.len());
             match event {
-                Event::Start(Tag::Item) => self.open_list_item(span, false),
+                Event::Start(Tag::Item) => {
+                    self.warn_of_odd_box(span.start);
+                    self.open_list_item(span);
+                }
                 Event::End(TagEnd::Item) => self.close_list_item(),
-                Event::TaskListMarker(checked) => self.task(checked, span),
+                Event::TaskListMarker(_) => self.task(span),
                 Event::Start(Tag::BlockQuote(_)) => {
                     self.end_lead();
                     self.quotes += 1;
@@ -194,13 +200,9 @@ impl<'t, 's> Reader<'t, 's> {
         self.frames.is_empty() && self.quotes == 0
     }
 
-    /// `has_box`: it is known to have a good one.
-    fn open_list_item(&mut self, span: Range<usize>, has_box: bool) {
+    fn open_list_item(&mut self, span: Range<usize>) {
         self.end_lead();
         let item = self.frames.last().and_then(|frame| frame.item);
-        if !has_box && item.is_none() && self.quotes == 0 {
-            self.warn_of_odd_box(span.start);
-        }
         self.frames.push(Frame {
             start: span.start,
             end: span.end,
@@ -238,7 +240,8 @@ impl<'t, 's> Reader<'t, 's> {
 
     /// A list item that was likely meant to be a task but isn't one.
     fn warn_of_odd_box(&mut self, start: usize) {
-        let Some(span) = markup::odd_box(self.source, start) else { return };
+        let is_part = self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
+        let Some(span) = markup::odd_box(self.source, start).filter(|_| !is_part) else { return };
         self.problems.push(Problem::warning(
             "odd-box",
             span.clone(),
@@ -247,7 +250,7 @@ impl<'t, 's> Reader<'t, 's> {
         ));
     }
 
-    fn task(&mut self, checked: bool, marker: Range<usize>) {
+    fn task(&mut self, marker: Range<usize>) {
         if self.quotes > 0 {
             return;
         }
@@ -265,20 +268,16 @@ impl<'t, 's> Reader<'t, 's> {
         frame.item = Some(index);
         let frame_end = frame.end;
 
-        let lane = match (within, self.headings.last()) {
-            (Some(within), _) => self.document.items[within].lane,
-            (None, Some((_, Under::Lane(lane)))) => Some(*lane),
-            (None, _) => None,
+        let under = match within {
+            Some(within) => self.under[within],
+            None => self.headings.last().map(|(_, under)| *under),
         };
-        let other = match (within, self.headings.last()) {
-            (Some(within), _) => self.under[within],
-            (None, Some((_, Under::Other(other)))) => Some(*other),
-            (None, _) => None,
-        };
-        if let (None, Some(other)) = (within, other) {
+        let lane = if let Some(Under::Lane(lane)) = under { Some(lane) } else { None };
+        if let (None, Some(Under::Other(other))) = (within, under) {
             self.others[other].items += 1;
         }
-        self.under.push(other);
+        self.under.push(under);
+        let checked = matches!(text.as_bytes()[head.box_char], b'x' | b'X');
 
         let rest = head.after_box + after_id..head.line_end;
         let metadata = match metadata::find_parenthesis(&text[rest.clone()]) {
@@ -380,10 +379,7 @@ impl<'t, 's> Reader<'t, 's> {
                 });
                 Under::Lane(self.document.lanes.len() - 1)
             }
-            (None, Some((_, Under::Lane(lane)))) => {
-                let lane = *lane;
-                Under::Lane(lane)
-            }
+            (None, Some((_, under @ Under::Lane(_)))) => *under,
             (None, _) => {
                 self.others.push(Other { heading: span.start..end, items: 0 });
                 Under::Other(self.others.len() - 1)
@@ -465,13 +461,13 @@ impl<'t, 's> Reader<'t, 's> {
         // The title line's keys come first, and are known to the item already.
         let mut seen = 0;
         if let Some(span) = item.metadata.clone() {
-            metadata::read_parenthesis(text, span, &mut |entry| seen |= bit_of(&entry));
+            metadata::read_parenthesis(text, span, &mut |entry| seen |= entry.meaning.bit());
         }
         let on_line = seen;
         let mut seen = 0;
         let problems = &mut self.problems;
         let read = metadata::read_block(text, &block, &mut |entry| {
-            if on_line & bit_of(&entry) != 0 {
+            if on_line & entry.meaning.bit() != 0 {
                 problems.push(Problem::warning(
                     "duplicate-key",
                     entry.at..entry.at + entry.name.len(),
@@ -516,7 +512,7 @@ impl<'t, 's> Reader<'t, 's> {
         for index in 0..self.document.items.len() {
             let item = &self.document.items[index];
             let status = lane::status(self.document.place(item), item.said, self.document.lane_set);
-            let is_lost = has_lanes && self.under[index].is_some();
+            let is_lost = has_lanes && matches!(self.under[index], Some(Under::Other(_)));
             let item = &mut self.document.items[index];
             item.status = status;
             item.quarantined |= is_lost;
@@ -573,17 +569,10 @@ fn unknown_lane(text: &str, other: &Other) -> Problem {
     Problem::error("unknown-lane", span, format!("`{name}` is no lane, so {things} not worked"), hint)
 }
 
-fn bit_of(entry: &Entry<'_>) -> u64 {
-    match entry.meaning {
-        Meaning::Known(key, _) | Meaning::Absent(key) | Meaning::Wrong(key) => 1 << key as u32,
-        Meaning::Unknown => 0,
-    }
-}
-
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
 fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: Entry<'t>) {
     let name_span = entry.at..entry.at + entry.name.len();
-    if *seen & bit_of(&entry) != 0 {
+    if *seen & entry.meaning.bit() != 0 {
         item.quarantined = true;
         problems.push(Problem::error(
             "duplicate-key",
@@ -593,7 +582,7 @@ fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, en
         ));
         return;
     }
-    *seen |= bit_of(&entry);
+    *seen |= entry.meaning.bit();
     match entry.meaning {
         Meaning::Known(key, field) => match (key, field) {
             (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
@@ -609,7 +598,12 @@ fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, en
         Meaning::Wrong(key) => {
             item.quarantined = true;
             let span = if entry.value.is_empty() { name_span } else { entry.value };
-            problems.push(Problem::error("wrong-type", span, format!("`{}` can't be this", entry.name), key.expects()));
+            problems.push(Problem::error(
+                "wrong-type",
+                span,
+                format!("`{}` can't be this", entry.name),
+                key.shape().expects(),
+            ));
         }
         Meaning::Unknown => {
             let hint = match Key::nearest(entry.name) {

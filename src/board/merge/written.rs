@@ -133,15 +133,3 @@ pub(super) fn written(pieces: &[Piece], block: &str, newline: &str, is_apart: bo
     }
     text
 }
-
-/// The text with a line end behind its last line, or without one.
-pub(super) fn ended(mut text: String, newline: &str, ends: bool) -> String {
-    let is_ended = text.is_empty() || text.ends_with(['\n', '\r']);
-    if ends && !is_ended {
-        text.push_str(newline);
-    } else if !ends && is_ended {
-        let end = if text.ends_with("\r\n") { 2 } else { 1 };
-        text.truncate(text.len().saturating_sub(end));
-    }
-    text
-}

@@ -179,11 +179,6 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0usize;
     while at < bytes.len() {
-        // Most bytes of a value mean nothing here.
-        if !IS_MARK[usize::from(bytes[at])] {
-            at += 1;
-            continue;
-        }
         match bytes[at] {
             b'"' | b'\'' if begins_value(&bytes[start..at]) => {
                 if let Some(close) = closing_quote(bytes, at) {
@@ -204,19 +199,6 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
     }
     bytes.len()
 }
-
-/// Bytes that may open, close or end a value.
-const IS_MARK: [bool; 256] = {
-    let mut marks = [false; 256];
-    let mut at = 0;
-    while at < MARKS.len() {
-        marks[MARKS[at] as usize] = true;
-        at += 1;
-    }
-    marks
-};
-
-const MARKS: &[u8; 9] = b"\"'[]{}(),";
 
 /// Whether a quote behind these bytes opens a value.
 fn begins_value(before: &[u8]) -> bool {

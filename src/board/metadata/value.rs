@@ -114,6 +114,11 @@ impl<'t> Iterator for Elements<'t> {
     }
 }
 
+/// A value that the YAML parser has read, as the shape wants it.
+pub fn read_field(shape: Shape, value: &Value) -> Option<Field<'static>> {
+    typed(shape, plain_of_yaml(value)?)
+}
+
 /// The value as the key wants it.
 pub(super) fn meaning(key: Key, value: Option<Plain<'_>>) -> Meaning<'_> {
     match value {
@@ -171,7 +176,7 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
 }
 
 /// 0 to 9, or a word for 0 to 3.
-pub fn priority(text: &str) -> Option<u32> {
+fn priority(text: &str) -> Option<u32> {
     match text.as_bytes() {
         [digit @ b'0'..=b'9'] => Some(u32::from(digit - b'0')),
         _ => ["critical", "high", "medium", "low"]
