@@ -56,16 +56,14 @@ impl Verb for Args {
         let blocked = RefCell::new(HashMap::new());
         let tell = |told: &Told| {
             // What stands in the way of a merge, or of a start, is met again at every look.
-            let is_new = match told {
-                Told::Blocked { task, why } => {
-                    blocked.borrow_mut().insert(task.to_string(), why.clone()).as_ref() != Some(why)
-                }
-                Told::Skipped { task, title, why } => {
-                    let name = task.as_ref().map_or_else(|| title.clone(), ToString::to_string);
-                    blocked.borrow_mut().insert(name, why.clone()).as_ref() != Some(why)
-                }
-                _ => true,
+            let met = match told {
+                Told::Blocked { task, why } => Some((task.to_string(), why)),
+                Told::Skipped { task: Some(task), why, .. } => Some((task.to_string(), why)),
+                Told::Skipped { task: None, title, why } => Some((title.clone(), why)),
+                _ => None,
             };
+            let is_new =
+                met.is_none_or(|(name, why)| blocked.borrow_mut().insert(name, why.clone()).as_ref() != Some(why));
             if is_new {
                 print(context, &name, told);
             }

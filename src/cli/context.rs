@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use clap::ColorChoice;
+
 use crate::interrupt::Interrupt;
 
 use super::error::CliError;
@@ -19,7 +21,12 @@ pub struct Context {
 
 impl Context {
     pub(super) fn new(shared: Shared) -> Context {
-        anstream::ColorChoice::from(shared.color).write_global();
+        let color = match shared.color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        };
+        color.write_global();
         let out = Output::stdout(shared.format, shared.notes());
         Context { shared, out, interrupt: OnceLock::new() }
     }

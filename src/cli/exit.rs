@@ -7,18 +7,20 @@ use crate::interrupt::Cause;
 /// How a program ends. The numbers are a promise to scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
-    Done,
-    Failed,
-    Usage,
-    NothingToDo,
-    Refused,
-    BoardHasErrors,
-    VerificationFailed,
-    BudgetSpent,
-    WaitingForPerson,
-    Busy,
-    Interrupted,
-    Terminated,
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    NothingToDo = 3,
+    Refused = 4,
+    BoardHasErrors = 5,
+    VerificationFailed = 6,
+    BudgetSpent = 7,
+    WaitingForPerson = 8,
+    /// sysexits.h: EX_TEMPFAIL.
+    Busy = 75,
+    /// 128 and the number of the signal, as a shell has it.
+    Interrupted = 130,
+    Terminated = 143,
 }
 
 impl Exit {
@@ -40,40 +42,7 @@ impl Exit {
 
     /// What the shell sees.
     pub fn code(self) -> u8 {
-        match self {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::NothingToDo => 3,
-            Exit::Refused => 4,
-            Exit::BoardHasErrors => 5,
-            Exit::VerificationFailed => 6,
-            Exit::BudgetSpent => 7,
-            Exit::WaitingForPerson => 8,
-            // sysexits.h: EX_TEMPFAIL.
-            Exit::Busy => 75,
-            // 128 and the number of the signal, as a shell has it.
-            Exit::Interrupted => 130,
-            Exit::Terminated => 143,
-        }
-    }
-
-    /// In the words of the table.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Exit::Done => "done",
-            Exit::Failed => "failed",
-            Exit::Usage => "wrong usage",
-            Exit::NothingToDo => "nothing to do",
-            Exit::Refused => "refused by a rule",
-            Exit::BoardHasErrors => "the board has errors",
-            Exit::VerificationFailed => "verification failed",
-            Exit::BudgetSpent => "the budget is spent",
-            Exit::WaitingForPerson => "waiting for a person",
-            Exit::Busy => "busy, try again",
-            Exit::Interrupted => "interrupted",
-            Exit::Terminated => "terminated",
-        }
+        self as u8
     }
 }
 

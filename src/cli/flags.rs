@@ -20,11 +20,11 @@ pub struct DryRun {
 
 impl DryRun {
     /// What `event` makes of an item, or would make of it.
-    pub(super) fn submit(self, board: &Board, task: &TaskId, event: &Event, by: Option<String>) -> Result<Done, Error> {
+    pub(super) fn submit(self, board: &Board, task: &TaskId, event: &Event, note: &Note) -> Result<Done, Error> {
         if self.dry_run {
             return board.preview(task, event, clock::now());
         }
-        board.submit(task, event, &Note { agent: by, run: None }, clock::now())
+        board.submit(task, event, note, clock::now())
     }
 }
 

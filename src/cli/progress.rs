@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -16,26 +15,11 @@ pub struct Progress {
 impl Progress {
     /// Of work with a known number of steps.
     pub fn steps(context: &Context, total: usize, what: impl Display) -> Progress {
-        Progress::drawn(
-            ProgressBar::with_draw_target(Some(total as u64), target(context)),
-            "{msg} {pos}/{len} {wide_bar}",
-            what,
-        )
-    }
-
-    /// Of work that takes as long as it takes.
-    pub fn open_ended(context: &Context, what: impl Display) -> Progress {
-        let progress =
-            Progress::drawn(ProgressBar::with_draw_target(None, target(context)), "{spinner} {msg} {elapsed}", what);
-        // Where nothing is drawn nothing need tick.
-        if !progress.bar.is_hidden() {
-            progress.bar.enable_steady_tick(Duration::from_millis(120));
-        }
-        progress
-    }
-
-    fn drawn(bar: ProgressBar, template: &str, what: impl Display) -> Progress {
-        bar.set_style(ProgressStyle::with_template(template).expect("the templates above are right"));
+        let is_seen = context.out.is_told() && std::io::stderr().is_terminal();
+        let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+        let style = ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}").expect("the template is right");
+        bar.set_style(style);
         bar.set_message(what.to_string());
         Progress { bar }
     }
@@ -43,11 +27,6 @@ impl Progress {
     /// One step further.
     pub fn step(&self) {
         self.bar.inc(1);
-    }
-
-    /// What is being done now.
-    pub fn say(&self, what: impl Display) {
-        self.bar.set_message(what.to_string());
     }
 
     /// Prints through `print` without tearing the line.
@@ -60,9 +39,4 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
-}
-
-fn target(context: &Context) -> ProgressDrawTarget {
-    let is_seen = context.out.is_told() && std::io::stderr().is_terminal();
-    if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }

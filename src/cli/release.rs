@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
 use crate::config::Config;
-use crate::store::Board;
+use crate::store::{Board, Note};
 
 use super::flags::{DryRun, HeldItem};
 use super::shared::{by_a_person, by_a_person_without, person};
@@ -102,9 +102,9 @@ impl Verb for Args {
                 }
             }
         };
-        let by = matches!(event, Event::Allow { .. }).then(person);
+        let note = Note { agent: matches!(event, Event::Allow { .. }).then(person), run: None };
         let submit = |task: &TaskId| -> Result<(), CliError> {
-            let status = self.plan.submit(&board, task, &event, by.clone())?.task.status();
+            let status = self.plan.submit(&board, task, &event, &note)?.task.status();
             context.out.record(&Record { task: task.clone(), status }, format!("{task} is {status}"))
         };
         if !self.cancel {

@@ -5,12 +5,11 @@ use serde_json::json;
 
 use crate::board::event::Event;
 use crate::board::task::{Status, TaskId};
-use crate::clock;
 use crate::run::report;
 use crate::run::verify;
-use crate::run::{AgentAnswer, Heartbeat, RunResult, Site, attempt, run_name};
+use crate::run::{AgentAnswer, Heartbeat, RunResult, attempt, run_name};
 use crate::runner::Outcome;
-use crate::store::{self, Note};
+use crate::store::Note;
 
 pub use args::Args;
 
@@ -21,11 +20,11 @@ mod args;
 mod judge;
 
 #[derive(Serialize)]
-struct Planned<'a> {
+struct Reported<'a> {
     #[serde(flatten)]
     record: Record<'a>,
     status: Status,
-    /// What is run at the commit before it is so.
+    /// Of a dry run: what is run at the commit before it is so.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     commands: &'a [String],
 }
@@ -42,7 +41,7 @@ impl Verb for Args {
         let task = &self.held.task;
         if let Some(mode) = self.mode {
             let event = Event::Shift { token: self.held.token()?, mode };
-            self.plan.submit(&board, task, &event, None)?;
+            self.plan.submit(&board, task, &event, &Note::default())?;
             context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
             return Ok(Exit::Done);
         }
@@ -58,65 +57,35 @@ impl Verb for Args {
             _ if self.done => AgentAnswer::Done(String::new()),
             _ => attempt::last(&site, &held).ok_or_else(|| no_run(task))?,
         };
-        if self.plan.dry_run {
-            let result = verify::plan(&site, &held, answer)?.expected();
-            return self.preview(context, &site, &held, &result);
-        }
-        let result = verify::verify(&site, &held, answer)?;
-        // Interrupted while its work was verified, the item is given back.
-        let exit = self.submit(context, &site, &held, &result)?;
-        Ok(context.interrupted().unwrap_or(exit))
-    }
-}
-
-impl Args {
-    fn submit(
-        &self,
-        context: &Context,
-        site: &Site,
-        held: &store::Claimed,
-        result: &RunResult,
-    ) -> Result<Exit, CliError> {
-        report::close_runner(site, result)?;
-        let event = report::event(site, held, result);
-        let run = run_name(&self.held.task, held.lease.token);
+        let result = if self.plan.dry_run {
+            verify::plan(&site, &held, answer)?.expected()
+        } else {
+            let result = verify::verify(&site, &held, answer)?;
+            report::close_runner(&site, &result)?;
+            result
+        };
+        let run = run_name(task, held.lease.token);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run) };
-        let done = site.board.submit(&self.held.task, &event, &note, clock::now())?;
-        let text = self.text(result, done.task.status(), done.entry.cause.as_deref());
-        context.out.record(&Record::of(held, &result.clone().into()), text)?;
-        let is_refuted = matches!(result, RunResult::Refuted(_));
-        Ok(if is_refuted { Exit::VerificationFailed } else { exit(result.outcome()) })
-    }
-
-    fn preview(
-        &self,
-        context: &Context,
-        site: &Site,
-        held: &store::Claimed,
-        result: &RunResult,
-    ) -> Result<Exit, CliError> {
-        let event = report::event(site, held, result);
-        let status = site.board.preview(&self.held.task, &event, clock::now())?.task.status();
-        let commands =
-            if matches!(status, Status::Approved | Status::InReview) { held.task.done_when.as_slice() } else { &[] };
-        let mut text = self.text(result, status, None);
+        let done = self.plan.submit(&site.board, task, &report::event(&site, &held, &result), &note)?;
+        let status = done.task.status();
+        let is_open = self.plan.dry_run && matches!(status, Status::Approved | Status::InReview);
+        let commands = if is_open { held.task.done_when.as_slice() } else { &[] };
+        let mut text = match status {
+            Status::Approved => format!("{task} approved"),
+            Status::InReview if result.outcome() == Outcome::Success => format!("{task} in_review"),
+            Status::Completed => format!("{task} planned: {}", done.entry.cause.unwrap_or_else(|| result.reason())),
+            status => format!("{task} {status}: {}", result.reason()),
+        };
         if !commands.is_empty() {
             let commands: Vec<String> = commands.iter().map(|command| format!("\n  {}", command.trim_end())).collect();
             text.push_str(&format!(", if all of this passes at its commit:{}", commands.concat()));
         }
-        let record = Record::of(held, &result.clone().into());
-        context.out.record(&Planned { record, status, commands }, text)?;
-        Ok(exit(result.outcome()))
-    }
-
-    fn text(&self, result: &RunResult, status: Status, cause: Option<&str>) -> String {
-        let reason = result.reason();
-        match status {
-            Status::Approved => format!("{} approved", self.held.task),
-            Status::InReview if result.outcome() == Outcome::Success => format!("{} in_review", self.held.task),
-            Status::Completed => format!("{} planned: {}", self.held.task, cause.unwrap_or(&reason)),
-            status => format!("{} {status}: {reason}", self.held.task),
-        }
+        let record = Record::of(&held, &result.clone().into());
+        context.out.record(&Reported { record, status, commands }, text)?;
+        let is_refuted = matches!(result, RunResult::Refuted(_));
+        let exit = if is_refuted { Exit::VerificationFailed } else { exit(result.outcome()) };
+        // Interrupted while its work was verified, the item is given back.
+        Ok(context.interrupted().unwrap_or(exit))
     }
 }
 

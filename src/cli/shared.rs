@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::ColorChoice;
 use clap::builder::FalseyValueParser;
 
 use crate::board::lease::Token;
@@ -57,16 +58,7 @@ pub struct Shared {
         hide_env_values = true,
         display_order = 903
     )]
-    pub color: Color,
-}
-
-/// When there are colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Color {
-    #[default]
-    Auto,
-    Always,
-    Never,
+    pub color: ColorChoice,
 }
 
 /// What the person at this terminal is called, or the agent in whose run this is.
@@ -122,15 +114,5 @@ pub(super) fn by_a_person_without(
 impl Shared {
     pub(super) fn notes(&self) -> Notes {
         if self.quiet { Notes::Left } else { Notes::Told }
-    }
-}
-
-impl From<Color> for anstream::ColorChoice {
-    fn from(color: Color) -> anstream::ColorChoice {
-        match color {
-            Color::Auto => anstream::ColorChoice::Auto,
-            Color::Always => anstream::ColorChoice::Always,
-            Color::Never => anstream::ColorChoice::Never,
-        }
     }
 }

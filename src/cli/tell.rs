@@ -9,7 +9,7 @@ use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
 use crate::run::inbox::letter;
 use crate::run::{Site, runners};
-use crate::store::{self, Board, Found, life};
+use crate::store::{self, Board, Found, Note, life};
 
 use super::flags::{DryRun, agent_name, task_id};
 use super::shared::{ASK, held_here, person, read_stdin, run_around};
@@ -118,7 +118,8 @@ impl Args {
 
     fn answer(&self, site: &Site, text: &str, from: &str) -> Result<Status, store::Error> {
         let event = Event::Resume { reason: Some(text.to_owned()) };
-        Ok(self.plan.submit(&site.board, &self.task, &event, Some(from.to_owned()))?.task.status())
+        let note = Note { agent: Some(from.to_owned()), run: None };
+        Ok(self.plan.submit(&site.board, &self.task, &event, &note)?.task.status())
     }
 
     fn tell(&self, context: &Context, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {

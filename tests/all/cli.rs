@@ -314,7 +314,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ("tavern-renew T-1 --token TOKEN", &["task token expires_at"]),
         ("tavern-spawn T-1 --token TOKEN", &[outcome]),
         ("tavern-status T-1", &[&status]),
-        ("tavern-report T-1 --token TOKEN", &[outcome]),
+        ("tavern-report T-1 --token TOKEN", &["task run outcome reason commit resets_at status"]),
         ("tavern-merge --dry-run", &[changed]),
         ("tavern-merge", &[changed]),
         ("tavern-release T-2 --cancel", &["task status"]),

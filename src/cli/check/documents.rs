@@ -1,9 +1,7 @@
 //! What is wrong with queues and task files: in each of them, and between them.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::board::check;
@@ -148,11 +146,17 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
 /// document, at the first item, since one line of the front matter may ask for it on behalf of all.
 fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec<Problem> {
     let look = Preflight::of_parts(config, board);
-    let mut lacking: Vec<(Lack, String, Vec<Range<usize>>)> = Vec::new();
-    let mut reviewers: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
-    let mut unkept: BTreeMap<(String, Vec<&str>), Vec<Range<usize>>> = BTreeMap::new();
     let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
     let nobody = TaskId::nobody();
+    // With how many others it is told.
+    let mut problems: Vec<(Problem, usize)> = Vec::new();
+    let mut tell = |problem: Problem| {
+        let told = (problem.code, &problem.message, &problem.hint);
+        match problems.iter_mut().find(|(other, _)| (other.code, &other.message, &other.hint) == told) {
+            Some((_, more)) => *more += 1,
+            None => problems.push((problem, 0)),
+        }
+    };
     for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
         // The steps of an item are part of it.
         if item.within.is_some() && item.id.is_none() {
@@ -160,14 +164,24 @@ fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec
         }
         let task = document.task(item, nobody.clone());
         for name in task.reviewers(&[]).into_iter().filter(|name| name != PERSON && !reviews(name)) {
-            reviewers.entry(name).or_default().push(item.head.clone());
+            let known: Vec<&str> = config.roles.keys().map(String::as_str).filter(|name| reviews(name)).collect();
+            let hint = format!("one of: {}, {PERSON}, a number of reviewers, none", known.join(", "));
+            let message = format!("nobody reviews this as `{name}`");
+            tell(Problem::warning("unknown-reviewer", item.head.clone(), message, hint));
         }
         if let Err(lack) = look.taker(document, item).and_then(|()| look.of_item(document, item)) {
-            let hint = hint(&lack, item.id.as_ref(), config);
-            match lacking.iter_mut().find(|other| (&other.0, &other.1) == (&lack, &hint)) {
-                Some((.., places)) => places.push(item.head.clone()),
-                None => lacking.push((lack, hint, vec![item.head.clone()])),
-            }
+            let (code, make): (_, fn(_, _, String, _) -> Problem) = match &lack {
+                Lack::NoRole(_) | Lack::OnlyReviews(_) => ("unknown-role", Problem::warning),
+                Lack::NoRunner(_) => ("unknown-runner", Problem::error),
+                Lack::NoScript { .. } => ("no-script", Problem::warning),
+                _ => ("not-ready", Problem::warning),
+            };
+            let message = if lack.is_of_settings() {
+                format!("no agent can take this: {lack}")
+            } else {
+                format!("this is passed over: {lack}")
+            };
+            tell(make(code, item.head.clone(), message, hint(&lack, item.id.as_ref(), config)));
         }
         let Some(settings) = config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE)) else { continue };
         let runner = task.runner.as_deref().unwrap_or(&settings.runner);
@@ -180,36 +194,17 @@ fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec
             limits.dedup();
         }
         if !limits.is_empty() {
-            unkept.entry((runner.to_owned(), limits)).or_default().push(item.head.clone());
+            let message = format!("of this, {}", not_kept(runner, &limits));
+            tell(Problem::warning("unkept-limit", item.head.clone(), message, KEPT));
         }
     }
-    let mut problems = Vec::new();
-    for (lack, hint, places) in lacking {
-        let (code, make): (_, fn(_, _, String, _) -> Problem) = match &lack {
-            Lack::NoRole(_) | Lack::OnlyReviews(_) => ("unknown-role", Problem::warning),
-            Lack::NoRunner(_) => ("unknown-runner", Problem::error),
-            Lack::NoScript { .. } => ("no-script", Problem::warning),
-            _ => ("not-ready", Problem::warning),
-        };
-        let more = and_more(&places);
-        let message = if lack.is_of_settings() {
-            format!("no agent can take this{more}: {lack}")
-        } else {
-            format!("this{more} is passed over: {lack}")
-        };
-        problems.push(make(code, places[0].clone(), message, hint));
-    }
-    for (name, places) in &reviewers {
-        let message = format!("nobody reviews this{} as `{name}`", and_more(places));
-        let known: Vec<&str> = config.roles.keys().map(String::as_str).filter(|name| reviews(name)).collect();
-        let hint = format!("one of: {}, {PERSON}, a number of reviewers, none", known.join(", "));
-        problems.push(Problem::warning("unknown-reviewer", places[0].clone(), message, hint));
-    }
-    for ((runner, limits), places) in &unkept {
-        let message = format!("of this{}, {}", and_more(places), not_kept(runner, limits));
-        problems.push(Problem::warning("unkept-limit", places[0].clone(), message, KEPT));
-    }
-    problems
+    let counted = problems.into_iter().map(|(mut problem, more)| {
+        if more > 0 {
+            problem.message = problem.message.replacen("this", &format!("this and {more} more"), 1);
+        }
+        problem
+    });
+    counted.collect()
 }
 
 /// What to type, or the known name that a mistyped one was meant to be.
@@ -251,10 +246,6 @@ fn missing_specs(document: &Document<'_>, board: &Board) -> Vec<Problem> {
 /// It may be taken some day without a person's doing.
 fn is_ahead(status: Status) -> bool {
     matches!(status, Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing | Status::Waiting)
-}
-
-fn and_more(places: &[Range<usize>]) -> String {
-    if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() }
 }
 
 fn guess<'a>(word: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {

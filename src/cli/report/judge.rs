@@ -8,7 +8,7 @@ use crate::cli::shared::{by_a_person, by_a_person_without, person, read_stdin};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
 use crate::run::{Site, review};
-use crate::store::Board;
+use crate::store::{Board, Note};
 
 use super::args::Args;
 
@@ -59,7 +59,7 @@ fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Rev
 
 fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
     let task = &args.held.task;
-    let after = args.plan.submit(&site.board, task, event, Some(by.to_owned()))?.task;
+    let after = args.plan.submit(&site.board, task, event, &Note { agent: Some(by.to_owned()), run: None })?.task;
     let open = match after.status() {
         Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
         _ => Vec::new(),
