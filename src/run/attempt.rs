@@ -197,13 +197,7 @@ fn io_error(record: &Record<'_>, source: std::io::Error) -> Error {
 }
 
 /// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
-fn follow(
-    site: &Site,
-    held: &Claimed,
-    mut session: Box<dyn Session>,
-    record: &Record<'_>,
-    heartbeat: &Heartbeat,
-) -> Ended {
+fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>, heartbeat: &Heartbeat) -> Ended {
     let bell = session.bell();
     let _subscription = site.interrupt.subscribe_for_now({
         let bell = bell.clone();
@@ -219,7 +213,7 @@ fn follow(
         if site.interrupt.urgency() == Some(Urgency::AtOnce) {
             session.hurry();
         }
-        inbox.pass_on(session.as_mut());
+        inbox.pass_on(&mut session);
         match session.next(Duration::from_secs(30)) {
             Next::Event(AgentEvent::ToolCall { id, name, input, .. }) => calls.begin(id, &name, &input),
             Next::Event(AgentEvent::ToolResult { id, ok, text, .. }) => calls.end(&id, ok, &text),

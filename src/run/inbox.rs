@@ -69,7 +69,7 @@ impl Inbox {
     }
 
     /// Hands waiting messages to the agent. They stay in the inbox until it has read them.
-    pub fn pass_on(&mut self, session: &mut dyn Session) {
+    pub fn pass_on(&mut self, session: &mut Session) {
         for message in self.news() {
             match session.say(&message.text) {
                 Ok(()) => self.said.push(message),

@@ -20,7 +20,6 @@ pub fn runner(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner
             permission_mode: role.permission_mode.clone(),
             allowed_tools: role.allowed_tools.clone(),
             extra_args: entry.args.clone(),
-            ..Claude::default()
         }),
     })
 }

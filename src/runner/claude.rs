@@ -12,9 +12,8 @@ use crate::process::start::Input;
 use crate::process::{CommandSpec, Spec, run_command};
 
 use super::job::{Job, Opening};
-use super::live::ClaudeSession;
 use super::transcript::{Transcript, config_folder};
-use super::{Access, NotReady, ProgramState, Ready, Runner, Session, Usage, found, variable_of};
+use super::{Access, NotReady, ProgramState, Ready, Runner, Session, Usage, conversation, found, variable_of};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,20 +24,21 @@ pub struct Claude {
     pub permission_mode: String,
     /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`.
     pub allowed_tools: Vec<String>,
-    /// `--disallowedTools`: they win.
-    pub denied_tools: Vec<String>,
-    /// `--append-system-prompt`.
-    pub system_prompt: Option<String>,
-    /// `--settings`: JSON, or a file's name.
-    pub settings: Option<String>,
-    /// How often the CLI tries a failed call again, before the run ends as overloaded or at its usage limit; Tavern
-    /// waits better than an agent does. `CLAUDE_CODE_MAX_RETRIES`, unless the user has set it.
-    pub max_retries: u32,
-    /// How long one call may take to begin its answer. `API_TIMEOUT_MS`, unless the user has set it.
-    pub api_timeout: Duration,
     /// Anything else, before the options above.
     pub extra_args: Vec<String>,
 }
+
+/// Set for unattended work, unless the user has set them.
+const SETTINGS: [(&str, &str); 4] = [
+    // Neither telemetry nor error reports nor updates: what was installed is started.
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+    // How often the CLI tries a failed call again, before the run ends as overloaded or at its usage limit; Tavern waits
+    // better than an agent does.
+    ("CLAUDE_CODE_MAX_RETRIES", "4"),
+    // How long one call may take to begin its answer.
+    ("API_TIMEOUT_MS", "300000"),
+];
 
 /// Set by a Claude session for what it starts; an agent started from there (by a person's own session, say) is none of
 /// its children.
@@ -56,26 +56,6 @@ const KEYS: [&str; 6] = [
 ];
 
 const SIGN_IN: &str = "sign in once (claude, then /login), or set ANTHROPIC_API_KEY";
-
-impl Default for Claude {
-    /// Works as root, too: it bypasses nothing. Edits in the worktree and any command, as a person would allow for a
-    /// task like this; the worktree, and no sandbox, is the boundary.
-    fn default() -> Claude {
-        Claude {
-            program: PathBuf::from("claude"),
-            permission_mode: "acceptEdits".to_owned(),
-            allowed_tools: ["Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep", "TodoWrite"]
-                .map(str::to_owned)
-                .to_vec(),
-            denied_tools: Vec::new(),
-            system_prompt: None,
-            settings: None,
-            max_retries: 4,
-            api_timeout: Duration::from_secs(300),
-            extra_args: Vec::new(),
-        }
-    }
-}
 
 impl Runner for Claude {
     fn name(&self) -> &str {
@@ -179,7 +159,7 @@ impl Runner for Claude {
     }
 
     fn recorded(&self, session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Usage {
-        Transcript::of_unfollowed(session, env, since).usage()
+        Transcript::at(|name| variable_of(env, name), session, since).usage()
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
@@ -192,8 +172,8 @@ impl Runner for Claude {
         Ok(self.with_args(job, self.attended_args(job)))
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady> {
-        Ok(Box::new(ClaudeSession::start(self.spec(job)?, job, Transcript::of(job))?))
+    fn start(&self, job: &Job) -> Result<Session, NotReady> {
+        Ok(conversation::start(self.spec(job)?, job)?)
     }
 }
 
@@ -202,7 +182,7 @@ impl Claude {
         let mut spec: Spec = job.spec(&self.program);
         spec.args = args;
         spec.env_remove = OUTER_SESSION.iter().map(OsString::from).collect();
-        for (name, value) in self.env() {
+        for (name, value) in SETTINGS {
             if job.variable(name).is_none() {
                 spec.env.push((name.into(), value.into()));
             }
@@ -212,70 +192,41 @@ impl Claude {
 
     /// As a person types it: the same session, tools and model, and the prompt for the first thing that is said.
     fn attended_args(&self, job: &Job) -> Vec<OsString> {
-        let mut args: Vec<&str> = self.extra_args.iter().map(String::as_str).collect();
-        for (option, tools) in [("--allowedTools", &self.allowed_tools), ("--disallowedTools", &self.denied_tools)] {
-            if !tools.is_empty() {
-                args.push(option);
-                args.extend(tools.iter().map(String::as_str));
-            }
-        }
-        let optional = [
-            ("--model", &job.model),
-            ("--append-system-prompt", &self.system_prompt),
-            ("--settings", &self.settings),
-            ("--permission-mode", &Some(self.permission_mode.clone())),
-        ];
-        let mut args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
-        for (option, value) in optional {
-            args.extend(value.iter().flat_map(|value| [OsString::from(option), value.into()]));
-        }
-        let opening = if job.opening == Opening::Resumed { "--resume" } else { "--session-id" };
-        args.extend([opening.into(), job.session.clone().into(), job.prompt.clone().into()]);
+        let mut args: Vec<OsString> = self.extra_args.iter().map(OsString::from).collect();
+        args.extend(self.common_args(job));
+        args.push(job.prompt.clone().into());
         args
     }
 
     fn args(&self, job: &Job) -> Vec<OsString> {
-        let mut args: Vec<&str> = vec!["--print"];
-        args.extend(self.extra_args.iter().map(String::as_str));
-        args.extend(["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
-        // A receipt for every message: the moment when the model is given it.
-        args.push("--replay-user-messages");
-        args.push(if job.opening == Opening::Resumed { "--resume" } else { "--session-id" });
-        args.push(&job.session);
-        args.extend(["--permission-mode", &self.permission_mode]);
-        // These two take any number of values, so what follows must be an option.
-        if !self.allowed_tools.is_empty() {
-            args.push("--allowedTools");
-            args.extend(self.allowed_tools.iter().map(String::as_str));
-        }
-        if !self.denied_tools.is_empty() {
-            args.push("--disallowedTools");
-            args.extend(self.denied_tools.iter().map(String::as_str));
-        }
-        let optional = [
-            ("--model", job.model.clone()),
+        let mut args: Vec<OsString> = vec!["--print".into()];
+        args.extend(self.extra_args.iter().map(OsString::from));
+        // With a receipt for every message: the moment when the model is given it.
+        let live = "--input-format stream-json --output-format stream-json --verbose --replay-user-messages";
+        args.extend(live.split(' ').map(OsString::from));
+        let limits = [
             ("--max-turns", job.limits.turns.map(|turns| turns.to_string())),
             ("--max-budget-usd", job.limits.usd.map(|usd| usd.to_string())),
-            ("--append-system-prompt", self.system_prompt.clone()),
-            ("--settings", self.settings.clone()),
         ];
-        let mut args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
-        for (option, value) in optional {
-            if let Some(value) = value {
-                args.extend([option.into(), value.into()]);
-            }
+        for (option, most) in limits {
+            args.extend(most.into_iter().flat_map(|most| [option.into(), most.into()]));
         }
+        args.extend(self.common_args(job));
         args
     }
 
-    fn env(&self) -> [(&'static str, String); 4] {
-        [
-            // Neither telemetry nor error reports nor updates: unattended work starts what was installed.
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
-            ("DISABLE_AUTOUPDATER", "1".to_owned()),
-            ("CLAUDE_CODE_MAX_RETRIES", self.max_retries.to_string()),
-            ("API_TIMEOUT_MS", self.api_timeout.as_millis().to_string()),
-        ]
+    fn common_args(&self, job: &Job) -> Vec<OsString> {
+        let mut args: Vec<OsString> = Vec::new();
+        // This one takes any number of values, so what follows must be an option.
+        if !self.allowed_tools.is_empty() {
+            args.push("--allowedTools".into());
+            args.extend(self.allowed_tools.iter().map(OsString::from));
+        }
+        args.extend(job.model.iter().flat_map(|model| ["--model".into(), model.into()]));
+        args.extend(["--permission-mode".into(), (&self.permission_mode).into()]);
+        let opening = if job.opening == Opening::Resumed { "--resume" } else { "--session-id" };
+        args.extend([opening.into(), (&job.session).into()]);
+        args
     }
 }
 
@@ -285,47 +236,33 @@ mod tests {
     use crate::process::start::Environment;
     use std::ffi::OsStr;
 
-    fn args(claude: &Claude, job: &Job) -> String {
-        let args: Vec<String> = claude.args(job).iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        args.join(" ")
+    fn claude(program: &str) -> Claude {
+        Claude {
+            program: program.into(),
+            permission_mode: "acceptEdits".to_owned(),
+            allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()],
+            extra_args: Vec::new(),
+        }
     }
 
     #[test]
-    fn the_command_line_starts_unattended_work() {
+    fn a_person_and_unattended_work_have_the_same_session_tools_and_model() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut job = Job::in_folder(folder.path());
         job.session = "U".to_owned();
-        let mut claude = Claude { allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()], ..Claude::default() };
+        let claude = claude("claude");
+        let line = |args: Vec<OsString>| args.join(OsStr::new(" ")).into_string().expect("it is text");
         let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages";
-        let tools = "--permission-mode acceptEdits --allowedTools Bash Edit";
-        assert_eq!(args(&claude, &job), format!("{live} --session-id U {tools}"));
+        let new = "--allowedTools Bash Edit --permission-mode acceptEdits --session-id U";
+        assert_eq!(line(claude.args(&job)), format!("{live} {new}"));
+        assert_eq!(line(claude.attended_args(&job)), format!("{new} do it\n"));
         job.opening = Opening::Resumed;
         job.model = Some("sonnet".to_owned());
         job.limits.turns = Some(3);
         job.limits.usd = Some(0.5);
-        claude.denied_tools = vec!["Bash(git push *)".to_owned()];
-        claude.system_prompt = Some("be brief".to_owned());
-        assert_eq!(
-            args(&claude, &job),
-            format!(
-                "{live} --resume U {tools} --disallowedTools Bash(git push *) --model sonnet --max-turns 3 --max-budget-usd 0.5 \
-                 --append-system-prompt be brief"
-            )
-        );
-    }
-
-    #[test]
-    fn a_person_has_the_same_session_tools_and_model() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut job = Job::in_folder(folder.path());
-        job.session = "U".to_owned();
-        let claude = Claude { allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()], ..Claude::default() };
-        let args = |job: &Job| claude.attended_args(job).join(OsStr::new(" ")).into_string().expect("it is text");
-        let tools = "--allowedTools Bash Edit";
-        assert_eq!(args(&job), format!("{tools} --permission-mode acceptEdits --session-id U do it\n"));
-        job.opening = Opening::Resumed;
-        job.model = Some("sonnet".to_owned());
-        assert_eq!(args(&job), format!("{tools} --model sonnet --permission-mode acceptEdits --resume U do it\n"));
+        let resumed = "--allowedTools Bash Edit --model sonnet --permission-mode acceptEdits --resume U";
+        assert_eq!(line(claude.args(&job)), format!("{live} --max-turns 3 --max-budget-usd 0.5 {resumed}"));
+        assert_eq!(line(claude.attended_args(&job)), format!("{resumed} do it\n"));
     }
 
     #[test]
@@ -342,13 +279,9 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_a_way_out() {
-        let claude = Claude { program: PathBuf::from("no-such-program-here"), ..Claude::default() };
-        let error = claude.check(&[]).expect_err("it is not there");
-        assert!(
-            error.message.contains("no-such-program-here")
-                && error.hint.as_deref().unwrap_or_default().contains("--runner shell"),
-            "{error:?}"
-        );
+        let error = claude("no-such-program-here").check(&[]).expect_err("it is not there");
+        assert!(error.message.contains("no-such-program-here"), "{error:?}");
+        assert!(error.hint.as_deref().unwrap_or_default().contains("--runner shell"), "{error:?}");
     }
 
     #[test]
@@ -356,7 +289,7 @@ mod tests {
     fn an_account_is_found_by_where_it_is_kept_and_its_absence_is_no_proof() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let home = folder.path().display().to_string();
-        let claude = Claude::default();
+        let claude = claude("claude");
         // What whoever runs the tests has set says nothing of the others.
         let mut env: Vec<(String, String)> = KEYS.iter().map(|name| ((*name).to_owned(), String::new())).collect();
         env.extend([("HOME".to_owned(), home), ("CLAUDE_CONFIG_DIR".to_owned(), String::new())]);

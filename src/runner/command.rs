@@ -7,8 +7,7 @@ use crate::process::Spec;
 use crate::process::start::Input;
 
 use super::job::Job;
-use super::plain::PlainSession;
-use super::{NotReady, ProgramState, Ready, Runner, Session, found, variable_of};
+use super::{NotReady, ProgramState, Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,8 +125,8 @@ impl Runner for CommandRunner {
         Ok(spec)
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady> {
-        Ok(Box::new(PlainSession::start(self.spec(job)?, job)?))
+    fn start(&self, job: &Job) -> Result<Session, NotReady> {
+        Ok(plain::start(self.spec(job)?, job)?)
     }
 }
 

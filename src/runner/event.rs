@@ -1,42 +1,33 @@
 //! What is seen of a running agent, whatever program it is. It draws no conclusions.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outcome::{Denial, Usage};
 
 /// One thing that happened in an agent's stream.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// A turn begins. The first one is the start of the session; later ones are not new sessions.
     Started {
         session: String,
-        model: String,
-        version: String,
     },
-    /// The agent says something. `message` names the model's reply it is part of.
+    /// The agent says something.
     Text {
         text: String,
-        message: String,
         nesting: Nesting,
     },
     /// The agent thinks; what it thinks is not kept.
-    Thinking {
-        nesting: Nesting,
-    },
+    Thinking,
     ToolCall {
         id: String,
         name: String,
         input: Value,
-        message: String,
         nesting: Nesting,
     },
     ToolResult {
         id: String,
         ok: bool,
         text: String,
-        nesting: Nesting,
     },
     /// The agent has been given this message. In a recording the first one is its prompt; a session leaves that out.
     Delivered {
@@ -54,9 +45,6 @@ pub enum AgentEvent {
     Retry {
         status: Option<u16>,
         error: String,
-        attempt: u32,
-        most: u32,
-        delay_ms: u64,
     },
     /// The provider's final failure, as the program (not the model) reports it.
     Failure {
@@ -66,7 +54,6 @@ pub enum AgentEvent {
     /// What the provider says of its limits. `resets_at` is in seconds since 1970.
     RateLimit {
         status: String,
-        limit: String,
         resets_at: Option<i64>,
     },
     /// Used up so far, by the whole process.
@@ -75,12 +62,6 @@ pub enum AgentEvent {
     },
     /// A turn is over.
     Turn(Box<TurnResult>),
-    /// An answer to a request of ours.
-    Reply {
-        request: String,
-        ok: bool,
-        body: Value,
-    },
     /// Anything else, by its name.
     Other {
         name: String,
@@ -92,8 +73,7 @@ pub enum AgentEvent {
 }
 
 /// Why an agent is prodded on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prodding {
     /// It ended its turn without saying whether it is done or waits for a person.
     Undecided,
@@ -102,18 +82,16 @@ pub enum Prodding {
 }
 
 /// Whose event it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
     /// The agent's own.
-    #[default]
     Main,
     /// That of a sub-agent which the program started inside the session.
     Inner,
 }
 
 /// How a turn ended: the `result` event of the Claude CLI.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
     pub subtype: String,
     /// The truth: `subtype` says `success` for failures of the provider, too.

@@ -2,35 +2,34 @@
 //! the end, one [`Outcome`], decided from structure and never from words that an agent may have echoed.
 //!
 //! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`] and
-//! [`answer`] (how it ended and what the agent says of it). Then come the runners: [`shell`] and [`command`] over
-//! [`plain`], [`claude`] over [`live`], [`stream`], [`verdict`] and [`transcript`].
+//! [`answer`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
+//! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, [`stream`], `verdict` and `transcript`.
 //!
 //! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
 //! above.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::process::{Bell, Spec, find_program_on};
+use crate::process::{Spec, find_program_on};
 
 pub mod answer;
 pub mod claude;
 pub mod command;
+mod conversation;
 pub mod event;
 pub mod job;
-pub mod live;
 pub mod outcome;
-pub mod plain;
+mod plain;
 pub mod question;
+pub mod session;
 pub mod shell;
 pub mod signal;
 pub mod stream;
-pub mod transcript;
-pub mod verdict;
-pub mod watch;
+mod transcript;
+mod verdict;
 
 #[cfg(test)]
 mod samples;
@@ -40,6 +39,7 @@ pub use command::CommandRunner;
 pub use event::{AgentEvent, Prodding};
 pub use job::{Job, Limits, Prods, variable_of};
 pub use outcome::{Denial, EndReason, Ended, Outcome, Usage};
+pub use session::Session;
 pub use shell::Shell;
 pub use signal::Signal;
 
@@ -118,39 +118,7 @@ pub trait Runner: Send + Sync {
     ///
     /// # Errors
     /// It could not be started; nothing is left running.
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady>;
-}
-
-/// One running agent. Dropping it ends its whole process tree at once; [`Session::finish`] is the proper end.
-pub trait Session: Send {
-    /// The program's process.
-    fn pid(&self) -> u32;
-
-    /// Rings when there may be something new. Ring it to make [`Session::next`] return early.
-    fn bell(&self) -> Bell;
-
-    /// The next thing seen, waiting at most for `timeout`. Enforces the job's limits while it waits, so it must be
-    /// called again and again until it says [`Next::Over`].
-    fn next(&mut self, timeout: Duration) -> Next;
-
-    /// Hand a message to the running agent; it gets it between two steps, and a [`AgentEvent::Delivered`] tells when.
-    ///
-    /// # Errors
-    /// The program takes no messages, or no more.
-    fn say(&mut self, text: &str) -> Result<(), NotHeard>;
-
-    /// Begin to end it, politely first; returns at once, [`Session::next`] goes on until it is over. Only the first
-    /// reason counts.
-    fn end(&mut self, why: EndReason);
-
-    /// Skip what is merely polite: end it by force, now.
-    fn hurry(&mut self);
-
-    /// What has been used up so far.
-    fn usage(&self) -> Usage;
-
-    /// Wait until it is over (within the job's limits), end all that it left running, and judge.
-    fn finish(self: Box<Self>) -> Ended;
+    fn start(&self, job: &Job) -> Result<Session, NotReady>;
 }
 
 /// What [`Session::next`] has to tell.

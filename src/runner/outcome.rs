@@ -117,6 +117,29 @@ pub struct Ended {
     pub swept: Swept,
 }
 
+impl Ended {
+    /// A run of which nothing more is known than how it ended.
+    pub(super) fn of(outcome: Outcome, reason: String, exit: Exit, ended_by_us: Option<EndReason>) -> Ended {
+        Ended {
+            outcome,
+            reason,
+            exit,
+            ended_by_us,
+            usage: Usage::default(),
+            turns: 0,
+            tool_calls: 0,
+            session: None,
+            result: String::new(),
+            signal: Signal::None,
+            denials: Vec::new(),
+            resets_at: None,
+            undelivered: Vec::new(),
+            duration: Duration::ZERO,
+            swept: Swept::default(),
+        }
+    }
+}
+
 impl Outcome {
     pub const ALL: [Outcome; 13] = [
         Outcome::Success,

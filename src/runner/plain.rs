@@ -1,177 +1,47 @@
-//! A session of a program that writes plain text and whose exit status decides. It doesn't know which program.
+//! A program that writes plain text and whose exit status decides. It doesn't know which program.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::time::{Duration, Instant};
 
-use crate::process::start::Output;
-use crate::process::{Bell, Exit, Line, Spec};
+use crate::process::{Exit, Line, Spec};
 
+use super::OUTPUT_LOG;
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
-use super::outcome::{EndReason, Ended, Outcome, Usage};
+use super::outcome::{EndReason, Ended, Outcome};
+use super::session::{Session, Speaker};
 use super::signal::Signal;
-use super::watch::{self, ProcessWatch, Tool, Watched};
-use super::{Next, NotHeard, OUTPUT_LOG, Session};
-use crate::clock;
 
 /// How many of the last lines are kept as the result.
 const KEPT_LINES: usize = 40;
 
-/// A running program of which only the end counts.
-pub struct PlainSession {
-    watch: ProcessWatch,
-    grace: Duration,
-    ending: Option<ForcedEnding>,
-    pending: Option<AgentEvent>,
+/// The last lines of a program of which only the end counts.
+#[derive(Default)]
+struct PlainText {
     last_lines: VecDeque<String>,
-    is_over: bool,
 }
 
-struct ForcedEnding {
-    why: EndReason,
-    kill_at: Instant,
+/// Starts `spec` with both output streams in the run's output log, in the order in which they are written.
+pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
+    Session::start(spec, job, OUTPUT_LOG, None, |_| Box::new(PlainText::default()))
 }
 
-impl PlainSession {
-    /// Start `spec` with both output streams in the run's output log, in the order in which they are written.
-    pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<PlainSession> {
-        let log = job.run_dir.join(OUTPUT_LOG);
-        let watch = ProcessWatch::start(spec, &log, &job.limits, both_to)?;
-        Ok(PlainSession {
-            watch,
-            grace: job.grace,
-            ending: None,
-            pending: None,
-            last_lines: VecDeque::new(),
-            is_over: false,
-        })
-    }
-
-    fn note(&mut self, text: &str) {
+impl Speaker for PlainText {
+    fn read(&mut self, line: Line, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
         if self.last_lines.len() == KEPT_LINES {
             self.last_lines.pop_front();
         }
-        self.last_lines.push_back(text.chars().take(1000).collect());
-    }
-}
-
-impl Watched for PlainSession {
-    fn watch(&mut self) -> &mut ProcessWatch {
-        &mut self.watch
+        self.last_lines.push_back(line.text.chars().take(1000).collect());
+        events.push_back(AgentEvent::Text { text: line.text, nesting: Nesting::Main });
+        None
     }
 
-    fn next_event(&mut self) -> Option<AgentEvent> {
-        self.pending.take()
-    }
-
-    fn read(&mut self, line: Line) {
-        self.note(&line.text);
-        self.pending = Some(AgentEvent::Text { text: line.text, message: String::new(), nesting: Nesting::Main });
-    }
-
-    fn close(&mut self) {
-        self.is_over = true;
-    }
-
-    fn keep_limits(&mut self) {
-        match &mut self.ending {
-            Some(ending) if clock::instant() >= ending.kill_at => {
-                self.watch.child.end(Duration::ZERO);
-                // Only a process that the kernel holds is still there; it is not asked in a tight loop.
-                ending.kill_at = clock::instant() + Duration::from_secs(10);
-            }
-            Some(_) => {}
-            None => {
-                if let Some(why) = self.watch.exceeded(Tool::None) {
-                    self.end(why);
-                }
-            }
-        }
-    }
-
-    fn patience(&self) -> Duration {
-        let patience = self.watch.patience(Tool::None);
-        match &self.ending {
-            Some(ending) => patience.min(ending.kill_at.saturating_duration_since(clock::instant())),
-            None => patience,
-        }
-    }
-}
-
-impl Session for PlainSession {
-    fn pid(&self) -> u32 {
-        self.watch.child.pid()
-    }
-
-    fn bell(&self) -> Bell {
-        self.watch.bell.clone()
-    }
-
-    fn next(&mut self, timeout: Duration) -> Next {
-        watch::next(self, timeout)
-    }
-
-    fn say(&mut self, _text: &str) -> Result<(), NotHeard> {
-        Err(NotHeard::Deaf)
-    }
-
-    fn end(&mut self, why: EndReason) {
-        if self.ending.is_none() {
-            let grace = if why.is_urgent() { Duration::ZERO } else { self.grace };
-            if why.is_urgent() {
-                self.watch.child.end(grace);
-                self.watch.stop_reading();
-            } else {
-                self.watch.child.request_end();
-            }
-            self.ending = Some(ForcedEnding { why, kill_at: clock::instant() + grace });
-        }
-    }
-
-    fn hurry(&mut self) {
-        let now = clock::instant();
-        self.ending.get_or_insert(ForcedEnding { why: EndReason::Stop, kill_at: now }).kill_at = now;
-        self.keep_limits();
-    }
-
-    fn usage(&self) -> Usage {
-        Usage::default()
-    }
-
-    fn finish(mut self: Box<Self>) -> Ended {
-        while !self.is_over {
-            self.next(Duration::MAX);
-        }
-        let (exit, swept) = self.watch.close();
-        let ended_by_us = self.ending.as_ref().map(|ending| ending.why);
-        let result: String = self.last_lines.make_contiguous().join("\n");
+    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> Ended {
+        let result = self.last_lines.make_contiguous().join("\n");
         let outcome = judge(exit, ended_by_us);
         let signal = if outcome == Outcome::Success { Signal::read(&result) } else { Signal::None };
-        Ended {
-            outcome,
-            reason: reason(exit, ended_by_us, &self.last_lines),
-            exit,
-            ended_by_us,
-            usage: Usage::default(),
-            turns: 0,
-            tool_calls: 0,
-            session: None,
-            result,
-            signal,
-            denials: Vec::new(),
-            resets_at: None,
-            undelivered: Vec::new(),
-            duration: self.watch.duration(),
-            swept,
-        }
+        let ended = Ended::of(outcome, reason(exit, ended_by_us, &self.last_lines), exit, ended_by_us);
+        Ended { result, signal, ..ended }
     }
-}
-
-fn both_to(mut spec: Spec, log: File) -> std::io::Result<Spec> {
-    spec.stderr = Output::File(log.try_clone()?);
-    spec.stdout = Output::File(log);
-    Ok(spec)
 }
 
 /// A clean exit counts even if an ending had begun in the same moment.
@@ -200,11 +70,12 @@ fn reason(exit: Exit, ended_by_us: Option<EndReason>, last_lines: &VecDeque<Stri
 mod tests {
     use super::*;
     use crate::process::table::Entry;
-    use crate::runner::{CommandRunner, Runner, Shell, is_live};
+    use crate::runner::{CommandRunner, Limits, Next, NotHeard, Runner, Shell, is_live};
     use std::fs;
     use std::path::Path;
+    use std::time::Duration;
 
-    fn shell(folder: &Path, script: &str) -> (Job, Box<dyn Session>) {
+    fn shell(folder: &Path, script: &str) -> (Job, Session) {
         let mut job = Job::in_folder(folder);
         job.script = Some(script.to_owned());
         let session = Shell.start(&job).expect("sh starts");
@@ -216,7 +87,7 @@ mod tests {
         shell(folder.path(), script).1.finish()
     }
 
-    fn wait_until_ready(session: &mut dyn Session) {
+    fn wait_until_ready(session: &mut Session) {
         loop {
             match session.next(Duration::from_secs(20)) {
                 Next::Event(AgentEvent::Text { text, .. }) if text == "ready" => return,
@@ -288,15 +159,11 @@ mod tests {
     #[test]
     fn limits_end_the_whole_tree() {
         let second = Duration::from_millis(300);
-        let rows: [(super::super::Limits, &str, Outcome); 4] = [
-            (super::super::Limits { wall: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
-            (super::super::Limits { idle: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
-            (super::super::Limits { memory_mib: Some(0), ..Default::default() }, "sleep 100", Outcome::Budget),
-            (
-                super::super::Limits { log_mib: Some(2), ..Default::default() },
-                "head -c 40000000 /dev/zero",
-                Outcome::Budget,
-            ),
+        let rows: [(Limits, &str, Outcome); 4] = [
+            (Limits { wall: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
+            (Limits { idle: Some(second), ..Default::default() }, "sleep 100", Outcome::Timeout),
+            (Limits { memory_mib: Some(0), ..Default::default() }, "sleep 100", Outcome::Budget),
+            (Limits { log_mib: Some(2), ..Default::default() }, "head -c 40000000 /dev/zero", Outcome::Budget),
         ];
         for (limits, script, outcome) in rows {
             let folder = tempfile::tempdir().expect("a temporary folder");
@@ -316,7 +183,7 @@ mod tests {
     fn a_request_to_end_is_polite_first() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (job, mut session) = shell(folder.path(), "trap 'echo saved; exit 9' TERM; echo ready; sleep 100 & wait");
-        wait_until_ready(session.as_mut());
+        wait_until_ready(&mut session);
         assert!(is_live(&job.run_dir).expect("it can be asked"));
         session.end(EndReason::Stop);
         session.end(EndReason::Wall);
@@ -332,7 +199,7 @@ mod tests {
         job.script = Some("trap '' TERM; echo ready; while :; do sleep 100; done".to_owned());
         job.grace = Duration::from_secs(86_400);
         let mut session = Shell.start(&job).expect("sh starts");
-        wait_until_ready(session.as_mut());
+        wait_until_ready(&mut session);
         session.bell().ring();
         while session.next(Duration::from_secs(86_400)) != Next::Quiet {}
         session.hurry();

@@ -8,8 +8,7 @@ use std::io;
 use crate::process::Spec;
 
 use super::job::Job;
-use super::plain::PlainSession;
-use super::{NotReady, Ready, Runner, Session, found, variable_of};
+use super::{NotReady, Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs [`Job::script`] with `sh -eu`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,11 +42,11 @@ impl Runner for Shell {
         Ok(job.spec(own.unwrap_or_else(|| "sh".into())))
     }
 
-    fn start(&self, job: &Job) -> Result<Box<dyn Session>, NotReady> {
+    fn start(&self, job: &Job) -> Result<Session, NotReady> {
         let path = job.run_dir.join(SCRIPT);
         fs::write(&path, script(job)?)
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))?;
-        Ok(Box::new(PlainSession::start(self.spec(job)?, job)?))
+        Ok(plain::start(self.spec(job)?, job)?)
     }
 }
 

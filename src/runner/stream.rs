@@ -39,18 +39,10 @@ fn event(value: &Value) -> Vec<AgentEvent> {
 
 fn system(value: &Value) -> AgentEvent {
     match text(value, "subtype") {
-        "init" => AgentEvent::Started {
-            session: text(value, "session_id").to_owned(),
-            model: text(value, "model").to_owned(),
-            version: text(value, "claude_code_version").to_owned(),
-        },
-        "api_retry" => AgentEvent::Retry {
-            status: status(&value["error_status"]),
-            error: text(value, "error").to_owned(),
-            attempt: count(&value["attempt"]),
-            most: count(&value["max_retries"]),
-            delay_ms: milliseconds(&value["retry_delay_ms"]),
-        },
+        "init" => AgentEvent::Started { session: text(value, "session_id").to_owned() },
+        "api_retry" => {
+            AgentEvent::Retry { status: status(&value["error_status"]), error: text(value, "error").to_owned() }
+        }
         subtype => other(&format!("system/{subtype}")),
     }
 }
@@ -63,19 +55,17 @@ fn assistant(value: &Value) -> Vec<AgentEvent> {
         let said = blocks.iter().map(|block| text(block, "text")).collect::<Vec<_>>().join("\n");
         return vec![AgentEvent::Failure { error: text(value, "error").to_owned(), text: said }];
     }
-    let id = text(message, "id");
     blocks
         .into_iter()
         .map(|block| match text(block, "type") {
-            "text" => AgentEvent::Text { text: text(block, "text").to_owned(), message: id.to_owned(), nesting },
+            "text" => AgentEvent::Text { text: text(block, "text").to_owned(), nesting },
             "tool_use" => AgentEvent::ToolCall {
                 id: text(block, "id").to_owned(),
                 name: text(block, "name").to_owned(),
                 input: block["input"].clone(),
-                message: id.to_owned(),
                 nesting,
             },
-            "thinking" | "redacted_thinking" => AgentEvent::Thinking { nesting },
+            "thinking" | "redacted_thinking" => AgentEvent::Thinking,
             kind => other(&format!("assistant/{kind}")),
         })
         .collect()
@@ -96,7 +86,6 @@ fn user(value: &Value) -> Vec<AgentEvent> {
                 id: text(block, "tool_use_id").to_owned(),
                 ok: block["is_error"] != Value::Bool(true),
                 text: flatten(&block["content"]),
-                nesting: nesting(value),
             },
             kind => other(&format!("user/{kind}")),
         })
@@ -128,20 +117,17 @@ fn turn(value: &Value) -> TurnResult {
 fn rate_limit(info: &Value) -> AgentEvent {
     AgentEvent::RateLimit {
         status: text(info, "status").to_owned(),
-        limit: text(info, "rateLimitType").to_owned(),
         resets_at: info["resetsAt"].as_f64().map(|seconds| seconds as i64),
     }
 }
 
 /// An answer to a control request; that to `get_usage` tells what was spent.
 fn reply(response: &Value) -> AgentEvent {
-    let ok = text(response, "subtype") == "success";
-    let body = if ok { &response["response"] } else { &response["error"] };
-    let session = &body["session"];
-    if let Some(usd) = session["total_cost_usd"].as_f64() {
-        return AgentEvent::Spent { usage: Usage { usd, ..models(&session["model_usage"]) } };
+    let session = &response["response"]["session"];
+    match session["total_cost_usd"].as_f64() {
+        Some(usd) => AgentEvent::Spent { usage: Usage { usd, ..models(&session["model_usage"]) } },
+        None => other("control_response"),
     }
-    AgentEvent::Reply { request: text(response, "request_id").to_owned(), ok, body: body.clone() }
 }
 
 /// `{model: {inputTokens, …}}`, summed and one by one.
@@ -189,12 +175,6 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// A time that the program writes as a fraction.
-#[expect(clippy::cast_sign_loss, reason = "it is held at zero")]
-fn milliseconds(value: &Value) -> u64 {
-    value.as_f64().unwrap_or(0.0).max(0.0) as u64
-}
-
 fn status(value: &Value) -> Option<u16> {
     value.as_u64().and_then(|status| u16::try_from(status).ok())
 }
@@ -236,11 +216,7 @@ mod tests {
         let line = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795314466,"rateLimitType":"five_hour"}}"#;
         assert_eq!(
             read(line),
-            [AgentEvent::RateLimit {
-                status: "rejected".to_owned(),
-                limit: "five_hour".to_owned(),
-                resets_at: Some(1_795_314_466)
-            }]
+            [AgentEvent::RateLimit { status: "rejected".to_owned(), resets_at: Some(1_795_314_466) }]
         );
     }
 

@@ -4,47 +4,36 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::job::{Job, variable_of};
+use super::job::Job;
 use super::outcome::Usage;
+use crate::clock;
 
-/// Where the record of a session is, and how much of it was there before this run.
+/// Where the record of a session is, and from when on it tells of this run.
 #[derive(Debug)]
 pub struct Transcript {
     /// `projects` in the CLI's configuration folder; `None` if there is no home.
     projects: Option<PathBuf>,
     session: String,
-    /// Lengths of the files that were there at the start, in bytes: what they hold belongs to earlier runs.
-    before: BTreeMap<PathBuf, u64>,
-    /// Where nobody looked at the start: what was recorded earlier belongs to earlier runs.
-    since: Option<DateTime<Utc>>,
+    /// What was recorded earlier belongs to earlier runs.
+    since: DateTime<Utc>,
 }
 
 impl Transcript {
-    /// Of `job`, which has not been started yet.
+    /// Of `job`, which is about to be started.
     pub fn of(job: &Job) -> Transcript {
-        let projects = projects(|name| job.variable(name));
-        let mut transcript =
-            Transcript { projects, session: job.session.clone(), before: BTreeMap::new(), since: None };
-        transcript.before = transcript
-            .files()
-            .into_iter()
-            .filter_map(|path| Some((length(&path)?, path)))
-            .map(|(length, path)| (path, length))
-            .collect();
-        transcript
+        Transcript::at(|name| job.variable(name), &job.session, clock::now())
     }
 
-    /// Of a run of `session` that began at `since` and that nobody here has followed. `env` is what was set for it over
-    /// this process's own environment.
-    pub fn of_unfollowed(session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Transcript {
-        let projects = projects(|name| variable_of(env, name));
-        Transcript { projects, session: session.to_owned(), before: BTreeMap::new(), since: Some(since) }
+    /// Of a run of `session` that began at `since`; `variable` has its environment.
+    pub fn at(variable: impl Fn(&str) -> Option<OsString>, session: &str, since: DateTime<Utc>) -> Transcript {
+        let projects = config_folder(variable).map(|folder| folder.join("projects"));
+        Transcript { projects, session: session.to_owned(), since }
     }
 
     /// The session was recorded, so that it can be resumed.
@@ -56,9 +45,8 @@ impl Transcript {
     pub fn usage(&self) -> Usage {
         let mut replies: BTreeMap<String, (String, Usage)> = BTreeMap::new();
         for path in self.files() {
-            let before = self.before.get(&path).copied().unwrap_or(0);
             // A file that can't be read adds nothing.
-            let _ = read_replies(&path, before, self.since, &mut replies);
+            let _ = read_replies(&path, self.since, &mut replies);
         }
         let mut all = Usage { is_estimate: true, ..Usage::default() };
         for (model, usage) in replies.into_values() {
@@ -86,28 +74,20 @@ impl Transcript {
     }
 }
 
-/// The folder of the CLI's records, as `variable` has its environment.
-fn projects(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    Some(config_folder(variable)?.join("projects"))
-}
-
 /// Where the CLI keeps its settings, its account and its sessions.
 pub(super) fn config_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let named = variable("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".claude")))
 }
 
-/// Collect `message id → (model, usage)` of the lines of `path` after `before`, and after `since`. One reply is several lines with the
-/// same id and the same figures; the last counts.
+/// Collect `message id → (model, usage)` of the lines of `path` from `since` on. One reply is several lines with the same id
+/// and the same figures; the last counts.
 fn read_replies(
     path: &Path,
-    before: u64,
-    since: Option<DateTime<Utc>>,
+    since: DateTime<Utc>,
     replies: &mut BTreeMap<String, (String, Usage)>,
 ) -> std::io::Result<()> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(before))?;
-    for line in BufReader::new(file).split(b'\n') {
+    for line in BufReader::new(File::open(path)?).split(b'\n') {
         // The last line may be torn: the CLI was killed while it wrote.
         let Ok(value) = serde_json::from_slice::<Value>(&line?) else { continue };
         let message = &value["message"];
@@ -130,17 +110,13 @@ fn read_replies(
 }
 
 /// A line without a time of its own is not earlier.
-fn is_earlier(line: &Value, since: Option<DateTime<Utc>>) -> bool {
+fn is_earlier(line: &Value, since: DateTime<Utc>) -> bool {
     let time = line["timestamp"].as_str().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
-    time.zip(since).is_some_and(|(time, since)| time < since)
+    time.is_some_and(|time| time < since)
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
-}
-
-fn length(path: &Path) -> Option<u64> {
-    Some(path.metadata().ok()?.len())
 }
 
 #[cfg(test)]
@@ -159,33 +135,30 @@ mod tests {
         job.session = "11111111-2222-4333-8444-555555555555".to_owned();
         assert!(!Transcript::of(&job).is_there(), "there is no home");
         job.env = vec![("HOME".to_owned(), folder.path().display().to_string())];
-        let before_all = Transcript::of(&job);
         let project = folder.path().join(".claude/projects/-repo");
         fs::create_dir_all(&project).expect("writable");
         let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/claude/transcript-success.jsonl");
         let path = project.join(format!("{}.jsonl", job.session));
         fs::copy(recording, &path).expect("the recording is in the repository");
+        let since = |time: &str| {
+            let since = DateTime::parse_from_rfc3339(time).expect("it is a time").to_utc();
+            Transcript::at(|name| job.variable(name), &job.session, since)
+        };
 
         // The same tokens as the result of that recording.
-        assert!(before_all.is_there());
-        let usage = before_all.usage();
+        let first = since("2026-11-22T00:00:00Z");
+        assert!(first.is_there());
+        let usage = first.usage();
         assert_eq!((usage.input, usage.output, usage.cache_read, usage.cache_write), (3600, 342, 24_000, 900));
         assert!(usage.is_estimate && usage.usd == 0.0, "{usage:?}");
 
         // A later run of the session counts only what came after its start, and not a torn line.
-        let resumed = Transcript::of(&job);
+        let resumed = since("2096-11-22T00:00:00Z");
         assert_eq!(resumed.usage().total(), 0);
         let mut file = OpenOptions::new().append(true).open(&path).expect("writable");
-        let line = r#"{"type":"assistant","message":{"id":"m9","model":"claude-haiku-4-5","usage":{"input_tokens":10,"output_tokens":2}}}"#;
+        let line = r#"{"type":"assistant","timestamp":"2096-11-22T00:00:00Z","message":{"id":"m9","model":"claude-haiku-4-5","usage":{"input_tokens":10,"output_tokens":2}}}"#;
         write!(file, "{line}\n{line}\n{{\"type\":\"assis").expect("writable");
         let usage = resumed.usage();
         assert_eq!((usage.input, usage.output, usage.models.len()), (10, 2, 1));
-
-        // Where nobody has followed it, the time tells.
-        let since = |time: &str| {
-            let since = DateTime::parse_from_rfc3339(time).expect("it is a time").to_utc();
-            Transcript::of_unfollowed(&job.session, &job.env, since).usage().output
-        };
-        assert_eq!((since("2026-11-22T00:00:00Z"), since("2096-11-22T00:00:00Z")), (344, 2));
     }
 }

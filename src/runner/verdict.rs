@@ -19,8 +19,6 @@ use super::signal::Signal;
 pub struct Reading {
     /// As the program says; `None` until it has begun.
     pub session: Option<String>,
-    pub model: String,
-    pub version: String,
     /// The last turn that is over.
     pub turn: Option<TurnResult>,
     /// A turn has begun that is not over.
@@ -86,21 +84,19 @@ impl Reading {
     /// Take `event` into account.
     pub fn note(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::Started { session, model, version } => {
+            AgentEvent::Started { session } => {
                 self.session = Some(session.clone());
-                self.model.clone_from(model);
-                self.version.clone_from(version);
                 self.is_turn_open = true;
                 self.failure = None;
             }
-            AgentEvent::Text { text, nesting, .. } => {
+            AgentEvent::Text { text, nesting } => {
                 self.retry = None;
                 if *nesting == Nesting::Main {
                     self.last_text.clone_from(text);
                 }
             }
-            AgentEvent::Thinking { .. } => self.retry = None,
-            AgentEvent::ToolCall { id, name, input, nesting, .. } => {
+            AgentEvent::Thinking => self.retry = None,
+            AgentEvent::ToolCall { id, name, input, nesting } => {
                 self.retry = None;
                 if name == question::TOOL && *nesting == Nesting::Main {
                     self.asked = question::of_tool(input);
@@ -115,21 +111,20 @@ impl Reading {
                     self.asked = None;
                 }
             }
-            AgentEvent::Retry { status, error, .. } => {
+            AgentEvent::Retry { status, error } => {
                 self.retry = Some(Failure { status: *status, error: error.clone(), text: String::new() });
             }
             AgentEvent::Failure { error, text } => {
                 self.retry = None;
                 self.failure = Some(Failure { status: None, error: error.clone(), text: text.clone() });
             }
-            AgentEvent::RateLimit { status, resets_at, .. } => {
+            AgentEvent::RateLimit { status, resets_at } => {
                 self.rejected_until = (status == "rejected").then_some(*resets_at);
             }
             AgentEvent::Spent { usage } => self.usage = usage.clone(),
             AgentEvent::Turn(turn) => self.note_turn(turn),
             AgentEvent::Delivered { .. }
             | AgentEvent::Prodded { .. }
-            | AgentEvent::Reply { .. }
             | AgentEvent::Other { .. }
             | AgentEvent::Unreadable { .. } => {}
         }

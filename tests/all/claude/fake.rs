@@ -35,7 +35,7 @@ fn it_works_in_the_worktree_and_counts() {
         "say \"a \\\\ 'b'\"; tool 'echo hi > hello; git add -A; git commit -qm hello'; tool false; answer DONE",
     );
     let mut session = workshop.start();
-    let events = watch(session.as_mut());
+    let events = watch(&mut session);
     let ended = session.finish();
     assert_eq!((ended.outcome, &ended.signal, ended.tool_calls), (Outcome::Success, &Signal::Done, 2), "{ended:?}");
     assert_eq!((ended.usage.input, ended.usage.output, ended.usage.usd), (400, 40, 0.04));
@@ -52,12 +52,12 @@ fn it_works_in_the_worktree_and_counts() {
 fn it_listens_is_interrupted_and_goes_on() {
     let mut workshop = Workshop::fake("say ready; listen; hang");
     let mut session = workshop.start();
-    wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Text { .. }));
+    wait_for(&mut session, |event| matches!(event, AgentEvent::Text { .. }));
     session.say("a \"word\"\nor two").expect("it listens");
-    let receipt = wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Delivered { .. }));
+    let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
     assert_eq!(receipt, AgentEvent::Delivered { text: "a \"word\"\nor two".to_owned() });
     session.say("unread").expect("it still listens");
-    wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Delivered { .. }));
+    wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
     session.end(EndReason::Stop);
     let ended = session.finish();
     assert_eq!((ended.outcome, ended.undelivered.len()), (Outcome::Killed, 0), "{ended:?}");

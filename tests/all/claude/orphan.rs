@@ -55,7 +55,7 @@ fn supervise() -> ! {
     let command = json!({"command": "touch begun; sleep 300"});
     let workshop = Workshop::new(json!([{"tool": "Bash", "input": command}, {"text": "never"}]));
     let mut session = workshop.start();
-    wait_for(session.as_mut(), |event| matches!(event, AgentEvent::ToolCall { .. }));
+    wait_for(&mut session, |event| matches!(event, AgentEvent::ToolCall { .. }));
     wait_for_file(&workshop.path("begun"));
     #[expect(clippy::print_stdout, reason = "the parent test reads it")]
     let () = println!("run folder: {}", workshop.job.run_dir.display());

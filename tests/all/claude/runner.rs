@@ -36,7 +36,7 @@ fn work_is_done_and_committed() {
     ]));
     let mut session = workshop.start();
     assert!(is_live(&workshop.job.run_dir).expect("it can be asked"));
-    let events = watch(session.as_mut());
+    let events = watch(&mut session);
     let ended = session.finish();
     assert_eq!(ended.outcome, Outcome::Success, "{ended:?}");
     assert_eq!((ended.exit, &ended.signal, ended.tool_calls), (Exit::Code(0), &Signal::Done, 1));
@@ -144,7 +144,7 @@ fn a_killed_agent_has_crashed_and_its_session_goes_on() {
         {"text": "resumed\nDONE"},
     ]));
     let mut session = workshop.start();
-    wait_for(session.as_mut(), is_call);
+    wait_for(&mut session, is_call);
     wait_for_file(&workshop.path("begun"));
     // The CLI writes its transcript with some delay; without one there would be nothing to resume.
     workshop.wait_for_transcript("touch begun");
@@ -176,17 +176,17 @@ fn a_message_reaches_the_very_next_call() {
     let workshop =
         Workshop::new(json!([bash("touch begun; while [ ! -e go ]; do sleep 0.05; done"), {"text": "DONE"}]));
     let mut session = workshop.start();
-    wait_for(session.as_mut(), is_call);
+    wait_for(&mut session, is_call);
     wait_for_file(&workshop.path("begun"));
     let message = "<system-nudge severity=\"hint\">look at \"b\"\nfirst</system-nudge>\n";
     session.say(message).expect("it listens");
     session.say("  and then at c").expect("it listens");
     std::fs::write(workshop.path("go"), "").expect("the worktree is writable");
-    let receipt = wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Delivered { .. }));
+    let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
     assert_eq!(receipt, AgentEvent::Delivered { text: message.to_owned() });
-    let receipt = wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Delivered { .. }));
+    let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
     assert_eq!(receipt, AgentEvent::Delivered { text: "  and then at c".to_owned() });
-    wait_for(session.as_mut(), |event| matches!(event, AgentEvent::Turn(_)));
+    wait_for(&mut session, |event| matches!(event, AgentEvent::Turn(_)));
     assert_eq!(session.say("too late"), Err(NotHeard::Ending));
     let ended = session.finish();
     assert_eq!((ended.outcome, ended.undelivered.len(), ended.turns), (Outcome::Success, 0, 2), "{ended:?}");
@@ -215,7 +215,7 @@ fn an_undecided_agent_is_prodded_on_a_bounded_number_of_times() {
         Workshop::new(json!([{"text": "What now?"}, bash("touch more"), {"text": "All is there.\n\nDONE"}]));
     workshop.job.prods = Prods { most: 2, undecided: "Go on.".to_owned(), silent: String::new() };
     let mut session = workshop.start();
-    let events = watch(session.as_mut());
+    let events = watch(&mut session);
     let ended = session.finish();
     assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
     assert!(workshop.path("more").exists());
@@ -238,7 +238,7 @@ fn a_silent_agent_is_broken_off_and_told_to_go_on() {
         workshop.job.limits.idle = Some(Duration::from_secs(6));
         workshop.job.prods = Prods { most: 1, undecided: String::new(), silent: "Wake up.".to_owned() };
         let mut session = workshop.start();
-        let events = watch(session.as_mut());
+        let events = watch(&mut session);
         let ended = session.finish();
         assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{silence}: {ended:?}");
         assert!(events.contains(&AgentEvent::Prodded { why: Prodding::Silent, number: 1, most: 1 }), "{events:#?}");
@@ -250,7 +250,7 @@ fn a_silent_agent_is_broken_off_and_told_to_go_on() {
 fn an_ending_is_polite_and_leaves_no_process() {
     let workshop = Workshop::new(json!([bash("touch begun; (setsid sleep 300 &); sleep 300"), {"text": "never"}]));
     let mut session = workshop.start();
-    wait_for(session.as_mut(), is_call);
+    wait_for(&mut session, is_call);
     wait_for_file(&workshop.path("begun"));
     session.end(EndReason::Stop);
     assert_eq!(session.say("hello"), Err(NotHeard::Ending));

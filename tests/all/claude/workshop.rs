@@ -76,7 +76,13 @@ impl Workshop {
             prods: Prods::default(),
             script: None,
         };
-        let workshop = Workshop { folder, provider, claude: Claude { program, ..Claude::default() }, job };
+        let claude = Claude {
+            program,
+            permission_mode: "acceptEdits".to_owned(),
+            allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
+            extra_args: Vec::new(),
+        };
+        let workshop = Workshop { folder, provider, claude, job };
         workshop.git(&["init", "--quiet", "--initial-branch=main"]);
         workshop.git(&["commit", "--quiet", "--allow-empty", "--message=first"]);
         workshop
@@ -89,7 +95,7 @@ impl Workshop {
         workshop
     }
 
-    pub fn start(&self) -> Box<dyn Session> {
+    pub fn start(&self) -> Session {
         self.claude.start(&self.job).expect("the CLI is installed")
     }
 
@@ -128,7 +134,7 @@ impl Workshop {
 }
 
 /// The next event that `wanted` likes; the others are passed over.
-pub fn wait_for(session: &mut dyn Session, wanted: impl Fn(&AgentEvent) -> bool) -> AgentEvent {
+pub fn wait_for(session: &mut Session, wanted: impl Fn(&AgentEvent) -> bool) -> AgentEvent {
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut seen = Vec::new();
     loop {
@@ -142,7 +148,7 @@ pub fn wait_for(session: &mut dyn Session, wanted: impl Fn(&AgentEvent) -> bool)
 }
 
 /// Every event until the end.
-pub fn watch(session: &mut dyn Session) -> Vec<AgentEvent> {
+pub fn watch(session: &mut Session) -> Vec<AgentEvent> {
     let mut seen = Vec::new();
     loop {
         match session.next(Duration::from_secs(60)) {

@@ -1,0 +1,291 @@
+//! What the Claude CLI says in its live mode, and how it is spoken to: messages, prods, budgets that need its figures.
+#![expect(clippy::disallowed_methods, reason = "a runner writes into its run's folder")]
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::process::ChildStdin;
+use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::NotHeard;
+use super::THREAD_LOG;
+use super::event::{AgentEvent, Prodding};
+use super::job::Job;
+use super::outcome::{EndReason, Ended, Outcome, Usage};
+use super::session::{Session, Speaker};
+use super::signal::Signal;
+use super::stream;
+use super::transcript::Transcript;
+use super::verdict::Reading;
+use crate::clock;
+use crate::process::{Exit, Line, Spec};
+
+/// What the CLI writes to standard error, in the run's folder.
+const STDERR_LOG: &str = "stderr.log";
+
+/// How often the CLI is asked at most what it has spent.
+const USAGE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A Claude CLI that is spoken to over its standard input.
+struct Conversation {
+    job: Job,
+    /// Lines for its standard input; `None` once that is closed.
+    input: Option<Sender<String>>,
+    reading: Reading,
+    /// It was given its prompt, which is no message.
+    has_begun: bool,
+    /// Messages that were sent and not yet read, in order.
+    unread: VecDeque<String>,
+    /// How often it was prodded.
+    prodded: u32,
+    /// It was prodded out of a silence: the turn that this breaks off is not its last.
+    is_broken_off: bool,
+    is_ending: bool,
+    /// When it gave the answer after which its input was closed.
+    answered_at: Option<Instant>,
+    asked_at: Instant,
+    requests: u32,
+    transcript: Transcript,
+    stderr: File,
+    stderr_before: u64,
+}
+
+/// Starts `spec`, a Claude CLI, and gives it the prompt of `job`.
+pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
+    let log = OpenOptions::new().create(true).append(true).read(true).open(job.run_dir.join(STDERR_LOG))?;
+    let (stderr, stderr_before) = (log.try_clone()?, log.metadata()?.len());
+    let transcript = Transcript::of(job);
+    Session::start(spec, job, THREAD_LOG, Some(log), |child| {
+        let conversation = Conversation {
+            job: job.clone(),
+            input: child.take_stdin().map(write_lines),
+            reading: Reading::default(),
+            has_begun: false,
+            unread: VecDeque::new(),
+            prodded: 0,
+            is_broken_off: false,
+            is_ending: false,
+            answered_at: None,
+            asked_at: clock::instant(),
+            requests: 0,
+            transcript,
+            stderr,
+            stderr_before,
+        };
+        conversation.send(&user_message(&job.prompt));
+        Box::new(conversation)
+    })
+}
+
+impl Conversation {
+    /// Write one line to it. False if it reads no more.
+    fn send(&self, line: &Value) -> bool {
+        self.input.as_ref().is_some_and(|input| input.send(format!("{line}\n")).is_ok())
+    }
+
+    fn request(&mut self, subtype: &str) {
+        self.requests += 1;
+        let id = format!("tavern-{}", self.requests);
+        self.send(&json!({"type": "control_request", "request_id": id, "request": {"subtype": subtype}}));
+    }
+
+    /// What follows from `event`: a reason to end the program, perhaps.
+    fn react(&mut self, event: &AgentEvent, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
+        match event {
+            AgentEvent::Started { .. } => {
+                self.answered_at = None;
+                self.is_broken_off = false;
+            }
+            AgentEvent::Turn(_) => self.end_turn(events),
+            AgentEvent::Retry { error, .. } if error == "authentication_failed" => return Some(EndReason::Auth),
+            AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } | AgentEvent::ToolResult { .. } => self.ask_usage(),
+            AgentEvent::Spent { usage } => return self.overspent(usage),
+            _ => {}
+        }
+        None
+    }
+
+    /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or lets it end.
+    fn end_turn(&mut self, events: &mut VecDeque<AgentEvent>) {
+        self.answered_at = Some(clock::instant());
+        let has_answered = self.reading.has_answered();
+        if !self.is_ending {
+            if self.is_broken_off || (has_answered && !self.unread.is_empty()) {
+                // A turn of its own comes of it. If not, the time for lingering is soon over.
+                return;
+            }
+            if has_answered && self.is_undecided() && self.prod(Prodding::Undecided, events) {
+                self.answered_at = None;
+                return;
+            }
+        }
+        // The end of input is no end of work: what was sent before it is still read and answered.
+        self.input = None;
+    }
+
+    /// Tells the agent to go on. False if it may not be told so (again), or takes no messages.
+    fn prod(&mut self, why: Prodding, events: &mut VecDeque<AgentEvent>) -> bool {
+        let prods = &self.job.prods;
+        let mut message = match why {
+            Prodding::Undecided => user_message(&prods.undecided),
+            Prodding::Silent => user_message(&prods.silent),
+        };
+        if why == Prodding::Silent {
+            // Breaks off what it does; else it would be heard only when that is over.
+            message["priority"] = json!("now");
+        }
+        if self.prodded >= prods.most || self.is_ending || !self.send(&message) {
+            return false;
+        }
+        self.prodded += 1;
+        self.is_broken_off |= why == Prodding::Silent;
+        events.push_back(AgentEvent::Prodded { why, number: self.prodded, most: self.job.prods.most });
+        true
+    }
+
+    fn is_undecided(&self) -> bool {
+        // The program counts turns afresh with each thing that it is told.
+        let has_turns = self.job.limits.turns.is_none_or(|most| self.reading.turns < most);
+        has_turns && self.overspent(&self.reading.usage).is_none() && self.reading.signal() == Signal::None
+    }
+
+    fn ask_usage(&mut self) {
+        if self.asked_at.elapsed() >= USAGE_INTERVAL {
+            self.asked_at = clock::instant();
+            self.request("get_usage");
+        }
+    }
+
+    fn overspent(&self, usage: &Usage) -> Option<EndReason> {
+        if self.job.limits.usd.is_some_and(|most| usage.usd >= most) {
+            Some(EndReason::Usd)
+        } else if self.job.limits.tokens.is_some_and(|most| usage.fresh() >= most) {
+            Some(EndReason::Tokens)
+        } else {
+            None
+        }
+    }
+
+    /// A delivered message is taken off the unread ones; the prompt and the prods are no messages.
+    fn is_news(&mut self, event: &AgentEvent) -> bool {
+        let AgentEvent::Delivered { text } = event else { return true };
+        if !self.has_begun && self.job.prompt == *text {
+            self.has_begun = true;
+            return false;
+        }
+        if self.prodded > 0 && [&self.job.prods.undecided, &self.job.prods.silent].contains(&text) {
+            return false;
+        }
+        if let Some(index) = self.unread.iter().position(|unread| unread == text) {
+            self.unread.remove(index);
+        }
+        true
+    }
+
+    /// The end of what it wrote to standard error in this run; some failures dump kilobytes.
+    fn stderr_tail(&mut self) -> std::io::Result<String> {
+        const MOST: u64 = 4096;
+        let length = self.stderr.metadata()?.len();
+        self.stderr.seek(SeekFrom::Start(self.stderr_before.max(length.saturating_sub(MOST))))?;
+        let mut tail = Vec::new();
+        self.stderr.read_to_end(&mut tail)?;
+        Ok(String::from_utf8_lossy(&tail).into_owned())
+    }
+}
+
+impl Speaker for Conversation {
+    fn read(&mut self, line: Line, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
+        if line.cut > 0 {
+            events.push_back(AgentEvent::Unreadable { text: line.text.chars().take(200).collect() });
+            return None;
+        }
+        let mut why = None;
+        for event in stream::read(&line.text) {
+            self.reading.note(&event);
+            why = why.or(self.react(&event, events));
+            if self.is_news(&event) {
+                events.push_back(event);
+            }
+        }
+        why
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), NotHeard> {
+        if self.is_ending || !self.send(&user_message(text)) {
+            return Err(NotHeard::Ending);
+        }
+        self.unread.push_back(text.to_owned());
+        Ok(())
+    }
+
+    fn wake(&mut self, events: &mut VecDeque<AgentEvent>) -> bool {
+        self.prod(Prodding::Silent, events)
+    }
+
+    /// A polite word needs somebody who listens: not before the session has begun, not after the answer, and not between
+    /// two tries of a call, where nothing is running that would have to be ended in order.
+    fn break_off(&mut self, why: EndReason) -> bool {
+        self.is_ending = true;
+        let is_listening = self.reading.session.is_some() && self.input.is_some() && why != EndReason::Auth;
+        if is_listening {
+            self.request("interrupt");
+        }
+        is_listening
+    }
+
+    fn runs_tool(&self) -> bool {
+        self.reading.has_open_tool()
+    }
+
+    fn answered_at(&self) -> Option<Instant> {
+        self.answered_at
+    }
+
+    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> Ended {
+        // Without what it wrote there, the reason is only less well told.
+        let stderr = self.stderr_tail().unwrap_or_default();
+        let verdict = self.reading.judge(exit, ended_by_us, &stderr);
+        let reading = &self.reading;
+        let mut usage = reading.usage.clone();
+        if reading.is_turn_open || reading.turn.is_none() {
+            let recorded = self.transcript.usage();
+            if recorded.total() > usage.total() {
+                usage = Usage { usd: usage.usd, ..recorded };
+            }
+        }
+        let is_resumable = verdict.is_resumable && self.transcript.is_there();
+        Ended {
+            usage,
+            turns: reading.turns,
+            tool_calls: reading.tool_calls,
+            session: is_resumable.then(|| self.job.session.clone()),
+            result: reading.result().to_owned(),
+            signal: if verdict.outcome == Outcome::Success { reading.signal() } else { Signal::None },
+            denials: reading.denials.clone(),
+            resets_at: verdict.resets_at,
+            undelivered: self.unread.iter().cloned().collect(),
+            ..Ended::of(verdict.outcome, verdict.reason, exit, ended_by_us)
+        }
+    }
+}
+
+fn user_message(text: &str) -> Value {
+    json!({"type": "user", "message": {"role": "user", "content": text}})
+}
+
+/// Write what is sent to `pipe`, each in turn, until the sender is dropped; then close it. In a thread, since a program
+/// that doesn't read must not block its supervisor.
+fn write_lines(mut pipe: ChildStdin) -> Sender<String> {
+    let (sender, receiver) = mpsc::channel::<String>();
+    std::thread::spawn(move || {
+        for line in receiver {
+            if pipe.write_all(line.as_bytes()).and_then(|()| pipe.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    sender
+}
