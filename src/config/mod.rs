@@ -28,6 +28,7 @@ mod period;
 mod role;
 mod runner;
 mod size;
+mod typed;
 
 /// The commented default file.
 pub const TEMPLATE: &str = include_str!("../../templates/config.yaml");

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::typed::Typed;
 
 /// A length of time, to the millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +59,7 @@ impl FromStr for Period {
 fn parse(text: &str) -> Option<Period> {
     if let Ok(seconds) = text.parse::<f64>() {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        return is_plain.then(|| from_seconds(seconds)).flatten();
+        return Duration::try_from_secs_f64(seconds).ok().filter(|_| is_plain).map(Period::from);
     }
     let mut rest = text;
     let mut milliseconds = 0_u64;
@@ -72,11 +74,6 @@ fn parse(text: &str) -> Option<Period> {
         rest = &rest[end..];
     }
     (!text.is_empty()).then_some(Period(Duration::from_millis(milliseconds)))
-}
-
-fn from_seconds(seconds: f64) -> Option<Period> {
-    let whole = Duration::try_from_secs_f64(seconds).ok()?;
-    Some(Period(Duration::from_millis(u64::try_from(whole.as_millis()).ok()?)))
 }
 
 impl fmt::Display for Period {
@@ -107,29 +104,7 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Period, D::Error> {
-        deserializer.deserialize_any(PeriodVisitor)
-    }
-}
-
-struct PeriodVisitor;
-
-impl de::Visitor<'_> for PeriodVisitor {
-    type Value = Period;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a length of time such as 30s, 2m or 1h30m")
-    }
-
-    fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Period, E> {
-        Ok(Period::seconds(seconds))
-    }
-
-    fn visit_f64<E: de::Error>(self, seconds: f64) -> Result<Period, E> {
-        from_seconds(seconds).ok_or_else(|| E::custom(BadPeriod(seconds.to_string())))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Period, E> {
-        text.parse().map_err(E::custom)
+        deserializer.deserialize_any(Typed::new("a length of time such as 30s, 2m or 1h30m"))
     }
 }
 

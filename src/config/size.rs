@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::typed::Typed;
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,25 +81,7 @@ impl Serialize for Size {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
-        deserializer.deserialize_any(SizeVisitor)
-    }
-}
-
-struct SizeVisitor;
-
-impl de::Visitor<'_> for SizeVisitor {
-    type Value = Size;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a size such as 64KiB or 2MiB")
-    }
-
-    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Size, E> {
-        Ok(Size(bytes))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
-        text.parse().map_err(E::custom)
+        deserializer.deserialize_any(Typed::new("a size such as 64KiB or 2MiB"))
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`] and
 //! [`answer`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
-//! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, [`stream`], `verdict` and `transcript`.
+//! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `verdict` and `transcript`.
 //!
 //! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
 //! above.
@@ -27,7 +27,7 @@ pub mod question;
 pub mod session;
 pub mod shell;
 pub mod signal;
-pub mod stream;
+mod stream;
 mod transcript;
 mod verdict;
 

@@ -6,9 +6,7 @@
 mod children;
 mod drone;
 mod endings;
-mod fake;
 mod limits;
-mod orphan;
 mod plan;
 mod project;
 mod provider;

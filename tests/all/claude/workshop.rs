@@ -25,10 +25,6 @@ pub struct Workshop {
 impl Workshop {
     /// A git worktree with one commit, and a provider that follows `steps`.
     pub fn new(steps: Value) -> Workshop {
-        Workshop::with(installed(), steps)
-    }
-
-    fn with(program: PathBuf, steps: Value) -> Workshop {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = |name: &str| {
             let path = folder.path().join(name);
@@ -77,7 +73,7 @@ impl Workshop {
             script: None,
         };
         let claude = Claude {
-            program,
+            program: installed(),
             permission_mode: "acceptEdits".to_owned(),
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
             extra_args: Vec::new(),
@@ -85,13 +81,6 @@ impl Workshop {
         let workshop = Workshop { folder, provider, claude, job };
         workshop.git(&["init", "--quiet", "--initial-branch=main"]);
         workshop.git(&["commit", "--quiet", "--allow-empty", "--message=first"]);
-        workshop
-    }
-
-    /// The same with the scripted fake instead of the real CLI.
-    pub fn fake(script: &str) -> Workshop {
-        let mut workshop = Workshop::with(fixture("fake-claude"), Value::Array(Vec::new()));
-        workshop.job.env.push(("FAKE_CLAUDE".to_owned(), script.to_owned()));
         workshop
     }
 
@@ -166,10 +155,6 @@ pub fn wait_for_file(path: &Path) {
         assert!(Instant::now() < deadline, "`{}` never came", path.display());
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
 /// The CLI's program, installed into the build folder by the project's own script once per test program.

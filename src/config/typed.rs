@@ -1,0 +1,40 @@
+//! A value of config.yaml that people may type as a number or as a text.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Error, Visitor};
+
+/// Reads either as the text that it is typed as.
+pub(super) struct Typed<T> {
+    expected: &'static str,
+    value: PhantomData<T>,
+}
+
+impl<T> Typed<T> {
+    /// `expected` says what it must be, for one that is neither.
+    pub(super) fn new(expected: &'static str) -> Typed<T> {
+        Typed { expected, value: PhantomData }
+    }
+}
+
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Typed<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
