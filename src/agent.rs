@@ -221,7 +221,7 @@ impl Agent<'_> {
         loop {
             // Made before looking, so that no change falls between the look and the wait.
             let watch = Watch::new(&self.site.board, &self.queues)?;
-            let _subscription = self.site.interrupt.subscribe_for_now({
+            let _subscription = self.site.interrupt.subscribe({
                 let waker = watch.waker();
                 move |_| waker.wake()
             });
@@ -616,11 +616,12 @@ fn soon(seconds: i64) -> Timestamp {
 pub fn obey_stop(site: &Site) -> Result<std::thread::JoinHandle<()>, Error> {
     let watch = Watch::new(&site.board, &[])?;
     let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
-    interrupt.subscribe({
+    let subscription = interrupt.subscribe({
         let waker = watch.waker();
         move |_| waker.wake()
     });
     Ok(std::thread::spawn(move || {
+        let _subscription = subscription;
         loop {
             if let Switch::Stopped(_) = board.switch() {
                 interrupt.raise(Cause::Stopped);

@@ -98,13 +98,9 @@ impl Interrupt {
 
     /// Blocks until an end is asked for, at most `time`; true if it was.
     pub fn wait(&self, time: Duration) -> bool {
-        self.wait_for(Urgency::Politely, Deadline::after(time))
-    }
-
-    /// Blocks until an end is asked for at least as urgently as `urgency`, or until `deadline`; true if it was.
-    pub fn wait_for(&self, urgency: Urgency, deadline: Deadline) -> bool {
+        let deadline = Deadline::after(time);
         let mut state = self.state();
-        while state.raised.is_none_or(|(_, raised)| raised < urgency) {
+        while state.raised.is_none() {
             let left = deadline.left();
             if left.is_zero() {
                 return false;
@@ -114,27 +110,17 @@ impl Interrupt {
         true
     }
 
-    /// Calls `subscriber` at each raise, and now if it is raised already: for a loop that blocks on a channel of its own.
-    /// It must be short, and must not use this interrupt. It stays for as long as the interrupt does.
-    pub fn subscribe(&self, subscriber: impl Fn(Urgency) + Send + 'static) {
-        self.enter(Box::new(subscriber));
-    }
-
-    /// As [`Interrupt::subscribe`], until the value that is returned is dropped: for a wait that comes again and again.
-    pub fn subscribe_for_now(&self, subscriber: impl Fn(Urgency) + Send + 'static) -> Subscription {
-        let number = self.enter(Box::new(subscriber));
-        Subscription { shared: Arc::downgrade(&self.shared), number }
-    }
-
-    fn enter(&self, subscriber: Subscriber) -> u64 {
+    /// Calls `subscriber` at each raise, and now if it is raised already, until the value that is returned is dropped: for a
+    /// loop that blocks on something of its own. It must be short, and must not use this interrupt.
+    pub fn subscribe(&self, subscriber: impl Fn(Urgency) + Send + 'static) -> Subscription {
         let mut state = self.state();
         if let Some((_, urgency)) = state.raised {
             subscriber(urgency);
         }
         let number = state.next;
         state.next += 1;
-        state.subscribers.push((number, subscriber));
-        number
+        state.subscribers.push((number, Box::new(subscriber)));
+        Subscription { shared: Arc::downgrade(&self.shared), number }
     }
 
     fn state(&self) -> MutexGuard<'_, Raised> {
@@ -182,13 +168,12 @@ mod tests {
             let interrupt = interrupt.clone();
             std::thread::spawn(move || {
                 tell.send(()).expect("the test listens");
-                interrupt.wait_for(Urgency::Politely, Deadline::NEVER)
+                interrupt.wait(Duration::MAX)
             })
         };
         told.recv().expect("the waiter has begun");
         interrupt.raise(Cause::Stopped);
         assert!(waiter.join().expect("the waiter ends"));
-        assert!(!interrupt.wait_for(Urgency::AtOnce, Deadline::after(Duration::from_millis(1))));
     }
 
     #[test]
@@ -197,27 +182,19 @@ mod tests {
     }
 
     #[test]
-    fn subscribers_hear_of_earlier_and_later_raises() {
+    fn subscribers_hear_of_earlier_and_later_raises_until_they_are_dropped() {
         let interrupt = Interrupt::new();
         let (tell, told) = mpsc::channel();
-        interrupt.raise(Cause::Stopped);
-        interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"));
-        interrupt.raise(Cause::Stopped);
-        assert_eq!(told.try_iter().collect::<Vec<_>>(), [Urgency::Politely, Urgency::AtOnce]);
-    }
-
-    #[test]
-    fn a_subscription_ends_when_it_is_dropped() {
-        let interrupt = Interrupt::new();
-        let (tell, told) = mpsc::channel();
-        let kept = interrupt.subscribe_for_now({
+        let subscribe = || {
             let tell = tell.clone();
-            move |_| tell.send("kept").expect("the test listens")
-        });
-        drop(interrupt.subscribe_for_now(move |_| tell.send("dropped").expect("the test listens")));
+            interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"))
+        };
+        drop(subscribe());
+        interrupt.raise(Cause::Stopped);
+        let kept = subscribe();
         interrupt.raise(Cause::Stopped);
         drop(kept);
         interrupt.raise(Cause::Stopped);
-        assert_eq!(told.try_iter().collect::<Vec<_>>(), ["kept"]);
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [Urgency::Politely, Urgency::AtOnce]);
     }
 }

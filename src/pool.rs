@@ -82,7 +82,7 @@ pub fn run(
     tell: &mut dyn FnMut(News),
 ) -> io::Result<bool> {
     let (sender, news) = channel();
-    interrupt.subscribe({
+    let _subscription = interrupt.subscribe({
         let bell = bell.clone();
         move |_| bell.ring()
     });

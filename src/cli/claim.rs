@@ -94,7 +94,7 @@ impl Verb for Args {
             let watch = if self.wait.is_some() { Some(Watch::new(&board, &queues)?) } else { None };
             let _subscription = watch.as_ref().zip(interrupt).map(|(watch, interrupt)| {
                 let waker = watch.waker();
-                interrupt.subscribe_for_now(move |_| waker.wake())
+                interrupt.subscribe(move |_| waker.wake())
             });
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);

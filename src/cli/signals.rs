@@ -28,7 +28,9 @@ pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
 mod tests {
     use rustix::process::{Signal, getpid, kill_process};
 
-    use crate::clock::Deadline;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
     use crate::interrupt::Urgency;
 
     use super::*;
@@ -38,9 +40,11 @@ mod tests {
         let interrupt = Interrupt::new();
         // Not one that would keep the test program from being ended.
         forward(&[signal_hook::consts::SIGUSR1], &interrupt).expect("a free signal");
+        let (tell, told) = mpsc::channel();
+        let _subscription = interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"));
         for urgency in [Urgency::Politely, Urgency::AtOnce] {
             kill_process(getpid(), Signal::USR1).expect("we may signal ourselves");
-            assert!(interrupt.wait_for(urgency, Deadline::after(std::time::Duration::from_secs(60))));
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(urgency));
         }
         assert_eq!(interrupt.cause(), Some(Cause::Terminated));
     }

@@ -95,7 +95,8 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
     let word = quoted(fault).unwrap_or_default();
     let known: Vec<&str> = fault.split('`').skip(3).step_by(2).collect();
     let place = if within.is_empty() { String::new() } else { format!(" in `{within}`") };
-    let message = if is_key { format!("unknown key `{word}`{place}") } else { format!("`{word}` is no choice{place}") };
+    let message =
+        if is_key { format!("unknown key `{word}`{place}") } else { format!("unknown value `{word}`{place}") };
     let hint = match nearest(word, known.iter().copied()) {
         Some(guess) => format!("did you mean `{guess}`?"),
         None if known.is_empty() => "take it out: nothing can be set here".to_owned(),

@@ -23,12 +23,12 @@ pub use runner::{Runner, RunnerKind};
 pub use size::Size;
 
 mod flaw;
+mod number_or_text;
 mod outcome;
 mod period;
 mod role;
 mod runner;
 mod size;
-mod typed;
 
 /// The commented default file.
 pub const TEMPLATE: &str = include_str!("../../templates/config.yaml");
@@ -339,41 +339,33 @@ impl Config {
         let config: Config = serde_yaml::from_value(merged(defaults, set)).map_err(|error| from_yaml(&error))?;
         match config.fault() {
             None => Ok(config),
-            Some(fault) => {
-                let flaw = Flaw::at(path.to_owned(), text, locate(text, &fault.keys), fault.message);
-                Err(flawed(flaw.with_hint(fault.hint)))
+            Some((keys, message, hint)) => {
+                Err(flawed(Flaw::at(path.to_owned(), text, locate(text, &keys), message).with_hint(Some(hint))))
             }
         }
     }
 
-    fn fault(&self) -> Option<ConfigFault> {
+    /// A fault that only the whole shows: the keys that lead to it, what is wrong, and what to type.
+    fn fault(&self) -> Option<(Vec<&str>, String, String)> {
         if self.version != VERSION {
             let message = format!("version {} of this file is not known", self.version);
-            return Some(ConfigFault::new(
-                &["version"],
-                message,
-                format!("write `version: {VERSION}`, or use a newer Tavern"),
-            ));
+            return Some((vec!["version"], message, format!("write `version: {VERSION}`, or use a newer Tavern")));
         }
         for (name, period) in [("lease", self.lease), ("grace", self.grace)] {
             if period.duration().as_secs() < 1 {
-                return Some(ConfigFault::new(
-                    &[name],
-                    format!("`{name}` is less than a second"),
-                    format!("try `{name}: 10s`"),
-                ));
+                return Some((vec![name], format!("`{name}` is less than a second"), format!("try `{name}: 10s`")));
             }
         }
         for (name, number) in [("limit", self.limit), ("max_attempts", self.max_attempts), ("rounds", self.rounds)] {
             if number == 0 {
                 let hint = "write at least 1; to stop all work, put a file `PAUSE` beside this one";
-                return Some(ConfigFault::new(&[name], format!("with `{name}: 0` nothing is ever done"), hint));
+                return Some((vec![name], format!("with `{name}: 0` nothing is ever done"), hint.to_owned()));
             }
         }
         for (name, runner) in &self.runners {
             if let Some(fault) = runner.fault() {
                 let hint = "see the examples in the commented file that `tavern init` writes";
-                return Some(ConfigFault::new(&["runners", name], format!("runner `{name}` {fault}"), hint));
+                return Some((vec!["runners", name], format!("runner `{name}` {fault}"), hint.to_owned()));
             }
         }
         for (name, role) in &self.roles {
@@ -383,35 +375,26 @@ impl Config {
                     || format!("one of: {}; or add it under `runners`", known.collect::<Vec<_>>().join(", ")),
                     |guess| format!("did you mean `{guess}`?"),
                 );
-                return Some(ConfigFault::new(
-                    &["roles", name, "runner"],
-                    format!("no runner `{}`", role.runner),
-                    hint,
-                ));
+                return Some((vec!["roles", name, "runner"], format!("no runner `{}`", role.runner), hint));
             }
         }
         for name in &self.review {
             let is_known = name == PERSON || name == "none" || name.parse::<u32>().is_ok();
-            let reviews = |(role, _): &(&String, &Role)| *role == name;
-            let role = self.roles.iter().find(reviews);
-            if !is_known && role.is_none_or(|(_, role)| role.does != Does::Review) {
-                let roles =
-                    self.roles.iter().filter(|(_, role)| role.does == Does::Review).map(|(name, _)| name.as_str());
-                let hint = format!(
-                    "one of: {}, {PERSON}; or say `does: review` of that role",
-                    roles.collect::<Vec<_>>().join(", ")
-                );
-                return Some(ConfigFault::new(&["review"], format!("nobody reviews as `{name}`"), hint));
+            if !is_known && self.roles.get(name).is_none_or(|role| role.does != Does::Review) {
+                let reviews = self.roles.iter().filter(|(_, role)| role.does == Does::Review);
+                let roles: Vec<&str> = reviews.map(|(name, _)| name.as_str()).collect();
+                let hint = format!("one of: {}, {PERSON}; or say `does: review` of that role", roles.join(", "));
+                return Some((vec!["review"], format!("nobody reviews as `{name}`"), hint));
             }
         }
         let mut seen = HashSet::new();
         for name in &self.names {
             if !is_agent_name(name) {
                 let hint = "letters, digits, `-` and `_`, beginning with a letter: it is a file name too";
-                return Some(ConfigFault::new(&["names"], format!("`{name}` can't be an agent's name"), hint));
+                return Some((vec!["names"], format!("`{name}` can't be an agent's name"), hint.to_owned()));
             }
             if !seen.insert(name.to_lowercase()) {
-                return Some(ConfigFault::new(&["names"], format!("the name `{name}` is there twice"), "take one out"));
+                return Some((vec!["names"], format!("the name `{name}` is there twice"), "take one out".to_owned()));
             }
         }
         None
@@ -423,19 +406,6 @@ pub fn is_agent_name(name: &str) -> bool {
     name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-}
-
-/// A fault that only the whole shows; `keys` lead to it.
-struct ConfigFault {
-    keys: Vec<String>,
-    message: String,
-    hint: Option<String>,
-}
-
-impl ConfigFault {
-    fn new(keys: &[&str], message: String, hint: impl Into<String>) -> ConfigFault {
-        ConfigFault { keys: keys.iter().map(|&key| key.to_owned()).collect(), message, hint: Some(hint.into()) }
-    }
 }
 
 /// Roles that name no runner have the coder's.
@@ -477,7 +447,7 @@ fn merged(under: Value, over: Value) -> Value {
 
 /// Line and column of the last of `keys` that is found, each looked for below and further in than the one before.
 /// Reads block style only; a mapping in braces is found by the key that it belongs to.
-fn locate(text: &str, keys: &[String]) -> Option<(usize, usize)> {
+fn locate(text: &str, keys: &[&str]) -> Option<(usize, usize)> {
     let mut keys = keys.iter();
     let mut key = keys.next()?;
     let mut found = None;
@@ -491,7 +461,7 @@ fn locate(text: &str, keys: &[String]) -> Option<(usize, usize)> {
         if indent < least {
             break;
         }
-        let is_key = content.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with(':'));
+        let is_key = content.strip_prefix(*key).is_some_and(|rest| rest.starts_with(':'));
         if is_key && (least > 0 || indent == 0) {
             found = Some((number + 1, indent + 1));
             let Some(next) = keys.next() else { break };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::typed::Typed;
+use super::number_or_text::NumberOrText;
 
 /// A length of time, to the millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +104,7 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Period, D::Error> {
-        deserializer.deserialize_any(Typed::new("a length of time such as 30s, 2m or 1h30m"))
+        deserializer.deserialize_any(NumberOrText::new("a length of time such as 30s, 2m or 1h30m"))
     }
 }
 

@@ -110,7 +110,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         ),
         (
             "dirty: comit\n",
-            "config.yaml:1:8: `comit` is no choice in `dirty`\n1 | dirty: comit\n  |        ^^^^^",
+            "config.yaml:1:8: unknown value `comit` in `dirty`\n1 | dirty: comit\n  |        ^^^^^",
             "did you mean `commit`?",
         ),
         (

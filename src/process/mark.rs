@@ -1,8 +1,6 @@
 //! A mark: an environment variable by which a program and all that it starts are recognised later, whatever happened to
 //! process groups, sessions and parents meanwhile. It doesn't know what its value stands for.
 
-use std::fmt;
-
 /// `NAME=value` in the environment of every process of a run. The value must be unique on this host for ever: two boards
 /// may both have a run `T-k3f9-1`, so use the absolute path of the run's folder or a uuid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,12 +44,6 @@ impl Mark {
 pub(super) fn values<'a>(name: &'a str, environ: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let variables = environ.split(|byte| *byte == 0);
     variables.filter_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-}
-
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.name, self.value)
-    }
 }
 
 #[cfg(test)]

@@ -199,7 +199,7 @@ fn io_error(record: &Record<'_>, source: std::io::Error) -> Error {
 /// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
 fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>, heartbeat: &Heartbeat) -> Ended {
     let bell = session.bell();
-    let _subscription = site.interrupt.subscribe_for_now({
+    let _subscription = site.interrupt.subscribe({
         let bell = bell.clone();
         move |_| bell.ring()
     });
@@ -223,7 +223,7 @@ fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>
             Next::Event(AgentEvent::Prodded { why, number, most }) => {
                 let why = match why {
                     Prodding::Undecided => "it ended its turn without DONE or WAITING",
-                    Prodding::Silent => "it gave no sign of life for too long",
+                    Prodding::Silent => "no sign of life for too long",
                 };
                 note(site, held, format!("prodded on, {number} of {most}: {why}"));
             }

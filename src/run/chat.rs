@@ -44,7 +44,7 @@ pub fn talk(
 ) -> Result<Talked, Error> {
     let bell = Bell::new();
     let _loss = heartbeat.ring_when_lost(&bell);
-    let _subscription = site.interrupt.subscribe_for_now({
+    let _subscription = site.interrupt.subscribe({
         let bell = bell.clone();
         move |_| bell.ring()
     });

@@ -1,34 +1,19 @@
 //! What stands in an agent's answer for Tavern to read: its last fenced block of some kind. Pure.
 
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
-
-/// The last fenced block of `text` whose info string begins with one of `kinds`; an empty kind takes a bare fence.
-pub fn last_block(text: &str, kinds: &[&str]) -> Option<String> {
-    let mut last = None;
-    let mut open: Option<String> = None;
-    for event in Parser::new(text) {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
-                let kind = info.split_whitespace().next().unwrap_or_default();
-                open = kinds.iter().any(|known| known.eq_ignore_ascii_case(kind)).then(String::new);
-            }
-            Event::Text(text) => {
-                if let Some(block) = &mut open {
-                    block.push_str(&text);
-                }
-            }
-            Event::End(TagEnd::CodeBlock) => last = open.take().or(last),
-            _ => {}
-        }
-    }
-    last
+/// A fenced block.
+pub struct Block {
+    pub text: String,
+    is_closed: bool,
+    /// It is closed, and nothing stands behind it.
+    pub is_at_end: bool,
 }
 
-/// The last checklist of `text`: the lines between a fence ` ```markdown ` (or `md`) and the one that closes it.
+/// The last fenced block of `text` whose info string begins with one of `kinds`; an empty kind takes a bare fence. One that is
+/// not closed goes to the end.
 ///
 /// Models put fences of the same kind inside, indented under their items: only one that stands no further in closes the
 /// block.
-pub fn checklist(text: &str) -> Result<String, String> {
+pub fn last_block(text: &str, kinds: &[&str]) -> Option<Block> {
     let lines: Vec<&str> = text.lines().collect();
     let mut last = None;
     let mut at = 0;
@@ -37,16 +22,24 @@ pub fn checklist(text: &str) -> Result<String, String> {
         at += 1;
         let Some(open) = open else { continue };
         let is_close = |line: &&str| CodeFence::of(line).is_some_and(|fence| fence.closes(&open));
-        let end = lines[at..].iter().position(is_close).map(|length| at + length);
-        if ["markdown", "md"].iter().any(|kind| kind.eq_ignore_ascii_case(open.kind)) {
-            last = Some((at, end));
+        let close = lines[at..].iter().position(is_close).map(|length| at + length);
+        let end = close.unwrap_or(lines.len());
+        if kinds.iter().any(|kind| kind.eq_ignore_ascii_case(open.kind)) {
+            let is_at_end = close.is_some_and(|close| lines[close + 1..].iter().all(|line| line.trim().is_empty()));
+            let text = lines[at..end].iter().map(|line| format!("{line}\n")).collect();
+            last = Some(Block { text, is_closed: close.is_some(), is_at_end });
         }
-        at = end.map_or(lines.len(), |end| end + 1);
+        at = end + 1;
     }
-    match last {
+    last
+}
+
+/// The last checklist of `text`: the lines between a fence ` ```markdown ` (or `md`) and the one that closes it.
+pub fn checklist(text: &str) -> Result<String, String> {
+    match last_block(text, &["markdown", "md"]) {
         None => Err("there is no ```markdown block with its items in its answer".to_owned()),
-        Some((_, None)) => Err("the ```markdown block of its answer is not closed".to_owned()),
-        Some((start, Some(end))) => Ok(lines[start..end].iter().map(|line| format!("{line}\n")).collect()),
+        Some(block) if !block.is_closed => Err("the ```markdown block of its answer is not closed".to_owned()),
+        Some(block) => Ok(block.text),
     }
 }
 
@@ -64,8 +57,10 @@ impl CodeFence<'_> {
         let mark = bare.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let kind = bare.trim_start_matches(mark);
         let (indent, length) = (line.len() - bare.len(), bare.len() - kind.len());
+        // What is quoted within a line is no fence.
+        let is_fence = length >= 3 && !(mark == '`' && kind.contains('`'));
         let kind = kind.split_whitespace().next().unwrap_or_default();
-        (length >= 3).then_some(CodeFence { indent, mark, length, kind })
+        is_fence.then_some(CodeFence { indent, mark, length, kind })
     }
 
     fn closes(&self, open: &CodeFence<'_>) -> bool {
@@ -96,9 +91,10 @@ mod tests {
     #[test]
     fn the_last_block_of_its_kind_counts() {
         let text = "I looked.\n\n```yaml\na: 1\n```\nNo:\n\n```YAML verdict\nb: 2\nc: |\n  ```x\n```\n\n```sh\nls\n```\nDONE\n";
-        assert_eq!(last_block(text, &["yaml", "json"]).as_deref(), Some("b: 2\nc: |\n  ```x\n"));
-        assert_eq!(last_block(text, &["json"]), None);
-        assert_eq!(last_block("```\nx\n```", &[""]).as_deref(), Some("x\n"));
-        assert_eq!(last_block("```yaml\ncut off", &["yaml"]).as_deref(), Some("cut off"));
+        let last = |text: &str, kind: &str| last_block(text, &[kind]).map(|block| (block.text, block.is_at_end));
+        assert_eq!(last(text, "yaml"), Some(("b: 2\nc: |\n  ```x\n".to_owned(), false)));
+        assert_eq!(last(text, "json"), None);
+        assert_eq!(last("```x```\n```\nx\n```\n\n", ""), Some(("x\n".to_owned(), true)));
+        assert_eq!(last("```yaml\ncut off", "yaml"), Some(("cut off\n".to_owned(), false)));
     }
 }

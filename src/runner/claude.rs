@@ -58,10 +58,6 @@ const KEYS: [&str; 6] = [
 const SIGN_IN: &str = "sign in once (claude, then /login), or set ANTHROPIC_API_KEY";
 
 impl Runner for Claude {
-    fn name(&self) -> &str {
-        "claude"
-    }
-
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         let found = found(self.program.as_os_str(), env).ok_or_else(|| {
             NotReady::new(

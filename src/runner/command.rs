@@ -19,36 +19,24 @@ pub struct CommandRunner {
     pub argv: Vec<String>,
 }
 
-/// Agent programs with their command lines for unattended work, from their own manuals.
-const PRESETS: [(&str, &[&str]); 4] = [
+/// Agent programs: the command line for unattended work, from their own manuals, and where they keep their own state below
+/// HOME.
+const PRESETS: [(&str, &str, &[&str]); 4] = [
     // Never asks; edits and commands are bounded to the worktree by its sandbox.
-    ("codex", &["codex", "exec", "--skip-git-repo-check", "--sandbox", "workspace-write", "--model", "{model}", "-"]),
+    ("codex", "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -", &[".codex"]),
     // Reads the prompt from standard input; asks nothing, has no sandbox of its own.
-    ("gemini", &["gemini", "--skip-trust", "--approval-mode", "yolo", "--model", "{model}"]),
+    ("gemini", "gemini --skip-trust --approval-mode yolo --model {model}", &[".gemini"]),
     (
         "aider",
-        &[
-            "aider",
-            "--yes-always",
-            "--no-check-update",
-            "--no-show-release-notes",
-            "--no-pretty",
-            "--model",
-            "{model}",
-            "--message-file",
-            "{prompt_file}",
-        ],
+        "aider --yes-always --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
+        &[".aider"],
     ),
     // Approves all that its own configuration does not deny.
-    ("opencode", &["opencode", "run", "--auto", "--model", "{model}"]),
-];
-
-/// Where the presets keep their own state, below HOME.
-const STATE: [(&str, &[&str]); 4] = [
-    ("codex", &[".codex"]),
-    ("gemini", &[".gemini"]),
-    ("aider", &[".aider"]),
-    ("opencode", &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"]),
+    (
+        "opencode",
+        "opencode run --auto --model {model}",
+        &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
+    ),
 ];
 
 impl CommandRunner {
@@ -59,13 +47,13 @@ impl CommandRunner {
 
     /// The names of the presets.
     pub fn presets() -> impl Iterator<Item = &'static str> {
-        PRESETS.iter().map(|(name, _)| *name)
+        PRESETS.iter().map(|(name, ..)| *name)
     }
 
     /// The preset `name`.
     pub fn preset(name: &str) -> Option<CommandRunner> {
-        let (name, argv) = PRESETS.iter().find(|(preset, _)| *preset == name)?;
-        Some(CommandRunner::new(*name, argv.iter().copied()))
+        let (name, line, _) = PRESETS.iter().find(|(preset, ..)| *preset == name)?;
+        Some(CommandRunner::new(*name, line.split(' ')))
     }
 
     fn program(&self) -> Result<&str, NotReady> {
@@ -94,10 +82,6 @@ impl CommandRunner {
 }
 
 impl Runner for CommandRunner {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         let program = self.program()?;
         let found = found(OsStr::new(program), env).ok_or_else(|| {
@@ -112,7 +96,7 @@ impl Runner for CommandRunner {
     fn state(&self, env: &[(String, String)]) -> ProgramState {
         // By the program: a command line of the user's own may run one of them, too.
         let program = self.argv.first().and_then(|program| program.rsplit('/').next());
-        let known = STATE.iter().find(|(name, _)| program == Some(name)).map_or(&[][..], |(_, folders)| folders);
+        let known = PRESETS.iter().find(|(name, ..)| program == Some(name)).map_or(&[][..], |(.., folders)| folders);
         let home = variable_of(env, "HOME").map(PathBuf::from).unwrap_or_default();
         ProgramState { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
     }

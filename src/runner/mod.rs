@@ -50,9 +50,6 @@ pub const OUTPUT_LOG: &str = "output.log";
 
 /// A kind of agent program.
 pub trait Runner: Send + Sync {
-    /// The name by which the configuration and the records know it.
-    fn name(&self) -> &str;
-
     /// Is the program there, and can it work unattended? `env` is what is set for it over this process's own environment.
     /// Looks at files only: nothing is started.
     ///

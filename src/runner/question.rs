@@ -13,14 +13,8 @@ pub const LONGEST: usize = 4000;
 
 /// The question in the block that `text` ends with: a mapping with `question`, and `options` perhaps.
 pub fn in_answer(text: &str) -> Option<String> {
-    let last = text.trim_end().lines().next_back()?.trim();
-    if !last.starts_with("```") && !last.starts_with("~~~") {
-        return None;
-    }
-    let block = last_block(text, &["yaml", "yml", "json"])?;
-    // Of several blocks the last one of these kinds need not be the one at the end.
-    let before_end = text.trim_end().strip_suffix(last)?.trim_end();
-    before_end.ends_with(block.trim_end()).then(|| asked(&serde_yaml::from_str(&block).ok()?)).flatten()
+    let block = last_block(text, &["yaml", "yml", "json"]).filter(|block| block.is_at_end)?;
+    asked(&serde_yaml::from_str(&block.text).ok()?)
 }
 
 /// What an agent that calls the tool with `input` asks, all of it.

@@ -177,6 +177,9 @@ impl Session {
                 return Next::Quiet;
             }
             self.keep_limits();
+            if !self.pending.is_empty() {
+                continue;
+            }
             was_rung = self.bell.wait(deadline.left().min(self.patience()));
         }
     }

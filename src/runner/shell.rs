@@ -18,10 +18,6 @@ pub struct Shell;
 pub const SCRIPT: &str = "script.sh";
 
 impl Runner for Shell {
-    fn name(&self) -> &str {
-        "shell"
-    }
-
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         let program = found(OsStr::new("sh"), env)
             .ok_or_else(|| NotReady::new("`sh` is not on PATH", "put a POSIX shell on PATH"))?;

@@ -53,7 +53,7 @@ impl Board {
             return Ok(Some(slot));
         }
         let (tell, told) = channel();
-        let _subscription = interrupt.subscribe_for_now({
+        let _subscription = interrupt.subscribe({
             let tell = tell.clone();
             move |_| drop(tell.send(None))
         });

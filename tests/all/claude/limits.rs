@@ -58,26 +58,26 @@ fn money_is_bounded_by_the_item_before_the_role() {
 fn tokens_are_bounded() {
     let settings = json!({"roles": {"coder": {"budget": {"tokens": 1000}}}});
     let (_, run) = one_run(settings, ITEM, json!([bash("sleep 2.1"), bash("sleep 300")]));
-    assert_eq!((&run["outcome"], &run["reason"]), (&json!("budget"), &json!("its tokens were used up")), "{run:#}");
+    assert_eq!((&run["outcome"], &run["reason"]), (&json!("budget"), &json!("token limit reached")), "{run:#}");
 }
 
 #[test]
 fn a_stalled_stream_is_bounded() {
     let settings = json!({"roles": {"coder": {"idle": "2s"}}});
     let (_, run) = one_run(settings, ITEM, again_and_again(json!({"text": "half of", "stall": true})));
-    let reason = "it gave no sign of life for too long";
+    let reason = "no sign of life for too long";
     assert_eq!((&run["outcome"], &run["reason"]), (&json!("timeout"), &json!(reason)), "{run:#}");
 }
 
 #[test]
 fn time_and_memory_bound_every_kind_of_program() {
     let rows = [
-        ("{minutes: 0.01}", "echo begun; sleep 1000", "timeout", "its time was up"),
+        ("{minutes: 0.01}", "echo begun; sleep 1000", "timeout", "time limit reached"),
         (
             "{memory_mb: 100}",
             "echo begun; head -c 300000000 /dev/zero | tail -c 300000000 | sleep 1000",
             "budget",
-            "it used more memory than it may",
+            "memory limit exceeded",
         ),
     ];
     for (budget, script, outcome, reason) in rows {

@@ -7,19 +7,19 @@ use std::str::FromStr;
 use serde::de::{Error, Visitor};
 
 /// Reads either as the text that it is typed as.
-pub(super) struct Typed<T> {
+pub(super) struct NumberOrText<T> {
     expected: &'static str,
     value: PhantomData<T>,
 }
 
-impl<T> Typed<T> {
+impl<T> NumberOrText<T> {
     /// `expected` says what it must be, for one that is neither.
-    pub(super) fn new(expected: &'static str) -> Typed<T> {
-        Typed { expected, value: PhantomData }
+    pub(super) fn new(expected: &'static str) -> NumberOrText<T> {
+        NumberOrText { expected, value: PhantomData }
     }
 }
 
-impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Typed<T> {
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for NumberOrText<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
