@@ -8,7 +8,7 @@ use tavern::failpoint::LIST;
 
 use crate::fix::files;
 use crate::state::State;
-use crate::support::{CONFIG, QUEUE, Scratch};
+use crate::support::{CONFIG, QUEUE, Scratch, has};
 
 const ARCHIVE: &str = ".tavern/queues/archive/main.md";
 
@@ -64,7 +64,7 @@ fn an_archived_item_is_still_known() {
     let state = State::of(&scratch);
     state.agrees();
     assert_eq!(state.status("T-1"), Some(Status::Pending));
-    assert!(scratch.queue().contains("\n- [ ] T-1: One\n\n## Completed\n"), "{}", scratch.queue());
+    has(&scratch.queue(), &["\n- [ ] T-1: One\n\n## Completed\n"]);
 }
 
 #[test]

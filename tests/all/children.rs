@@ -1,7 +1,7 @@
 //! Items that are broken up: their children are added from an agent's own shell, the parent is put aside and goes on in
 //! mode unify when they have ended.
 
-use crate::support::{QUEUE, Ran, Scratch, wait_until};
+use crate::support::{QUEUE, Ran, Scratch, has, wait_until};
 
 /// An agent program: keeps its prompt as `notes/TASK/N`, then does what `steps/TASK-N` says, in N the number of its
 /// runs of that item; else it writes a file named for the item, and is done.
@@ -265,10 +265,8 @@ fn parts_of_an_item_are_its_children() {
     script(&scratch, "T-1", 1, "echo 1 >whole.txt\n");
     script(&scratch, "T-1", 2, "true\n");
     agent(&scratch).says("T-1 waits for its children: T-2, T-3").says("T-1 merged as").says_not("failed");
-    let told = scratch.note("T-1/1");
-    assert!(told.contains("leave to them") && told.contains("T-2 pending: First part"), "{told}");
-    let queue = scratch.queue();
-    assert!(queue.contains("- [x] T-1") && queue.contains("- [x] T-2") && queue.contains("- [x] T-3"), "{queue}");
+    has(&scratch.note("T-1/1"), &["leave to them", "T-2 pending: First part"]);
+    has(&scratch.queue(), &["- [x] T-1", "- [x] T-2", "- [x] T-3"]);
 }
 
 #[test]

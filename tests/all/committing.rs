@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{CONFIG, QUEUE, Scratch, item, wait_until};
+use crate::support::{CONFIG, QUEUE, Scratch, has, item, wait_until};
 
 /// A board that git knows, with three items, and this setting.
 fn board(commit: &str) -> Scratch {
@@ -165,8 +165,7 @@ fn a_drain_is_one_commit_at_its_end() {
     scratch.git(&["commit", "--quiet", "--message=List", "TODO.md"]);
     scratch.run("tavern-drain", &["main", "TODO.md", "--agents", "2"]).succeeds();
     assert_eq!(subjects(&scratch, "main"), ["List", "tavern: 5 items"]);
-    let body = scratch.git(&["log", "-1", "--format=%b", "main"]);
-    assert!(body.contains("T-9 pending → in_progress → approved → completed"), "{body}");
+    has(&scratch.git(&["log", "-1", "--format=%b", "main"]), &["T-9 pending → in_progress → approved → completed"]);
     assert_eq!(scratch.git(&["diff", "--name-only", "HEAD~1", "HEAD"]), format!("{QUEUE}\nTODO.md"));
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
 }
@@ -184,7 +183,5 @@ fn a_branch_of_an_agent_smuggles_no_change_of_the_board_in() {
     assert!(scratch.queue().contains("- [x] T-1: Smuggle"));
     let log = scratch.run("tavern-log", &["--format", "json"]).succeeds();
     wait_until("the violation is told", || log.contains("violation: its branch changed"));
-    for path in [QUEUE, ".tavern/new.md", CONFIG] {
-        assert!(log.contains(path), "{path}\n{log}");
-    }
+    has(&log, &[QUEUE, ".tavern/new.md", CONFIG]);
 }

@@ -7,7 +7,7 @@ use tavern::board::task::Status;
 use tavern::store::HAND;
 
 use crate::state::State;
-use crate::support::{CONFIG, QUEUE, Ran, Scratch};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
 
 const ITEMS: &str = "\
 ---
@@ -120,8 +120,7 @@ fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
         "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern claim --task T-2 --agent Frodo >/dev/null
         sed -i 's/T-1: one/T-1: yours/; /T-2/d' \"$1\"";
     edit(&scratch, &[], script).says("T-1: title").says("T-2: removed");
-    let text = scratch.queue();
-    assert!(text.contains("T-1: mine") && text.contains("<!-- conflict: title: yours -->"), "{text}");
+    has(&scratch.queue(), &["T-1: mine", "<!-- conflict: title: yours -->"]);
     assert_eq!(State::of(&scratch).status("T-2"), Some(Status::InProgress));
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::Scratch;
+use crate::support::{Scratch, has};
 
 const QUEUE: &str = "\
 ---
@@ -144,8 +144,7 @@ fn what_contradicts_does_not_stop_the_merge_and_is_listed() {
     branches(&scratch, &QUEUE.replace("T-2: Two", "T-2: Deux"), &QUEUE.replace("T-2: Two", "T-2: Zwei"));
     let merged = scratch.command("git".as_ref()).args(&["merge", "--no-edit", "theirs"]).run().ends(0);
     merged.says(".tavern/queues/main.md: `T-2`: each side changed the title").says("tavern check");
-    let text = scratch.read(MAIN);
-    assert!(text.contains("- [ ] T-2: Deux\n") && text.contains("Zwei"), "{text}");
+    has(&scratch.read(MAIN), &["- [ ] T-2: Deux\n", "Zwei"]);
     scratch.run("tavern-check", &[]).says("the other side says: title: Zwei");
     // The others, and the item itself, go on being worked.
     scratch.run("tavern-claim", &["--task", "T-2", "--runner", "claude"]).succeeds();
@@ -184,8 +183,7 @@ fn a_driver_that_is_gone_or_gives_up_leaves_the_merge_to_git() {
     scratch.git(&["config", "merge.tavern.driver", &driver.replace("tavern-merge-driver", "gone")]);
     branches(&scratch, &QUEUE.replace("T-1: One", "T-1: Un"), &QUEUE.replace("T-3: Three", "T-3: Drei"));
     scratch.git(&["merge", "--quiet", "--no-edit", "theirs"]);
-    let text = scratch.read(MAIN);
-    assert!(text.contains("T-1: Un") && text.contains("T-3: Drei"), "{text}");
+    has(&scratch.read(MAIN), &["T-1: Un", "T-3: Drei"]);
     // The next `tavern-init` finds the program again.
     scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
     assert_eq!(scratch.git(&["config", "merge.tavern.driver"]), driver);

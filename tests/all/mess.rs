@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{CONFIG, QUEUE, Scratch, wait_until};
+use crate::support::{CONFIG, QUEUE, Scratch, has, wait_until};
 
 /// Retries at once, so that no test waits for a back-off.
 const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, not_ready: {backoff: 0s}, killed: {backoff: 0s}}\n";
@@ -121,8 +121,7 @@ fn a_run_whose_program_could_not_be_started_has_ended() {
     assert!(said.contains("T-1 not_ready, now pending: can't start the agent"), "{said}");
     // Not at once again, and for nobody's fault.
     assert!(said.contains("; again at "), "{said}");
-    let item = scratch.queue();
-    assert!(item.contains("returns: 1") && item.contains("can't start the agent"), "{item}");
+    has(&scratch.queue(), &["returns: 1", "can't start the agent"]);
     let (outcome, reason) = outcomes(&scratch).remove(0);
     assert!(outcome == "not_ready" && reason.contains("can't start the agent"), "{outcome}: {reason}");
 }

@@ -1,7 +1,7 @@
 //! A planner between a request and its items: all of a plan or none of it, bounded tries, nothing smuggled, and no
 //! waking for what has not changed.
 
-use crate::support::{QUEUE, Ran, Scratch};
+use crate::support::{QUEUE, Ran, Scratch, has};
 
 /// A planner that says what `steps/N` holds, N being the number of its runs, and keeps its prompts; a coder that does
 /// what its item's `done_when` asks for.
@@ -53,25 +53,27 @@ fn a_request_becomes_items_that_are_worked() {
     assert_eq!(added.stdout, "L-1\n");
     agent(&scratch, "planner").says("L-1 planned: L-1.1, L-1.2");
     let text = scratch.queue();
-    for part in [
-        "- [ ] L-1.1: Make the table (priority: 1, tags: [auth])\n  As in specs/db.md.\n",
-        "  touches: [work.txt]\n",
-        "- [ ] L-1.2: Log in (after: [L-1.1, T-1], tags: [auth])\n",
-        "- [x] L-1: Build a login page (",
-    ] {
-        assert!(text.contains(part), "{part} in\n{text}");
-    }
+    has(
+        &text,
+        &[
+            "- [ ] L-1.1: Make the table (priority: 1, tags: [auth])\n  As in specs/db.md.\n",
+            "  touches: [work.txt]\n",
+            "- [ ] L-1.2: Log in (after: [L-1.1, T-1], tags: [auth])\n",
+            "- [x] L-1: Build a login page (",
+        ],
+    );
     let told = scratch.note("1");
-    for part in [
-        "Task: L-1: Build a login page",
-        "Queue main: 1 pending\n- T-1 (pending): There",
-        "\n- coder\n",
-        "\n- drone (model haiku, 5 minutes at most, tried 1 times at most)\n",
-        "- specs/db.md",
-        "items at most; what it adds begins as pending",
-    ] {
-        assert!(told.contains(part), "{part} in\n{told}");
-    }
+    has(
+        &told,
+        &[
+            "Task: L-1: Build a login page",
+            "Queue main: 1 pending\n- T-1 (pending): There",
+            "\n- coder\n",
+            "\n- drone (model haiku, 5 minutes at most, tried 1 times at most)\n",
+            "- specs/db.md",
+            "items at most; what it adds begins as pending",
+        ],
+    );
     assert!(!told.contains("- planner") && !told.contains("You were woken"), "{told}");
     assert_eq!(scratch.read(".tavern/runs/L-1@2/plan.md").lines().count(), 8, "it is on disk");
     assert!(!scratch.work().join(".tavern/worktrees/L-1@view").exists(), "the view is gone");
@@ -94,15 +96,16 @@ fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end()
         .says("and 2 problems more")
         .says("L-1 planned: L-1.1, L-1.2");
     let second = scratch.note("2");
-    for part in [
-        "Your last plan was not taken",
-        "plan.md:1:7: error: it has no `done_when`",
-        "there is no item `P-9` to wait for",
-        "`status` is not for a planner to say",
-        "Attempt: 2 of 3",
-    ] {
-        assert!(second.contains(part), "{part} in\n{second}");
-    }
+    has(
+        &second,
+        &[
+            "Your last plan was not taken",
+            "plan.md:1:7: error: it has no `done_when`",
+            "there is no item `P-9` to wait for",
+            "`status` is not for a planner to say",
+            "Attempt: 2 of 3",
+        ],
+    );
     assert!(scratch.note("3").contains("there is no item `T-1` to wait for"), "each try hears of its own");
     assert_eq!(scratch.queue().matches("Log in").count(), 2, "the planning item and one of its items");
 
@@ -124,7 +127,7 @@ fn a_planner_may_write_its_plan_to_a_file_ask_a_person_or_give_none() {
     agent(&scratch, "planner").says("now waiting: which page?");
     scratch.run("tavern-release", &["L-1", "--reason", "the login"]).ends(0);
     agent(&scratch, "planner").says("it gave no plan: there is no ```markdown block").says("L-1 planned: L-1.1");
-    assert!(scratch.note("2").contains("Asked: which page?\nAnswered: the login"), "{}", scratch.note("2"));
+    has(&scratch.note("2"), &["Asked: which page?\nAnswered: the login"]);
     let text = scratch.queue();
     assert!(text.contains("## Draft\n\n- [ ] L-1.1: Log in\n"), "it begins where the person said: {text}");
     assert!(scratch.note("3").contains("begins as draft"));
@@ -137,11 +140,7 @@ fn planned_items_begin_in_draft_if_the_board_says_so() {
     plan(&scratch, 2, "```markdown\n- [ ] Log in (done_when: \"true\", role: drone)\n```\nDONE\n");
     scratch.run("tavern-plan", &["A page", "--id", "L-1", "-p", "0"]).ends(0);
     agent(&scratch, "planner").says("these are 2 items, and one plan may have 1").says("L-1 planned: L-1.1");
-    assert!(
-        scratch.queue().contains("## Draft\n\n- [ ] L-1.1: Log in (priority: 0, role: drone)\n"),
-        "{}",
-        scratch.queue()
-    );
+    has(&scratch.queue(), &["## Draft\n\n- [ ] L-1.1: Log in (priority: 0, role: drone)\n"]);
 }
 
 #[test]
@@ -150,11 +149,7 @@ fn without_a_model_the_request_is_the_item() {
     let plan = scratch.program("tavern-plan").args(&["--no-model", "--id", "L-1"]);
     plan.input("Build a login page\n\nWith a name.\n").run().ends(0).says_not("nobody plans");
     agent(&scratch, "planner").says_not("L-1");
-    assert!(
-        scratch.queue().contains("- [ ] L-1: Build a login page (role: coder)\n  With a name.\n"),
-        "{}",
-        scratch.queue()
-    );
+    has(&scratch.queue(), &["- [ ] L-1: Build a login page (role: coder)\n  With a name.\n"]);
     agent(&scratch, "coder").says("L-1 merged as");
 }
 
@@ -168,7 +163,7 @@ fn a_reopened_request_is_planned_beside_what_came_of_it() {
     agent(&scratch, "planner").says("L-1 planned: L-1.1, L-1.2");
     scratch.run("tavern-release", &["L-1", "--reopen", "--reason", "more"]).ends(0);
     agent(&scratch, "planner").says("L-1 planned: L-1.3, L-1.4");
-    assert!(scratch.queue().contains("- [ ] L-1.4: Log in (after: L-1.3)"), "{}", scratch.queue());
+    has(&scratch.queue(), &["- [ ] L-1.4: Log in (after: L-1.3)"]);
     scratch.run("tavern-check", &[]).ends(0);
 }
 
@@ -212,8 +207,7 @@ fn a_person_may_save_while_a_plan_is_taken() {
     let planner = scratch.holding("run.ended", "tavern-agent", &PLANNER);
     scratch.change(QUEUE, "## Waiting", "- [ ] Mine\n\n## Waiting");
     planner.goes_on().ends(0).says("L-1 planned: L-1.1, L-1.2");
-    let text = scratch.queue();
-    assert!(text.contains("- [ ] Mine") && text.contains("- [ ] L-1.2:") && text.contains("- [x] L-1:"), "{text}");
+    has(&scratch.queue(), &["- [ ] Mine", "- [ ] L-1.2:", "- [x] L-1:"]);
 }
 
 /// Who only looks while the log is being written does not cut it short.
@@ -252,14 +246,10 @@ fn a_planner_is_woken_once_for_each_state() {
         .says("planned: Only a person can help.");
     let told = scratch.note("1");
     assert!(told.contains("You were woken by: T-1 used up its attempts: tests failed\n"), "{told}");
-    assert!(
-        told.contains("- T-1 (dead): Write it [tests failed]\n") && told.contains("say why, in one line"),
-        "{told}"
-    );
+    has(&told, &["- T-1 (dead): Write it [tests failed]\n", "say why, in one line"]);
     let first = woken(&scratch);
     assert_eq!(first.len(), 1);
-    let text = scratch.queue();
-    assert!(text.contains(&format!("- [x] {}: Replace T-1 (role: planner, trigger: ", first[0])), "{text}");
+    has(&scratch.queue(), &[&format!("- [x] {}: Replace T-1 (role: planner, trigger: ", first[0])]);
 
     // Neither an unchanged state, nor one whose planning item was archived, or removed by hand, wakes it again.
     agent(&scratch, "planner").says_not("queued");
@@ -304,7 +294,7 @@ fn a_planner_is_woken_for_what_is_blocked_not_merged_or_not_begun() {
     let scratch = board(WAKE, &format!("---\ngoal: A shop that sells mugs.\n---\n{EMPTY}"));
     plan(&scratch, 1, "```markdown\n- [ ] Sell a mug (done_when: test -s work.txt)\n```\nDONE\n");
     agent(&scratch, "planner").says("queued: nothing is planned").says("planned: WAKE-");
-    assert!(scratch.note("1").contains("A shop that sells mugs."), "{}", scratch.note("1"));
+    has(&scratch.note("1"), &["A shop that sells mugs."]);
     agent(&scratch, "coder").says(".1 merged as");
     agent(&scratch, "planner").says_not("queued");
 
@@ -333,11 +323,7 @@ fn a_note_wakes_it_too() {
     plan(&scratch, 1, NOTHING);
     scratch.run("tavern-plan", &["--note", "The provider of the database has changed", "--id", "L-1"]).ends(0);
     agent(&scratch, "planner").says("L-1 planned: Only a person can help.");
-    let told = scratch.note("1");
-    assert!(
-        told.contains("The provider of the database has changed") && told.contains("You were woken by: a note"),
-        "{told}"
-    );
+    has(&scratch.note("1"), &["The provider of the database has changed", "You were woken by: a note"]);
     scratch.run("tavern-status", &["L-1"]).ends(0).says("Only a person can help.");
 }
 
@@ -361,7 +347,7 @@ fn a_plan_is_made_step_by_step_from_a_shell() {
     let token = claim("L-2");
     scratch.write(format!(".tavern/runs/L-2@{token}/plan.md"), "- [ ] Log out (after: L-1.2, done_when: \"true\")\n");
     scratch.run("tavern-report", &["L-2", "--token", &token, "--done"]).ends(0).says("L-2 planned: L-2.1");
-    assert!(scratch.queue().contains("- [ ] L-2.1: Log out (after: L-1.2)\n"), "{}", scratch.queue());
+    has(&scratch.queue(), &["- [ ] L-2.1: Log out (after: L-1.2)\n"]);
 }
 
 #[test]
@@ -397,8 +383,7 @@ fn planned_items_of_a_queue_for_planners_are_for_those_who_work() {
     scratch.run("tavern-plan", &["Build a login page", "--id", "L-1"]).ends(0);
     let ran = agent(&scratch, "planner");
     ran.says("L-1 planned: L-1.1, L-1.2").says_not("L-1.1 claimed");
-    let text = scratch.queue();
-    assert!(text.contains("L-1.1: Make the table (priority: 1, role: coder)"), "{text}");
+    has(&scratch.queue(), &["L-1.1: Make the table (priority: 1, role: coder)"]);
     agent(&scratch, "coder").says("L-1.1 merged as").says("L-1.2 merged as");
 }
 

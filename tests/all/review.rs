@@ -1,6 +1,6 @@
 //! A reviewer between the coder and the merge: one commit, one verdict, bounded rounds, never one's own work.
 
-use crate::support::{CONFIG, Ran, Scratch};
+use crate::support::{CONFIG, Ran, Scratch, has};
 
 /// An agent program for both roles: the coder writes a line for each round, the reviewer does what its folder's
 /// `steps/N` says, N being the number of its runs.
@@ -71,8 +71,7 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     let prompts = scratch.run("tavern-runs", &["grep", "two is missing"]).succeeds();
     assert!(prompts.contains("prompt.md"), "the coder is told: {prompts}");
     agent(&scratch, "reviewer", "Sam").says("T-1 approved: well done").says("T-1 merged as");
-    let second = scratch.note("T-1/2");
-    assert!(second.contains(findings) && second.contains("Round: 2"), "{second}");
+    has(&scratch.note("T-1/2"), &[findings, "Round: 2"]);
     assert_eq!(scratch.git(&["show", "tavern/integration:T-1.txt"]).lines().count(), 2, "both rounds are there");
     let log = scratch.run("tavern-log", &["T-1"]).ends(0);
     log.says("Sam rejected T-1, now pending").says("Sam approved T-1, now approved");
@@ -111,8 +110,7 @@ fn rounds_are_bounded_and_a_revived_item_begins_anew() {
         agent(&scratch, "coder", "Frodo");
         agent(&scratch, "reviewer", "Sam");
     }
-    let queue = scratch.queue();
-    assert!(queue.contains("rounds: 2") && queue.contains("rejected by Sam"), "{queue}");
+    has(&scratch.queue(), &["rounds: 2", "rejected by Sam"]);
     scratch.run("tavern-status", &["T-1"]).ends(0).says("status      dead").says("rejected    2 times");
     scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
     agent(&scratch, "coder", "Frodo").says("now in review");
@@ -174,8 +172,7 @@ fn work_that_passes_every_review_and_no_merge_does_not_go_round_for_ever() {
         agent(&scratch, "coder", "Frodo").says("now in review");
         agent(&scratch, "reviewer", "Sam").says("T-1 approved").says("`! pwd | grep -q integration`");
     }
-    let queue = scratch.queue();
-    assert!(queue.contains("status: dead"), "{queue}");
+    has(&scratch.queue(), &["status: dead"]);
 }
 
 #[test]

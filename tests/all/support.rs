@@ -511,3 +511,11 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 pub fn item(id: &str, notes: &str) -> String {
     format!("- [ ] {id}: Do {id}{notes}\n  ```sh\n  echo {id} > {id}.txt\n  ```\n")
 }
+
+/// The text has all of these parts.
+#[track_caller]
+pub fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+}

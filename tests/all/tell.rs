@@ -1,6 +1,6 @@
 //! What people say to items: answers to questions, and messages to agents that run, and to those that will.
 
-use crate::support::{QUEUE, Ran, Scratch, wait_until};
+use crate::support::{QUEUE, Ran, Scratch, has, wait_until};
 
 /// Keeps its prompts, and does what `steps/N` says, N being the number of its runs.
 const AGENT: &str = r#"#!/bin/sh -eu
@@ -40,8 +40,7 @@ fn an_answer_brings_the_item_back_and_is_told() {
     let queue = scratch.queue();
     assert!(queue.contains("Blue, as the sky.") && !queue.contains("question"), "one line of it: {queue}");
     agent(&scratch).says("T-1 merged");
-    let prompt = scratch.note("2");
-    assert!(prompt.contains("Asked: red or blue?\nAnswered: Blue,\nas the sky."), "{prompt}");
+    has(&scratch.note("2"), &["Asked: red or blue?\nAnswered: Blue,\nas the sky."]);
     scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was resumed by rosie: Blue,");
 }
 
@@ -79,7 +78,7 @@ fn a_deaf_agent_is_told_at_its_next_run() {
     scratch.write("../home/steps/go", "");
     running.end().ends(0);
     assert!(!scratch.note("1").contains("Mind the gap."));
-    assert!(scratch.note("2").contains("From rosie:\nMind the gap."), "{}", scratch.note("2"));
+    has(&scratch.note("2"), &["From rosie:\nMind the gap."]);
 }
 
 #[test]
@@ -117,21 +116,18 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
     scratch.write(QUEUE, queue().replace("great care.\n", "great care.\n  Answer: blue,\n  as the sky\n"));
     has_prompt(2);
     asks("light or dark?");
-    let second = scratch.note("2");
-    assert!(second.contains("Asked: red or blue?\nAnswered: blue,\nas the sky"), "{second}");
+    has(&scratch.note("2"), &["Asked: red or blue?\nAnswered: blue,\nas the sky"]);
     assert!(queue().contains("answers: 1"), "what was answered is no answer to this one: {}", queue());
     scratch.write(QUEUE, queue().replace("as the sky\n", "as the sky\n  answer: light\n"));
     has_prompt(3);
     asks("how often?");
-    let third = scratch.note("3");
-    assert!(third.contains("Asked: light or dark?\nAnswered: light\n"), "{third}");
+    has(&scratch.note("3"), &["Asked: light or dark?\nAnswered: light\n"]);
     scratch.write(QUEUE, queue().replace("question: how often?", "question: how often?, answer: twice"));
     has_prompt(4);
     wait_until("it is merged", || queue().contains("- [x] T-1"));
     running.signal(rustix::process::Signal::INT);
     running.end().ends(130);
-    let fourth = scratch.note("4");
-    assert!(fourth.contains("Asked: how often?\nAnswered: twice"), "{fourth}");
+    has(&scratch.note("4"), &["Asked: how often?\nAnswered: twice"]);
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     for line in [
         "Frodo needs a person for T-1: red or blue?",
@@ -154,16 +150,17 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
     let expected =
         "waits for you:\n  main:6: a person has to allow it to start — give it an ID in its file first, such as T-7\n";
     let seen = scratch.run("tavern-status", &[]).succeeds();
-    for line in [
-        "waits for you:\n",
-        "  T-1 asks: red or blue? — tavern tell T-1 \"…\"\n",
-        "  T-2: a person has to allow it to start — tavern report T-2 --approve\n",
-        "  T-3: a person has to approve its work — tavern report T-3 --approve, or --reject \"…\"\n",
-        "  T-4: it came back too often — tavern release T-4\n",
-        &expected["waits for you:\n  main:6".len()..],
-    ] {
-        assert!(seen.contains(line), "{line} in\n{seen}");
-    }
+    has(
+        &seen,
+        &[
+            "waits for you:\n",
+            "  T-1 asks: red or blue? — tavern tell T-1 \"…\"\n",
+            "  T-2: a person has to allow it to start — tavern report T-2 --approve\n",
+            "  T-3: a person has to approve its work — tavern report T-3 --approve, or --reject \"…\"\n",
+            "  T-4: it came back too often — tavern release T-4\n",
+            &expected["waits for you:\n  main:6".len()..],
+        ],
+    );
     let json = scratch.run("tavern-status", &["--format", "json"]).ends(0);
     json.says("{\"kind\":\"need\",\"queue\":\"main\",").says("\"need\":\"answer\",\"why\":\"red or blue?\"");
     let full = scratch.run("tavern-status", &["T-1"]).ends(0);

@@ -112,8 +112,8 @@ fn what_pages_name_is_there() {
         sources.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_')).collect();
     let files: Vec<PathBuf> = ["src", "tests", "benches", "fuzz"].into_iter().flat_map(rust_files).collect();
     let mut faults = Vec::new();
-    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
-        let text = read(page);
+    for page in pages() {
+        let text = read(&page);
         // Every second piece stands between backquotes.
         for name in text.split('`').skip(1).step_by(2) {
             let is_known = if name.ends_with(".rs") && !name.contains("VERB") {
@@ -126,7 +126,7 @@ fn what_pages_name_is_there() {
                 true
             };
             if !is_known {
-                faults.push(format!("{page}: `{name}`"));
+                faults.push(format!("{}: `{name}`", page.display()));
             }
         }
     }
@@ -155,12 +155,12 @@ fn nothing_refers_to_a_page_that_is_not_here() {
 
 /// The pages for people, as paths from the root.
 fn pages() -> Vec<PathBuf> {
-    let specs = walkdir::WalkDir::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("specs")).sort_by_file_name();
-    let specs = specs.into_iter().map(|entry| entry.expect("the folder can be read").into_path());
-    let specs = specs.filter(|path| path.is_file());
-    let specs = specs.map(|path| path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("it is below").to_owned());
+    let folders = ["specs", "tests/commands"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let files = folders.into_iter().flat_map(|folder| walkdir::WalkDir::new(folder).sort_by_file_name());
+    let files = files.map(|entry| entry.expect("the folder can be read").into_path()).filter(|path| path.is_file());
+    let files = files.map(|path| path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("it is below").to_owned());
     let own = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(PathBuf::from);
-    own.into_iter().chain(specs).collect()
+    own.into_iter().chain(files).collect()
 }
 
 /// `src/board`, `tests`, `README.md`.
