@@ -10,7 +10,7 @@ use crate::config::{self, Config};
 use crate::git::{Head, Repository};
 use crate::near::nearest;
 use crate::runner::CommandRunner;
-use crate::store::{Board, GITIGNORE, replace};
+use crate::store::{Board, GITIGNORE};
 
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
@@ -72,16 +72,22 @@ impl Verb for Args {
         let runner = self.runner.clone().unwrap_or_else(|| runner_at_hand().to_owned());
         let is_new = board.is_volatile();
         let queue = if self.demo { DEMO } else { QUEUE };
-        let files = [
+        let mut files = vec![
             (config::FILE, settings(&runner, base.as_deref())?),
             ("queues/main.md", queue.to_owned()),
             (".gitignore", GITIGNORE.to_owned()),
         ];
+        let found = attributes_at(&board.path(ATTRIBUTES));
+        let wanted = attributes(found.as_deref()).filter(|_| !self.no_merge_driver);
+        if !self.no_merge_driver {
+            files.push((ATTRIBUTES, wanted.clone().unwrap_or_default()));
+        }
         // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
         // empty queue as we wrote it has nothing to lose to sample items.
-        let may_replace = |name: &str, found: &str| match name {
-            ".gitignore" => found == "*\n",
-            _ => self.demo && found == QUEUE,
+        let may_replace = |name: &str, text: &str| match name {
+            ".gitignore" => text == "*\n",
+            ATTRIBUTES => wanted.is_some() && found.as_deref() == Some(text),
+            _ => self.demo && text == QUEUE,
         };
         let written = if self.plan.dry_run {
             board.foresee_set_up(&files, &may_replace)?
@@ -97,7 +103,7 @@ impl Verb for Args {
             tell(context, &board, &board.path(name), action)?;
         }
         if !self.no_merge_driver {
-            self.set_up_merging(context, &board, &repository)?;
+            self.set_up_merging(context, &repository)?;
         }
         match (self.plan.dry_run, is_new) {
             (true, _) => {}
@@ -124,19 +130,8 @@ impl Args {
         if here.as_os_str().is_empty() { PathBuf::from(".") } else { here }
     }
 
-    /// git is told to merge queues item by item. What a person has said of that, in either place, stands.
-    fn set_up_merging(&self, context: &Context, board: &Board, repository: &Repository) -> Result<(), CliError> {
-        let path = board.path(ATTRIBUTES);
-        let text = attributes(attributes_at(&path).as_deref());
-        let action = match (&text, self.plan.dry_run) {
-            (None, _) => "kept",
-            (Some(_), true) => "would_write",
-            (Some(text), false) => {
-                replace(&path, text.as_bytes())?;
-                "written"
-            }
-        };
-        tell(context, board, &path, action)?;
+    /// git is told what merges queues item by item. What a person has said of that stands.
+    fn set_up_merging(&self, context: &Context, repository: &Repository) -> Result<(), CliError> {
         for (setting, value) in missing_settings(repository)? {
             let (action, words) = if self.plan.dry_run { ("would_set", "would set") } else { ("set", "set") };
             if !self.plan.dry_run {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::archived::{FOLDER, content};
 use super::archived::{archive_of, with_archived};
-use super::change::{Change, QueueRewrite, Rewrite, Step};
+use super::change::{Change, Rewrite, Step};
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -75,16 +75,10 @@ impl Board {
                 change: TextChange::Removed { from: item.status, before: item.block.clone() },
                 ..Entry::new(Kind::Archived, now)
             };
-            let rewrite = QueueRewrite {
-                queue: queue.clone(),
-                expected: view.sight(&text),
-                content: moved.queue,
-                steps: Vec::new(),
-                is_shown: false,
-            };
             let entries = moved.items.iter().map(entry).collect();
-            let files = vec![Rewrite::File { path: own.path, content: moved.archive }, Rewrite::Queue(rewrite)];
-            Ok((Change { entries, files }, moved.items.len()))
+            let mut change = Change::rewrite(&text, view.sight(&text), moved.queue, entries);
+            change.files.insert(0, Rewrite::File { path: own.path, content: moved.archive });
+            Ok((change, moved.items.len()))
         })
     }
 }
@@ -184,7 +178,7 @@ impl View<'_> {
             change: TextChange::Added { from: Some(from), to: change.state.status(), after },
             ..Entry::new(event.kind(), now)
         };
-        let step = Step { content: Some(content), edits, ..entry.into() };
+        let step = Step { content: Some(content), ..entry.into() };
         let mut change = Change::of_queue(self.sight(&text), &text, vec![step]);
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
         let left = archive::forget(&own.content, id);

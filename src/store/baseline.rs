@@ -1,16 +1,12 @@
 //! `seen/<queue>.md`: a queue as Tavern last wrote it or took it over, to be compared with what is there now.
 //!
-//! A text is not written anew for each change: `seen/<queue>.since` has the edits since, a line each.
 //! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
 //! `seen/<queue>.old` is the file that Tavern's newest replaced: an editor that had it open writes there.
 
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
-
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Error;
@@ -18,15 +14,11 @@ use super::find::Board;
 use super::queue::{Queue, Text};
 use super::replace::Staged;
 use super::stamp::Stamp;
-use crate::board::text::{Edit, apply};
 
 const FOLDER: &str = "seen";
 
 /// Longer than any first line.
 const HEAD: usize = 320;
-
-/// When so many bytes of edits have gathered the text is written anew.
-const MOST_EDITS: u64 = 16 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Baseline {
@@ -95,33 +87,10 @@ impl Baseline {
     /// `None` if there is none, or none that is whole.
     pub(super) fn read(board: &Board, queue: &Queue) -> Option<Baseline> {
         let mut bytes = fs::read(path(board, queue)).ok()?;
-        let base = parsed(&bytes)?;
-        let mut content = String::from_utf8(bytes.split_off(base.length)).ok()?;
-        if xxh3_64(content.as_bytes()) != base.digest {
-            return None;
-        }
-        let lines = fs::read(since_path(board, queue)).unwrap_or_default();
-        let mut head = base;
-        let laters = whole_lines(&lines).map_while(|line| serde_json::from_slice::<Later>(line).ok());
-        for later in laters.filter(|later| later.base == base.name()) {
-            for step in &later.steps {
-                let edits: Vec<Edit> =
-                    step.iter().map(|(start, end, text)| Edit::replace(*start..*end, text.clone())).collect();
-                let is_of_this = |edit: &Edit| {
-                    let (start, end) = (edit.span.start, edit.span.end);
-                    start <= end && content.is_char_boundary(start) && content.is_char_boundary(end)
-                };
-                if !edits.iter().all(is_of_this) {
-                    return None;
-                }
-                content = apply(&content, &edits);
-            }
-            head = later.head()?;
-        }
-        if xxh3_64(content.as_bytes()) != head.digest {
-            return None;
-        }
-        Some(Baseline { seq: head.seq, content, file: head.file, old: head.old })
+        let head = parsed(&bytes)?;
+        let content = String::from_utf8(bytes.split_off(head.length)).ok()?;
+        let is_whole = xxh3_64(content.as_bytes()) == head.digest;
+        is_whole.then_some(Baseline { seq: head.seq, content, file: head.file, old: head.old })
     }
 
     /// Keeps what the queue's file, as of `sight`, says after event `seq`.
@@ -136,54 +105,7 @@ impl Baseline {
             fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
             Staged::volatile(&path, &bytes, None)
         })?;
-        staged.put()?;
-        // Edits of another text are passed over, so nobody minds if they stay.
-        drop(fs::remove_file(since_path(board, queue)));
-        Ok(())
-    }
-
-    /// As [`Baseline::write`], where `steps` have made `content` of what was in the file `replaced`.
-    pub(super) fn follow(
-        board: &Board,
-        queue: &Queue,
-        replaced: Stamp,
-        steps: &[Vec<Edit>],
-        content: &str,
-        sight: &Sight,
-        seq: u64,
-    ) -> Result<(), Error> {
-        let is_known = !steps.is_empty() && steps.iter().all(|edits| !edits.is_empty());
-        let path = since_path(board, queue);
-        let append = || -> io::Result<bool> {
-            let (Some(base), Some(file)) = (base_head(board, queue), sight.file) else { return Ok(false) };
-            if !is_known || head(board, queue).is_none_or(|head| head.file != replaced) {
-                return Ok(false);
-            }
-            let mut lines = OpenOptions::new().append(true).create(true).open(&path)?;
-            if lines.metadata()?.len() > MOST_EDITS {
-                return Ok(false);
-            }
-            let step = |edits: &Vec<Edit>| {
-                edits.iter().map(|edit| (edit.span.start, edit.span.end, edit.text.clone())).collect()
-            };
-            let later = Later {
-                base: base.name(),
-                seq,
-                file: file.to_string(),
-                old: sight.old.as_ref().map(ToString::to_string),
-                digest: xxh3_64(content.as_bytes()),
-                steps: steps.iter().map(step).collect(),
-            };
-            let mut line = serde_json::to_vec(&later).expect("edits are plain data");
-            line.push(b'\n');
-            lines.write_all(&line)?;
-            Ok(true)
-        };
-        if append().map_err(Error::io("write to", &path))? {
-            Ok(())
-        } else {
-            Baseline::write(board, queue, content, sight, seq)
-        }
+        staged.put()
     }
 
     /// After a crash: where the replaced file is the one that Tavern wrote itself and knows, nobody saved it.
@@ -227,66 +149,20 @@ fn escaped(queue: &Queue) -> String {
     queue.id.replace('%', "%25").replace('/', "%2F")
 }
 
-/// Of the text as it is after some change.
-#[derive(Clone, Copy)]
+/// The first line.
 struct Head {
     seq: u64,
     file: Stamp,
     old: Option<Stamp>,
     digest: u64,
-    /// Of the first line, its end included.
+    /// Of the line, its end included.
     length: usize,
 }
 
-impl Head {
-    /// Which text it is.
-    fn name(&self) -> (u64, u64) {
-        (self.seq, self.digest)
-    }
-}
-
-/// A change of a text that was written before.
-#[derive(Serialize, Deserialize)]
-struct Later {
-    /// The text in full that all of them rest on.
-    base: (u64, u64),
-    seq: u64,
-    file: String,
-    old: Option<String>,
-    digest: u64,
-    /// One after the other: where each edit begins and ends, and what takes the place.
-    steps: Vec<Vec<(usize, usize, String)>>,
-}
-
-impl Later {
-    fn head(&self) -> Option<Head> {
-        let old = self.old.as_ref().map(|stamp| stamp.parse()).transpose().ok()?;
-        Some(Head { seq: self.seq, file: self.file.parse().ok()?, old, digest: self.digest, length: 0 })
-    }
-}
-
 fn head(board: &Board, queue: &Queue) -> Option<Head> {
-    let base = base_head(board, queue)?;
-    let lines = fs::read(since_path(board, queue)).unwrap_or_default();
-    let last = whole_lines(&lines).last().and_then(|line| serde_json::from_slice::<Later>(line).ok());
-    last.filter(|later| later.base == base.name()).map_or(Some(base), |later| later.head())
-}
-
-/// Of the text that is there in full.
-fn base_head(board: &Board, queue: &Queue) -> Option<Head> {
     let mut line = [0; HEAD];
     let length = File::open(path(board, queue)).and_then(|mut file| file.read(&mut line)).ok()?;
     parsed(&line[..length])
-}
-
-/// Without what a crash left half written.
-fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"))
-}
-
-/// The edits since the text was written.
-fn since_path(board: &Board, queue: &Queue) -> PathBuf {
-    board.path(FOLDER).join(format!("{}.since", escaped(queue)))
 }
 
 fn parsed(bytes: &[u8]) -> Option<Head> {

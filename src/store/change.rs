@@ -7,7 +7,6 @@ use super::entry::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
 use crate::board::decide::LeaseChange;
 use crate::board::event::Kind;
-use crate::board::text::Edit;
 
 /// What is logged and which files are replaced: all of it or nothing.
 #[derive(Debug, Default)]
@@ -35,8 +34,6 @@ pub(super) struct QueueRewrite {
     /// Its files as the change was decided on. If they are others by now, the two are merged.
     pub(super) expected: Sight,
     pub(super) content: String,
-    /// The steps from the text before to `content`, one after the other. Empty: they are not known.
-    pub(super) steps: Vec<Vec<Edit>>,
     /// Its file says `content` already: only Tavern's own copy is to be written.
     pub(super) is_shown: bool,
 }
@@ -47,31 +44,24 @@ pub(super) struct Step {
     pub(super) entry: Entry,
     /// Nothing if the queue stays as it is.
     pub(super) content: Option<String>,
-    /// What makes that of the text before, where it is known.
-    pub(super) edits: Vec<Edit>,
     pub(super) lease: LeaseChange,
 }
 
 impl Change {
     /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
     pub(super) fn of_queue(sight: Sight, text: &Text, steps: Vec<Step>) -> Change {
-        let edits = steps.iter().map(|step| step.edits.clone()).collect();
         let content = steps.iter().rev().find_map(|step| step.content.clone());
         let entries = steps.into_iter().map(Step::into_entry).collect();
-        let rewrite = content.map(|content| QueueRewrite {
-            queue: text.queue.clone(),
-            expected: sight,
-            content,
-            steps: edits,
-            is_shown: false,
-        });
-        Change { entries, files: rewrite.map(Rewrite::Queue).into_iter().collect() }
+        match content {
+            Some(content) => Change::rewrite(text, sight, content, entries),
+            None => Change::notes(entries),
+        }
     }
 
     /// `content` in the place of `text`, whose queue's files are as of `sight`.
     pub(super) fn rewrite(text: &Text, sight: Sight, content: String, entries: Vec<Entry>) -> Change {
         let queue = text.queue.clone();
-        let rewrite = QueueRewrite { queue, expected: sight, content, steps: Vec::new(), is_shown: false };
+        let rewrite = QueueRewrite { queue, expected: sight, content, is_shown: false };
         Change { entries, files: vec![Rewrite::Queue(rewrite)] }
     }
 
@@ -115,6 +105,6 @@ impl Step {
 impl From<Entry> for Step {
     /// A line of the log that changes nothing.
     fn from(entry: Entry) -> Step {
-        Step { entry, content: None, edits: Vec::new(), lease: LeaseChange::Keep }
+        Step { entry, content: None, lease: LeaseChange::Keep }
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn put_back(board: &Board, last: u64, queue: &Queue, note: Entry) -> 
 }
 
 fn kept(queue: &Queue, expected: Sight, content: String, is_shown: bool, entries: Vec<Entry>) -> Change {
-    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, steps: Vec::new(), is_shown };
+    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown };
     Change { entries, files: vec![Rewrite::Queue(rewrite)] }
 }
 

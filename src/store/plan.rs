@@ -56,7 +56,7 @@ impl View<'_> {
                 ..Entry::new(Kind::Added, now)
             };
             content.clone_from(&with);
-            steps.push(Step { entry, content: Some(with), edits, lease: LeaseChange::Keep });
+            steps.push(Step { entry, content: Some(with), lease: LeaseChange::Keep });
         }
         let (document, _) = parse(&content);
         let item = document.find(own).ok_or_else(no_task)?;

@@ -150,7 +150,7 @@ impl Board {
             entry.change = TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) };
         }
         let content = (!edits.is_empty()).then_some(content);
-        Ok((Step { entry, content, edits, lease: change.lease }, task))
+        Ok((Step { entry, content, lease: change.lease }, task))
     }
 
     /// Writes a line to the log that changes no item.
@@ -246,7 +246,7 @@ impl View<'_> {
             change: TextChange::Added { from: None, to: status, after },
             ..Entry::new(Kind::Added, now)
         };
-        let step = Step { content: Some(content), edits, ..entry.into() };
+        let step = Step { content: Some(content), ..entry.into() };
         Ok((Change::of_queue(self.sight(&text), &text, vec![step]), task))
     }
 

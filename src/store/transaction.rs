@@ -249,7 +249,7 @@ impl<'b> Locked<'b> {
     }
 
     fn show_queue(&self, rewrite: &QueueRewrite, staged: Option<Staged>) -> Result<(), Error> {
-        let QueueRewrite { queue, expected, content, steps, .. } = rewrite;
+        let QueueRewrite { queue, expected, content, .. } = rewrite;
         let Some(staged) = staged else { return Baseline::write(self.board, queue, content, expected, self.seq) };
         let old = old_path(self.board, queue);
         let is_ours = Sight::of(self.board, queue) == *expected;
@@ -257,12 +257,9 @@ impl<'b> Locked<'b> {
         match (file, expected.file) {
             // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
             (file, _) if !self.board.looks_after(queue) => file.map(drop).ok_or(Error::Busy(0)),
-            (Some(file), Some(replaced)) => {
-                let sight = Sight { file: Some(file), old: Some(replaced) };
-                Baseline::follow(self.board, queue, replaced, steps, content, &sight, self.seq)
-            }
-            (Some(file), None) => {
-                Baseline::write(self.board, queue, content, &Sight { file: Some(file), ..expected.clone() }, self.seq)
+            (Some(file), replaced) => {
+                let sight = Sight { file: Some(file), old: replaced.or(expected.old) };
+                Baseline::write(self.board, queue, content, &sight, self.seq)
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
             // old and half new.

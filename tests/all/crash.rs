@@ -72,6 +72,9 @@ const ENDED: &str = "- [x] T-1: Write one\n- [ ] T-2: Stay\n";
 const LONG_AGO: &str = "- [ ] T-1: Write one\n- [x] Once (completed: 2020-01-01T00:00:00Z)\n- [ ] T-2: Stay\n";
 const ARCHIVED: &str = "- [ ] T-2: Stay\n- [x] T-1: Write one (completed: 2020-01-01T00:00:00Z)\n";
 const TWICE: &str = "- [ ] T-1: Write one\n- [ ] T-2: Stay\n- [ ] T-1: Write another\n";
+const TO_PLAN: &str = "- [ ] T-1: Write one (role: planner)\n- [ ] T-2: Stay\n";
+const CLAIM_OF_PLAN: &str = "tavern-claim --role planner --task T-1 --agent Rosie";
+const PLAN: &str = "plan: - [ ] P-1: One (done_when: \"true\")\n- [ ] P-2: Two (after: P-1, done_when: \"true\")\n";
 const CANCEL: &str = "tavern-release T-1 --cancel";
 const RELEASE: &str = "tavern-release T-1 --token $TOKEN";
 const REOPEN: &str = "tavern-release T-1 --reopen";
@@ -116,6 +119,8 @@ const VERBS: &[Verb] = &[
     change("undo --redo", PLAIN, &[CANCEL, "tavern-undo T-1"], "tavern-undo T-1 --redo", Status::Cancelled).late(&[3]),
     change("release --reopen from the archive", ARCHIVED, &["tavern-reap"], REOPEN, Status::Pending).late(&[4]),
     change("check --fix", TWICE, &[], "tavern-check --fix", Status::Pending).late(&[5]),
+    change("plan", TO_PLAN, &[CLAIM_OF_PLAN], PLAN, Status::Completed).late(&[4]),
+    change("init", PLAIN, &["lost: .tavern/.gitignore .tavern/.gitattributes"], "tavern-init", Status::Pending),
     // A save is there before anybody logs it, so a program that fails of it has changed nothing, and the save stands.
     change("hand", PLAIN, &["tavern-status"], "hand: s/- \\[ \\] T-1/- [x] T-1/", Status::Completed).of_many(),
     change("agent", WORK, &[], "tavern-agent --until-empty --name Sam", Status::Completed).of_many(),
@@ -253,11 +258,16 @@ fn retry(verb: &Verb, scratch: &Scratch, told: &str) {
     let state = State::of(scratch);
     state.agrees();
     assert_eq!(subject(verb, &state), Some(verb.after), "retry of {told}\n{again}\n{state:#?}");
+    assert!(scratch.read(".tavern/.gitignore").contains("leases/"), "retry of {told}\n{again}");
+    assert!(scratch.read(".tavern/.gitattributes").contains("merge=tavern"), "retry of {told}\n{again}");
 }
 
 /// How many items the verb gives an ID or adds.
 fn added(verb: &Verb, before: &State) -> usize {
-    usize::from(verb.name.starts_with("add") || !before.items.contains_key("T-1"))
+    match verb.name {
+        "plan" => 2,
+        name => usize::from(name.starts_with("add") || !before.items.contains_key("T-1")),
+    }
 }
 
 /// The status of the item that the verb is about: T-1, T-9 if it adds that, else the one without an ID.
@@ -288,7 +298,7 @@ fn prepared(verb: &Verb) -> Scratch {
 
 /// A line of blank-separated words, with what only the scratch folder knows filled in.
 fn command(scratch: &Scratch, line: &str) -> Run {
-    let token = if line.contains("$TOKEN") {
+    let token = if line.contains("$TOKEN") || line.starts_with("plan: ") {
         // The token of the lease, or, where that has ended, of the last one.
         let state = State::of(scratch);
         let last = state.log.iter().rev().find_map(|entry| entry.token);
@@ -299,6 +309,13 @@ fn command(scratch: &Scratch, line: &str) -> Run {
     let line = line.replace("$TOKEN", &token);
     if let Some(line) = line.strip_prefix("dead: ") {
         return scratch.command(Path::new("sh")).args(&["-c", &format!("{line} --pid $$")]);
+    }
+    if let Some(files) = line.strip_prefix("lost: ") {
+        return scratch.command(Path::new("rm")).args(&files.split(' ').collect::<Vec<_>>());
+    }
+    if let Some(plan) = line.strip_prefix("plan: ") {
+        scratch.write(format!(".tavern/runs/T-1@{token}/plan.md"), plan);
+        return scratch.program("tavern-report").args(&["T-1", "--token", &token, "--done"]);
     }
     if let Some(edits) = line.strip_prefix("edit: ") {
         let editor = scratch.executable("../editor", &format!("#!/bin/sh\nsed -i '{edits}' \"$1\"\n"));

@@ -219,8 +219,7 @@ fn a_power_cut_takes_back_no_event() {
         [(true, ""), (true, "torn"), (true, "gone"), (false, ""), (false, "gone"), (false, "torn")]
     {
         let scratch = prepared(&(1..4).map(item).collect::<String>(), "");
-        let seen_files =
-            || ["main.md", "main.since", "main.old"].map(|name| scratch.work().join(".tavern/seen").join(name));
+        let seen_files = || ["main.md", "main.old"].map(|name| scratch.work().join(".tavern/seen").join(name));
         scratch.run("tavern-add", &["--id", "T-4", "item 4"]).succeeds();
         let synced = scratch.queue();
         let was: Vec<Option<Vec<u8>>> = seen_files().iter().map(|path| fs::read(path).ok()).collect();
