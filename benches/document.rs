@@ -9,7 +9,7 @@ use tavern::board::check::check;
 use tavern::board::decide::{LeaseChange, decide};
 use tavern::board::document::{Document, Item, parse, parse_for};
 use tavern::board::edit::Patch;
-use tavern::board::eligible::{Others, Seeker, in_order, may_take};
+use tavern::board::eligible::{Others, Roles, Seeker, in_order, may_take};
 use tavern::board::event::{Claim, Event, Purpose};
 use tavern::board::key::Key;
 use tavern::board::lease::Holder;
@@ -87,7 +87,8 @@ fn benches(criterion: &mut Criterion) {
 /// The item that an agent of `role` would take.
 fn next<'d, 't>(document: &'d Document<'t>, role: &str) -> Option<&'d Item<'t>> {
     let mut status_of = |id: &TaskId| document.find(id).map(|item| item.status);
-    let seeker = Seeker { agent: "Sam", role, reviews: false, reviewers: &[] };
+    let roles = Roles { working: vec!["coder".to_owned()], ..Roles::default() };
+    let seeker = Seeker { agent: "Sam", role: Some(role), roles: &roles };
     let mut others = Others { status_of: &mut status_of, children_of: &mut |_| Vec::new() };
     let mut may_be_taken = |item: &&Item<'_>| may_take(document, item, &seeker, NOW, &mut others).is_ok();
     in_order(document).into_iter().find(|item| may_be_taken(item))

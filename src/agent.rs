@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::document::{Document, Item};
 use crate::board::eligible::Lack;
-use crate::board::event::Event;
+use crate::board::event::{Event, Purpose};
 use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -21,6 +21,7 @@ use crate::interrupt::Cause;
 use crate::run::commit::{Occasion, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
+use crate::run::readiness::{stuck, unready};
 use crate::run::reap::{self, ExpiredLeases, Scope};
 use crate::run::report;
 use crate::run::verdict::Ruling;
@@ -156,14 +157,14 @@ impl fmt::Display for Told {
             Told::Reviewed { task, reason, status, .. } => write!(f, "{task} {reason}, now {status}"),
             Told::Ended { task, status, outcome, reason, again_at, .. } => {
                 write!(f, "{task} {outcome}, now {status}: {reason}")?;
-                again_at.map_or(Ok(()), |at| write!(f, "; again at {}", at.format("%H:%M:%S UTC")))
+                again_at.map_or(Ok(()), |at| write!(f, "; again at {}", clock::shown(at)))
             }
             Told::Integrated { task, commit: Some(commit) } => write!(f, "{task} merged as {commit}"),
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
             Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
             Told::Closed { runner, until, reason, hint } => {
-                write!(f, "runner {runner} is closed until {}: {reason}", until.format("%Y-%m-%d %H:%M:%S UTC"))?;
+                write!(f, "runner {runner} is closed until {}: {reason}", clock::shown(*until))?;
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
             }
             Told::Woken { task, trigger } => write!(f, "{task} queued: {trigger}"),
@@ -205,9 +206,15 @@ impl Agent<'_> {
         }
         let templates = Templates::default();
         let look = Look::new(self, &templates);
-        let foreseen =
-            self.site.board.foresee_claim(&self.seek()?, clock::now(), &|document, item| look.at(document, item))?;
-        Ok(foreseen.map_err(|nothing| (!self.is_finished(&nothing)).then(|| self.describe(&nothing))))
+        let foreseen = self
+            .site
+            .board
+            .foresee_claim(&self.seek()?, clock::now(), &|document, item, purpose| look.at(document, item, purpose))?;
+        match foreseen {
+            Ok(foreseen) => Ok(Ok(foreseen)),
+            Err(nothing) if self.is_finished(&nothing) => Ok(Err(None)),
+            Err(nothing) => Ok(Err(Some(self.describe(&nothing)?))),
+        }
     }
 
     fn run_loop(&self) -> Result<End, Error> {
@@ -249,8 +256,9 @@ impl Agent<'_> {
                     break Wait::new(format!("{} agents run already", self.site.config.limit), Some(soon(1)));
                 };
                 let look = Look::new(self, &templates);
-                let claimed =
-                    self.site.board.claim_if(&self.seek()?, clock::now(), &|document, item| look.at(document, item))?;
+                let claimed = self.site.board.claim_if(&self.seek()?, clock::now(), &|document, item, purpose| {
+                    look.at(document, item, purpose)
+                })?;
                 let skipped = look.skipped.take();
                 skipped.iter().for_each(|skipped| (self.tell)(skipped));
                 match claimed {
@@ -277,11 +285,12 @@ impl Agent<'_> {
                             self.clear_all();
                             return Ok(End::Empty);
                         }
-                        let is_asleep = self.on_empty == EmptyBehavior::Hibernate && nothing == Nothing::default();
+                        let is_idle = skipped.is_empty() && nothing == Nothing::default();
+                        let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
                         // What is missing may be installed without any change of the board.
                         let again = (!skipped.is_empty()).then(|| soon(LOOK_AGAIN));
                         let until = nothing.wake_at.into_iter().chain(again).min();
-                        break Wait { is_asleep, ..Wait::new(self.describe(&nothing), until) };
+                        break Wait { is_asleep, ..Wait::new(self.describe(&nothing)?, until) };
                     }
                 }
             };
@@ -474,11 +483,7 @@ impl Agent<'_> {
     }
 
     fn seek(&self) -> Result<Seek, Error> {
-        self.seek_as(&self.name, &self.role)
-    }
-
-    fn seek_as(&self, agent: &str, role: &str) -> Result<Seek, Error> {
-        self.site.seek(agent, role, &self.queues, clock::now())
+        self.site.seek(&self.name, &self.role, &self.queues)
     }
 
     /// Nobody's work and no time that passes would give this agent anything to do. What is approved and could not be
@@ -497,10 +502,10 @@ impl Agent<'_> {
     /// What another agent that lives may take of other roles' items can come back to this one: work that is rejected,
     /// items that are planned.
     fn others_have_work(&self, nothing: &Nothing) -> bool {
-        let now = clock::now();
+        let (now, look) = (clock::now(), Preflight::of(self.site));
         let may_take = |agent: &AgentFile| {
-            let seek = self.seek_as(&agent.name, &agent.role);
-            seek.is_ok_and(|seek| self.site.board.has_work_for(&seek, now))
+            let seek = self.site.seek(&agent.name, &agent.role, &self.queues);
+            seek.is_ok_and(|seek| self.site.board.has_work_for(&seek, now, &look.of_role(&agent.role)))
         };
         let agents = || self.site.board.agents().into_iter();
         !nothing.elsewhere.is_empty()
@@ -508,12 +513,13 @@ impl Agent<'_> {
     }
 
     /// What it waits for; of what a person has to free, the first.
-    fn describe(&self, nothing: &Nothing) -> String {
+    fn describe(&self, nothing: &Nothing) -> Result<String, Error> {
         if let Some(until) = nothing.wake_at {
-            return format!("waiting until {} for the next item", until.format("%H:%M:%S"));
+            return Ok(format!("waiting until {} for the next item", clock::shown(until)));
         }
-        match (nothing.later + nothing.under_way, nothing.stuck.len()) {
-            (0, 0) if !nothing.elsewhere.is_empty() => {
+        let (stuck, later) = stuck(unready(self.site, &self.queues, Some(&self.seek()?.seeker())));
+        Ok(match (later + nothing.under_way, stuck.as_slice()) {
+            (0, []) if !nothing.elsewhere.is_empty() => {
                 let items = |(role, items): (&String, &usize)| match items {
                     1 => format!("1 is for a {role}"),
                     items => format!("{items} are for a {role}"),
@@ -521,17 +527,19 @@ impl Agent<'_> {
                 let roles: Vec<String> = nothing.elsewhere.iter().map(items).collect();
                 format!("waiting for items; {}", roles.join(", "))
             }
-            (0, 0) => "waiting for items".to_owned(),
-            (0, stuck) => {
-                let items = if stuck == 1 { "1 item needs".to_owned() } else { format!("{stuck} items need") };
-                let first = &nothing.stuck[0];
-                let name =
-                    first.task.as_ref().map_or_else(|| format!("{}:{}", first.queue, first.line), ToString::to_string);
-                format!("waiting: {items} a person; {name}: {}", (self.advice.lack)(&first.lack, first.task.as_ref()))
+            (0, []) => "waiting for items".to_owned(),
+            (0, [first, more @ ..]) => {
+                let items =
+                    if more.is_empty() { "1 item needs".to_owned() } else { format!("{} items need", stuck.len()) };
+                format!(
+                    "waiting: {items} a person; {}: {}",
+                    first.name(),
+                    (self.advice.lack)(first.foremost(), first.task.as_ref())
+                )
             }
             (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
             (others, _) => format!("waiting: {others} items are under way or behind others"),
-        }
+        })
     }
 
     fn show(&self, state: AgentState, held: Option<&Claimed>, doing: Option<String>) -> Result<(), Error> {
@@ -584,7 +592,7 @@ impl<'a> Look<'a> {
     }
 
     /// What keeps it from being started now.
-    fn at(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
+    fn at(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
         let (site, name, advice) = (self.agent.site, &self.agent.role, self.agent.advice);
         let place = self.preflight.surroundings(name).map_err(Error::from);
         if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
@@ -592,7 +600,10 @@ impl<'a> Look<'a> {
             *self.hindrance.borrow_mut() = Some((advice.lack)(&lack, None));
             return Err(lack);
         }
-        self.preflight.of_item(document, item).inspect_err(|lack| {
+        self.preflight.ready(document, item, purpose, Some(name)).inspect_err(|lack| {
+            if !lack.is_stuck() {
+                return;
+            }
             let (task, title) = (item.id.clone(), document.title(item).to_owned());
             let why = (advice.lack)(lack, task.as_ref());
             self.skipped.borrow_mut().push(Told::Skipped { task, title, why });

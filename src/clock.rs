@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Local, Utc};
 
 use crate::board::task::Timestamp;
 
@@ -19,6 +19,12 @@ pub fn now() -> Timestamp {
         return replaced(&text, real);
     }
     real
+}
+
+/// A moment as people read it: in their time zone, with the date if that is not today's.
+pub fn shown(at: Timestamp) -> String {
+    let (at, today) = (at.with_timezone(&Local), now().with_timezone(&Local).date_naive());
+    at.format(if at.date_naive() == today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" }).to_string()
 }
 
 /// The monotonic clock, for how long something took and how long to wait.

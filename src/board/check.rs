@@ -15,9 +15,9 @@ use crate::near::nearest;
 pub struct Findings {
     /// The document and what is wrong in it, in that order.
     pub problems: Vec<(usize, Problem)>,
-    /// Items (document, index) that are neither to be claimed nor touched until an error is mended; those that their
-    /// own document quarantines already are not repeated.
-    pub quarantined: HashSet<(usize, usize)>,
+    /// Items (document, index) that are neither to be claimed nor touched until an error is mended, with that error and
+    /// what to do; those that their own document quarantines already are not repeated.
+    pub quarantined: HashMap<(usize, usize), (String, String)>,
 }
 
 /// Looks at all documents of a board together: each with the name by which messages call it. `archived` knows items
@@ -40,7 +40,12 @@ struct Node<'d> {
     document: usize,
     index: usize,
     item: &'d Item<'d>,
-    id: &'d TaskId,
+}
+
+impl<'d> Node<'d> {
+    fn name(&self) -> &'d str {
+        self.item.id.as_ref().map_or("it", TaskId::as_str)
+    }
 }
 
 struct Checker<'d> {
@@ -59,41 +64,40 @@ impl<'d> Checker<'d> {
     ) -> Checker<'d> {
         let mut nodes = Vec::new();
         for (number, (_, document)) in documents.iter().enumerate() {
-            let named = document.items().iter().enumerate();
-            nodes.extend(
-                named.filter_map(|(index, item)| item.id.as_ref().map(|id| Node { document: number, index, item, id })),
-            );
+            let named =
+                document.items().iter().enumerate().filter(|(_, item)| item.id.is_some() || !item.after.is_empty());
+            nodes.extend(named.map(|(index, item)| Node { document: number, index, item }));
         }
         let mut by_id = HashMap::with_capacity(nodes.len());
         for (number, node) in nodes.iter().enumerate() {
-            by_id.entry(node.id).or_insert(number);
+            if let Some(id) = &node.item.id {
+                by_id.entry(id).or_insert(number);
+            }
         }
         Checker { documents, archived, nodes, by_id, findings: Findings::default() }
     }
 
     fn duplicates(&mut self) {
-        // As many IDs as items: none is there twice.
-        if self.by_id.len() == self.nodes.len() {
-            return;
-        }
         let mut told = HashSet::new();
-        for node in 0..self.nodes.len() {
-            let first = self.by_id[self.nodes[node].id];
-            if first != node {
-                self.double(node, first);
-                if told.insert(first) {
-                    self.double(first, node);
-                }
+        for double in 0..self.nodes.len() {
+            let first = self.nodes[double].item.id.as_ref().map_or(double, |id| self.by_id[id]);
+            if first == double {
+                continue;
+            }
+            self.duplicate(double, first);
+            if told.insert(first) {
+                self.duplicate(first, double);
             }
         }
     }
 
-    fn double(&mut self, node: usize, other: usize) {
-        let Node { document, item, id, .. } = self.nodes[node];
-        self.quarantine(node);
-        let span = item.id_span().unwrap_or_else(|| item.head.clone());
-        let message = format!("`{id}` is also the ID of the item at {}", self.place_of(other, node));
+    fn duplicate(&mut self, node: usize, other: usize) {
+        let Node { item, document, .. } = self.nodes[node];
+        let message =
+            format!("`{}` is also the ID of the item at {}", self.nodes[node].name(), self.place_of(other, node));
         let hint = "give one of them another ID, or remove its ID and it gets a fresh one";
+        self.quarantine(node, &message, hint);
+        let span = item.id_span().unwrap_or_else(|| item.head.clone());
         self.findings.problems.push((document, Problem::error("duplicate-id", span, message, hint)));
     }
 
@@ -115,14 +119,14 @@ impl<'d> Checker<'d> {
                         needed,
                         "cancelled-dependency",
                         format!("this waits for `{needed}`, which was cancelled"),
-                        format!("remove `{needed}` from `after`, or reopen it: tavern release --reopen {needed}"),
+                        format!("remove `{needed}` from `after`, or reopen `{needed}`"),
                     ),
                     Some(Status::Dead) => self.warning(
                         number,
                         needed,
                         "dead-dependency",
                         format!("this waits for `{needed}`, which is in the dead letter lane"),
-                        format!("bring it back: tavern release --revive {needed}"),
+                        format!("bring `{needed}` back"),
                     ),
                     Some(_) => {}
                 }
@@ -164,10 +168,9 @@ impl<'d> Checker<'d> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("correct the ID, or remove `{needed}` from `after`"),
         };
-        let span = self.span_of(node, needed);
-        self.quarantine(node);
-        let problem =
-            Problem::error("unknown-dependency", span, format!("there is no item `{needed}` to wait for"), hint);
+        let (span, message) = (self.span_of(node, needed), format!("there is no item `{needed}` to wait for"));
+        self.quarantine(node, &message, &hint);
+        let problem = Problem::error("unknown-dependency", span, message, hint);
         self.findings.problems.push((self.nodes[node].document, problem));
     }
 
@@ -177,7 +180,7 @@ impl<'d> Checker<'d> {
             let members: HashSet<usize> = group.iter().copied().collect();
             let path = self.way_round(&members, group[0]);
             let ids: Vec<String> =
-                path.iter().chain(path.first()).map(|node| self.nodes[*node].id.to_string()).collect();
+                path.iter().chain(path.first()).map(|node| self.nodes[*node].name().to_owned()).collect();
             let shown = match ids.len() {
                 0..=12 => ids.join(" → "),
                 count => {
@@ -185,16 +188,13 @@ impl<'d> Checker<'d> {
                 }
             };
             let first = path[0];
-            let next = self.nodes[path.get(1).copied().unwrap_or(first)].id;
-            let span = self.span_of(first, next);
-            let problem = Problem::error(
-                "dependency-cycle",
-                span,
-                format!("dependency cycle: {shown}"),
-                format!("remove `{next}` from the `after` of `{}`, or break the cycle elsewhere", self.nodes[first].id),
-            );
-            self.findings.problems.push((self.nodes[first].document, problem));
-            group.into_iter().for_each(|node| self.quarantine(node));
+            let next = &self.nodes[path.get(1).copied().unwrap_or(first)];
+            let span = next.item.id.as_ref().map_or(next.item.head.clone(), |id| self.span_of(first, id));
+            let (message, next, node) = (format!("dependency cycle: {shown}"), next.name(), &self.nodes[first]);
+            let hint = format!("remove `{next}` from the `after` of `{}`, or break the cycle elsewhere", node.name());
+            let problem = Problem::error("dependency-cycle", span, message.clone(), hint.clone());
+            self.findings.problems.push((node.document, problem));
+            group.into_iter().for_each(|node| self.quarantine(node, &message, &hint));
         }
     }
 
@@ -282,10 +282,11 @@ impl<'d> Checker<'d> {
         vec![start]
     }
 
-    fn quarantine(&mut self, node: usize) {
+    fn quarantine(&mut self, node: usize, message: &str, hint: &str) {
         let node = &self.nodes[node];
         if !node.item.quarantined {
-            self.findings.quarantined.insert((node.document, node.index));
+            let error = || (message.to_owned(), hint.to_owned());
+            self.findings.quarantined.entry((node.document, node.index)).or_insert_with(error);
         }
     }
 
@@ -336,11 +337,11 @@ mod tests {
         let problems = findings.problems.iter();
         let problems = problems.map(|(at, problem)| (*at, problem.code, texts[*at][problem.span.clone()].to_owned()));
         let problems = problems.collect();
-        let mut quarantined: Vec<(usize, usize)> = findings.quarantined.into_iter().collect();
+        let mut quarantined: Vec<(usize, usize)> = findings.quarantined.into_keys().collect();
         quarantined.sort_unstable();
         let ids = quarantined.into_iter().map(|(at, index)| {
             let item = &parsed[at].items()[index];
-            format!("{at}:{}", item.id.as_ref().expect("only items with IDs are checked"))
+            format!("{at}:{}", item.id.as_ref().map_or("", TaskId::as_str))
         });
         (problems, ids.collect())
     }
@@ -354,7 +355,7 @@ mod tests {
     #[test]
     fn each_finding_names_its_place_and_quarantines_its_items() {
         type Row = (&'static [&'static str], &'static [(usize, &'static str, &'static str)], &'static [&'static str]);
-        let rows: [Row; 10] = [
+        let rows: [Row; 11] = [
             (
                 &["- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n"],
                 &[(0, "duplicate-id", "T-1"), (0, "duplicate-id", "T-1")],
@@ -366,6 +367,7 @@ mod tests {
                 &["0:T-1", "1:T-1"],
             ),
             (&["- [ ] T-1: a (after: T-7)\n- [ ] T-2: c\n"], &[(0, "unknown-dependency", "T-7")], &["0:T-1"]),
+            (&["- [ ] a (after: T-7)\n"], &[(0, "unknown-dependency", "T-7")], &["0:"]),
             (&["- [x] T-1: a (after: T-7)\n"], &[], &[]),
             (
                 &["## Dead Letter\n- [ ] T-1: tried\n- [ ] a\n## Pending\n- [ ] b\n"],

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::document::{Document, Item};
 use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
@@ -9,15 +11,24 @@ use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 /// The role of an item that names none, on a queue that names none.
 pub const DEFAULT_ROLE: &str = "coder";
 
+/// The roles that there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// Whose agents take items to work on, or to plan.
+    pub working: Vec<String>,
+    /// Whose agents look at others' work.
+    pub reviewing: Vec<String>,
+    /// Who has to approve the work on items and queues that don't say.
+    pub approving: Vec<String>,
+}
+
 /// Who looks for an item.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeker<'a> {
     pub agent: &'a str,
-    pub role: &'a str,
-    /// Its role looks at others' work.
-    pub reviews: bool,
-    /// Who has to approve the work on items and queues that don't say.
-    pub reviewers: &'a [String],
+    /// `None`: whichever the item is for.
+    pub role: Option<&'a str>,
+    pub roles: &'a Roles,
 }
 
 /// What is known of other items, in any queue.
@@ -37,9 +48,11 @@ pub struct Child {
 /// What an item lacks to be worked on, here and now: the one answer that every program shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
-    Quarantined,
-    /// Its queue can't be read.
-    Unreadable(String),
+    /// Its text has a problem, or its queue can't be read. What to do about it, as far as it is known.
+    Problem {
+        why: String,
+        hint: Option<String>,
+    },
     Status(Status),
     /// Its question waits for an answer.
     Answer(String),
@@ -65,6 +78,8 @@ pub enum Lack {
     OnlyReviews(String),
     /// config.yaml has no such runner.
     NoRunner(String),
+    /// Nobody of that role, which has to review it, reviews.
+    NoReviewer(String),
     /// Its runner runs the item's own `sh` block, and it has none.
     NoScript {
         runner: String,
@@ -106,6 +121,12 @@ impl Lack {
         }
     }
 
+    /// It is config.yaml, the item as it is written, or this machine: nothing that another item or a person's word changes.
+    pub fn is_of_here(&self) -> bool {
+        use Lack::{NoJudge, NoReviewer, Program, Runner};
+        self.is_of_settings() || matches!(self, NoReviewer(_) | NoJudge { .. } | Program { .. } | Runner { .. })
+    }
+
     /// It is config.yaml, or the item as it is written, that keeps every agent from it.
     pub fn is_of_settings(&self) -> bool {
         matches!(self, Lack::NoRole(_) | Lack::OnlyReviews(_) | Lack::NoRunner(_) | Lack::NoScript { .. })
@@ -115,8 +136,7 @@ impl Lack {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lack::Quarantined => f.write_str("its text has a problem"),
-            Lack::Unreadable(why) | Lack::Release(why) | Lack::Runner { why, .. } => f.write_str(why),
+            Lack::Problem { why, .. } | Lack::Release(why) | Lack::Runner { why, .. } => f.write_str(why),
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
@@ -136,6 +156,7 @@ impl fmt::Display for Lack {
             Lack::FailedChild(child) => write!(f, "its child {child} failed"),
             Lack::NoRole(role) => write!(f, "role `{role}` is not in config.yaml"),
             Lack::OnlyReviews(role) => write!(f, "those of role `{role}` only review"),
+            Lack::NoReviewer(role) => write!(f, "nobody reviews as `{role}`"),
             Lack::NoRunner(runner) => write!(f, "runner `{runner}` is not in config.yaml"),
             Lack::NoScript { runner, .. } => write!(f, "it has no ```sh block, which the runner `{runner}` needs"),
             Lack::NoJudge { runner, role } => {
@@ -167,7 +188,7 @@ pub fn may_take(
     others: &mut Others<'_>,
 ) -> Result<Purpose, Lack> {
     if item.quarantined {
-        return Err(Lack::Quarantined);
+        return Err(Lack::Problem { why: "its text has a problem".to_owned(), hint: None });
     }
     match item.status {
         Status::Pending => {
@@ -198,7 +219,7 @@ pub fn may_take(
                 return Err(Lack::Answer(question.to_owned()));
             }
             if is_in_review || (!is_answered && !task.state.is_parked()) {
-                return Err(Lack::Release(task.reason().unwrap_or_default().to_owned()));
+                return Err(Lack::Release(task.reason().unwrap_or("it waits for a person").to_owned()));
             }
             may_work(document, item, seeker)?;
             if !is_answered {
@@ -212,23 +233,31 @@ pub fn may_take(
 
 fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Result<(), Lack> {
     let wanted = item.role.as_deref().or(document.front().role.as_deref()).unwrap_or(DEFAULT_ROLE);
-    // Whoever reviews takes others' work, and none to do.
-    if wanted == seeker.role && !seeker.reviews { Ok(()) } else { Err(Lack::Role(wanted.to_owned())) }
+    let is_in = |roles: &[String]| roles.iter().any(|role| role == wanted);
+    match seeker.role {
+        _ if is_in(&seeker.roles.reviewing) => Err(Lack::OnlyReviews(wanted.to_owned())),
+        _ if !is_in(&seeker.roles.working) => Err(Lack::NoRole(wanted.to_owned())),
+        Some(role) if role != wanted => Err(Lack::Role(wanted.to_owned())),
+        _ => Ok(()),
+    }
 }
 
 fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Lack> {
-    let mut open = task.open_reviews(&task.reviewers(seeker.reviewers));
+    let mut open = task.open_reviews(&task.reviewers(&seeker.roles.approving));
     if open.is_empty() {
         // A person has put it there: anybody whose role it is may look at it.
         open.push(super::task::REVIEWER.to_owned());
     }
-    let is_own = task.author() == Some(seeker.agent) || task.is_approved_by(seeker.agent);
-    if seeker.reviews && !is_own && open.iter().any(|role| role == seeker.role) {
-        return Ok(());
+    let is_known = |role: &String| role == PERSON || seeker.roles.reviewing.contains(role);
+    if let Some(role) = open.iter().find(|role| !is_known(role)) {
+        return Err(Lack::NoReviewer(role.clone()));
     }
-    match open.into_iter().find(|role| role != PERSON) {
-        Some(role) => Err(Lack::Reviewer(role)),
-        None => Err(Lack::Approval),
+    let is_own = task.author() == Some(seeker.agent) || task.is_approved_by(seeker.agent);
+    match (seeker.role, open.iter().find(|role| *role != PERSON)) {
+        (Some(own), Some(_)) if !is_own && open.iter().any(|role| role == own) => Ok(()),
+        (Some(_), Some(role)) => Err(Lack::Reviewer(role.clone())),
+        (None, _) if !open.iter().any(|role| role == PERSON) => Ok(()),
+        _ => Err(Lack::Approval),
     }
 }
 
@@ -273,10 +302,12 @@ mod tests {
 - [ ] T-5: Behind (after: T-1)
 - [ ] T-6: Later (not_before: 2026-11-23T10:00:00Z)
 - [ ] T-7: For whom? (role: reviewer)
+- [ ] T-8: For whom? (role: wizzard)
 ## In Review
 - [ ] R-1: By Frodo (author: Frodo, commit: 1a2b3c4)
 - [ ] R-2: Half approved (author: Frodo, commit: 1a2b3c4, review: 2, approvals: [reviewer/Sam])
 - [ ] R-3: For a person (author: Frodo, commit: 1a2b3c4, review: person)
+- [ ] R-4: For nobody (author: Frodo, commit: 1a2b3c4, review: wizzard)
 ## Waiting
 - [ ] W-1: Asks (question: red?)
 - [ ] W-2: Answered (question: red?)
@@ -295,9 +326,11 @@ mod tests {
         let now = "2026-11-22T10:00:00Z".parse().expect("a time");
         let id = |text: &str| text.parse::<TaskId>().expect("an ID");
         let child = |status, on_failure| Child { id: id("C-1"), status, on_failure };
-        let general = vec!["reviewer".to_owned()];
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let (working, reviewing) = (names(&["coder", "drone"]), names(&["reviewer"]));
+        let roles = Roles { working, approving: names(&["reviewer"]), reviewing };
         let take = |item: &str, agent: &str, role: &str| {
-            let seeker = Seeker { agent, role, reviews: role == "reviewer", reviewers: &general };
+            let seeker = Seeker { agent, role: Some(role).filter(|role| !role.is_empty()), roles: &roles };
             let mut others = Others {
                 status_of: &mut |_| Some(Status::Pending),
                 children_of: &mut |parent| match parent.as_str() {
@@ -313,6 +346,7 @@ mod tests {
             may_take(&document, document.find(&id(item)).expect(item), &seeker, now, &mut others)
         };
         let coder = |item: &str| (item.to_owned(), "Frodo", "coder");
+        let anybody = |item: &str| (item.to_owned(), "", "");
         let reviewer = |item: &str, agent| (item.to_owned(), agent, "reviewer");
         for ((item, agent, role), expected) in [
             (coder("T-1"), Ok(Purpose::Work)),
@@ -322,7 +356,13 @@ mod tests {
             (coder("T-5"), Err(Lack::Dependencies(vec![(id("T-1"), Some(Status::Pending))]))),
             (coder("T-6"), Err(Lack::BackOff("2026-11-23T10:00:00Z".parse().expect("a time")))),
             (reviewer("T-1", "Sam"), Err(Lack::Role("coder".into()))),
-            (reviewer("T-7", "Sam"), Err(Lack::Role("reviewer".into()))),
+            (reviewer("T-7", "Sam"), Err(Lack::OnlyReviews("reviewer".into()))),
+            (coder("T-7"), Err(Lack::OnlyReviews("reviewer".into()))),
+            (coder("T-8"), Err(Lack::NoRole("wizzard".into()))),
+            (anybody("T-4"), Ok(Purpose::Work)),
+            (anybody("R-1"), Ok(Purpose::Review)),
+            (anybody("R-3"), Err(Lack::Approval)),
+            (anybody("R-4"), Err(Lack::NoReviewer("wizzard".into()))),
             (coder("R-1"), Err(Lack::Reviewer("reviewer".into()))),
             (reviewer("R-1", "Sam"), Ok(Purpose::Review)),
             (reviewer("R-1", "Frodo"), Err(Lack::Reviewer("reviewer".into()))),

@@ -220,10 +220,8 @@ impl Args {
 
 /// What keeps the new item from being worked on, as far as can be seen now.
 fn warn(context: &Context, board: &Board, task: &Task, queue: &Queue) {
-    let unknown = task.after.iter().filter(|needed| board.task(needed).is_err());
-    let unknown: Vec<_> = unknown.map(|needed| (needed.clone(), None)).collect();
-    let unknown = (!unknown.is_empty()).then_some(Lack::Dependencies(unknown));
-    for lack in unknown.into_iter().chain(need::lacking(context, board, task, queue)) {
+    let is_no_surprise = |lack: &Lack| matches!(lack, Lack::Status(_) | Lack::Permission) || !lack.is_stuck();
+    for lack in need::lacks(context, board, &task.id, queue).into_iter().filter(|lack| !is_no_surprise(lack)) {
         context.out.note(format!("{} can't be taken: {}", task.id, hints::sentence(&lack, Some(&task.id))));
     }
 }

@@ -17,7 +17,7 @@ use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
 use super::agent::args::Args;
 use super::agent::name::take_name;
 use super::spawn::command_line;
-use super::{CliError, Context, Exit, need, signals};
+use super::{CliError, Context, Exit, hints, need, signals};
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -47,16 +47,10 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     sandbox::check(&role)?;
     let queues = context.queues(&site.board, &args.queues)?;
     let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
-    let seek = Seek {
-        is_chat: true,
-        task: Some(task.clone()),
-        scripted: Vec::new(),
-        closed: Vec::new(),
-        ..site.seek(&name, &role_name, &queues, clock::now())?
-    };
+    let seek = Seek { is_chat: true, task: Some(task.clone()), ..site.seek(&name, &role_name, &queues)? };
     let missing = || store::Error::NoTask(task.clone());
     if args.plan.dry_run {
-        let foreseen = site.board.foresee_claim(&seek, clock::now(), &|_, _| Ok(()))?.map_err(|_| missing())?;
+        let foreseen = site.board.foresee_claim(&seek, clock::now(), &|_, _, _| Ok(()))?.map_err(|_| missing())?;
         look.runner(&site.runner_of(&foreseen.held.task, &role), &role)?;
         let foreseen = preview(&site, &foreseen.held)?;
         context.out.record(&foreseen, command_line(&foreseen))?;
@@ -92,7 +86,11 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
         Record { task, status: after.status(), run: &run, exit: &exit, worktree: worktree.display().to_string() };
     let how = if is_lost { "by now somebody else's" } else { "as it was" };
     context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status(), record.worktree))?;
-    next(&site, &after).iter().for_each(|next| context.out.note(format!("to go on: {next}")));
+    let queue = &held.queue;
+    let lacking =
+        need::lacks(context, &site.board, task, queue).into_iter().find_map(|lack| hints::lack(&lack, Some(task)));
+    let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
+    lacking.or_else(ready).iter().for_each(|next| context.out.note(format!("to go on: {next}")));
     Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
 }
 
@@ -123,19 +121,5 @@ fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
         Ok(done) => Ok(done.task),
         Err(store::Error::Refused(_)) => Ok(site.board.task(&held.task.id)?.task),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// What a person types who wants the work to go on.
-fn next(site: &Site, task: &Task) -> Option<String> {
-    let id = &task.id;
-    if let Some(need) = need::of(&site.board, task, &site.config.review) {
-        return Some(need.todo);
-    }
-    match task.status() {
-        Status::Pending => Some("tavern agent --once".to_owned()),
-        Status::Draft => Some(format!("tavern release {id}")),
-        Status::Dead => Some(format!("tavern release {id} --revive")),
-        _ => None,
     }
 }

@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::lease::{Lease, Life};
-use crate::board::task::{Task, TaskId, Timestamp};
+use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
-use crate::config::{Config, Does, Period, RunnerKind};
-use crate::run::Preflight;
+use crate::config::{Config, Period};
+use crate::run::readiness::{stuck, unready};
+use crate::run::{Preflight, Site};
 use crate::store::{self, Board, Foreseen, Nothing, Queue, Seek, Switch, Watch};
 
 use super::flags::{DryRun, agent_name, task_id};
@@ -79,14 +80,13 @@ impl Verb for Args {
         let board = context.board()?;
         let mut site = context.light_site(board.clone())?;
         site.runner.clone_from(&self.runner);
-        let config = &site.config;
         let queues = context.queues(&board, &self.queues)?;
         let deadline = match &self.wait {
             Some(Some(period)) => Deadline::after(period.duration()),
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let mut seek = self.seek(config, &queues);
+        let seek = self.seek(&site.config, &queues);
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         loop {
@@ -113,13 +113,12 @@ impl Verb for Args {
                 (Nothing::default(), paused)
             } else {
                 let now = clock::now();
-                seek.closed = self.closed(&board, now);
                 let look = Preflight::of(&site);
-                if self.is_for_a_program() {
+                if seek.is_for_program {
                     look.disk()?;
                 }
-                let is_ready = |document: &Document<'_>, item: &Item<'_>| {
-                    if self.is_for_a_program() { look.of_item(document, item) } else { Ok(()) }
+                let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| {
+                    if seek.is_for_program { look.ready(document, item, purpose, Some(&seek.role)) } else { Ok(()) }
                 };
                 let taken = if self.plan.dry_run {
                     board.foresee_claim(&seek, now, &is_ready)?
@@ -132,7 +131,7 @@ impl Verb for Args {
                 match taken {
                     Ok(foreseen) => return print(context, &board, &foreseen, self.runner.as_deref()),
                     Err(nothing) => {
-                        let why = explain(&self, &board, &seek.role, &nothing)?;
+                        let why = explain(&self, &site, &seek, &nothing)?;
                         (nothing, why)
                     }
                 }
@@ -148,36 +147,24 @@ impl Verb for Args {
 impl Args {
     fn seek(&self, config: &Config, queues: &[Queue]) -> Seek {
         let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
-        let scripts = config.runners.iter().filter(|(_, runner)| runner.kind == RunnerKind::Shell);
+        let mut roles = config.known_roles();
+        // Whoever takes items by hand needs no settings.
+        if !config.roles.contains_key(&role) {
+            roles.working.push(role.clone());
+        }
         Seek {
             agent: self.agent.clone().unwrap_or_else(person),
-            reviews: config.roles.get(&role).is_some_and(|role| role.does == Does::Review),
-            reviewers: config.review.clone(),
+            roles,
             is_chat: false,
             queues: queues.to_vec(),
             task: self.task.clone(),
             seconds: seconds(self.lease.unwrap_or(config.lease)),
             holder: self.pid.map_or_else(store::no_process, store::holder),
-            runner: config.roles.get(&role).map_or_else(String::new, |role| role.runner.clone()),
-            only_runner: self.runner.clone(),
-            closed: Vec::new(),
-            scripted: if self.is_for_a_program() {
-                scripts.map(|(name, _)| name.clone()).collect()
-            } else {
-                Vec::new()
-            },
+            runner: self.runner.clone(),
+            // Else it is not known what will work on the item: a person may take anything.
+            is_for_program: self.task.is_none() && (self.role.is_some() || self.runner.is_some()),
             role,
         }
-    }
-
-    /// It is known what will work on the item: a person may take anything.
-    fn is_for_a_program(&self) -> bool {
-        self.task.is_none() && (self.role.is_some() || self.runner.is_some())
-    }
-
-    /// The runners that a provider's limit has closed.
-    fn closed(&self, board: &Board, now: Timestamp) -> Vec<(String, Timestamp)> {
-        if self.is_for_a_program() { board.closed_runners(now) } else { Vec::new() }
     }
 }
 
@@ -231,38 +218,40 @@ fn variables(record: &Record<'_>, runner: Option<&str>) -> Vec<(&'static str, St
     variables
 }
 
-fn explain(args: &Args, board: &Board, role: &str, nothing: &Nothing) -> Result<CliError, CliError> {
-    let error = CliError::new(Exit::NothingToDo, "there is nothing to take");
+/// Why there is nothing to take, of all or of the one that was asked for.
+fn explain(args: &Args, site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
+    let unready = unready(site, &seek.queues, Some(&seek.seeker()));
     if let Some(task) = &args.task {
-        return Ok(explain_one(board, task, nothing)?);
+        let lacking = unready.iter().find(|one| one.task.as_ref() == Some(task)).map(|one| one.foremost().clone());
+        return Ok(explain_one(&site.board, task, lacking)?);
     }
-    if let Some((role, count)) = nothing.elsewhere.iter().find(|(other, _)| *other != role) {
-        let words = if *count == 1 { "1 item is".to_owned() } else { format!("{count} items are") };
-        return Ok(error.with_hint(format!("{words} for role {role}: tavern claim --role {role}")));
-    }
-    let hint = match (nothing.wake_at, nothing.stuck.first()) {
-        (Some(at), _) => format!("the next one may be taken at {at}; --wait waits for it"),
-        (None, Some(stuck)) => {
-            format!("{}, line {}: {}", stuck.queue, stuck.line, hints::sentence(&stuck.lack, stuck.task.as_ref()))
+    let (stuck, later) = stuck(unready);
+    let hint = match (nothing.wake_at, stuck.first()) {
+        (Some(at), _) => format!("the next one may be taken at {}; --wait waits for it", clock::shown(at)),
+        (None, Some(one)) => {
+            let why = hints::sentence(one.foremost(), one.task.as_ref());
+            format!("{}, line {}: {why}", one.queue, one.line)
         }
-        (None, None) if nothing.under_way + nothing.later > 0 => {
+        (None, None) if let Some((role, count)) = nothing.elsewhere.iter().find(|(role, _)| **role != seek.role) => {
+            let words = if *count == 1 { "1 item is".to_owned() } else { format!("{count} items are") };
+            format!("{words} for role {role}: tavern claim --role {role}")
+        }
+        (None, None) if nothing.under_way + later > 0 => {
             "all that is left is in somebody's hands or waits for it; --wait waits too".to_owned()
         }
         (None, None) => "add one: tavern add \"what is to be done\"".to_owned(),
     };
-    Ok(error.with_hint(hint))
+    Ok(CliError::new(Exit::NothingToDo, "there is nothing to take").with_hint(hint))
 }
 
-/// Why one item that was named can't be taken.
-fn explain_one(board: &Board, id: &TaskId, nothing: &Nothing) -> Result<CliError, store::Error> {
+fn explain_one(board: &Board, id: &TaskId, lacking: Option<Lack>) -> Result<CliError, store::Error> {
     let found = board.task(id)?;
-    let task = &found.task;
     if let Some(lease) = &found.lease {
         let hint =
             format!("it comes back by itself if {} dies; take it away: tavern release --force {id}", lease.agent);
         return Ok(CliError::new(Exit::NothingToDo, format!("`{id}` is held by {}", lease.agent)).with_hint(hint));
     }
-    let lack = nothing.named.clone().unwrap_or(Lack::Status(task.status()));
+    let lack = lacking.unwrap_or(Lack::Status(found.task.status()));
     let waits = || (!lack.is_stuck()).then(|| "wait for it too: --wait".to_owned());
     let hint = hints::lack(&lack, Some(id)).or_else(waits);
     Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {lack}")).with_hint(hint))

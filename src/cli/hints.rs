@@ -6,6 +6,7 @@ use crate::agent::Advice;
 use crate::board::decide::Refusal;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
+use crate::board::problem::Problem;
 use crate::board::task::{BadId, Status, TaskId};
 use crate::run;
 use crate::store::{Error, Obstacle, not_written};
@@ -37,7 +38,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
             format!("wait for it, or see who works on it: tavern status {task}")
         }
         Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
-            format!("the work is kept on branch tavern/{task}; what happened: tavern log {task}")
+            format!("where the work is kept: tavern status {task}; what happened: tavern log {task}")
         }
         Refusal::OwnWork { task, .. } | Refusal::SecondApproval { task, .. } => {
             format!(
@@ -130,10 +131,13 @@ pub(super) fn run(error: &run::Error) -> Option<String> {
 /// For an item that can't be worked on here and now. `None` where nobody has to do anything.
 pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
     let id = task.map_or("ID", TaskId::as_str);
+    let of_item = task.map(|id| format!(" {id}")).unwrap_or_default();
     Some(match lack {
-        Lack::Quarantined | Lack::Unreadable(_) => "see where and why: tavern check".to_owned(),
+        Lack::Problem { hint: Some(hint), .. } => format!("{hint}: tavern edit{of_item}"),
+        Lack::Problem { hint: None, .. } => "see where and why: tavern check".to_owned(),
+        Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => format!("let it be worked on: tavern release {id}"),
-        Lack::Status(Status::Dead) => format!("tavern release {id} --revive"),
+        Lack::Status(Status::Dead) => format!("bring it back: tavern release {id} --revive"),
         Lack::Status(_) => format!("all about it: tavern status {id}"),
         Lack::Answer(_) => format!("tavern tell {id} \"…\""),
         Lack::Release(_) => format!("tavern release {id}"),
@@ -154,10 +158,20 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
             };
             return open.iter().find_map(stuck);
         }
-        Lack::BackOff(_) | Lack::Children(_) => return None,
-        Lack::NoRole(_) => "add it under `roles:` in .tavern/config.yaml, or use --role coder".to_owned(),
-        Lack::OnlyReviews(_) => "name a role that works, or leave it out".to_owned(),
-        Lack::NoRunner(_) => "add it under `runners:` in .tavern/config.yaml, or use --runner shell".to_owned(),
+        Lack::BackOff(_) => return None,
+        Lack::Children(_) => format!("to go on before: tavern release {id}"),
+        Lack::NoRole(_) => {
+            format!("add it under `roles:` in .tavern/config.yaml, or name another: tavern edit{of_item}")
+        }
+        Lack::OnlyReviews(_) => format!("name a role that works, or none: tavern edit{of_item}"),
+        Lack::NoRunner(_) => {
+            format!("add it under `runners:` in .tavern/config.yaml, or name another: tavern edit{of_item}")
+        }
+        Lack::NoReviewer(_) => {
+            format!(
+                "judge it yourself: tavern report {id} --approve, or --reject \"…\"; or add a role with `does: review`"
+            )
+        }
         Lack::NoScript { role, .. } => {
             let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
             format!("indent one under it, or: tavern agent{role} --runner claude")
@@ -172,6 +186,16 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
         }
         Lack::Runner { hint, .. } => return hint.clone(),
     })
+}
+
+/// Adds the command to what `tavern check` says to do about an item that another waits for, which is named in `text`.
+pub(super) fn add_command(problem: &mut Problem, text: &str) {
+    let flag = match problem.code {
+        "cancelled-dependency" => "--reopen",
+        "dead-dependency" => "--revive",
+        _ => return,
+    };
+    problem.hint.push_str(&format!(": tavern release {flag} {}", &text[problem.span.clone()]));
 }
 
 /// What an item lacks, with what to type.

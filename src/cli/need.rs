@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::Lack;
-use crate::board::task::{Mode, PERSON, Status, Task, TaskId};
-use crate::run::Preflight;
+use crate::board::task::TaskId;
+use crate::run::readiness::unready;
 use crate::store::{Board, Queue};
 
 use super::{Context, hints, human};
@@ -35,71 +34,34 @@ pub(super) enum What {
     Child,
 }
 
-/// What `task` needs of a person. `reviewers` are those of items and queues that don't say.
-pub(super) fn of(board: &Board, task: &Task, reviewers: &[String]) -> Option<Need> {
-    let lack = lack(board, task, reviewers)?;
-    let need = match &lack {
-        Lack::Answer(_) => What::Answer,
-        Lack::FailedChild(_) => What::Child,
-        Lack::Permission => What::Permission,
-        Lack::Approval => What::Approval,
-        _ => What::Release,
-    };
-    let todo = hints::lack(&lack, Some(&task.id)).unwrap_or_default();
-    let why = if let Lack::Answer(question) = lack { question } else { lack.to_string() };
+impl What {
+    /// `None`: it is not a person that it waits for.
+    pub(super) fn of(lack: &Lack) -> Option<What> {
+        Some(match lack {
+            Lack::Answer(_) => What::Answer,
+            Lack::FailedChild(_) => What::Child,
+            Lack::Permission => What::Permission,
+            Lack::Approval => What::Approval,
+            Lack::Release(_) => What::Release,
+            _ => return None,
+        })
+    }
+}
+
+/// What an item that lacks all that needs of a person.
+pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>) -> Option<Need> {
+    let (lack, need) = lacks.iter().find_map(|lack| Some((lack, What::of(lack)?)))?;
+    let without_id = || "give it an ID in its file first, such as T-7".to_owned();
+    let todo = task.map_or_else(without_id, |_| hints::lack(lack, task).unwrap_or_default());
+    let why = if let Lack::Answer(question) = lack { question.clone() } else { lack.to_string() };
     Some(Need { need, why, todo })
 }
 
-/// The same as what it lacks.
-fn lack(board: &Board, task: &Task, reviewers: &[String]) -> Option<Lack> {
-    match task.status() {
-        // Whoever is free takes it.
-        Status::Waiting if task.answered().is_some() => None,
-        Status::Waiting => match task.question() {
-            Some(question) => Some(Lack::Answer(question.to_owned())),
-            None if task.mode() == Mode::Unify => {
-                let children = board.children(&task.id);
-                let failed = children.into_iter().find(|child| child.on_failure.keeps_waiting(child.status()))?;
-                Some(Lack::FailedChild(failed.id))
-            }
-            None => Some(Lack::Release(task.reason().unwrap_or_default().to_owned())),
-        },
-        Status::Pending if task.waits_for_permission() => Some(Lack::Permission),
-        Status::InReview => {
-            let open = task.open_reviews(&task.reviewers(reviewers));
-            open.iter().any(|role| role == PERSON).then_some(Lack::Approval)
-        }
-        _ => None,
-    }
-}
-
-/// Likewise of an item in its queue; most need not be read in full.
-pub(super) fn of_item(board: &Board, document: &Document<'_>, item: &Item<'_>, reviewers: &[String]) -> Option<Need> {
-    let asks = || !document.front().approve.is_empty() || document.block(item).contains("approve");
-    let may_need = match item.status {
-        Status::Waiting | Status::InReview => true,
-        Status::Pending => asks(),
-        _ => false,
-    };
-    if !may_need {
-        return None;
-    }
-    let need = of(board, &document.task_of(item), reviewers)?;
-    Some(if item.id.is_some() {
-        need
-    } else {
-        Need { todo: "give it an ID in its file first, such as T-7".to_owned(), ..need }
-    })
-}
-
-/// What keeps agents from an item that is pending or in review, as it is here and now. Of settings that can't be read
-/// `tavern check` tells.
-pub(super) fn lacking(context: &Context, board: &Board, task: &Task, queue: &Queue) -> Option<Lack> {
-    let is_ahead = matches!(task.status(), Status::Pending | Status::InReview);
-    let site = context.light_site(board.clone()).ok().filter(|_| is_ahead)?;
-    let text = board.read(queue).ok()?;
-    let (document, _) = parse(&text.content);
-    Preflight::of(&site).readiness(&document, document.find(&task.id)?).err()
+/// What the item lacks here and now. Of settings that can't be read `tavern check` tells.
+pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Queue) -> Vec<Lack> {
+    let Ok(site) = context.light_site(board.clone()) else { return Vec::new() };
+    let mut unready = unready(&site, std::slice::from_ref(queue), None).into_iter();
+    unready.find(|one| one.task.as_ref() == Some(task)).map(|one| one.lacks).unwrap_or_default()
 }
 
 /// In a line: who waits, for what, and what to type.

@@ -30,14 +30,10 @@ impl Context {
         }
     }
 
-    /// The board, made for the occasion if there is none: to work a plain task file.
-    pub fn board_or_new(&self) -> Result<Board, CliError> {
+    /// The board, or where one would be made if there is none: to work a plain task file. Nothing is made yet.
+    pub fn board_or_place(&self) -> Result<Board, CliError> {
         match self.board() {
-            Err(_) if self.shared.dir.is_none() => {
-                let board = Board::place(&self.here())?;
-                board.make_folders()?;
-                Ok(board)
-            }
+            Err(_) if self.shared.dir.is_none() => Ok(Board::place(&self.here())?),
             other => other,
         }
     }

@@ -1,11 +1,10 @@
 //! `tavern-status`: queues, items, agents and spending at a glance; one item in full.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::board::check::check;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::Lack;
 use crate::board::lease::{Freshness, Lease, Life};
@@ -13,15 +12,16 @@ use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
-use crate::run::Preflight;
+use crate::run::readiness::{Readiness, texts};
 use crate::run::record::{Metadata, runs_of};
 use crate::run::unmerged::Unmerged;
+use crate::run::{Preflight, Site};
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, Watch, life};
 
 use children::Child;
 
 use super::moment::moment;
-use super::need::{self, Need};
+use super::need::{self, Need, What};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
 mod children;
@@ -196,17 +196,13 @@ impl Verb for Args {
 impl Args {
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
         switch(context, board)?;
-        let mut texts = Vec::new();
-        for queue in queues {
-            match board.read(queue) {
-                Ok(text) => texts.push(text),
-                Err(error) => context.out.note(format!("{}: {error}", queue.id)),
-            }
+        let (texts, lost) = texts(board, queues);
+        for lost in lost.iter().filter(|lost| queues.iter().any(|queue| queue.id == lost.queue)) {
+            context.out.note(format!("{}: {}", lost.queue, lost.foremost()));
         }
-        texts.extend(others(board, queues));
         // Of settings that can't be read `tavern check` tells.
         let site = context.light_site(board.clone()).ok();
-        let needs = self.list(context, board, texts, queues, site.as_ref().map(Preflight::of).as_ref())?;
+        let needs = self.list(context, board, texts, queues, site.as_ref())?;
         wanted(context, &needs)?;
         agents(context, board)
     }
@@ -219,27 +215,24 @@ impl Args {
         board: &Board,
         mut texts: Vec<Text>,
         queues: &[Queue],
-        preflight: Option<&Preflight<'_>>,
+        site: Option<&Site>,
     ) -> Result<Vec<NeedLine>, CliError> {
-        let reviewers = Config::load(board.dir()).unwrap_or_default().review;
         let mut needs = Vec::new();
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
-        let faulted = quarantined(board, &texts, &documents);
+        let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
+        let here = site.map(|site| (site.config.known_roles(), Preflight::of(site)));
+        let readiness = Readiness::of(&named, Some(board), here);
         let archived = Archived::of(board);
         for (number, document) in documents[..shown].iter().enumerate() {
             let queue = &texts[number].queue;
             let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
             document.items().iter().for_each(|item| *counts.entry(item.status).or_default() += 1);
-            let is_quarantined = |index: usize, item: &Item<'_>| item.quarantined || faulted.contains(&(number, index));
             let items = || document.items().iter().enumerate();
-            let quarantined = items().filter(|(index, item)| is_quarantined(*index, item)).count();
-            let lack = |index: usize, item: &Item<'_>| {
-                preflight.filter(|_| !is_quarantined(index, item))?.readiness(document, item).err()
-            };
-            let mut lacks: Vec<Option<Lack>> = items().map(|(index, item)| lack(index, item)).collect();
-            let unfit = lacks.iter().flatten().filter(|lack| lack.is_of_settings()).count();
+            let quarantined = items().filter(|(index, _)| readiness.is_faulty(number, *index)).count();
+            let lacks: Vec<Vec<Lack>> = items().map(|(index, _)| readiness.lacks(number, index, None)).collect();
+            let unfit = lacks.iter().filter(|lacks| lacks.iter().any(Lack::is_of_settings)).count();
             let record = QueueLine {
                 kind: "queue",
                 queue: &queue.id,
@@ -264,19 +257,22 @@ impl Args {
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
             for (index, item) in items() {
-                needs.extend(need::of_item(board, document, item, &reviewers).map(|need| NeedLine {
+                needs.extend(need::of(&lacks[index], item.id.as_ref()).map(|need| NeedLine {
                     kind: "need",
                     queue: queue.id.clone(),
                     line: item.line,
                     task: item.id.clone(),
                     need,
                 }));
-                let lack = lacks[index].take();
-                let is_unfit = lack.as_ref().is_some_and(Lack::is_of_settings);
+                // What a person has to do is told of below.
+                let lack = lacks[index].iter().find(|lack| lack.is_stuck() && What::of(lack).is_none());
+                let is_faulty = readiness.is_faulty(number, index);
+                let is_unfit = lack.is_some_and(Lack::is_of_settings);
                 let is_shown = match (self.status.as_slice(), self.items) {
                     ([], true) => true,
                     ([], false) => {
-                        (lack.is_some() && !is_unfit)
+                        // What an item waits for is listed by itself.
+                        lack.is_some_and(|lack| !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_)))
                             || !matches!(
                                 item.status,
                                 Status::Pending | Status::Draft | Status::Completed | Status::Cancelled
@@ -297,8 +293,8 @@ impl Args {
                     status: item.status,
                     priority: item.priority,
                     title,
-                    quarantined: is_quarantined(index, item),
-                    not_ready: lack.map(|lack| hints::sentence(&lack, item.id.as_ref())),
+                    quarantined: is_faulty,
+                    not_ready: lack.map(|lack| hints::sentence(lack, item.id.as_ref())),
                     mode,
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
@@ -329,29 +325,6 @@ fn wanted(context: &Context, needs: &[NeedLine]) -> Result<(), CliError> {
         context.out.record(line, format_args!("  {text}"))?;
     }
     Ok(())
-}
-
-/// Items that only a look at all queues together finds fault with, by queue and line.
-pub(super) fn faulted(board: &Board, queues: &[Queue]) -> HashSet<(String, usize)> {
-    let mut texts: Vec<Text> = queues.iter().filter_map(|queue| board.read(queue).ok()).collect();
-    texts.extend(others(board, queues));
-    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
-    let place =
-        |(document, item): (usize, usize)| (texts[document].queue.id.clone(), documents[document].items()[item].line);
-    quarantined(board, &texts, &documents).into_iter().map(place).collect()
-}
-
-/// The board's other queues, as far as they can be read: an ID may stand there too.
-fn others(board: &Board, queues: &[Queue]) -> Vec<Text> {
-    let others = board.queues().unwrap_or_default().into_iter().filter(|queue| !queues.contains(queue));
-    others.filter_map(|queue| board.read(&queue).ok()).collect()
-}
-
-/// Items that only a look at all documents together finds fault with, by their places.
-fn quarantined(board: &Board, texts: &[Text], documents: &[Document<'_>]) -> HashSet<(usize, usize)> {
-    let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(documents).collect();
-    let archived = Archived::of(board);
-    check(&named, &|id| archived.status_of(id)).quarantined
 }
 
 /// Of an item without keys there is nothing to read.
@@ -469,9 +442,6 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     if task.state.rounds > 0 {
         row("rejected", human::count(task.state.rounds as usize, "time"));
     }
-    if let Some(lack) = need::lacking(context, board, task, &found.queue).filter(|_| then.is_none()) {
-        row("not ready", hints::sentence(&lack, Some(id)));
-    }
     if let Some(lease) = lease {
         row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
     }
@@ -493,29 +463,22 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         row("run", format!("{} {outcome}: {}", run.run, run.reason.as_deref().unwrap_or_default()));
     }
     kept.iter().for_each(|place| row("its work", format!("git show {place}")));
-    match task.status() {
-        // There is nothing to be done in the past.
-        _ if then.is_some() => {}
-        Status::Waiting if task.answered().is_some() => row("answered", "whoever is free goes on with it".to_owned()),
-        Status::Waiting if task.question().is_some() => {
-            row("to do", format!("answer it: tavern tell {id} \"…\", or type `Answer: …` under it"));
+    // There is nothing to be done in the past.
+    let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
+    for lack in &lacks {
+        match (What::of(lack), lack) {
+            (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, Some(id))),
+            (Some(_), _) | (None, Lack::Status(_)) => row("to do", hints::lack(lack, Some(id)).unwrap_or_default()),
+            // What it comes after stands above.
+            (None, Lack::Dependencies(_)) if !lack.is_stuck() => {}
+            _ => row("not ready", hints::sentence(lack, Some(id))),
         }
-        Status::Waiting if task.state.is_parked() => {
-            children::to_do(id, &children).into_iter().for_each(|what| row("to do", what));
-        }
-        Status::Waiting => row("to do", format!("when it may go on: tavern release {id}")),
-        Status::Draft => row("to do", format!("let it be worked on: tavern release {id}")),
-        Status::Pending if task.waits_for_permission() => {
-            row("to do", format!("allow it to start: tavern report {id} --approve"));
-        }
-        Status::InReview => row("to do", format!("look at it, then tavern report {id} --approve, or --reject \"…\"")),
-        Status::Dead => row("to do", format!("bring it back: tavern release --revive {id}")),
-        Status::Approved => row("to do", "merge it: tavern merge".to_owned()),
-        _ => {}
     }
-    let is_now = then.is_none();
-    if found.quarantined || is_now && faulted(board, &[]).contains(&(found.queue.id.clone(), found.line)) {
-        row("problem", "its text has one: tavern check".to_owned());
+    if task.answered().is_some() && lacks.is_empty() && then.is_none() {
+        row("answered", "whoever is free goes on with it".to_owned());
+    }
+    if task.status() == Status::InReview && lacks.is_empty() && then.is_none() {
+        row("to do", hints::lack(&Lack::Approval, Some(id)).unwrap_or_default());
     }
     context.out.record(&record, text.trim_end())
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_yaml::{Mapping, Value};
 
+use crate::board::eligible::Roles;
 use crate::board::front::EmptyBehavior;
 use crate::board::task::PERSON;
 use crate::board::wake::Cause;
@@ -312,6 +313,15 @@ impl Config {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
             Err(source) => Err(ConfigError::Read { path, source }),
         }
+    }
+
+    /// The roles, by what their agents do.
+    pub fn known_roles(&self) -> Roles {
+        let named = |reviews: bool| {
+            let roles = self.roles.iter().filter(|(_, role)| (role.does == Does::Review) == reviews);
+            roles.map(|(name, _)| name.clone()).collect()
+        };
+        Roles { working: named(false), reviewing: named(true), approving: self.review.clone() }
     }
 
     /// Whether `commit: transition` is set. Most programs ask it when they have done their work, and hardly a board says so:

@@ -16,6 +16,7 @@ pub mod integrate;
 pub mod plan;
 pub mod preflight;
 pub mod processes;
+pub mod readiness;
 pub mod reap;
 pub mod record;
 pub mod report;

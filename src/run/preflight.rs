@@ -17,8 +17,10 @@ use super::sandbox;
 use super::site::Site;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
-use crate::board::task::{Status, Task};
-use crate::config::{Config, Does, Role, RunnerKind};
+use crate::board::event::Purpose;
+use crate::board::task::{Task, Timestamp};
+use crate::clock;
+use crate::config::{Config, Role, RunnerKind};
 use crate::process::{find_program, first_program};
 use crate::runner::{Access, CommandRunner, NotReady, Ready};
 use crate::store::Board;
@@ -30,19 +32,22 @@ pub struct Preflight<'a> {
     root: Option<&'a Path>,
     /// `--runner`: overrides what items and queues say.
     runner: Option<&'a str>,
+    /// Runners that a provider's limit has closed, with its end: their items are in back-off until then.
+    closed: Vec<(String, Timestamp)>,
     programs: RefCell<HashMap<String, bool>>,
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
 }
 
 impl<'a> Preflight<'a> {
     pub fn of(site: &'a Site) -> Preflight<'a> {
-        Preflight { runner: site.runner.as_deref(), ..Preflight::of_parts(&site.config, Some(&site.board)) }
+        let (runner, closed) = (site.runner.as_deref(), site.board.closed_runners(clock::now()));
+        Preflight { runner, closed, ..Preflight::of_parts(&site.config, Some(&site.board)) }
     }
 
     /// For task files that may belong to no board.
     pub fn of_parts(config: &'a Config, board: Option<&'a Board>) -> Preflight<'a> {
         let (programs, places) = (RefCell::default(), RefCell::default());
-        Preflight { config, root: board.map(Board::root), runner: None, programs, places }
+        Preflight { config, root: board.map(Board::root), runner: None, closed: Vec::new(), programs, places }
     }
 
     /// What every run of `role` needs, whatever the item.
@@ -98,17 +103,47 @@ impl<'a> Preflight<'a> {
         runner.check(&runners::environment(self.config, name))
     }
 
-    /// What keeps every agent from the item here and now, as far as config.yaml and this machine are concerned. What its
-    /// queue says (dependencies, permission) is the board's affair.
+    /// What keeps agents from doing `purpose` with the item, as config.yaml and this machine are. What the board says
+    /// (dependencies, permission, roles) is not looked at. `role` is that of the one who would review; `None`: of all.
     ///
     /// # Errors
-    /// The first thing that it lacks.
-    pub fn readiness(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
-        match item.status {
-            Status::Pending => self.taker(document, item).and_then(|()| self.of_item(document, item)),
-            Status::InReview => self.judges(&document.task_of(item)),
-            _ => Ok(()),
+    /// The first thing that is missing.
+    pub fn ready(
+        &self,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        purpose: Purpose,
+        role: Option<&str>,
+    ) -> Result<(), Lack> {
+        match purpose {
+            Purpose::Work => self.work(document, item),
+            Purpose::Review => self.review(&document.task_of(item), role),
+            Purpose::Chat => Ok(()),
         }
+    }
+
+    /// The same for agents of `role`, as a claim asks it.
+    pub fn of_role<'r>(&'r self, role: &'r str) -> impl Fn(&Document<'_>, &Item<'_>, Purpose) -> Result<(), Lack> + 'r {
+        move |document, item, purpose| self.ready(document, item, purpose, Some(role))
+    }
+
+    fn work(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
+        let (front, block) = (document.front(), document.block(item));
+        let role = item.role.as_deref().or(front.role.as_deref()).unwrap_or(DEFAULT_ROLE);
+        let Some(settings) = self.config.roles.get(role) else { return Ok(()) };
+        // Most items say nothing that could be missing, and a queue may have ten thousand.
+        let says = front.runner.is_some() || ["done_when", "runner"].iter().any(|key| block.contains(key));
+        let task = says.then(|| document.task_of(item));
+        let named = task.as_ref().and_then(|task| task.runner.as_deref());
+        let runner = self.runner.or(named).unwrap_or(&settings.runner);
+        if !self.config.runners.contains_key(runner) && CommandRunner::preset(runner).is_none() {
+            return Err(Lack::NoRunner(runner.to_owned()));
+        }
+        if self.is_shell(runner) && item.shell.is_none() {
+            return Err(Lack::NoScript { runner: runner.to_owned(), role: role.to_owned() });
+        }
+        self.is_open(runner)?;
+        task.map_or(Ok(()), |task| self.item(&task))
     }
 
     /// What `task` needs besides: the runner that it names, and the programs that its `done_when` begins with.
@@ -120,10 +155,7 @@ impl<'a> Preflight<'a> {
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
             && *name != role.runner
         {
-            if !self.is_known(name) {
-                return Err(Lack::NoRunner(name.clone()));
-            }
-            self.runner(name, role).map_err(|error| Lack::Runner { why: error.to_string(), hint: error.hint })?;
+            self.runner(name, role).map_err(|error| Lack::Runner { why: error.message, hint: error.hint })?;
         }
         for command in &task.done_when {
             if let Some(program) = self.missing(command) {
@@ -133,68 +165,28 @@ impl<'a> Preflight<'a> {
         Ok(())
     }
 
-    /// The same of an item in its queue.
-    ///
-    /// # Errors
-    /// As [`Preflight::item`].
-    pub fn of_item(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
-        // Most items say nothing that could be missing, and a queue may have ten thousand.
-        let front = document.front();
-        let block = document.block(item);
-        if front.runner.is_none() && !["done_when", "runner"].iter().any(|key| block.contains(key)) {
-            return Ok(());
-        }
-        self.item(&document.task_of(item))
-    }
-
-    /// What keeps every agent from the item as config.yaml is: its role or its runner is not there, or its runner runs
-    /// the item's own block, and there is none.
-    ///
-    /// # Errors
-    /// The first thing that is missing, with what to type.
-    pub fn taker(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
-        // The steps of an item are part of it.
-        if item.within.is_some() && item.id.is_none() {
-            return Ok(());
-        }
-        let front = document.front();
-        let role = item.role.as_deref().or(front.role.as_deref()).unwrap_or(DEFAULT_ROLE);
-        let Some(settings) = self.config.roles.get(role) else {
-            return Err(Lack::NoRole(role.to_owned()));
-        };
-        if settings.does == Does::Review {
-            return Err(Lack::OnlyReviews(role.to_owned()));
-        }
-        // Most items name none, and a queue may have ten thousand.
-        let names = front.runner.is_some() || document.block(item).contains("runner");
-        let named = names.then(|| document.task_of(item).runner).flatten();
-        let runner = self.runner.map(str::to_owned).or(named).unwrap_or_else(|| settings.runner.clone());
-        match self.config.runners.get(&runner) {
-            _ if !self.is_known(&runner) => Err(Lack::NoRunner(runner)),
-            Some(entry) if entry.kind == RunnerKind::Shell && item.shell.is_none() => {
-                Err(Lack::NoScript { runner, role: role.to_owned() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn is_known(&self, runner: &str) -> bool {
-        self.config.runners.contains_key(runner) || CommandRunner::preset(runner).is_some()
-    }
-
-    /// Whether what runs the roles that have yet to approve `task` can judge work.
-    ///
-    /// # Errors
-    /// The first that can't, with what to type.
-    pub fn judges(&self, task: &Task) -> Result<(), Lack> {
-        for role in task.open_reviews(&task.reviewers(&self.config.review)) {
+    fn review(&self, task: &Task, role: Option<&str>) -> Result<(), Lack> {
+        let open = task.open_reviews(&task.reviewers(&self.config.review));
+        let roles = role.map_or(open, |role| vec![role.to_owned()]);
+        for role in roles {
             let Some(settings) = self.config.roles.get(&role) else { continue };
             let runner = self.runner.unwrap_or(&settings.runner);
-            if self.config.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell) {
+            if self.is_shell(runner) {
                 return Err(Lack::NoJudge { runner: runner.to_owned(), role });
             }
+            self.is_open(runner)?;
         }
         Ok(())
+    }
+
+    fn is_shell(&self, runner: &str) -> bool {
+        self.config.runners.get(runner).is_some_and(|entry| entry.kind == RunnerKind::Shell)
+    }
+
+    /// No provider's limit has closed the runner.
+    fn is_open(&self, runner: &str) -> Result<(), Lack> {
+        let closed = self.closed.iter().find(|(closed, _)| closed == runner);
+        closed.map_or(Ok(()), |(_, until)| Err(Lack::BackOff(*until)))
     }
 
     /// The program that `command` begins with, if that is told for sure and it is not there.

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use super::error::Error;
 use super::stuck_merges::StuckMerges;
-use crate::board::task::{Task, TaskId, Timestamp};
-use crate::config::{Config, Does, Role, Runner, RunnerKind};
+use crate::board::task::{Task, TaskId};
+use crate::config::{Config, Does, Role};
 use crate::git::{CommitId, Head, Repository};
 use crate::interrupt::Interrupt;
 use crate::store::{self, Board, Claimed, Queue, Seek};
@@ -72,29 +72,20 @@ impl Site {
         self.config.roles.get(&held.lease.role).is_some_and(|role| role.does == what)
     }
 
-    /// The runners that run an item's own `sh` block.
-    pub fn scripted(&self) -> Vec<String> {
-        let is_shell = |runner: &Runner| runner.kind == RunnerKind::Shell;
-        self.config.runners.iter().filter(|(_, runner)| is_shell(runner)).map(|(name, _)| name.clone()).collect()
-    }
-
     /// What an agent of that role and name takes from `queues`.
-    pub fn seek(&self, agent: &str, role_name: &str, queues: &[Queue], now: Timestamp) -> Result<Seek, Error> {
-        let role = self.role(role_name)?;
+    pub fn seek(&self, agent: &str, role: &str, queues: &[Queue]) -> Result<Seek, Error> {
+        self.role(role)?;
         Ok(Seek {
             agent: agent.to_owned(),
-            role: role_name.to_owned(),
-            reviews: role.does == Does::Review,
-            reviewers: self.config.review.clone(),
+            role: role.to_owned(),
+            roles: self.config.known_roles(),
             is_chat: false,
             queues: queues.to_vec(),
             task: None,
             seconds: u32::try_from(self.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
             holder: store::this_process(),
-            runner: role.runner.clone(),
-            only_runner: self.runner.clone(),
-            scripted: self.scripted(),
-            closed: self.board.closed_runners(now),
+            is_for_program: true,
+            runner: self.runner.clone(),
         })
     }
 

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, children, mint};
 use super::lock::Lock;
-use super::queue::{Queue, Text};
+use super::queue::Queue;
 use super::seek::Seek;
 use super::submit::Note;
 use super::together::{Request, waiting};
@@ -25,9 +25,9 @@ use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
-/// Whether an item may be taken as far as the world around it is concerned; what it lacks makes it a stuck one. It is asked while
-/// the lock is held, so it must be quick and wait for nobody.
-pub type IsReady<'r> = dyn Fn(&Document<'_>, &Item<'_>) -> Result<(), Lack> + 'r;
+/// Whether that may be done with an item as far as the world around it is concerned. It is asked while the lock is held, so
+/// it must be quick and wait for nobody.
+pub type IsReady<'r> = dyn Fn(&Document<'_>, &Item<'_>, Purpose) -> Result<(), Lack> + 'r;
 
 /// A task in the caller's hands.
 #[derive(Clone, Debug)]
@@ -53,38 +53,22 @@ pub struct Foreseen {
     pub has_token: bool,
 }
 
-/// Why there is nothing to take.
+/// Who and what may still make something of it that there is nothing to take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nothing {
     /// The earliest end of a back-off.
     pub wake_at: Option<Timestamp>,
-    /// Pending items of the role that time or others' work may still free: in back-off, or behind items not ended.
-    pub later: usize,
     /// Items for other roles, or for others of this role, by role.
     pub elsewhere: BTreeMap<String, usize>,
-    /// Items that only a person can free.
-    pub stuck: Vec<Stuck>,
     /// Items in somebody's hands.
     pub under_way: usize,
-    /// What the one lacks that was asked for by its ID.
-    pub named: Option<Lack>,
-}
-
-/// An item that no amount of agents' work makes eligible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stuck {
-    pub queue: String,
-    /// Counted from 1; 0 for the queue as a whole.
-    pub line: usize,
-    pub task: Option<TaskId>,
-    pub lack: Lack,
 }
 
 impl Board {
     /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
     /// the named one, whatever its status is.
     pub fn claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Claimed, Nothing>, Error> {
-        self.claim_if(seek, now, &|_, _| Ok(()))
+        self.claim_if(seek, now, &|_, _, _| Ok(()))
     }
 
     /// As [`Board::claim`], of those that `is_ready` agrees to.
@@ -147,19 +131,19 @@ impl Board {
     }
 
     /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
-    pub fn has_work_for(&self, seek: &Seek, now: Timestamp) -> bool {
-        let (open, nothing) = self.open_for(seek, now);
+    pub fn has_work_for(&self, seek: &Seek, now: Timestamp, is_ready: &IsReady<'_>) -> bool {
+        let (open, nothing) = self.open_for(seek, now, is_ready);
         open > 0 || nothing.wake_at.is_some()
     }
 
     /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
-    pub fn open_for(&self, seek: &Seek, now: Timestamp) -> (usize, Nothing) {
+    pub fn open_for(&self, seek: &Seek, now: Timestamp, is_ready: &IsReady<'_>) -> (usize, Nothing) {
         let index = ItemIndex::of(self);
         let (mut open, mut nothing) = (0, Nothing::default());
         for queue in &seek.queues {
             // What can't be read is nobody's work.
             let Ok(text) = self.read(queue) else { continue };
-            let look = Look { board: self, index: &index, queue, is_ready: &|_, _| Ok(()), now };
+            let look = Look { board: self, index: &index, queue, is_ready, now };
             let (document, _) = parse(&text.content);
             drop(look.each(&document, seek, &mut nothing, &mut |_, _| {
                 open += 1;
@@ -181,7 +165,12 @@ impl View<'_> {
         let index = ItemIndex::of(board);
         let mut nothing = Nothing::default();
         for queue in &seek.queues {
-            let Some(text) = nothing.read(self, seek, queue)? else { continue };
+            let text = match self.read(queue) {
+                Ok(text) => text,
+                // One of several that can't be read keeps nobody from working on the others.
+                Err(_) if seek.queues.len() > 1 => continue,
+                Err(error) => return Err(error),
+            };
             let look = Look { board, index: &index, queue, is_ready, now };
             let (document, _) = parse(&text.content);
             let found = look.each(&document, seek, &mut nothing, &mut |item, purpose| {
@@ -240,19 +229,17 @@ impl Look<'_> {
                 continue;
             }
             let open = may_take(document, item, &seek.seeker(), self.now, &mut others);
-            let fit = open.and_then(|purpose| seek.is_fit(document, item, purpose).map(|()| purpose));
-            match fit.and_then(|purpose| (self.is_ready)(document, item).map(|()| purpose)) {
+            let is_ready = |purpose| (self.is_ready)(document, item, purpose).map(|()| purpose);
+            match open.and_then(is_ready) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
-                Ok(_) if is_double(document, item, &|id| index.status_of(id, queue).is_some()) => {
-                    nothing.count(seek, queue, item, &Lack::Quarantined);
-                }
+                Ok(_) if is_double(document, item, &|id| index.status_of(id, queue).is_some()) => {}
                 Ok(purpose) => {
                     if let Some(taken) = take(item, purpose)? {
                         return Ok(Some(taken));
                     }
                 }
-                Err(lack) => nothing.count(seek, queue, item, &lack),
+                Err(lack) => nothing.count(lack),
             }
         }
         Ok(None)
@@ -335,38 +322,13 @@ fn is_double(document: &Document<'_>, item: &Item<'_>, is_elsewhere: &dyn Fn(&Ta
 }
 
 impl Nothing {
-    /// The queue's text. One of several that can't be read keeps nobody from working on the others.
-    fn read(&mut self, view: &View<'_>, seek: &Seek, queue: &Queue) -> Result<Option<Text>, Error> {
-        match view.read(queue) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if seek.queues.len() == 1 => Err(error),
-            Err(error) => {
-                let lack = Lack::Unreadable(error.to_string());
-                self.stuck.push(Stuck { queue: queue.id.clone(), line: 0, task: None, lack });
-                Ok(None)
-            }
-        }
-    }
-
-    fn count(&mut self, seek: &Seek, queue: &Queue, item: &Item<'_>, lack: &Lack) {
-        self.named = seek.task.as_ref().map(|_| lack.clone());
-        if lack.is_stuck() {
-            let (queue, task) = (queue.id.clone(), item.id.clone());
-            self.stuck.push(Stuck { queue, line: item.line, task, lack: lack.clone() });
-            return;
-        }
+    fn count(&mut self, lack: Lack) {
         match lack {
-            Lack::Role(role) | Lack::Reviewer(role) => {
-                *self.elsewhere.entry(role.clone()).or_default() += 1;
-                return;
+            Lack::Role(role) | Lack::Reviewer(role) => *self.elsewhere.entry(role).or_default() += 1,
+            Lack::BackOff(until) => {
+                self.wake_at = Some(self.wake_at.map_or(until, |earlier| earlier.min(until)));
             }
-            // It waits for an answer, or as long as a person likes.
-            Lack::Status(_) | Lack::Answer(_) | Lack::Release(_) => return,
             _ => {}
-        }
-        self.later += 1;
-        if let Lack::BackOff(until) = lack {
-            self.wake_at = Some(self.wake_at.map_or(*until, |earlier| earlier.min(*until)));
         }
     }
 }

@@ -93,7 +93,7 @@ impl IndexedQueue {
 }
 
 /// The items of a document that `parent` is the parent of.
-pub(super) fn children(document: &Document<'_>, parent: &TaskId) -> Vec<Child> {
+pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<Child> {
     let child = |task: Task| Child { status: task.status(), id: task.id, on_failure: task.on_failure };
     offspring(document, parent).into_iter().map(child).collect()
 }

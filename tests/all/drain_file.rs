@@ -72,12 +72,17 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
         listed,
         "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: git show refs/tavern/salvage/T-1/2\n\
          TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: git show tavern/T-2\n\
-         TODO.md: T-3 pending — waits\n  it waits for T-1 (dead)\n\
-         TODO.md: T-4 pending — circles\n  its text has a problem: tavern check TODO.md\n\
-         TODO.md: T-5 pending — circles\n  its text has a problem: tavern check TODO.md\n\
-         TODO.md: T-6 pending — is a reviewer's\n  it is for role reviewer\n\
-         TODO.md: T-7 pending — twins\n  its text has a problem: tavern check TODO.md\n\
-         TODO.md: T-7 pending — twins too\n  its text has a problem: tavern check TODO.md\n\
+         TODO.md: T-3 pending — waits\n  it waits for T-1 (dead); tavern release T-1 --revive\n\
+         TODO.md: T-4 pending — circles\n  dependency cycle: T-4 → T-5 → T-4; remove `T-5` from the `after` of `T-4`, or break the \
+         cycle elsewhere: tavern edit T-4\n\
+         TODO.md: T-5 pending — circles\n  dependency cycle: T-4 → T-5 → T-4; remove `T-5` from the `after` of `T-4`, or break the \
+         cycle elsewhere: tavern edit T-5\n\
+         TODO.md: T-6 pending — is a reviewer's\n  those of role `reviewer` only review; name a role that works, or none: \
+         tavern edit T-6\n\
+         TODO.md: T-7 pending — twins\n  `T-7` is also the ID of the item at line 33; give one of them another ID, or remove its ID \
+         and it gets a fresh one: tavern edit T-7\n\
+         TODO.md: T-7 pending — twins too\n  `T-7` is also the ID of the item at line 29; give one of them another ID, or remove its \
+         ID and it gets a fresh one: tavern edit T-7\n\
          merged work is on branch tavern/integration\n"
             .replace("T-1@2", &last_run(&scratch, "T-1"))
             .replace("T-1/2", &last_run(&scratch, "T-1").replace('@', "/"))
@@ -173,7 +178,9 @@ fn a_dry_run_and_a_refusal_change_nothing() {
         let text = item("good") + more;
         let scratch = with_file(&text);
         drain(&scratch, &[&["TODO.md"], flags].concat()).ends(code);
+        drain(&scratch, &["MISTYPED.md"]).ends(2);
         assert_eq!((scratch.read("TODO.md"), scratch.git(&["branch", "--list"])), (text, "* main".to_owned()));
+        assert!(!scratch.work().join(".tavern").exists());
     }
 }
 

@@ -16,6 +16,7 @@ use tavern::board::event::{Blame, Event, Kind, Retry, Review};
 use tavern::board::key::Key;
 use tavern::board::lease::{Life, Work};
 use tavern::board::task::{PERSON, Status, TaskId, Timestamp};
+use tavern::config::Config;
 use tavern::store::{Entry, Error, Note, Seek, no_process, tail_log};
 
 use crate::state::{State, board, id};
@@ -472,8 +473,7 @@ impl Real {
 
     fn seek(&self, agent: &str, role: &str, item: usize) -> Result<Seek, Error> {
         Ok(Seek {
-            reviews: false,
-            reviewers: Vec::new(),
+            roles: Config::default().known_roles(),
             is_chat: false,
             agent: agent.into(),
             role: role.into(),
@@ -481,10 +481,8 @@ impl Real {
             task: Some(task(item)),
             seconds: LEASE,
             holder: no_process(),
-            runner: "claude".into(),
-            only_runner: None,
-            closed: Vec::new(),
-            scripted: Vec::new(),
+            is_for_program: true,
+            runner: None,
         })
     }
 
@@ -514,7 +512,7 @@ impl Real {
                 return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
             }
             Step::Review(item, who) => {
-                let seek = Seek { reviews: true, ..self.seek(&format!("{who:?}"), "reviewer", item)? };
+                let seek = self.seek(&format!("{who:?}"), "reviewer", item)?;
                 return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
             }
             Step::Renew(item, _) => return board.renew(&task(item), token, now).map(|_| None),

@@ -12,7 +12,65 @@ const DEPENDENCY: &str = "it waits for T-8 (draft)";
 /// What lacks, and what shows it: a line, and its exit code.
 type Row = (&'static str, &'static str, &'static [(&'static str, i32)]);
 
-const ROWS: [Row; 7] = [
+const ONLY_REVIEWS: &str = "those of role `reviewer` only review";
+const CYCLE: &str = "dependency cycle: T-1 → T-8 → T-1";
+const TO_BREAK_IT: &str = "remove `T-8` from the `after` of `T-1`, or break the cycle elsewhere: tavern edit T-1";
+
+/// An item that no agent can take: the same wherever it is asked for.
+const NOBODYS: &[(&str, i32)] = &[
+    ("tavern-status T-1", 0),
+    ("tavern-status --items --format json", 0),
+    ("tavern-check", 0),
+    ("tavern-claim", 3),
+    ("tavern-claim --role coder", 3),
+    ("tavern-claim --role reviewer", 3),
+    ("tavern-claim --role planner", 3),
+    ("tavern-claim --task T-1", 3),
+    ("tavern-agent --dry-run", 0),
+    ("tavern-agent --dry-run --role planner", 0),
+    ("tavern-drain", 1),
+    ("tavern-drain --role reviewer", 1),
+];
+
+const ROWS: [Row; 13] = [
+    ("- [ ] T-1: Do it (role: reviewer)\n", ONLY_REVIEWS, NOBODYS),
+    ("- [ ] T-1: Do it (role: scribe)\n", NO_ROLE, NOBODYS),
+    (
+        "- [ ] T-1: Plan it (role: planner)\n",
+        NO_SCRIPT,
+        &[
+            ("tavern-status T-1", 0),
+            ("tavern-check", 0),
+            ("tavern-claim", 3),
+            ("tavern-claim --role planner", 3),
+            ("tavern-agent --dry-run", 0),
+            ("tavern-agent --dry-run --role planner", 0),
+            ("tavern-drain", 1),
+            ("tavern-drain --role planner", 4),
+        ],
+    ),
+    (
+        "- [ ] T-1: Do it (after: T-8)\n  ```sh\n  true\n  ```\n- [ ] T-8: First (after: T-1)\n  ```sh\n  true\n  ```\n",
+        CYCLE,
+        &[
+            ("tavern-status T-1", 0),
+            ("tavern-status T-8", 0),
+            ("tavern-check", 5),
+            ("tavern-claim --task T-8", 3),
+            ("tavern-drain", 1),
+        ],
+    ),
+    (
+        "- [ ] T-1: Do it (after: T-8)\n  ```sh\n  true\n  ```\n- [ ] T-8: First (after: T-1)\n  ```sh\n  true\n  ```\n",
+        TO_BREAK_IT,
+        &[
+            ("tavern-status T-1", 0),
+            ("tavern-claim --role coder", 3),
+            ("tavern-claim --task T-1", 3),
+            ("tavern-agent --dry-run", 0),
+        ],
+    ),
+    ("- [ ] Do it (after: T-7)\n", "there is no item `T-7` to wait for", &[("tavern-check", 5)]),
     (
         "- [ ] T-1: Do it\n",
         NO_SCRIPT,
@@ -42,16 +100,7 @@ const ROWS: [Row; 7] = [
             ("tavern-add Another --done-when no-such-program-here -m '```sh\ntrue\n```'", 0),
         ],
     ),
-    (
-        "- [ ] T-1: Do it (role: scribe)\n",
-        NO_ROLE,
-        &[
-            ("tavern-status T-1", 0),
-            ("tavern-status --items --format json", 0),
-            ("tavern-check", 0),
-            ("tavern-add Another --role scribe", 0),
-        ],
-    ),
+    ("- [ ] T-1: Do it\n", NO_ROLE, &[("tavern-add Another --role scribe", 0)]),
     (
         "- [ ] T-1: Do it (runner: shel)\n",
         NO_RUNNER,

@@ -9,6 +9,7 @@ use proptest::sample::select;
 use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Retry};
 use tavern::board::task::{Status, TaskId, Timestamp};
+use tavern::config::Config;
 use tavern::store::{Board, Note, Seek, no_process};
 
 use crate::state::{State, board, id};
@@ -89,8 +90,7 @@ impl World {
         match step {
             Step::Claim => {
                 let seek = Seek {
-                    reviews: false,
-                    reviewers: Vec::new(),
+                    roles: Config::default().known_roles(),
                     is_chat: false,
                     agent: "Frodo".into(),
                     role: "coder".into(),
@@ -98,10 +98,8 @@ impl World {
                     task: None,
                     seconds: 600,
                     holder: no_process(),
-                    runner: "shell".into(),
-                    only_runner: None,
-                    closed: Vec::new(),
-                    scripted: Vec::new(),
+                    is_for_program: true,
+                    runner: None,
                 };
                 if let Ok(claimed) = self.board.claim(&seek, self.now).expect("it can be written") {
                     self.claims.push((claimed.task.id, claimed.lease.token));

@@ -164,7 +164,7 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
     let json = scratch.run("tavern-status", &["--format", "json"]).ends(0);
     json.says("{\"kind\":\"need\",\"queue\":\"main\",").says("\"need\":\"answer\",\"why\":\"red or blue?\"");
     let full = scratch.run("tavern-status", &["T-1"]).ends(0);
-    full.says("asks        red or blue?").says("answer it: tavern tell T-1");
+    full.says("asks        red or blue?").says("to do       tavern tell T-1");
     // What an agent could still do is no person's.
     scratch.run("tavern-add", &["--id", "T-9", "--role", "planner", "Plan"]).ends(0);
     scratch.run("tavern-drain", &["--agents", "1"]).ends(1);

@@ -3,8 +3,8 @@
 use crate::cli::CliError;
 use crate::clock;
 use crate::config::Does;
-use crate::run::Site;
-use crate::store::{Board, Queue, Slot};
+use crate::run::{Preflight, Site};
+use crate::store::{Board, Queue, Seek, Slot};
 
 /// The name asked for, or the first free one; no second agent goes by it while the slot is held.
 pub(in crate::cli) fn take_name(
@@ -20,11 +20,13 @@ pub(in crate::cli) fn take_name(
         let slot = slot.ok_or_else(|| CliError::from(crate::store::Error::SecondAgent(name.to_owned())))?;
         return Ok((name.to_owned(), slot));
     }
+    let look = Preflight::of(site);
+    let is_open = |seek: &Seek| board.open_for(seek, clock::now(), &look.of_role(role)).0 > 0;
     let mut first = None;
     for name in &site.config.names {
         let Some(slot) = board.agent_slot(name)? else { continue };
         // Whoever reviews goes by a name that has no part in the work.
-        if !reviews || site.board.open_for(&site.seek(name, role, queues, clock::now())?, clock::now()).0 > 0 {
+        if !reviews || is_open(&site.seek(name, role, queues)?) {
             return Ok((name.clone(), slot));
         }
         first = first.or_else(|| Some((name.clone(), slot)));

@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::board::check;
 use crate::board::document::{Document, parse};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::problem::{Problem, Severity};
@@ -13,8 +12,9 @@ use crate::cli::{CliError, hints};
 use crate::config::{Config, Does, RunnerKind};
 use crate::interrupt::Interrupt;
 use crate::near::nearest;
+use crate::run::readiness::Readiness;
 use crate::run::{Preflight, Site};
-use crate::store::{Archived, Board, Error};
+use crate::store::{Board, Error};
 
 use super::fault::{Fault, KEPT, not_kept, shown};
 use super::mentions::mentioned;
@@ -117,15 +117,17 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
 
 /// What is wrong with the wanted ones of the pages.
 pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config>, faults: &mut Vec<Fault>) {
-    let archived = board.map(Archived::of);
     let (documents, mut problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) =
         pages.iter().map(|page| parse(&page.text)).unzip();
     let together: Vec<(&str, &Document<'_>)> =
         pages.iter().zip(&documents).map(|(page, document)| (page.name.as_str(), document)).collect();
-    for (place, problem) in check::check(&together, &|id| archived.as_ref()?.status_of(id)).problems {
+    let here = config.map(|config| (config.known_roles(), Preflight::of_parts(config, board)));
+    let mut readiness = Readiness::of(&together, board, here);
+    for (place, mut problem) in std::mem::take(&mut readiness.findings.problems) {
+        hints::add_command(&mut problem, documents[place].text());
         problems[place].push(problem);
     }
-    for ((page, document), mut problems) in pages.iter().zip(&documents).zip(problems) {
+    for (number, ((page, document), mut problems)) in pages.iter().zip(&documents).zip(problems).enumerate() {
         if !page.is_wanted {
             continue;
         }
@@ -134,7 +136,7 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             doubles.for_each(|problem| "give all but one a fresh ID: tavern check --fix".clone_into(&mut problem.hint));
         }
         if let Some(config) = config {
-            problems.extend(unmet(document, config, board));
+            problems.extend(unmet(document, config, &|item| readiness.lacks(number, item, None)));
         }
         problems.extend(board.map_or_else(Vec::new, |board| missing_specs(document, board)));
         problems.sort_by_key(|problem| problem.span.start);
@@ -144,8 +146,7 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
 
 /// What items lack as config.yaml and this machine are, and what they ask for that nobody does. Each thing is told once a
 /// document, at the first item, since one line of the front matter may ask for it on behalf of all.
-fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec<Problem> {
-    let look = Preflight::of_parts(config, board);
+fn unmet(document: &Document<'_>, config: &Config, lacks: &dyn Fn(usize) -> Vec<Lack>) -> Vec<Problem> {
     let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
     let nobody = TaskId::nobody();
     // With how many others it is told.
@@ -157,7 +158,8 @@ fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec
             None => problems.push((problem, 0)),
         }
     };
-    for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
+    let items = document.items().iter().enumerate();
+    for (number, item) in items.filter(|(_, item)| is_ahead(item.status) && !item.quarantined) {
         // The steps of an item are part of it.
         if item.within.is_some() && item.id.is_none() {
             continue;
@@ -169,7 +171,7 @@ fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec
             let message = format!("nobody reviews this as `{name}`");
             tell(Problem::warning("unknown-reviewer", item.head.clone(), message, hint));
         }
-        if let Err(lack) = look.taker(document, item).and_then(|()| look.of_item(document, item)) {
+        for lack in lacks(number).into_iter().filter(Lack::is_of_here) {
             let (code, make): (_, fn(_, _, String, _) -> Problem) = match &lack {
                 Lack::NoRole(_) | Lack::OnlyReviews(_) => ("unknown-role", Problem::warning),
                 Lack::NoRunner(_) => ("unknown-runner", Problem::error),
@@ -181,7 +183,7 @@ fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec
             } else {
                 format!("this is passed over: {lack}")
             };
-            tell(make(code, item.head.clone(), message, hint(&lack, item.id.as_ref(), config)));
+            tell(make(code, item.head.clone(), message, hint(&lack, config)));
         }
         let Some(settings) = config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE)) else { continue };
         let runner = task.runner.as_deref().unwrap_or(&settings.runner);
@@ -208,13 +210,13 @@ fn unmet(document: &Document<'_>, config: &Config, board: Option<&Board>) -> Vec
 }
 
 /// What to type, or the known name that a mistyped one was meant to be.
-fn hint(lack: &Lack, id: Option<&TaskId>, config: &Config) -> String {
+fn hint(lack: &Lack, config: &Config) -> String {
     let meant = match lack {
         Lack::NoRole(role) => guess(role, config.roles.keys()),
         Lack::NoRunner(runner) => guess(runner, config.runners.keys()),
         _ => None,
     };
-    meant.or_else(|| hints::lack(lack, id)).unwrap_or_default()
+    meant.or_else(|| hints::lack(lack, None)).unwrap_or_default()
 }
 
 /// Files that items tell an agent to follow, and that are neither in the work tree nor merged.

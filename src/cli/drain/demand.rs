@@ -9,8 +9,8 @@ use crate::cli::{CliError, human};
 use crate::clock;
 use crate::pool::Demand;
 use crate::process::Bell;
-use crate::run::Site;
-use crate::store::{AgentState, Queue, Seek, Watch, life};
+use crate::run::{Preflight, Site};
+use crate::store::{AgentState, Queue, Watch, life};
 
 use super::crew::Post;
 
@@ -61,15 +61,16 @@ impl<'a> Demands<'a> {
     /// What there is for each post; and the roles that items wait for and nobody works as, each told once.
     pub fn look(&self) -> (Vec<Demand>, Vec<Unstaffed>) {
         let leases = self.site.board.leases().unwrap_or_default();
-        let agents = self.site.board.agents();
+        let (agents, look) = (self.site.board.agents(), Preflight::of(self.site));
         let mut demands = Vec::new();
         let mut unstaffed = Vec::new();
         for post in self.crew {
-            let Ok(seek) = self.seek(&post.role) else {
+            // A new agent of that role: one that has a hand in no item yet.
+            let Ok(seek) = self.site.seek("", &post.role, self.queues) else {
                 demands.push(Demand::default());
                 continue;
             };
-            let (open, nothing) = self.site.board.open_for(&seek, clock::now());
+            let (open, nothing) = self.site.board.open_for(&seek, clock::now(), &look.of_role(&post.role));
             // Somebody has to wait for the end of a back-off.
             let free = open + usize::from(nothing.wake_at.is_some());
             let held = leases.iter().filter(|lease| lease.role == post.role).count();
@@ -85,10 +86,5 @@ impl<'a> Demands<'a> {
             }
         }
         (demands, unstaffed)
-    }
-
-    /// A new agent of that role: one that has a hand in no item yet.
-    fn seek(&self, role: &str) -> Result<Seek, CliError> {
-        Ok(self.site.seek("", role, self.queues, clock::now())?)
     }
 }

@@ -70,7 +70,7 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-drain";
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let board = context.board_or_new()?;
+        let board = context.board_or_place()?;
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
@@ -84,15 +84,12 @@ impl Verb for Args {
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
         }
-        for post in &crew {
-            unfit::refuse(&site, &queues, &post.role)?;
-        }
+        unfit::refuse(&site, &queues, &crew)?;
         if self.dry_run {
             return preview(context, &site, &queues, &crew);
         }
-        for queue in &queues {
-            site.board.remember(queue)?;
-        }
+        // Only now: what is refused, or only shown, leaves nothing behind.
+        queues.iter().try_for_each(|queue| site.board.remember(queue))?;
         // Where nothing can be written no agent could say it better.
         site.board.settle(clock::now())?;
         process::adopt_orphans()?;

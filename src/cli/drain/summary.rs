@@ -1,22 +1,22 @@
 //! What became of the items of a drain, and where to look.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::crew::Post;
-use crate::board::document::{Document, Item, parse};
-use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::document::parse;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
-use crate::board::task::{Status, TaskId};
-use crate::cli::need::{self, Need};
-use crate::cli::status::faulted;
+use crate::board::task::{Status, Task, TaskId};
+use crate::cli::need::{self, Need, What};
 use crate::cli::{CliError, Context, hints, human};
+use crate::run::Site;
+use crate::run::readiness::{Unready, unready};
 use crate::run::record::runs_of;
 use crate::run::unmerged::Unmerged;
-use crate::run::{Preflight, Site};
-use crate::store::{Board, Queue, tail_log};
+use crate::store::{Queue, tail_log};
 
 /// One item that did not end completed.
 #[derive(Serialize)]
@@ -113,17 +113,18 @@ impl Summary {
 
 pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
-    let faulted = faulted(&site.board, queues);
-    let preflight = &Preflight::of(site);
     let kept = Unmerged::of(site.repository()?, site.integration());
+    let unready = unready(site, queues, None).into_iter();
+    let mut unready: HashMap<(String, usize), Unready> =
+        unready.map(|one| ((one.queue.clone(), one.line), one)).collect();
     for queue in queues {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
-        let page = Page { board: &site.board, queue, document: &document, faulted: &faulted, crew, preflight };
         for item in document.items() {
             let runs = item.id.as_ref().map(|id| runs_of(&site.board, id)).transpose()?.unwrap_or_default();
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
-            let need = need::of_item(&site.board, &document, item, &site.config.review);
+            let lacking = unready.remove(&(queue.id.clone(), item.line));
+            let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref()));
             match item.status {
                 Status::Completed => summary.completed += 1,
                 Status::Cancelled => summary.cancelled += 1,
@@ -134,7 +135,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
                     task: item.id.clone(),
                     title: document.title(item).to_owned(),
                     status,
-                    reason: page.why(item, need.as_ref()),
+                    reason: why(&document.task_of(item), lacking.as_ref(), crew),
                     need,
                     run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
                 }),
@@ -144,58 +145,23 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
     Ok(summary)
 }
 
-/// A queue, and what its items are told by.
-struct Page<'p> {
-    board: &'p Board,
-    queue: &'p Queue,
-    document: &'p Document<'p>,
-    /// Items that only a look at all queues finds fault with.
-    faulted: &'p HashSet<(String, usize)>,
-    /// Whom the drain was for.
-    crew: &'p [Post],
-    preflight: &'p Preflight<'p>,
-}
-
-impl Page<'_> {
-    /// Why an item is not completed: what its last run came to, else what keeps it from being taken.
-    fn why(&self, item: &Item<'_>, need: Option<&Need>) -> Option<String> {
-        let task = self.document.task_of(item);
-        let is_faulted = item.quarantined || self.faulted.contains(&(self.queue.id.clone(), item.line));
-        let open: Vec<String> = task.after.iter().filter_map(|id| self.open(id)).collect();
-        let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-        let reason = || task.reason().map(str::to_owned);
-        match item.status {
-            Status::Waiting if task.question().is_some() => {
-                task.question().map(|question| format!("it asks: {question}"))
-            }
-            Status::Waiting if task.state.is_parked() => need.map(|need| need.why.clone()).or_else(reason),
-            _ if task.reason().is_some() => reason(),
-            _ if is_faulted => Some(format!("its text has a problem: tavern check {}", self.queue.id)),
-            Status::InReview => Some(self.preflight.judges(&task).map_or_else(
-                |lack| hints::sentence(&lack, Some(&task.id)),
-                |()| format!("verified, and in review: tavern status {} says who has to approve it", task.id),
-            )),
-            Status::Approved => Some("verified, but not merged: tavern merge says why".to_owned()),
-            Status::Pending if !open.is_empty() => Some(format!("it waits for {}", open.join(", "))),
-            Status::Pending if !self.crew.iter().any(|post| post.role == role) => {
-                Some(format!("it is for role {role}"))
-            }
-            Status::Pending => {
-                let lack = self.preflight.readiness(self.document, item).err();
-                lack.map(|lack| hints::sentence(&lack, item.id.as_ref()))
-            }
-            _ => None,
+/// Why an item is not completed: what its last run came to, else what it lacks.
+fn why(task: &Task, lacking: Option<&Unready>, crew: &[Post]) -> Option<String> {
+    let lack = lacking.map(Unready::foremost);
+    let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    match (task.status(), lack) {
+        // What a person does about it stands by itself.
+        (_, Some(lack)) if What::of(lack).is_some() => Some(lack.to_string()),
+        _ if task.reason().is_some() => task.reason().map(str::to_owned),
+        (Status::Approved, _) => Some("verified, but not merged: tavern merge says why".to_owned()),
+        (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()))),
+        (Status::InReview, None) => {
+            Some(format!("verified, and in review: tavern status {} says who has to approve it", task.id))
         }
-    }
-
-    /// A dependency that is not completed, with its status.
-    fn open(&self, id: &TaskId) -> Option<String> {
-        let status = match self.document.find(id) {
-            Some(item) => Some(item.status),
-            None => self.board.task(id).ok().map(|found| found.task.status()),
-        };
-        let words = status.map_or("unknown", Status::as_str);
-        (status != Some(Status::Completed)).then(|| format!("{id} ({words})"))
+        (Status::Pending, None) if !crew.iter().any(|post| post.role == role) => {
+            Some(hints::sentence(&Lack::Role(role.to_owned()), Some(&task.id)))
+        }
+        _ => None,
     }
 }
 

@@ -1,53 +1,31 @@
 //! Items that the agents of a drain could do nothing with.
 
-use crate::board::document::parse;
-use crate::board::eligible::{Lack, in_order};
+use super::crew::Post;
+use crate::board::eligible::Lack;
 use crate::cli::{CliError, human};
 use crate::process::quoted;
-use crate::run::{Preflight, Site};
+use crate::run::Site;
+use crate::run::readiness::{Unready, unready};
 use crate::store::Queue;
 
-/// A pending item that its runner could do nothing with.
-struct Unfit {
-    queue: String,
-    line: usize,
-    title: String,
-    lack: Lack,
-}
-
 /// Told before anything is begun: a drain that leaves items behind from the outset is a mistake in the command line.
-pub(super) fn refuse(site: &Site, queues: &[Queue], role: &str) -> Result<(), CliError> {
-    let unfit = unfit(site, queues, role)?;
+pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(), CliError> {
+    let is_ours =
+        |lack: &Lack| matches!(lack, Lack::NoScript { role, .. } if crew.iter().any(|post| post.role == *role));
+    let mut unfit = unready(site, queues, None);
+    unfit.iter_mut().for_each(|one| one.lacks.retain(is_ours));
+    unfit.retain(|one| !one.lacks.is_empty());
     if unfit.is_empty() { Ok(()) } else { Err(refused(&unfit)) }
-}
-
-fn unfit(site: &Site, queues: &[Queue], role_name: &str) -> Result<Vec<Unfit>, CliError> {
-    let look = Preflight::of(site);
-    let mut unfit = Vec::new();
-    for queue in queues {
-        let text = site.board.read(queue)?;
-        let (document, _) = parse(&text.content);
-        for item in in_order(&document).into_iter().filter(|item| !item.quarantined) {
-            if let Err(lack @ Lack::NoScript { .. }) = look.taker(&document, item)
-                && matches!(&lack, Lack::NoScript { role, .. } if role == role_name)
-            {
-                let title = document.title(item).to_owned();
-                unfit.push(Unfit { queue: queue.id.clone(), line: item.line, title, lack });
-            }
-        }
-    }
-    unfit.sort_by(|a, b| (&a.queue, a.line).cmp(&(&b.queue, b.line)));
-    Ok(unfit)
 }
 
 /// How many of a long list are named.
 const NAMED: usize = 10;
 
-fn refused(unfit: &[Unfit]) -> CliError {
+fn refused(unfit: &[Unready]) -> CliError {
     let mut message = format!("nothing was begun: no agent can take {}", human::count(unfit.len(), "item"));
     for one in unfit.iter().take(NAMED) {
         let (place, title) = (format!("{}:{}", one.queue, one.line), human::title(&one.title));
-        message.push_str(&format!("\n  {place}: {title}: {}", one.lack));
+        message.push_str(&format!("\n  {place}: {title}: {}", one.lacks[0]));
     }
     if unfit.len() > NAMED {
         message.push_str(&format!("\n  and {} more", unfit.len() - NAMED));

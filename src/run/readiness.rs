@@ -1,0 +1,160 @@
+//! What each item lacks to be worked on here and now. All that shows it asks here.
+//!
+//! Three things together: what is wrong with the texts of a board ([`check`]), what the board's rules say
+//! ([`may_take`]), and what config.yaml and this machine are ([`Preflight`]).
+
+use std::collections::HashMap;
+
+use super::preflight::Preflight;
+use super::site::Site;
+use crate::board::check::{Findings, check};
+use crate::board::document::{Document, parse};
+use crate::board::eligible::{Lack, Others, Roles, Seeker, may_take};
+use crate::board::status::Purpose;
+use crate::board::task::{Status, TaskId};
+use crate::clock;
+use crate::store::{Archived, Board, Queue, Text, children_in};
+
+/// All items of some documents, and what is known of each other's.
+pub struct Readiness<'a> {
+    documents: &'a [(&'a str, &'a Document<'a>)],
+    pub findings: Findings,
+    statuses: HashMap<&'a TaskId, Status>,
+    archived: Option<Archived<'a>>,
+    /// The roles, and what this machine has; nothing where settings can't be read, or of the past.
+    here: Option<(Roles, Preflight<'a>)>,
+}
+
+/// An item that is not ended and in nobody's hands, and what it lacks; or a queue that can't be read, as line 0.
+#[derive(Clone, Debug)]
+pub struct Unready {
+    pub queue: String,
+    /// Counted from 1.
+    pub line: usize,
+    pub task: Option<TaskId>,
+    pub title: String,
+    pub lacks: Vec<Lack>,
+}
+
+impl Unready {
+    /// The ID, or the place.
+    pub fn name(&self) -> String {
+        self.task.as_ref().map_or_else(|| format!("{}:{}", self.queue, self.line), ToString::to_string)
+    }
+
+    /// What to tell of first: what time and others' work don't bring.
+    pub fn foremost(&self) -> &Lack {
+        self.lacks.iter().find(|lack| lack.is_stuck()).unwrap_or(&self.lacks[0])
+    }
+}
+
+impl<'a> Readiness<'a> {
+    /// Of `documents` by their names.
+    pub fn of(
+        documents: &'a [(&'a str, &'a Document<'a>)],
+        board: Option<&'a Board>,
+        here: Option<(Roles, Preflight<'a>)>,
+    ) -> Readiness<'a> {
+        let archived = board.map(Archived::of);
+        let findings = check(documents, &|id| archived.as_ref()?.status_of(id));
+        let mut statuses = HashMap::new();
+        for item in documents.iter().flat_map(|(_, document)| document.items()) {
+            if let Some(id) = &item.id {
+                statuses.entry(id).or_insert(item.status);
+            }
+        }
+        Readiness { documents, findings, statuses, archived, here }
+    }
+
+    /// The text of the item, by the places of its document and of itself, has a problem.
+    pub fn is_faulty(&self, document: usize, item: usize) -> bool {
+        self.documents[document].1.items()[item].quarantined
+            || self.findings.quarantined.contains_key(&(document, item))
+    }
+
+    /// What the item lacks: nothing if it is ended or in somebody's hands. For `seeker`; `None`: for those whose role it is.
+    pub fn lacks(&self, document: usize, item: usize, seeker: Option<&Seeker<'_>>) -> Vec<Lack> {
+        let problem = self.findings.quarantined.get(&(document, item));
+        let problem = problem.map(|(why, hint)| Lack::Problem { why: why.clone(), hint: Some(hint.clone()) });
+        let document = self.documents[document].1;
+        let item = &document.items()[item];
+        if item.quarantined {
+            return vec![Lack::Problem { why: "its text has a problem".to_owned(), hint: None }];
+        }
+        // The steps of an item are part of it.
+        let is_step = item.within.is_some() && item.id.is_none();
+        let Some((roles, look)) = self.here.as_ref().filter(|_| !is_step) else {
+            return problem.into_iter().collect();
+        };
+        if item.status.is_ended() && item.status != Status::Dead || item.status.is_held() {
+            return problem.into_iter().collect();
+        }
+        let anybody = Seeker { agent: "", role: None, roles };
+        let archived = |id: &TaskId| self.archived.as_ref()?.status_of(id);
+        let mut others = Others {
+            status_of: &mut |id| self.statuses.get(id).copied().or_else(|| archived(id)),
+            children_of: &mut |id| self.documents.iter().flat_map(|(_, document)| children_in(document, id)).collect(),
+        };
+        let seeker = seeker.unwrap_or(&anybody);
+        let taken = may_take(document, item, seeker, clock::now(), &mut others);
+        let purpose = match (&taken, item.status) {
+            (Ok(purpose), _) => Some(*purpose),
+            (Err(lack), _) if lack.is_of_settings() => None,
+            (Err(_), Status::Pending) => Some(Purpose::Work),
+            (Err(_), Status::InReview) => Some(Purpose::Review),
+            _ => None,
+        };
+        let missing = purpose.and_then(|purpose| look.ready(document, item, purpose, None).err());
+        // What the rules say of what a mistake makes of it is no news.
+        let taken = taken.err().filter(|lack| problem.is_none() || lack.is_of_settings());
+        problem.into_iter().chain(taken).chain(missing).collect()
+    }
+}
+
+/// The texts of `queues`, then those of the board's other queues, since items speak of each other; and what can't be read.
+pub fn texts(board: &Board, queues: &[Queue]) -> (Vec<Text>, Vec<Unready>) {
+    let (mut texts, mut lost) = (Vec::new(), Vec::new());
+    let others = board.queues().unwrap_or_default().into_iter().filter(|queue| !queues.contains(queue));
+    for queue in queues.iter().cloned().chain(others) {
+        match board.read(&queue) {
+            Ok(text) => texts.push(text),
+            Err(error) => {
+                let lacks = vec![Lack::Problem { why: error.to_string(), hint: None }];
+                lost.push(Unready { queue: queue.id, line: 0, task: None, title: String::new(), lacks });
+            }
+        }
+    }
+    (texts, lost)
+}
+
+/// Of what lacks something, what no amount of agents' work frees; and how many of the others time or work may still free.
+pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
+    let (stuck, others): (Vec<Unready>, Vec<Unready>) =
+        unready.into_iter().partition(|one| one.lacks.iter().any(Lack::is_stuck));
+    let waits = |one: &&Unready| {
+        matches!(one.lacks.first(), Some(Lack::BackOff(_) | Lack::Dependencies(_) | Lack::Children(_)))
+    };
+    let later = others.iter().filter(waits).count();
+    (stuck, later)
+}
+
+/// All items of `queues` that lack something.
+pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
+    let (texts, mut unready) = texts(&site.board, queues);
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let named: Vec<(&str, &Document<'_>)> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
+    let here = (site.config.known_roles(), Preflight::of(site));
+    let readiness = Readiness::of(&named, Some(&site.board), Some(here));
+    unready.retain(|lost| queues.iter().any(|queue| queue.id == lost.queue));
+    for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
+        for (index, item) in documents[number].items().iter().enumerate() {
+            let lacks = readiness.lacks(number, index, seeker);
+            if !lacks.is_empty() {
+                let title = documents[number].title(item).to_owned();
+                let (queue, task) = (text.queue.id.clone(), item.id.clone());
+                unready.push(Unready { queue, line: item.line, task, title, lacks });
+            }
+        }
+    }
+    unready
+}
