@@ -43,6 +43,12 @@ pub struct Gone {
     pub block: String,
 }
 
+impl Gone {
+    fn of(document: &Document<'_>, item: &Item<'_>) -> Gone {
+        Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() }
+    }
+}
+
 /// Items that are moved one by one where they can't be all at once; the others wait for the next time.
 const MOST_SINGLE: usize = 50;
 
@@ -109,11 +115,8 @@ pub fn archive(
     let mut due: HashSet<usize> = due(&document, policy, now, is_held, &is_long_ended).into_iter().collect();
     due.extend(twins(&document, archive, is_held));
     let due = (0..document.items().len()).filter(|index| due.contains(index));
-    let items = due.map(|index| {
-        let item = &document.items()[index];
-        Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() }
-    });
-    let items: Vec<Gone> = without_doubles(items.collect(), &document, archive);
+    let items = due.map(|index| Gone::of(&document, &document.items()[index])).collect();
+    let items = without_doubles(items, &document, archive);
     let archive = if archive.trim().is_empty() { head(name) } else { archive.to_owned() };
     if items.is_empty() {
         return None;
@@ -149,11 +152,7 @@ fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bo
     let known: HashSet<&TaskId> = archived.items().iter().filter_map(|item| item.id.as_ref()).collect();
     let is_twin = |index: &usize| {
         let item = &document.items()[*index];
-        if item.id.as_ref().is_none_or(|id| !known.contains(id)) {
-            return false;
-        }
-        let gone = Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() };
-        has(&archived, &gone)
+        item.id.as_ref().is_some_and(|id| known.contains(id)) && has(&archived, &Gone::of(document, item))
     };
     due(document, &all, now, is_held, &|_| false).into_iter().filter(is_twin).collect()
 }
@@ -234,9 +233,7 @@ pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
 /// The archive without the item; nothing if another would read otherwise.
 pub fn forget(archive: &str, id: &TaskId) -> Option<String> {
     let (document, _) = parse(archive);
-    let item = document.find(id)?;
-    let gone = Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() };
-    taken_out(archive, &[gone])
+    taken_out(archive, &[Gone::of(&document, document.find(id)?)])
 }
 
 /// The item at the margin, and so that it says its status by itself: an archive has no lanes.
@@ -269,9 +266,10 @@ fn removal(text: &str, span: &Range<usize>) -> Edit {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
+    use proptest::prelude::{prop_assert_eq, proptest};
 
     use super::*;
+    use crate::board::lossless::documents;
 
     const ALL: Policy = Policy { after: None, keep: Some(0), dead: true };
 
@@ -328,36 +326,6 @@ mod tests {
         let old = "- [x] T-1: a\n- [x] T-2: b\n";
         let again = Gone { id: "T-1".parse().ok(), status: Status::Completed, block: "- [x] T-1: c\n".to_owned() };
         assert_eq!(put_in(old, &[again]).as_deref(), Some("- [x] T-2: b\n- [x] T-1: c\n"));
-    }
-
-    fn documents() -> impl Strategy<Value = String> {
-        let lines = [
-            "- [x] T-{}: a\n",
-            "- [ ] T-{}: b\n",
-            "  - [x] T-{}: part\n",
-            "  - [ ] T-{}: part\n",
-            "  text\n",
-            "\n",
-            "# Done\n",
-            "# Pending\n",
-            "# Dead\n",
-            "1. [x] T-{}: c (status: cancelled)\n",
-            "* [x] d {}\n",
-            "```\n",
-            "Words.\n",
-            "      deep\n",
-            "  ```yaml task\n  priority: 1\n  ```\n",
-            "<!-- \n",
-            "   - [x] T-{}: e\n",
-            "===\n",
-        ];
-        proptest::collection::vec((0..lines.len(), any::<bool>()), 0..24).prop_map(move |picked| {
-            let lines = picked.iter().enumerate().map(|(number, (line, is_dos))| {
-                let line = lines[*line].replace("{}", &number.to_string());
-                if *is_dos { line.replace('\n', "\r\n") } else { line }
-            });
-            lines.collect()
-        })
     }
 
     proptest! {

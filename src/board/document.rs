@@ -165,13 +165,11 @@ impl<'t> Document<'t> {
 
     /// What the item's known keys say, whatever they mean in its status.
     pub(crate) fn fields(&self, item: &Item<'_>) -> Fields<'t> {
-        let mut fields = Fields::default();
-        self.entries(item, &mut |entry| {
-            if let Meaning::Known(key, field) = entry.meaning {
-                fields.put(key, field);
-            }
-        });
-        fields
+        let known = |entry: Entry<'t>| match entry.meaning {
+            Meaning::Known(key, field) => Some((key, field)),
+            _ => None,
+        };
+        Fields(self.entries(item).into_iter().filter_map(known).collect())
     }
 
     /// As [`Document::task`], of an item that may have no ID yet: then it goes by a name of nobody's.
@@ -186,13 +184,13 @@ impl<'t> Document<'t> {
 
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
     /// counts.
-    pub fn entries(&self, item: &Item<'_>, found: &mut dyn FnMut(Entry<'t>)) {
-        let mut seen = 0u64;
+    pub fn entries(&self, item: &Item<'_>) -> Vec<Entry<'t>> {
+        let (mut seen, mut entries) = (0, Vec::new());
         let mut once = |entry: Entry<'t>| {
             let bit = entry.meaning.bit();
             if seen & bit == 0 {
                 seen |= bit;
-                found(entry);
+                entries.push(entry);
             }
         };
         if let Some(span) = &item.metadata {
@@ -202,6 +200,7 @@ impl<'t> Document<'t> {
             // A block that can't be read was reported when the document was.
             let _ = metadata::read_block(self.text, block, &mut once);
         }
+        entries
     }
 
     /// What the item's first `sh` fence says, with `\n` line ends: the script that the shell runner runs.

@@ -130,13 +130,17 @@ impl<'t> Document<'t> {
     /// the new status that it isn't in yet, its block goes to the end of that lane.
     pub fn change(&self, item: &Item<'_>, patch: &Patch) -> Vec<Edit> {
         let Some(status) = patch.status else { return in_place(self.text, item, patch, None) };
-        let target = self.lane_to_move_to(item, status);
-        let place = target.map_or(self.place(item), |lane| Place::Lane(lane.kind));
-        let key = lane::needs_key(status, place, self.lane_set);
-        let edits = in_place(self.text, item, patch, Some((status, key)));
-        match target {
-            None => edits,
-            Some(lane) => self.moved(item, status, lane, &edits),
+        self.placed(item, status, |place| {
+            let key = lane::needs_key(status, place, self.lane_set);
+            in_place(self.text, item, patch, Some((status, key)))
+        })
+    }
+
+    /// The item's own edits, told where it is to stand with that status, and what moves it there.
+    fn placed(&self, item: &Item<'_>, status: Status, own: impl Fn(Place) -> Vec<Edit>) -> Vec<Edit> {
+        match self.lane_to_move_to(item, status) {
+            None => own(self.place(item)),
+            Some(lane) => self.moved(item, status, lane, &own(Place::Lane(lane.kind))),
         }
     }
 
@@ -177,14 +181,9 @@ impl<'t> Document<'t> {
     pub(crate) fn rewritten(&self, item: &Item<'_>, block: &str, status: Option<Status>) -> Vec<Edit> {
         let status = status.filter(|status| *status != item.status);
         let Some(status) = status else { return vec![Edit::replace(item.span.clone(), block)] };
-        let target = self.lane_to_move_to(item, status);
-        let place = target.map_or(self.place(item), |lane| Place::Lane(lane.kind));
-        let block = said(block, status, place, self.lane_set);
-        let edits = vec![Edit::replace(item.span.clone(), block)];
-        match target {
-            None => edits,
-            Some(lane) => self.moved(item, status, lane, &edits),
-        }
+        self.placed(item, status, |place| {
+            vec![Edit::replace(item.span.clone(), said(block, status, place, self.lane_set))]
+        })
     }
 
     fn lane_of(&self, kind: LaneKind) -> Option<&Lane<'t>> {

@@ -66,48 +66,28 @@ const KEYS: [(&str, Shape); 11] = [
 /// matter the rest begins at the first byte that is no such mark.
 pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    match find(text, start) {
-        Found::None => (Front::default(), start),
-        Found::Unclosed(span) => {
-            problems.push(Problem::warning(
-                "unclosed-front-matter",
-                span,
-                "front matter is opened by `---` here and never closed",
-                "end it with a line `---`, or remove this one",
-            ));
-            (Front::default(), start)
-        }
-        Found::Block { content, body } => (typed(text, content, problems), body),
-    }
-}
-
-enum Found {
-    None,
-    /// The opening line.
-    Unclosed(Range<usize>),
-    Block {
-        content: Range<usize>,
-        body: usize,
-    },
-}
-
-fn find(text: &str, start: usize) -> Found {
-    let rest = &text[start..];
-    let Some(first) = rest.split_inclusive('\n').next().filter(|line| is_fence(line, "---")) else {
-        return Found::None;
+    let Some(first) = text[start..].split_inclusive('\n').next().filter(|line| is_fence(line, "---")) else {
+        return (Front::default(), start);
     };
     let content = start + first.len();
     let mut at = content;
     for line in text[content..].split_inclusive('\n') {
         if is_fence(line, "---") || is_fence(line, "...") {
-            return Found::Block { content: content..at, body: at + line.len() };
+            return (typed(text, content..at, problems), at + line.len());
         }
         at += line.len();
     }
     // A rule may stand at the head of a document; only what looks like a key makes it front matter.
     let next = text[content..].lines().next().unwrap_or("");
-    let is_key = next.split_once(':').is_some_and(|(name, _)| KEYS.iter().any(|(key, _)| *key == name));
-    if is_key { Found::Unclosed(start..start + 3) } else { Found::None }
+    if next.split_once(':').is_some_and(|(name, _)| KEYS.iter().any(|(key, _)| *key == name)) {
+        problems.push(Problem::warning(
+            "unclosed-front-matter",
+            start..start + 3,
+            "front matter is opened by `---` here and never closed",
+            "end it with a line `---`, or remove this one",
+        ));
+    }
+    (Front::default(), start)
 }
 
 fn is_fence(line: &str, fence: &str) -> bool {

@@ -338,8 +338,9 @@ fn check_reading(text: &str) -> Result<(), TestCaseError> {
         prop_assert_eq!(item.checked, matches!(box_char, "[x]" | "[X]"), "{}", box_char);
         document.task(item, marker());
         document.shell(item);
-        document
-            .entries(item, &mut |entry| assert!(!entry.name.is_empty() && text[entry.at..].starts_with(entry.name)));
+        for entry in document.entries(item) {
+            prop_assert!(!entry.name.is_empty() && text[entry.at..].starts_with(entry.name));
+        }
     }
     for lane in document.lanes() {
         prop_assert!(lane.heading.end <= lane.body.start && lane.body.end <= text.len());
@@ -439,8 +440,7 @@ proptest! {
 fn states() -> impl Strategy<Value = State> {
     let is_of_state = |key: Key| key.owner() == Owner::State || key == Key::Answer;
     (select(&Status::ALL[..]), keys(is_of_state, 18)).prop_map(|(status, keys)| {
-        let mut fields = Fields::default();
-        keys.iter().for_each(|(key, value)| meant(*key, value).into_iter().for_each(|field| fields.put(*key, field)));
+        let fields = Fields(keys.iter().filter_map(|(key, value)| Some((*key, meant(*key, value)?))).collect());
         State::read(status, &fields)
     })
 }
@@ -450,7 +450,7 @@ proptest! {
 
     /// Whatever state an item had, and wherever its keys stand, the state that is written is the one that is read.
     #[test]
-    fn a_state_is_read_as_it_was_written(old in states(), new in states(), is_in_block: bool) {
+    fn a_state_is_read_as_it_was_written(old in states(), new in states(), is_in_block in any::<bool>()) {
         let line = |(key, value): (Key, Option<Value>)| format!("  {}: {}\n", key.as_str(), metadata::flow(&value.unwrap_or_default()));
         let keys: String = old.keys().into_iter().map(line).collect();
         let block = if is_in_block { format!("\n  ```yaml task\n{keys}  ```\n") } else { String::new() };
@@ -473,12 +473,8 @@ fn unknown_keys_are_kept_by_every_change() {
     let (document, _) = parse(text);
     let patch = Patch { set: vec![(Key::Priority, None), (Key::Role, Some("coder".into()))], ..Patch::default() };
     let result = apply(text, &document.change(&document.items()[0], &patch));
-    let mut names = Vec::new();
     let (new, _) = parse(&result);
-    new.entries(&new.items()[0], &mut |entry| {
-        if entry.meaning == Meaning::Unknown {
-            names.push((entry.name.to_owned(), result[entry.value].to_owned()));
-        }
-    });
+    let unknown = new.entries(&new.items()[0]).into_iter().filter(|entry| entry.meaning == Meaning::Unknown);
+    let names: Vec<_> = unknown.map(|entry| (entry.name.to_owned(), result[entry.value].to_owned())).collect();
     assert_eq!(names, [("foo".to_owned(), "bar".to_owned()), ("baz".to_owned(), "[x,  y]".to_owned())], "{result}");
 }

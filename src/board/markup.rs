@@ -73,7 +73,7 @@ pub fn columns(prefix: &str) -> usize {
 }
 
 /// The first line of a task-list item.
-pub struct Head {
+pub struct TaskHead {
     /// Start of the line, or of the bullet if something else is before it on the line.
     pub start: usize,
     pub begins_line: bool,
@@ -88,7 +88,7 @@ pub struct Head {
 }
 
 /// The item whose box is in `marker`. `body` is where the document's text begins, `end` where the item does.
-pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> Option<Head> {
+pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> Option<TaskHead> {
     let bytes = text.as_bytes();
     let open = marker.start + bytes[marker].iter().position(|byte| *byte == b'[')?;
     if bytes.get(open + 2) != Some(&b']') {
@@ -107,7 +107,7 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
     let begins_line = before[..bullet].iter().all(|byte| matches!(byte, b' ' | b'\t'));
     let line_end = bare_line_end(&bytes[..end.max(open + 3)], open + 3);
     let line_end = open + 3 + before_block_id(&text[open + 3..line_end]);
-    Some(Head {
+    Some(TaskHead {
         start: if begins_line { line } else { line + bullet },
         begins_line,
         column: columns(&text[line..line + bullet]),

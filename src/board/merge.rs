@@ -12,12 +12,12 @@ use crate::board::lane::Place;
 use crate::board::markup;
 use crate::board::task::{State, Status, TaskId};
 
-use conflict::{MARK, Mark};
+use conflict::{Bound, MARK};
 use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
 use revision::{One, Region, Revision, Side};
 use weave::{Stretch, matches, weave};
-use written::{Atom, Fate, Line, Piece, Stand, pieces, written};
+use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
 pub use changed::{Changed, changes, prose};
 pub use conflict::{Conflict, marks};
@@ -36,7 +36,7 @@ mod written;
 
 /// The document made of three.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedText {
     pub text: String,
     pub conflicts: Vec<Conflict>,
     /// The documents were too odd to tell their items apart, and what contradicts stands between git's markers: the
@@ -46,8 +46,8 @@ pub struct Merged {
 
 /// Merges what `ours` and `theirs` made of `base`. Items that `is_held` knows of stay as they are in `ours` as far as
 /// presence and status go: whoever holds them is still at work.
-pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> bool) -> Merged {
-    let whole = |text: &str| Merged { text: text.to_owned(), conflicts: Vec::new(), has_markers: false };
+pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> bool) -> MergedText {
+    let whole = |text: &str| MergedText { text: text.to_owned(), conflicts: Vec::new(), has_markers: false };
     if ours == theirs || base == theirs {
         return whole(ours);
     }
@@ -57,7 +57,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     }
     let [old, mine, other] = [base, ours, theirs].map(Revision::of);
     let mut merge =
-        Merge { base: &old, ours: &mine, theirs: &other, is_held, conflicts: Vec::new(), expected: Vec::new() };
+        Merging { base: &old, ours: &mine, theirs: &other, is_held, conflicts: Vec::new(), expected: Vec::new() };
     let pieces = merge.region(&[old.top(), mine.top(), other.top()], None);
     let is_ended = |text: &str| text.is_empty() || text.ends_with(['\n', '\r']);
     let (newline, last) = (markup::newline(ours), if is_ended(base) == is_ended(ours) { theirs } else { ours });
@@ -70,23 +70,23 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
             text.truncate(bare.strip_suffix('\r').unwrap_or(bare).len());
         }
         if merge.reads_right(&text) {
-            return Merged { text, conflicts: merge.conflicts, has_markers: false };
+            return MergedText { text, conflicts: merge.conflicts, has_markers: false };
         }
     }
     let (text, conflicts) = by_lines(base, ours, theirs);
     let has_markers = !conflicts.is_empty();
-    Merged { text, conflicts, has_markers }
+    MergedText { text, conflicts, has_markers }
 }
 
 /// An item in the versions that have it.
 #[derive(Clone, Copy)]
-struct Slot<'m, 't> {
+struct Trio<'m, 't> {
     base: Option<One<'m, 't>>,
     ours: Option<One<'m, 't>>,
     theirs: Option<One<'m, 't>>,
 }
 
-struct Merge<'m, 't> {
+struct Merging<'m, 't> {
     base: &'m Revision<'t>,
     ours: &'m Revision<'t>,
     theirs: &'m Revision<'t>,
@@ -96,7 +96,7 @@ struct Merge<'m, 't> {
     expected: Vec<(String, Option<Status>)>,
 }
 
-impl<'m, 't> Merge<'m, 't> {
+impl<'m, 't> Merging<'m, 't> {
     /// Merges a stretch: the whole document, or what stands under an item's first line, `indent` columns in.
     fn region(&mut self, parts: &[Region; 3], indent: Option<usize>) -> Vec<Piece> {
         let slots = self.slots(parts);
@@ -135,7 +135,7 @@ impl<'m, 't> Merge<'m, 't> {
             all[version].iter().copied().filter(|atom| stands(atom, sides[version])).collect()
         });
         let mut atoms: Vec<Atom<'t>> = Vec::new();
-        let mut marked: Vec<(usize, Mark)> = Vec::new();
+        let mut marked: Vec<(usize, Bound)> = Vec::new();
         for stretch in weave(&base, &ours, &theirs) {
             match stretch {
                 Stretch::Same(range) | Stretch::Ours(range) => atoms.extend(&ours[range]),
@@ -146,11 +146,11 @@ impl<'m, 't> Merge<'m, 't> {
                         Some(united) => atoms.extend(united),
                         None => {
                             self.conflicts.push(Conflict { item: None, what: "text".into() });
-                            marked.push((atoms.len(), Mark::Ours));
+                            marked.push((atoms.len(), Bound::Ours));
                             atoms.extend(mine);
-                            marked.push((atoms.len(), Mark::Theirs));
+                            marked.push((atoms.len(), Bound::Theirs));
                             atoms.extend(other.iter().filter(|atom| !mine.contains(atom) || !atom.is_item()));
-                            marked.push((atoms.len(), Mark::End));
+                            marked.push((atoms.len(), Bound::End));
                         }
                     }
                 }
@@ -165,7 +165,7 @@ impl<'m, 't> Merge<'m, 't> {
     }
 
     /// Which items of the three are the same.
-    fn slots(&self, [base, ours, theirs]: &[Region; 3]) -> Vec<Slot<'m, 't>> {
+    fn slots(&self, [base, ours, theirs]: &[Region; 3]) -> Vec<Trio<'m, 't>> {
         let [in_base, in_ours, in_theirs] =
             [self.base, self.ours, self.theirs].map(|version| |index| version.one(index));
         let (to_ours, to_theirs) = [(self.ours, ours), (self.theirs, theirs)]
@@ -173,7 +173,7 @@ impl<'m, 't> Merge<'m, 't> {
             .into();
         let mut slots = Vec::with_capacity(base.items.len());
         for (place, item) in base.items.iter().enumerate() {
-            slots.push(Slot {
+            slots.push(Trio {
                 base: Some(in_base(*item)),
                 ours: to_ours[place].map(|place| in_ours(ours.items[place])),
                 theirs: to_theirs[place].map(|place| in_theirs(theirs.items[place])),
@@ -194,16 +194,16 @@ impl<'m, 't> Merge<'m, 't> {
             };
             let theirs =
                 place.filter(|place| left[*place].as_ref().is_some_and(is_same)).and_then(|place| left[place].take());
-            slots.push(Slot { base: None, ours: Some(item), theirs });
+            slots.push(Trio { base: None, ours: Some(item), theirs });
         }
-        slots.extend(left.into_iter().flatten().map(|item| Slot { base: None, ours: None, theirs: Some(item) }));
+        slots.extend(left.into_iter().flatten().map(|item| Trio { base: None, ours: None, theirs: Some(item) }));
         slots
     }
 
-    fn atoms(&self, parts: &[Region; 3], slots: &[Slot<'m, 't>]) -> [Vec<Atom<'t>>; 3] {
+    fn atoms(&self, parts: &[Region; 3], slots: &[Trio<'m, 't>]) -> [Vec<Atom<'t>>; 3] {
         let versions = [self.base, self.ours, self.theirs];
         [0, 1, 2].map(|side| {
-            let item = |slot: &Slot<'m, 't>| [slot.base, slot.ours, slot.theirs][side].map(|one| one.index);
+            let item = |slot: &Trio<'m, 't>| [slot.base, slot.ours, slot.theirs][side].map(|one| one.index);
             let of_item: HashMap<usize, usize> =
                 slots.iter().enumerate().filter_map(|(place, slot)| Some((item(slot)?, place))).collect();
             let (version, part) = (versions[side], &parts[side]);
@@ -223,7 +223,7 @@ impl<'m, 't> Merge<'m, 't> {
                     at = block.end;
                 } else {
                     let end = markup::line_end(text, at, part.range.end);
-                    atoms.push(Atom::Line(Line(&text[at..end])));
+                    atoms.push(Atom::Line(BareLine(&text[at..end])));
                     at = end;
                 }
             }
@@ -231,7 +231,7 @@ impl<'m, 't> Merge<'m, 't> {
         })
     }
 
-    fn fate(&mut self, slot: Slot<'m, 't>, indent: Option<usize>) -> Fate {
+    fn fate(&mut self, slot: Trio<'m, 't>, indent: Option<usize>) -> Fate {
         let nowhere = Fate { stand: Stand::Nowhere, text: String::new(), status: None };
         let (one, side) = match (slot.base, slot.ours, slot.theirs) {
             (base, Some(mine), Some(other)) => return self.both(base, mine, other, indent),
@@ -257,7 +257,7 @@ impl<'m, 't> Merge<'m, 't> {
         self.conflicts.push(Conflict { item: Some(item.name().to_owned()), what: what.to_owned() });
     }
 
-    /// An item that both sides have; `indent` as in [`Merge::region`].
+    /// An item that both sides have; `indent` as in [`Merging::region`].
     fn both(
         &mut self,
         base: Option<One<'m, 't>>,

@@ -43,13 +43,9 @@ pub enum Field<'t> {
 
 /// What the known keys of an item say, each once.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fields<'t>(Vec<(Key, Field<'t>)>);
+pub struct Fields<'t>(pub Vec<(Key, Field<'t>)>);
 
 impl<'t> Fields<'t> {
-    pub fn put(&mut self, key: Key, field: Field<'t>) {
-        self.0.push((key, field));
-    }
-
     pub fn get(&self, key: Key) -> Option<&Field<'t>> {
         self.0.iter().find(|(known, _)| *known == key).map(|(_, field)| field)
     }

@@ -90,7 +90,7 @@ impl Planned {
 /// The plan that `text` is, or all that keeps it from being taken.
 pub fn read(text: &str, rules: &Rules<'_>) -> Result<Plan, Vec<Problem>> {
     let (document, mut problems) = parse(text);
-    let mut reader = Reader { document: &document, rules, problems: Vec::new() };
+    let mut reader = Judge { document: &document, rules, problems: Vec::new() };
     if *document.front() != Front::default() {
         let (message, hint) = ("a plan has no front matter", "say in each item what holds for it");
         reader.problems.push(Problem::error("plan-front-matter", 0..3.min(text.len()), message, hint));
@@ -111,13 +111,13 @@ pub fn read(text: &str, rules: &Rules<'_>) -> Result<Plan, Vec<Problem>> {
     if problems.is_empty() { Ok(Plan { items, words }) } else { Err(problems) }
 }
 
-struct Reader<'r, 't> {
+struct Judge<'r, 't> {
     document: &'r Document<'t>,
     rules: &'r Rules<'r>,
     problems: Vec<Problem>,
 }
 
-impl Reader<'_, '_> {
+impl Judge<'_, '_> {
     fn fault(&mut self, code: &'static str, span: std::ops::Range<usize>, message: String, hint: impl Into<String>) {
         self.problems.push(Problem::error(code, span, message, hint));
     }
@@ -161,14 +161,13 @@ impl Reader<'_, '_> {
 
     /// Its keys are those of a planner. Returns whether it claims a status among others.
     fn may_say(&mut self, item: &Item<'_>) -> bool {
-        let mut odd = Vec::new();
-        self.document.entries(item, &mut |entry| {
-            if let Meaning::Known(key, _) | Meaning::Absent(key) = entry.meaning
-                && !KEYS.contains(&key)
-            {
-                odd.push((key, entry.at..entry.value.end));
+        let odd = self.document.entries(item).into_iter().filter_map(|entry| match entry.meaning {
+            Meaning::Known(key, _) | Meaning::Absent(key) if !KEYS.contains(&key) => {
+                Some((key, entry.at..entry.value.end))
             }
+            _ => None,
         });
+        let odd: Vec<_> = odd.collect();
         let is_status = odd.iter().any(|(key, _)| *key == Key::Status);
         for (key, span) in odd {
             let keys: Vec<&str> = KEYS.iter().map(|key| key.as_str()).collect();
@@ -451,9 +450,9 @@ Two steps.
             for id in &ids {
                 let item = document.find(id);
                 proptest::prop_assert!(item.is_some_and(|item| item.status == Status::Pending && !item.quarantined), "{}", text);
-                document.entries(item.expect("it is there"), &mut |entry| {
+                for entry in document.entries(item.expect("it is there")) {
                     assert!(matches!(entry.meaning, Meaning::Known(key, _) if KEYS.contains(&key)), "{text}");
-                });
+                }
                 assert!(!document.task(item.expect("it is there"), id.clone()).done_when.is_empty(), "{text}");
             }
         }

@@ -183,17 +183,12 @@ impl Args {
             let is_set = self.more.iter().any(|(name, _)| *name == key);
             is_set || KEYS.contains(&key) || HANDED_OUT.contains(&key)
         };
-        let mut odd = None;
-        for item in document.items() {
-            document.entries(item, &mut |entry| {
-                if let Meaning::Known(key, _) | Meaning::Absent(key) = entry.meaning
-                    && !is_own(key)
-                {
-                    odd.get_or_insert(key);
-                }
-            });
-        }
-        odd.map_or(Ok(()), |key| {
+        let keys = document.items().iter().flat_map(|item| document.entries(item));
+        let mut odd = keys.filter_map(|entry| match entry.meaning {
+            Meaning::Known(key, _) | Meaning::Absent(key) if !is_own(key) => Some(key),
+            _ => None,
+        });
+        odd.next().map_or(Ok(()), |key| {
             let hint = "leave it out; if you are a person: env -u TAVERN_TOKEN tavern add \"…\"";
             Err(CliError::refused(format!("`{}` is not for an agent to say", key.as_str()), hint))
         })

@@ -225,11 +225,8 @@ fn changed(entry: &Entry) -> Option<String> {
 }
 
 fn keys(document: &Document<'_>, item: &Item<'_>) -> BTreeMap<String, String> {
-    let mut keys = BTreeMap::new();
-    document.entries(item, &mut |entry| {
-        keys.insert(entry.name.to_string(), document.text()[entry.value].to_owned());
-    });
-    keys
+    let keys = document.entries(item).into_iter();
+    keys.map(|entry| (entry.name.to_owned(), document.text()[entry.value].to_owned())).collect()
 }
 
 /// How the event changed the item's text.

@@ -8,7 +8,7 @@ use crate::board::front;
 use crate::board::task::{Status, Task, TaskId};
 use crate::board::text::{Edit, apply_within};
 
-/// Reads the text of one item, under the front matter of `queue` if it is plain.
+/// Parses the text of one item, under the front matter of `queue` if it is plain.
 pub fn parse_alone<'t>(text: &'t str, queue: &str) -> Document<'t> {
     let (front, _) = front::read(queue, &mut Vec::new());
     read_plain(text, front).unwrap_or_else(|| parse(text).0)

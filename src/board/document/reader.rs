@@ -17,7 +17,7 @@ use crate::board::problem::Problem;
 use crate::board::scan::{Block, scan};
 use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId};
 
-/// Reads a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
+/// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);

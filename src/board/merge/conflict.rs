@@ -39,11 +39,11 @@ pub fn marks(text: &str) -> Vec<Problem> {
             let line = &text[start..markup::line_end(text, start, text.len())];
             let words = line[mark.trim_start().len()..].trim_end().trim_end_matches(end).trim();
             // The first of the three marks around a stretch stands for all of them.
-            if matches!(words, Mark::THEIRS | Mark::END) {
+            if matches!(words, Bound::THEIRS | Bound::END) {
                 continue;
             }
             let (message, hint) = match words {
-                Mark::OURS => (
+                Bound::OURS => (
                     "two sides changed these lines, each in its own way; both versions follow".to_owned(),
                     "keep what is right, and remove the three lines that begin with `<!-- conflict`",
                 ),
@@ -61,22 +61,22 @@ pub fn marks(text: &str) -> Vec<Problem> {
 
 /// What a mark stands before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum Bound {
     Ours,
     Theirs,
     End,
 }
 
-impl Mark {
+impl Bound {
     const OURS: &str = "one side says";
     const THEIRS: &str = "the other side says";
     const END: &str = "end";
 
     pub fn text(self) -> String {
         let what = match self {
-            Mark::Ours => Mark::OURS,
-            Mark::Theirs => Mark::THEIRS,
-            Mark::End => Mark::END,
+            Bound::Ours => Bound::OURS,
+            Bound::Theirs => Bound::THEIRS,
+            Bound::End => Bound::END,
         };
         format!("{MARK}{what} -->\n")
     }

@@ -55,7 +55,7 @@ impl Held<'_> {
 }
 
 /// What a key is to be.
-enum Wanted {
+enum Spelling {
     As(Side),
     List(Vec<String>),
     Nothing,
@@ -122,7 +122,7 @@ pub(super) fn line_and_block(
         let of_state = state.filter(|_| Key::named(name).is_some_and(|key| key.owner() == Owner::State));
         let wanted = match of_state {
             Some(Taken { approvals: Some(approvals), .. }) if name == Key::Approvals.as_str() => {
-                Wanted::List(approvals.clone())
+                Spelling::List(approvals.clone())
             }
             Some(Taken { side, .. }) => as_side(*side, ours, theirs),
             None => wanted(was, ours, theirs, winner, marks),
@@ -159,13 +159,13 @@ fn block_of<'t>(one: One<'_, 't>) -> Option<&'t str> {
 }
 
 fn held<'t>(one: One<'_, 't>) -> Vec<Held<'t>> {
-    let mut held = Vec::new();
-    one.version.document.entries(one.item(), &mut |entry| {
-        let on_line = entry.at < one.item().head.end;
-        let raw = one.version.text()[entry.value.clone()].trim_end();
-        held.push(Held { name: entry.name, raw, meaning: entry.meaning, on_line });
+    let held = one.version.document.entries(one.item()).into_iter().map(|entry| Held {
+        name: entry.name,
+        raw: one.version.text()[entry.value].trim_end(),
+        meaning: entry.meaning,
+        on_line: entry.at < one.item().head.end,
     });
-    held
+    held.collect()
 }
 
 fn find<'k, 't>(keys: &'k [Held<'t>], name: &str) -> Option<&'k Held<'t>> {
@@ -183,9 +183,9 @@ fn names<'t>([base, ours, theirs]: &[Vec<Held<'t>>; 3]) -> Vec<&'t str> {
     names
 }
 
-fn as_side(side: Side, ours: Option<&Held<'_>>, theirs: Option<&Held<'_>>) -> Wanted {
+fn as_side(side: Side, ours: Option<&Held<'_>>, theirs: Option<&Held<'_>>) -> Spelling {
     let key = if side == Side::Ours { ours } else { theirs };
-    key.map_or(Wanted::Nothing, |_| Wanted::As(side))
+    key.map_or(Spelling::Nothing, |_| Spelling::As(side))
 }
 
 fn wanted(
@@ -194,7 +194,7 @@ fn wanted(
     theirs: Option<&Held<'_>>,
     winner: Option<Side>,
     marks: &mut Vec<(String, String)>,
-) -> Wanted {
+) -> Spelling {
     let same = |one: Option<&Held<'_>>, two: Option<&Held<'_>>| match (one, two) {
         (Some(one), Some(two)) => one.is_as(two),
         (None, None) => true,
@@ -211,7 +211,7 @@ fn wanted(
         let old = was.and_then(Held::list).unwrap_or_default();
         let stays = mine.iter().filter(|part| !old.contains(part) || other.contains(part));
         let comes = other.iter().filter(|part| !old.contains(part) && !mine.contains(part));
-        return Wanted::List(stays.chain(comes).map(|part| part.clone().into_owned()).collect());
+        return Spelling::List(stays.chain(comes).map(|part| part.clone().into_owned()).collect());
     }
     let name = ours.or(theirs).map_or("", |key| key.name);
     if Key::named(name).is_none_or(|key| key.owner() == Owner::Person) {
@@ -226,7 +226,7 @@ fn set(
     line: &mut String,
     block: &mut Option<String>,
     name: &str,
-    wanted: &Wanted,
+    wanted: &Spelling,
     [ours, theirs]: [Option<&Held<'_>>; 2],
     block_key: Option<&Held<'_>>,
 ) {
@@ -238,12 +238,12 @@ fn set(
         _ => None,
     };
     let value = match wanted {
-        Wanted::Nothing => None,
-        Wanted::List(parts) => {
+        Spelling::Nothing => None,
+        Spelling::List(parts) => {
             let parts = parts.iter().map(|part| Value::from(part.as_str())).collect();
             Some(metadata::flow(&Value::Sequence(parts)))
         }
-        Wanted::As(side) => {
+        Spelling::As(side) => {
             let key = if *side == Side::Ours { ours } else { theirs };
             if let (Some(key), Some(now)) = (key, now)
                 && key.is_as(now)

@@ -4,7 +4,7 @@ use super::conflict::MARK;
 use super::*;
 use crate::board::task::State;
 
-fn merged(base: &str, ours: &str, theirs: &str) -> Merged {
+fn merged(base: &str, ours: &str, theirs: &str) -> MergedText {
     merge(base, ours, theirs, &|_| false)
 }
 
@@ -318,7 +318,7 @@ fn a_held_item_keeps_its_holder() {
     let retitled = BASE.replace("T-2: two", "T-2: two, but better");
     assert_eq!(
         merge(BASE, BASE, &retitled, &held),
-        Merged { text: retitled.clone(), conflicts: vec![], has_markers: false }
+        MergedText { text: retitled.clone(), conflicts: vec![], has_markers: false }
     );
 }
 

@@ -2,14 +2,14 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::conflict::Mark;
+use super::conflict::Bound;
 use super::revision::Side;
 use crate::board::task::Status;
 
 /// What versions are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Atom<'t> {
-    Line(Line<'t>),
+    Line(BareLine<'t>),
     /// By its place among the slots.
     Item(usize),
     Block,
@@ -27,23 +27,23 @@ impl Atom<'_> {
 
 /// A line with its line end, which doesn't count where lines are compared.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'t>(pub &'t str);
+pub(super) struct BareLine<'t>(pub &'t str);
 
-impl<'t> Line<'t> {
+impl<'t> BareLine<'t> {
     fn bare(self) -> &'t str {
         self.0.trim_end_matches(['\n', '\r'])
     }
 }
 
-impl PartialEq for Line<'_> {
-    fn eq(&self, other: &Line<'_>) -> bool {
+impl PartialEq for BareLine<'_> {
+    fn eq(&self, other: &BareLine<'_>) -> bool {
         self.bare() == other.bare()
     }
 }
 
-impl Eq for Line<'_> {}
+impl Eq for BareLine<'_> {}
 
-impl Hash for Line<'_> {
+impl Hash for BareLine<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.bare().hash(state);
     }
@@ -78,7 +78,7 @@ pub(super) enum Piece {
 /// marks.
 pub(super) fn pieces(
     atoms: &[Atom<'_>],
-    marked: &[(usize, Mark)],
+    marked: &[(usize, Bound)],
     fates: &[Fate],
     front: usize,
     indent: usize,
@@ -91,7 +91,7 @@ pub(super) fn pieces(
         while let Some((_, mark)) = marks.next_if(|(place, _)| *place == at) {
             // In the front matter a comment is written otherwise, and of two values one must go.
             if length < front {
-                is_yaml = *mark == Mark::Theirs;
+                is_yaml = *mark == Bound::Theirs;
             } else {
                 pieces.push(Piece::Line(format!("{}{}", " ".repeat(indent), mark.text())));
             }

@@ -277,5 +277,3 @@ pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
 pub(super) fn is_unprintable(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
-
-// ---------------------------------------------------------------------------------------------- values

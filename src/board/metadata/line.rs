@@ -17,5 +17,3 @@ pub fn read_parenthesis<'t>(text: &'t str, span: Range<usize>, found: &mut dyn F
         found(Entry { name, at: pair.name.start, value: pair.value, meaning });
     }
 }
-
-// ---------------------------------------------------------------------------------------------- the task block
