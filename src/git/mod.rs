@@ -24,6 +24,7 @@ mod merge;
 mod program;
 mod registration;
 mod repository;
+mod repository_locks;
 mod salvage;
 mod setting;
 mod stale_lock;

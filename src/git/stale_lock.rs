@@ -7,16 +7,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fs2::FileExt;
-use walkdir::WalkDir;
 
+use super::GitError;
 use super::registration;
-use super::{GitError, Repository};
 use crate::clock;
 use crate::process::file_in_use::may_be_in_use;
 
@@ -32,55 +30,6 @@ const YOUNG: TimeDelta = TimeDelta::seconds(10);
 
 /// The user's own index and HEAD may be locked for as long as somebody writes a commit message.
 const YOUNG_OF_THE_USER: TimeDelta = TimeDelta::seconds(300);
-
-/// What is at the top of the user's own git directory, and Tavern writes only where it commits the queues.
-const OF_THE_USER: [&str; 2] = ["index.lock", "HEAD.lock"];
-
-impl Repository {
-    /// Locks of references and of the linked worktrees in `folder` that a killed git has left, in order. Of the user's own
-    /// references only that of `branch`; of the user's index and `HEAD` if `with_checkout`.
-    pub fn stale_locks(&self, folder: &Path, branch: &str, with_checkout: bool) -> Result<Vec<PathBuf>, GitError> {
-        let common = self.common_dir();
-        let folder = registration::resolved(folder)?;
-        let linked = registration::all(common)?.into_iter().filter(|entry| entry.path.parent() == Some(&folder));
-        let mut roots: Vec<PathBuf> = ["refs/heads/tavern", "refs/tavern"].map(|name| common.join(name)).to_vec();
-        roots.extend(linked.map(|entry| entry.admin));
-        let walk = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().flatten());
-        let mut locks: Vec<PathBuf> = walk.map(walkdir::DirEntry::into_path).collect();
-        locks.retain(|path| path.extension().is_some_and(|extension| extension == "lock"));
-        // While the last of them is there, git never tidies up again by itself.
-        locks.extend(["packed-refs.lock", "AUTO_MERGE.lock", "objects/maintenance.lock"].map(|name| common.join(name)));
-        locks.push(common.join(format!("refs/heads/{branch}.lock")));
-        locks.extend(OF_THE_USER.iter().filter(|_| with_checkout).map(|name| common.join(name)));
-        locks.sort();
-        locks.dedup();
-        let mut stale = Vec::new();
-        for lock in locks {
-            if is_stale(common, self.main_worktree(), &lock)? {
-                stale.push(lock);
-            }
-        }
-        Ok(stale)
-    }
-
-    /// Returns when nobody holds `lock`, which no git holds for long: one that a killed git has left is removed.
-    /// [`GitError::LockedByGit`] if it stays.
-    pub(super) fn await_lock(&self, lock: &Path) -> Result<(), GitError> {
-        let deadline = clock::instant() + LOCK_PATIENCE;
-        while lock.exists() && !remove(self.common_dir(), self.main_worktree(), lock)? {
-            if clock::instant() >= deadline {
-                return Err(GitError::LockedByGit { path: lock.to_owned() });
-            }
-            thread::sleep(LOCK_PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Removes one of [`Repository::stale_locks`], unless somebody is behind it by now. True if it was removed.
-    pub fn remove_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
-        remove(self.common_dir(), self.main_worktree(), lock)
-    }
-}
 
 /// Is this a lock of what only Tavern writes, or of what every git holds for a moment only?
 pub(super) fn is_ours(common_dir: &Path, lock: &Path) -> bool {
@@ -114,7 +63,7 @@ pub(super) fn remove(common_dir: &Path, main_worktree: &Path, lock: &Path) -> Re
 }
 
 /// Nobody is behind it any more.
-fn is_stale(common_dir: &Path, main_worktree: &Path, lock: &Path) -> Result<bool, GitError> {
+pub(super) fn is_stale(common_dir: &Path, main_worktree: &Path, lock: &Path) -> Result<bool, GitError> {
     let Ok(metadata) = fs::symlink_metadata(lock) else { return Ok(false) };
     let Ok(written) = metadata.modified() else { return Ok(false) };
     let young = if is_ours(common_dir, lock) { YOUNG } else { YOUNG_OF_THE_USER };
