@@ -37,8 +37,17 @@ impl Repository {
 
     /// Names of all local branches that start with `prefix`, in order.
     pub fn branches(&self, prefix: &str) -> Result<Vec<String>, GitError> {
-        let found = self.references(&format!("refs/heads/{prefix}"))?;
-        Ok(found.iter().filter_map(|(name, _)| name.strip_prefix("refs/heads/")).map(str::to_owned).collect())
+        let repository = self.open()?;
+        let listing = || GitError::library(format!("list the branches `{prefix}…`"));
+        let mut listed = repository.references_glob(&format!("refs/heads/{prefix}*")).map_err(listing())?;
+        let mut found = Vec::new();
+        // What they name is not read: there may be thousands.
+        for name in listed.names() {
+            let name = name.map_err(listing())?;
+            found.extend(name.strip_prefix("refs/heads/").map(str::to_owned));
+        }
+        found.sort();
+        Ok(found)
     }
 
     /// All references whose full name starts with `prefix`, with their commits, in order of name.

@@ -24,26 +24,21 @@ struct Leaf<'a> {
 }
 
 impl Repository {
-    /// Commits these contents (of paths relative to the root), and nothing else, on the branch that the main work tree or a
-    /// linked one is on. Whatever else is staged stays staged. `None` if they are what the branch holds. Files that git
+    /// Commits these contents (of paths relative to the root), and nothing else, on the branch that the main work tree is
+    /// on. Whatever else is staged stays staged. `None` if they are what the branch holds. Files that git
     /// ignores are left out. This is the one function that writes the main work tree's index and moves its branch; it is
     /// for files that are Tavern's own.
     ///
     /// [`GitError::Unfinished`] in a merge, a rebase and the like; [`GitError::Conflicted`] if anything in the index is;
     /// [`GitError::NoBranch`]; [`GitError::LockedByGit`] if another git is writing there, or died there.
-    pub fn commit_contents(
-        &self,
-        worktree: &Path,
-        files: &[(PathBuf, Vec<u8>)],
-        message: &str,
-    ) -> Result<Option<CommitId>, GitError> {
-        let place = self.place(worktree)?;
+    pub fn commit_contents(&self, files: &[(PathBuf, Vec<u8>)], message: &str) -> Result<Option<CommitId>, GitError> {
+        let place = self.main_place();
         refuse_unfinished(&place)?;
         self.refuse_conflicts(&place)?;
-        let Head::Branch { commit: tip, .. } = self.head_of(&place.work_tree)? else {
+        let Head::Branch { name, commit: tip } = self.head()? else {
             return Err(GitError::NoBranch { worktree: place.work_tree });
         };
-        let repository = self.open_at(&place.git_dir)?;
+        let repository = self.open()?;
         let parent = repository.find_commit(oid(&tip)?).map_err(GitError::library("read the last commit"))?;
         let tree = parent.tree().map_err(GitError::library("read the last commit"))?;
         let mut leaves = Vec::new();
@@ -81,7 +76,9 @@ impl Repository {
             .commit(None, &identity.author, &identity.committer, message, &new, &[&parent])
             .map_err(GitError::library("make a commit"))?;
         let made = CommitId::from(made);
-        self.move_head(&place, &tip, &made, message)?;
+        // As a commit has it in the reflogs.
+        let line = format!("commit: {}", message.lines().next().unwrap_or_default());
+        self.swap(&format!("refs/heads/{name}"), Some(&tip), Some(&made), &line)?;
         Ok(Some(made))
     }
 
@@ -104,21 +101,6 @@ impl Repository {
         let lines: Vec<u8> = lines.collect();
         let call = self.call(place).args(["update-index", "--add", "-z", "--index-info"]).input(&lines)?;
         call.limit(THOROUGH).read().map(drop)
-    }
-
-    /// Moves the branch that HEAD names, if it is still where it was, with a line in the reflogs as a commit has it.
-    fn move_head(&self, place: &Place, from: &CommitId, to: &CommitId, message: &str) -> Result<(), GitError> {
-        let subject = message.lines().next().unwrap_or_default();
-        let line = format!("commit: {subject}");
-        let moved = self.call(place).args(["update-ref", "-m", &line, "HEAD", to.as_str(), from.as_str()]).read();
-        match (moved, self.head_of(&place.work_tree)?) {
-            (Err(_), Head::Branch { name, commit }) if commit != *from => Err(GitError::Moved {
-                reference: format!("refs/heads/{name}"),
-                expected: Some(from.clone()),
-                found: Some(commit),
-            }),
-            (moved, _) => moved.map(drop),
-        }
     }
 
     fn refuse_conflicts(&self, place: &Place) -> Result<(), GitError> {
@@ -162,7 +144,7 @@ mod tests {
 
     fn committed(fixture: &Fixture, files: &[(&str, &str)]) -> Result<Option<CommitId>, GitError> {
         let files: Vec<_> = files.iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
-        fixture.repository().commit_contents(&fixture.root(), &files, "tavern: T-1 done\n\nBody.")
+        fixture.repository().commit_contents(&files, "tavern: T-1 done\n\nBody.")
     }
 
     #[test]

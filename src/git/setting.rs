@@ -2,7 +2,6 @@
 
 use git2::ErrorCode;
 
-use super::program::QUICK;
 use super::{GitError, Repository};
 
 impl Repository {
@@ -21,7 +20,7 @@ impl Repository {
     /// [`GitError::LockedByGit`] if another program is writing there.
     pub fn set(&self, key: &str, value: &str) -> Result<(), GitError> {
         let place = self.main_place();
-        match self.call(&place).args(["config", "--local", key, value]).limit(QUICK).read() {
+        match self.call(&place).args(["config", "--local", key, value]).read() {
             Err(GitError::Program { stderr, .. }) if stderr.contains("File exists") => {
                 Err(GitError::LockedByGit { path: place.git_dir.join("config.lock") })
             }

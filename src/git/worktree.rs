@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use uuid::Uuid;
 use walkdir::WalkDir;
@@ -75,24 +75,12 @@ impl Repository {
     /// [`GitError::HoldsWorktree`], [`GitError::Locked`], [`GitError::FolderInTheWay`] (another repository took its place).
     pub fn remove_worktree(&self, path: &Path, lock_file: &Path) -> Result<bool, GitError> {
         let path = registration::resolved(path)?;
-        let deadline = clock::instant() + THOROUGH;
-        let removed = loop {
-            let step = {
-                let _lock = Lock::take(lock_file)?;
-                self.detach(&path)?
-            };
-            match step {
-                Detached::Nothing => break false,
-                Detached::Gone(None) => break true,
-                Detached::Gone(Some(bin)) => {
-                    remove_tree(&bin).map_err(GitError::io("remove", bin))?;
-                    break true;
-                }
-                Detached::StillBeingMade(entry) => wait_for(&entry, deadline)?,
-            }
-        };
+        let removed = once_made(lock_file, || self.detach(&path))?;
+        if let Some(bin) = removed.iter().flatten().next() {
+            remove_tree(bin).map_err(GitError::io("remove", bin))?;
+        }
         sweep(&path);
-        Ok(removed)
+        Ok(removed.is_some())
     }
 
     /// The paths of the worktrees that are registered directly in `folder`, in order; also of those whose folder is gone
@@ -130,8 +118,9 @@ impl Repository {
         if tip != commit {
             self.advance(&reference, &tip, &commit, "tavern: bring the work home")?;
         }
-        let call = self.call(&self.linked_place(path)?).args(["symbolic-ref", "-m", "tavern: bring the work home"]);
-        call.args(["HEAD", &reference]).read()?;
+        let linked = self.open_at(&self.linked_place(path)?.git_dir)?;
+        let moved = linked.reference_symbolic("HEAD", &reference, true, "tavern: bring the work home");
+        moved.map_err(GitError::library("switch a worktree to its branch"))?;
         Ok(true)
     }
 
@@ -154,18 +143,7 @@ impl Repository {
     /// `None`: it was there already.
     fn make(&self, path: &Path, goal: &Goal<'_>, lock_file: &Path) -> Result<Option<Making>, GitError> {
         let path = registration::resolved(path)?;
-        let deadline = clock::instant() + THOROUGH;
-        let (entry, mark) = loop {
-            let step = {
-                let _lock = Lock::take(lock_file)?;
-                self.register(&path, goal)?
-            };
-            match step {
-                Registered::StillBeingMade(entry) => wait_for(&entry, deadline)?,
-                Registered::Whole(entry) => break (entry, None),
-                Registered::New(entry, mark) => break (entry, Some(mark)),
-            }
-        };
+        let (entry, mark) = once_made(lock_file, || self.register(&path, goal))?;
         self.free(&entry, goal)?;
         self.check_out(&entry, goal, mark.as_ref())?;
         sweep(&path);
@@ -187,15 +165,15 @@ impl Repository {
         }
     }
 
-    /// Under the caller's lock: what is there, and if nothing is, a new registration.
-    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Registered, GitError> {
+    /// Under the caller's lock: what is there, and if nothing is, a new registration with the lock on its mark.
+    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Step<(Registration, Option<Lock>)>, GitError> {
         if let Some(entry) = registration::find(self.common_dir(), path)? {
             let is_half_made = entry.locked.as_deref() == Some(reason(path).as_str());
             if is_half_made && Lock::try_take_existing(&entry.admin.join("locked"))?.is_none() {
-                return Ok(Registered::StillBeingMade(entry));
+                return Ok(Step::StillBeingMade(entry));
             }
             if !is_half_made && !is_absent_or_empty(&entry.path)? {
-                return whole(entry, goal).map(Registered::Whole);
+                return Ok(Step::Done((whole(entry, goal)?, None)));
             }
             if let Some(reason) = entry.locked.filter(|_| !is_half_made) {
                 return Err(GitError::Locked { path: entry.path, reason });
@@ -206,11 +184,12 @@ impl Repository {
         if !is_absent_or_empty(path)? {
             return Err(GitError::FolderInTheWay { path: path.to_owned() });
         }
-        self.register_anew(path, goal)
+        let (entry, mark) = self.register_anew(path, goal)?;
+        Ok(Step::Done((entry, Some(mark))))
     }
 
     /// Writes what `git worktree add --no-checkout` does, which reads every other worktree there is.
-    fn register_anew(&self, path: &Path, goal: &Goal<'_>) -> Result<Registered, GitError> {
+    fn register_anew(&self, path: &Path, goal: &Goal<'_>) -> Result<(Registration, Lock), GitError> {
         let head = match goal {
             Goal::Branch { name, reference, start } => {
                 // What did not exist a moment ago nobody has checked out.
@@ -226,7 +205,7 @@ impl Repository {
         let (entry, mark) = registration::add(self.common_dir(), path, &head, &reason(path))?;
         fs::create_dir_all(path).map_err(GitError::io("make", path))?;
         entry.link()?;
-        Ok(Registered::New(entry, mark))
+        Ok((entry, mark))
     }
 
     /// The files of a new worktree, or of a scratch one.
@@ -245,8 +224,9 @@ impl Repository {
         self.call(&place).args(["clean", "-ffdx", "--quiet"]).limit(THOROUGH).read().map(drop)
     }
 
-    /// Under the caller's lock: takes the folder out of sight and the registration away.
-    fn detach(&self, path: &Path) -> Result<Detached, GitError> {
+    /// Under the caller's lock: takes the folder out of sight and the registration away. Was there anything, and what is the
+    /// folder called now, if there was one?
+    fn detach(&self, path: &Path) -> Result<Step<Option<Option<PathBuf>>>, GitError> {
         let refusal = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
         if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {
             return Err(refusal());
@@ -258,13 +238,13 @@ impl Repository {
         }
         let Some(entry) = registration::find(self.common_dir(), path)? else {
             if !path.exists() {
-                return Ok(Detached::Nothing);
+                return Ok(Step::Done(None));
             }
             // A link back into this repository is proof enough; an empty folder is no loss to anybody.
             if !is_absent_or_empty(path)? && !self.is_lost_worktree(path) {
                 return Err(refusal());
             }
-            return discard(path).map(Detached::Gone);
+            return Ok(Step::Done(Some(discard(path)?)));
         };
         // Held until the registration is gone, so that nobody goes on making it meanwhile.
         let making;
@@ -274,7 +254,7 @@ impl Repository {
             }
             making = Lock::try_take_existing(&entry.admin.join("locked"))?;
             if making.is_none() {
-                return Ok(Detached::StillBeingMade(entry));
+                return Ok(Step::StillBeingMade(entry));
             }
         }
         if path.join(".git").exists() && !entry.is_linked_back() {
@@ -282,7 +262,7 @@ impl Repository {
         }
         let bin = discard(path)?;
         remove_admin(&entry.admin)?;
-        Ok(Detached::Gone(bin))
+        Ok(Step::Done(Some(bin)))
     }
 
     /// A folder that points to a registration of this repository which is gone.
@@ -299,19 +279,9 @@ enum Goal<'a> {
     Commit(&'a CommitId),
 }
 
-/// What stands at a path after the step under the caller's lock.
-enum Registered {
-    /// Complete.
-    Whole(Registration),
-    /// Registered, and still without its files; the lock is on its mark.
-    New(Registration, Lock),
-    StillBeingMade(Registration),
-}
-
-enum Detached {
-    Nothing,
-    /// The folder, if there was one, has this name now.
-    Gone(Option<PathBuf>),
+/// What came of a step under the caller's lock.
+enum Step<T> {
+    Done(T),
     StillBeingMade(Registration),
 }
 
@@ -366,12 +336,21 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
     Err(GitError::OtherHead { path: entry.path, expected, found })
 }
 
-fn wait_for(entry: &Registration, deadline: Instant) -> Result<(), GitError> {
-    if clock::instant() >= deadline {
-        return Err(GitError::Busy { path: entry.admin.join("locked"), waited: THOROUGH });
+/// Takes the step, each time under the caller's lock, until nobody is making the worktree any more.
+fn once_made<T>(lock_file: &Path, step: impl Fn() -> Result<Step<T>, GitError>) -> Result<T, GitError> {
+    let deadline = clock::instant() + THOROUGH;
+    loop {
+        let lock = Lock::take(lock_file)?;
+        let entry = match step()? {
+            Step::Done(done) => return Ok(done),
+            Step::StillBeingMade(entry) => entry,
+        };
+        drop(lock);
+        if clock::instant() >= deadline {
+            return Err(GitError::Busy { path: entry.admin.join("locked"), waited: THOROUGH });
+        }
+        thread::sleep(Duration::from_millis(10));
     }
-    thread::sleep(Duration::from_millis(10));
-    Ok(())
 }
 
 fn is_absent_or_empty(path: &Path) -> Result<bool, GitError> {

@@ -84,7 +84,7 @@ fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
         files.filter_map(|(path, bytes)| Some((path.strip_prefix(root).ok()?.to_owned(), bytes))).collect();
     let mut tries = 1;
     loop {
-        match site.repository()?.commit_contents(root, &files, &message) {
+        match site.repository()?.commit_contents(&files, &message) {
             Err(error) if error.kind() == GitErrorKind::Busy && tries < TRIES => {
                 tries += 1;
                 site.interrupt.wait(PAUSE);

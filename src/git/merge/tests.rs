@@ -1,4 +1,4 @@
-//! Merges of real commits: what is left out, renames, drivers.
+//! Merges of real commits: what is left out, drivers.
 
 use std::path::PathBuf;
 
@@ -162,38 +162,15 @@ fn what_is_left_out_is_taken_from_the_side_that_is_merged_into() {
 }
 
 #[test]
-fn a_renamed_file_takes_the_other_sides_edit_along() {
+fn unrelated_histories_have_a_result() {
     let fixture = Fixture::new();
-    let text: String = (0..20).map(|n| format!("line {n}\n")).collect();
-    fixture.commit(&[("old", &text)], "text");
-    let edited = text.replace("line 7\n", "line seven\n");
-    let from = branch(&fixture, "x", &[("old", None), ("new/name", Some(&text))]);
-    let into = change(&fixture, &[("old", Some(&edited))]);
-    let (commit, _) = clean(fixture.repository().merge(&into, &from, &[".tavern"], "merge"));
-    assert_eq!(listing(&fixture, &commit), ["a", "new/name"]);
-    assert_eq!(show(&fixture, &commit, "new/name"), edited.trim_end());
-}
-
-#[test]
-fn criss_cross_and_unrelated_histories_have_a_result() {
-    let fixture = Fixture::new();
-    let x = branch(&fixture, "x", &[("x", Some("1\n"))]);
-    let main = fixture.commit(&[("m", "1\n")], "main");
-    let repository = fixture.repository();
-    let (one, _) = clean(repository.merge(&main, &x, &[], "one"));
-    let (other, _) = clean(repository.merge(&x, &main, &[], "other"));
-    fixture.git(&["checkout", "--quiet", "--detach", one.as_str()]);
-    let one = fixture.commit(&[("a", "one more\n")], "after one");
-    fixture.git(&["checkout", "--quiet", "--detach", other.as_str()]);
-    let other = fixture.commit(&[("b", "b\n"), (".tavern/q", "x\n")], "after the other");
-    let (commit, left_out) = clean(repository.merge(&one, &other, &[".tavern"], "both"));
-    assert_eq!(listing(&fixture, &commit), ["a", "b", "m", "x"]);
-    assert_eq!(left_out, [PathBuf::from(".tavern/q")]);
+    let one = fixture.head();
     fixture.git(&["checkout", "--quiet", "--orphan", "fresh"]);
     fixture.git(&["rm", "-r", "--quiet", "--force", "."]);
-    let fresh = fixture.commit(&[("fresh", "1\n")], "fresh");
-    let (commit, _) = clean(repository.merge(&one, &fresh, &[".tavern"], "unrelated"));
-    assert_eq!(listing(&fixture, &commit), ["a", "fresh", "m", "x"]);
+    let fresh = fixture.commit(&[("fresh", "1\n"), (".tavern/q", "x\n")], "fresh");
+    let (commit, left_out) = clean(fixture.repository().merge(&one, &fresh, &[".tavern"], "unrelated"));
+    assert_eq!(listing(&fixture, &commit), ["a", "fresh"]);
+    assert_eq!(left_out, [PathBuf::from(".tavern/q")]);
 }
 
 #[test]
