@@ -12,7 +12,7 @@ use crate::board::markup;
 
 /// What stands at the margin of a plain document.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block<'s> {
+pub enum PlainBlock<'s> {
     /// `level` is the number of its hashes.
     Heading {
         level: u8,
@@ -35,7 +35,7 @@ pub struct ListItem<'s> {
 
 /// Calls `found` for each block of `text` from `body` on. False if the document isn't plain; then what was found so far
 /// means nothing.
-pub fn scan(text: &str, body: usize, found: &mut dyn FnMut(Block<'_>)) -> bool {
+pub fn scan(text: &str, body: usize, found: &mut dyn FnMut(PlainBlock<'_>)) -> bool {
     Scan { text: text.as_bytes(), at: body, fences: Vec::new() }.run(text, found).is_some()
 }
 
@@ -49,7 +49,7 @@ struct Scan<'t> {
 
 impl Scan<'_> {
     /// `None`: not plain.
-    fn run(&mut self, text: &str, found: &mut dyn FnMut(Block<'_>)) -> Option<()> {
+    fn run(&mut self, text: &str, found: &mut dyn FnMut(PlainBlock<'_>)) -> Option<()> {
         if has_controls(&self.text[self.at..]) {
             return None;
         }
@@ -61,17 +61,17 @@ impl Scan<'_> {
                 b' ' if is_blank(&self.text[start..end]) => self.at = end,
                 b'#' => {
                     let level = heading_level(&self.text[start..end])?;
-                    found(Block::Heading { level, span: start..end });
+                    found(PlainBlock::Heading { level, span: start..end });
                     self.at = end;
                 }
                 b'-' | b'*' | b'+' if self.text.get(start + 1) == Some(&b' ') => {
                     let task = self.bullet(text, start..end)?;
                     let end = self.rest_of_item(text, end, task.as_ref())?;
-                    found(Block::ListItem(ListItem { span: start..end, task, fences: &self.fences }));
+                    found(PlainBlock::ListItem(ListItem { span: start..end, task, fences: &self.fences }));
                 }
                 _ => {
                     let end = self.paragraph(start)?;
-                    found(Block::Paragraph(start..end));
+                    found(PlainBlock::Paragraph(start..end));
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::board::lane::{self, LaneKind, LaneSet, Said};
 use crate::board::markup;
 use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
 use crate::board::problem::Problem;
-use crate::board::scan::{Block, scan};
+use crate::board::scan::{PlainBlock, scan};
 use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId};
 
 /// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
@@ -138,12 +138,12 @@ impl<'t, 's> Reader<'t, 's> {
     fn read_plain(mut self) -> Option<(Document<'t>, Vec<Problem>)> {
         let text = self.text;
         let is_plain = scan(text, self.document.body, &mut |block| match block {
-            Block::Heading { level, span } => {
+            PlainBlock::Heading { level, span } => {
                 let level = HeadingLevel::try_from(usize::from(level)).expect("one to six hashes");
                 self.heading(level, span);
             }
-            Block::Paragraph(span) => self.paragraph(span),
-            Block::ListItem(item) => {
+            PlainBlock::Paragraph(span) => self.paragraph(span),
+            PlainBlock::ListItem(item) => {
                 let bytes = &text.as_bytes()[item.span.clone()];
                 if self.only.as_ref().is_some_and(|only| only.find(bytes).is_none()) {
                     return;
