@@ -237,7 +237,7 @@ fn explain(args: &Args, site: &Site, seek: &Seek, nothing: &Nothing) -> Result<C
             format!("{words} for role {role}: tavern claim --role {role}")
         }
         (None, None) if nothing.under_way + later > 0 => {
-            "all that is left is in somebody's hands or waits for it; --wait waits too".to_owned()
+            "all that is left is held, or waits for what is held; --wait waits too".to_owned()
         }
         (None, None) => "add one: tavern add \"what is to be done\"".to_owned(),
     };

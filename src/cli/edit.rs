@@ -1,10 +1,11 @@
 //! `tavern-edit`: a queue or an item in an editor, merged when it ends.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use tempfile::TempDir;
@@ -93,7 +94,7 @@ struct Copy {
     loaded: String,
     /// The part of it that is edited.
     part: Range<usize>,
-    folder: TempDir,
+    folder: Cell<Option<TempDir>>,
     path: PathBuf,
 }
 
@@ -120,7 +121,7 @@ impl Copy {
         let folder = tempfile::Builder::new().prefix("tavern-edit-").tempdir()?;
         let path = folder.path().join(format!("{name}.md"));
         replace(&path, &loaded.as_bytes()[part.clone()])?;
-        Ok(Copy { queue, loaded, part, folder, path })
+        Ok(Copy { queue, loaded, part, folder: Cell::new(Some(folder)), path })
     }
 
     fn own(&self) -> &str {
@@ -208,22 +209,11 @@ impl Copy {
     /// The error, with where to find what was typed.
     fn kept(&self, mut error: CliError) -> CliError {
         // It is not removed at the end.
-        let folder = self.folder.path();
-        let kept = folder.with_file_name(format!("{}.kept", folder.file_name().unwrap_or_default().to_string_lossy()));
-        let path = match keep(folder, &kept) {
-            Ok(()) => kept.join(self.path.file_name().unwrap_or_default()),
-            Err(_) => self.path.clone(),
-        };
-        let place = format!("your copy is kept: {}", path.display());
+        self.folder.take().map(TempDir::keep);
+        let place = format!("your copy is kept: {}", self.path.display());
         error.hint = Some(error.hint.map_or_else(|| place.clone(), |hint| format!("{hint}\n{place}")));
         error
     }
-}
-
-/// The folder under another name, out of reach of its removal.
-#[expect(clippy::disallowed_methods, reason = "it is this program's own folder")]
-fn keep(folder: &Path, kept: &Path) -> io::Result<()> {
-    fs::rename(folder, kept)
 }
 
 /// What is wrong, wherever, and of however many items it is told at once.

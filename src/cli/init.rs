@@ -105,10 +105,10 @@ impl Verb for Args {
         if !self.no_merge_driver {
             self.set_up_merging(context, &repository)?;
         }
-        match (self.plan.dry_run, is_new) {
-            (true, _) => {}
-            (false, true) => next_steps(context, &runner),
-            (false, false) => self.stands(context, &board)?,
+        if is_new {
+            next_steps(context, &runner);
+        } else {
+            self.stands(context, &board)?;
         }
         // What was printed is below the board's root, wherever it was typed.
         if here.canonicalize().is_ok_and(|here| here != board.root()) {

@@ -61,24 +61,24 @@ impl Verb for Args {
                 context.out.record(&record, format!("{task} would be merged"))?;
                 continue;
             }
-            let (record, text) = match integrate(&site, &queue, &task)? {
+            let (result, commit, reason, text) = match integrate(&site, &queue, &task)? {
                 Integrated::Merged(commit) => {
                     let commit = commit.map(|commit| commit.short().to_owned());
-                    let text =
-                        format!("{task} merged{}", commit.iter().map(|id| format!(" as {id}")).collect::<String>());
-                    (Record { task: &task, result: "merged", commit, reason: None }, text)
+                    let place = commit.as_ref().map_or_else(String::new, |commit| format!(" as {commit}"));
+                    ("merged", commit, None, format!("{task} merged{place}"))
                 }
                 Integrated::SentBack(reason) => {
                     exit = Exit::Failed;
                     let text = format!("{task} sent back: {reason}");
-                    (Record { task: &task, result: "sent_back", commit: None, reason: Some(reason) }, text)
+                    ("sent_back", None, Some(reason), text)
                 }
                 Integrated::Blocked(reason) => {
                     exit = Exit::Refused;
                     let text = format!("{task} not merged: {reason}");
-                    (Record { task: &task, result: "blocked", commit: None, reason: Some(reason) }, text)
+                    ("blocked", None, Some(reason), text)
                 }
             };
+            let record = Record { task: &task, result, commit, reason };
             context.out.record(&record, text)?;
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);

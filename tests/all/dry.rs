@@ -172,11 +172,12 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
 }
 
 /// What the holder of T-1 does with token 2.
-const HELD: [(&str, &[&str]); 12] = [
+const HELD: [(&str, &[&str]); 13] = [
     ("tavern-renew", &[]),
     ("tavern-renew", &["--format", "json"]),
     ("tavern-renew", &["--token", "7"]),
     ("tavern-report", &["--failed", "no"]),
+    ("tavern-report", &["--failed", "no", "--format", "json"]),
     ("tavern-report", &["--failed", "no", "--token", "7"]),
     ("tavern-report", &["--waiting", "Which?"]),
     ("tavern-report", &[]),

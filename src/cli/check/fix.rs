@@ -58,7 +58,7 @@ pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<V
     }
     for change in changes {
         if !change.carry_out(board)? {
-            let message = format!("{} was changed by somebody else meanwhile", change.name);
+            let message = format!("{} was changed meanwhile", change.name);
             return Err(CliError::new(Exit::Busy, message).with_hint("try again: tavern check --fix".to_owned()));
         }
     }
