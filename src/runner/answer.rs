@@ -1,7 +1,7 @@
 //! What stands in an agent's answer for Tavern to read: its last fenced block of some kind. Pure.
 
 /// A fenced block.
-pub struct Block {
+pub struct AnswerBlock {
     pub text: String,
     is_closed: bool,
     /// It is closed, and nothing stands behind it.
@@ -13,7 +13,7 @@ pub struct Block {
 ///
 /// Models put fences of the same kind inside, indented under their items: only one that stands no further in closes the
 /// block.
-pub fn last_block(text: &str, kinds: &[&str]) -> Option<Block> {
+pub fn last_block(text: &str, kinds: &[&str]) -> Option<AnswerBlock> {
     let lines: Vec<&str> = text.lines().collect();
     let mut last = None;
     let mut at = 0;
@@ -27,7 +27,7 @@ pub fn last_block(text: &str, kinds: &[&str]) -> Option<Block> {
         if kinds.iter().any(|kind| kind.eq_ignore_ascii_case(open.kind)) {
             let is_at_end = close.is_some_and(|close| lines[close + 1..].iter().all(|line| line.trim().is_empty()));
             let text = lines[at..end].iter().map(|line| format!("{line}\n")).collect();
-            last = Some(Block { text, is_closed: close.is_some(), is_at_end });
+            last = Some(AnswerBlock { text, is_closed: close.is_some(), is_at_end });
         }
         at = end + 1;
     }

@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::NotHeard;
 use super::THREAD_LOG;
 use super::event::{AgentEvent, Prodding};
 use super::job::Job;
 use super::outcome::{EndReason, Ended, Outcome, Usage};
-use super::session::{Session, Speaker};
+use super::session::{NotHeard, Session, Speaker};
 use super::signal::Signal;
 use super::stream;
 use super::transcript::Transcript;

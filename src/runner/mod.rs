@@ -39,7 +39,7 @@ pub use command::CommandRunner;
 pub use event::{AgentEvent, Prodding};
 pub use job::{Job, Limits, Prods, variable_of};
 pub use outcome::{Denial, EndReason, Ended, Outcome, Usage};
-pub use session::Session;
+pub use session::{Next, NotHeard, Session};
 pub use shell::Shell;
 pub use signal::Signal;
 
@@ -118,16 +118,6 @@ pub trait Runner: Send + Sync {
     fn start(&self, job: &Job) -> Result<Session, NotReady>;
 }
 
-/// What [`Session::next`] has to tell.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Next {
-    Event(AgentEvent),
-    /// Nothing new: the time is up, or the bell was rung from outside.
-    Quiet,
-    /// The program has ended and everything it said was told.
-    Over,
-}
-
 /// What a [`Runner::check`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
@@ -167,17 +157,6 @@ impl From<std::io::Error> for NotReady {
     fn from(error: std::io::Error) -> NotReady {
         NotReady { message: format!("can't start the agent: {error}"), hint: None }
     }
-}
-
-/// Why a message did not reach an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotHeard {
-    /// This kind of program reads no messages; those in `$TAVERN_INBOX` are its own affair.
-    #[error("this runner takes no messages while it runs")]
-    Deaf,
-    /// Its input is closed: it has given its answer, or is being ended.
-    #[error("the agent takes no more messages: it is ending")]
-    Ending,
 }
 
 impl NotReady {

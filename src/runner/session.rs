@@ -14,7 +14,6 @@ use crate::process::{Bell, Child, Exit, Follower, Line, Spec, create_log, start}
 use super::event::AgentEvent;
 use super::job::{Job, Limits};
 use super::outcome::{EndReason, Ended};
-use super::{Next, NotHeard};
 
 /// The longest that a tool may be silent: the Claude CLI ends a model's command after at most ten minutes.
 const TOOL_PATIENCE: Duration = Duration::from_secs(660);
@@ -38,6 +37,27 @@ pub struct Session {
     pending: VecDeque<AgentEvent>,
     ending: Option<GradualEnding>,
     is_over: bool,
+}
+
+/// What [`Session::next`] has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    Event(AgentEvent),
+    /// Nothing new: the time is up, or the bell was rung from outside.
+    Quiet,
+    /// The program has ended and everything it said was told.
+    Over,
+}
+
+/// Why a message did not reach an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotHeard {
+    /// This kind of program reads no messages; those in `$TAVERN_INBOX` are its own affair.
+    #[error("this runner takes no messages while it runs")]
+    Deaf,
+    /// Its input is closed: it has given its answer, or is being ended.
+    #[error("the agent takes no more messages: it is ending")]
+    Ending,
 }
 
 /// What a kind of program says, and how it is spoken to.
