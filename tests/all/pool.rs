@@ -44,13 +44,17 @@ fn items_that_come_up_meanwhile_get_agents_of_their_own() {
 
 #[test]
 fn a_role_that_nobody_works_as_is_told_once() {
-    let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
+    let scratch = board(&THREE.replace("Three", "Three (role: drone)"));
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1);
     let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
-    assert_eq!(lines("for a tester, and nobody works as one"), 1, "{ran}");
+    assert_eq!(lines("for a drone, and nobody works as one"), 1, "{ran}");
     assert_eq!(lines("for a reviewer, and nobody works as one"), 1, "{ran}");
-    assert!(ran.stdout.contains("T-3 pending — Three\n  it is for role tester"), "{ran}");
+    assert!(ran.stdout.contains("T-3 pending — Three\n  it is for role drone"), "{ran}");
     assert!(ran.stdout.contains("T-1 in_review — One\n  verified, and in review"), "{ran}");
+    // Of a role that there is not, nobody could.
+    let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
+    let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1).says("role `tester` is not in config.yaml");
+    ran.says_not("for a tester, and nobody works as one");
 }
 
 #[test]
