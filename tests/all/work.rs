@@ -50,10 +50,10 @@ fn queues_are_taken_from_in_order_and_depend_on_each_other() {
 
 #[test]
 fn an_item_for_another_role_is_left_alone() {
-    let scratch = board(&[item("T-1", " (role: reviewer)"), item("T-2", "")].concat(), "");
+    let scratch = board(&[item("T-1", " (role: drone)"), item("T-2", "")].concat(), "");
     agent(&scratch);
     assert_eq!(claimed_in_order(&scratch), ["T-2"]);
-    scratch.run("tavern-claim", &[]).ends(3).says("--role reviewer");
+    scratch.run("tavern-claim", &[]).ends(3).says("--role drone");
 }
 
 #[test]
