@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
-use super::replace::replace_unsynced;
+use super::replace::Staged;
 use crate::board::lease::Holder;
 use crate::board::task::{TaskId, Timestamp};
 
@@ -46,7 +46,7 @@ impl Board {
     pub fn write_agent(&self, agent: &AgentFile, now: Timestamp) -> Result<(), Error> {
         let path = self.path(&format!("agents/{}.yaml", agent.name));
         let text = serde_yaml::to_string(agent).expect("an agent file is plain data");
-        replace_unsynced(&path, text.as_bytes(), now.into())
+        Staged::volatile(&path, text.as_bytes(), Some(now.into()))?.put()
     }
 
     pub fn remove_agent(&self, name: &str) {

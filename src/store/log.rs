@@ -67,20 +67,24 @@ impl Log {
     }
 
     fn open_file(path: &Path) -> Result<Log, Error> {
-        let read = || -> io::Result<(File, u64, Option<Entry>)> {
-            let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-            loop {
-                let (length, last) = last_line(&mut file)?;
-                let entry = last.as_deref().and_then(|line| serde_json::from_slice::<Entry>(line).ok());
-                if entry.as_ref().is_none_or(|entry| entry.through.is_none()) {
-                    return Ok((file, length, entry));
+        let open = || -> io::Result<(File, u64, Option<u64>)> {
+            let file = OpenOptions::new().read(true).write(true).open(path)?;
+            let (end, mut length, mut last) = (file.metadata()?.len(), 0, None);
+            look_back(path, &mut |start, line| {
+                let line_end = start + line.len() as u64 + 1;
+                let entry = serde_json::from_slice::<Entry>(line).ok();
+                // The rest of a change of several lines, or of a line, was torn off by a crash.
+                let is_torn = line_end > end || entry.as_ref().is_some_and(|entry| entry.through.is_some());
+                if !is_torn {
+                    length = length.max(line_end);
+                    last = entry.map(|entry| entry.seq);
                 }
-                // A change of several lines was torn by a crash between two of them.
-                file.set_len(length - last.map_or(0, |line| line.len() as u64 + 1))?;
-            }
+                last.is_none()
+            })?;
+            Ok((file, length, last))
         };
-        let (file, length, last) = read().map_err(Error::io("read", path))?;
-        Ok(Log { path: path.to_owned(), file: Some(file), length, last_seq: last.map_or(0, |entry| entry.seq) })
+        let (file, length, last) = open().map_err(Error::io("read", path))?;
+        Ok(Log { path: path.to_owned(), file: Some(file), length, last_seq: last.unwrap_or(0) })
     }
 
     /// What is in the log stays: whoever appended the last line may have died before it was synced.
@@ -133,39 +137,6 @@ impl Log {
     }
 }
 
-/// The last whole line of a file and the length up to its end.
-fn last_line(file: &mut (impl Read + Seek)) -> io::Result<(u64, Option<Vec<u8>>)> {
-    let mut end = file.seek(SeekFrom::End(0))?;
-    let mut tail: Vec<u8> = Vec::new();
-    let mut whole: Option<u64> = None;
-    let mut step = 8192;
-    while end > 0 {
-        let start = end.saturating_sub(step);
-        // What was read is looked at again: a line of an item as long as a book is found in a few ever longer steps.
-        step *= 2;
-        let mut chunk = vec![0; (end - start) as usize];
-        file.seek(SeekFrom::Start(start))?;
-        file.read_exact(&mut chunk)?;
-        chunk.extend_from_slice(&tail);
-        tail = chunk;
-        end = start;
-        if whole.is_none() {
-            match tail.iter().rposition(|byte| *byte == b'\n') {
-                Some(newline) => {
-                    whole = Some(start + newline as u64 + 1);
-                    tail.truncate(newline);
-                }
-                None => continue,
-            }
-        }
-        if let Some(newline) = tail.iter().rposition(|byte| *byte == b'\n') {
-            tail.drain(..=newline);
-            break;
-        }
-    }
-    Ok((whole.unwrap_or(0), whole.map(|_| tail)))
-}
-
 fn day_file(folder: &Path, now: Timestamp) -> PathBuf {
     folder.join(format!("{}.jsonl", now.format("%Y-%m-%d")))
 }
@@ -216,7 +187,7 @@ pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> R
         is_torn || look(line)
     };
     for path in days(&board.path("events"))?.into_iter().rev() {
-        if !look_back(&path, &mut look).map_err(Error::io("read", &path))? {
+        if !look_back(&path, &mut |_, line| look(line)).map_err(Error::io("read", &path))? {
             break;
         }
     }
@@ -228,8 +199,8 @@ fn is_part(line: &[u8]) -> bool {
     serde_json::from_slice::<Entry>(line).map_or(true, |entry| entry.through.is_some())
 }
 
-/// Reads a file from its end, no further than needed. False if `look` has said no.
-fn look_back(path: &Path, look: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<bool> {
+/// Reads a file from its end, no further than needed: each line and where it begins. False if `look` has said no.
+fn look_back(path: &Path, look: &mut dyn FnMut(u64, &[u8]) -> bool) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let mut end = file.metadata()?.len();
     // The end of a line whose beginning is not read yet.
@@ -243,8 +214,13 @@ fn look_back(path: &Path, look: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<boo
         end = start;
         let newline = if start == 0 { Some(0) } else { memchr(b'\n', &bytes).map(|newline| newline + 1) };
         if let Some(whole) = newline {
-            let mut lines = bytes[whole..].split(|byte| *byte == b'\n').rev().filter(|line| !line.is_empty());
-            if !lines.all(&mut *look) {
+            let mut at = start + bytes.len() as u64 + 1;
+            let lines = bytes[whole..].split(|byte| *byte == b'\n').rev();
+            let mut lines = lines.map(|line| {
+                at -= line.len() as u64 + 1;
+                (at, line)
+            });
+            if !lines.all(|(at, line)| line.is_empty() || look(at, line)) {
                 return Ok(false);
             }
             bytes.truncate(whole);
@@ -299,32 +275,6 @@ mod tests {
         assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
         let seqs: Vec<u64> = tail_log(&board, 5).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [6, 7]);
-    }
-
-    /// Counts how often it is read.
-    struct Counted(io::Cursor<Vec<u8>>, u32);
-
-    impl Read for Counted {
-        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            self.1 += 1;
-            self.0.read(into)
-        }
-    }
-
-    impl Seek for Counted {
-        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-            self.0.seek(to)
-        }
-    }
-
-    #[test]
-    fn a_long_line_is_found_in_few_steps_since_each_looks_at_all_of_it() {
-        let line = "x".repeat(4_000_000);
-        let text = format!("a line\n{line}\nhalf a li");
-        let mut file = Counted(io::Cursor::new(text.into_bytes()), 0);
-        let (length, last) = last_line(&mut file).expect("it can be read");
-        assert_eq!((length, last.map(|last| last.len())), (4_000_008, Some(line.len())));
-        assert!(file.1 < 20, "{} steps", file.1);
     }
 
     #[test]

@@ -2,13 +2,12 @@
 //! delete the file; that reopens the runner at once.
 
 use std::fs;
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::find::Board;
-use super::replace::replace_unsynced;
+use super::replace::replace_volatile;
 use crate::board::task::Timestamp;
 
 /// Until when a runner is closed, and why.
@@ -54,6 +53,6 @@ impl Board {
             return Ok(());
         }
         let text = serde_yaml::to_string(quota).expect("a quota is plain data");
-        replace_unsynced(&self.path(&format!("quota/{runner}.yaml")), text.as_bytes(), SystemTime::from(now))
+        replace_volatile(&self.path(&format!("quota/{runner}.yaml")), text.as_bytes())
     }
 }

@@ -12,7 +12,7 @@ use super::error::Error;
 use super::find::Board;
 use super::queue::Queue;
 use super::replace::{Staged, replace};
-use super::set_item::set_item;
+use super::since::set_item;
 use crate::board::archive::{self, Gone};
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;

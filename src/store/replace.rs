@@ -30,12 +30,6 @@ pub fn replace_volatile(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::volatile(path, bytes, None)?.put()
 }
 
-/// Replaces `path` atomically but without waiting for the disk: for what may be lost with a power cut, such as a
-/// lease, which no process survives either.
-pub(super) fn replace_unsynced(path: &Path, bytes: &[u8], modified: SystemTime) -> Result<(), Error> {
-    Staged::volatile(path, bytes, Some(modified))?.put()
-}
-
 /// The new bytes of a file in a temp file beside it: all that can fail for lack of room or of leave has been done, and
 /// nothing can be seen yet. Dropped, it leaves nothing.
 #[derive(Debug)]

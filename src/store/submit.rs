@@ -16,7 +16,6 @@ use crate::board::front::Front;
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
-use crate::clock;
 
 /// An item as it stands.
 #[derive(Clone, Debug)]
@@ -67,18 +66,12 @@ impl Board {
             lease: lease.clone(),
             queue: text.queue.clone(),
         };
-        let look = || match with_item(self, id, |queue| self.read(queue), parse_for, found) {
-            Err(Error::NoTask(_)) => with_archived(self, id, found),
-            live => live,
-        };
-        match look() {
+        let mut live = with_item(self, id, |queue| self.read(queue), parse_for, found);
+        if lease.is_some() && matches!(live, Err(Error::NoTask(_))) {
             // Somebody saved an older text; what is held is put back as soon as the save is taken over.
-            Err(Error::NoTask(_)) if lease.is_some() => {
-                self.settle(clock::now())?;
-                look()
-            }
-            found => found,
+            live = with_item(self, id, |queue| self.read_settled(queue), parse_for, found);
         }
+        if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }
 
     /// What [`Board::submit`] would do, without doing it.
