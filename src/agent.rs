@@ -24,7 +24,7 @@ use crate::run::preflight::{Preflight, Templates};
 use crate::run::readiness::{stuck, unready};
 use crate::run::reap::{self, ExpiredLeases, Scope};
 use crate::run::report;
-use crate::run::verdict::Ruling;
+use crate::run::review::Ruling;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Heartbeat, RunResult, Site, attempt, run_name};

@@ -10,8 +10,8 @@ use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::interrupt::Interrupt;
-use crate::run::chat::{Talked, preview, talk};
-use crate::run::{Heartbeat, Preflight, Site, run_name, sandbox};
+use crate::run::chat::{Talked, talk};
+use crate::run::{Attendance, Heartbeat, Preflight, Site, preview, run_name, sandbox};
 use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
 
 use super::agent::args::Args;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     if args.plan.dry_run {
         let foreseen = site.board.foresee_claim(&seek, clock::now(), &|_, _, _| Ok(()))?.map_err(|_| missing())?;
         look.runner(&site.runner_of(&foreseen.held.task, &role), &role)?;
-        let foreseen = preview(&site, &foreseen.held)?;
+        let foreseen = preview(&site, &foreseen.held, Attendance::Attended)?;
         context.out.record(&foreseen, command_line(&foreseen))?;
         return Ok(Exit::Done);
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::agent::obey_stop;
 use crate::board::task::{TaskId, Timestamp};
 use crate::process::{self, quoted};
-use crate::run::{AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, run_name, sandbox};
+use crate::run::{AgentAnswer, Attendance, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, preview, run_name, sandbox};
 use crate::runner::Outcome;
 use crate::store::Claimed;
 
@@ -93,7 +93,7 @@ impl Verb for Args {
 impl Args {
     /// A line that a shell would take, then the prompt.
     fn preview(&self, context: &Context, site: &Site, held: &Claimed) -> Result<Exit, CliError> {
-        let planned = attempt::preview(site, held)?;
+        let planned = preview(site, held, Attendance::Followed)?;
         context.out.record(&planned, command_line(&planned))?;
         if self.prompt {
             context.out.text(planned.prompt.trim_end())?;

@@ -8,7 +8,7 @@ use crate::board::event::Event;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
 use crate::run::inbox::letter;
-use crate::run::{Site, runners};
+use crate::run::{Site, runner_named};
 use crate::store::{self, Board, Found, Note, life};
 
 use super::flags::{DryRun, agent_name, task_id};
@@ -178,6 +178,6 @@ fn runner(site: &Site, task: &Task, lease: &Lease) -> Option<(String, bool)> {
     let role = site.role(&lease.role).ok()?;
     let name = crate::run::record::run_of(&site.board, run).map(|run| run.runner);
     let name = name.unwrap_or_else(|| site.runner_of(task, role));
-    let hears = runners::runner(&site.config, &name, role).is_ok_and(|runner| runner.hears());
+    let hears = runner_named(&site.config, &name, role).is_ok_and(|runner| runner.hears());
     Some((name, hears))
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// What an agent is told about the task that it holds. Templates see these fields by their names.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Assigned {
     pub task: AssignedTask,
     /// The agent's own name.
@@ -40,7 +40,7 @@ pub struct Assigned {
 }
 
 /// The task itself.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AssignedTask {
     pub id: String,
     pub title: String,
@@ -53,16 +53,14 @@ pub struct AssignedTask {
 }
 
 /// One run that did not end the task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EarlierAttempt {
     pub number: u32,
     /// `failed`, `timeout` and so on.
     pub outcome: String,
     /// In one line.
     pub reason: String,
-    /// The command that failed, if one did.
-    pub command: Option<String>,
-    /// What it printed; the end of it is kept.
+    /// What its last command, or its verification, printed; the end of it is kept.
     pub output: String,
     /// Its commits, `abc1234 Subject` each, newest first; they are on the branch.
     pub commits: Vec<String>,
@@ -71,12 +69,11 @@ pub struct EarlierAttempt {
 }
 
 /// What is to be looked at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReviewTask {
     /// Abbreviated; `None`: the task needs no repository.
     pub commit: Option<String>,
     pub author: String,
-    pub integration: String,
     /// Counted from 1.
     pub round: u32,
     /// The end of the author's last answer; may be empty.
@@ -84,7 +81,7 @@ pub struct ReviewTask {
 }
 
 /// What a planner has to know of the board.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Planning {
     /// What woke it, if no person asked.
     pub trigger: Option<String>,
@@ -100,7 +97,7 @@ pub struct Planning {
 }
 
 /// How a queue stands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueueState {
     pub name: String,
     /// How many items of each status.
@@ -110,14 +107,14 @@ pub struct QueueState {
 }
 
 /// A question with its answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answered {
     pub question: String,
     pub answer: String,
 }
 
 /// What became of a child.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ChildResult {
     pub id: String,
     pub title: String,
@@ -131,92 +128,72 @@ pub struct ChildResult {
 }
 
 /// A few words from somebody.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Remark {
     pub from: String,
     pub text: String,
 }
 
 impl Assigned {
-    /// With as little as a task can have.
-    pub(super) fn bare_sample() -> Assigned {
+    /// With everything that a task can have.
+    pub(super) fn full_sample() -> Assigned {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let remark = |from: &str, text: &str| vec![Remark { from: from.into(), text: text.into() }];
         Assigned {
             task: AssignedTask {
                 id: "T-k3f9".into(),
                 title: "Add a login endpoint".into(),
-                description: String::new(),
-                done_when: Vec::new(),
-                touches: Vec::new(),
+                description: "Follow specs/auth.md#login.".into(),
+                done_when: texts(&["cargo test login"]),
+                touches: texts(&["src/auth/**"]),
             },
             agent: "Frodo".into(),
             role: "coder".into(),
             queue: "main".into(),
             worktree: "/project/.tavern/worktrees/T-k3f9".into(),
-            branch: None,
-            base: None,
-            attempt: 1,
+            branch: Some("tavern/T-k3f9".into()),
+            base: Some("1a2b3c4".into()),
+            attempt: 2,
             max_attempts: 3,
-            earlier: Vec::new(),
-            mode: "execute".into(),
-            integration: "tavern/integration".into(),
-            review: None,
-            planning: None,
-            findings: Vec::new(),
-            answers: Vec::new(),
-            children: Vec::new(),
-            notes: Vec::new(),
-        }
-    }
-
-    /// With everything that a task can have.
-    pub(super) fn full_sample() -> Assigned {
-        let mut sample = Assigned::bare_sample();
-        sample.task.description = "Follow specs/auth.md#login.".into();
-        sample.task.done_when = vec!["cargo test login".into()];
-        sample.task.touches = vec!["src/auth/**".into()];
-        sample.branch = Some("tavern/T-k3f9".into());
-        sample.base = Some("1a2b3c4".into());
-        sample.attempt = 2;
-        sample.earlier = vec![EarlierAttempt {
-            number: 1,
-            outcome: "failed".into(),
-            reason: "`cargo test login` exited with 101".into(),
-            command: Some("cargo test login".into()),
-            output: "test login::refuses_a_wrong_password ... FAILED".into(),
-            commits: vec!["9f8e7d6 Add the route".into()],
-            salvage: Some("refs/tavern/salvage/T-k3f9/1".into()),
-        }];
-        sample.mode = "unify".into();
-        sample.review = Some(ReviewTask {
-            commit: Some("9f8e7d6".into()),
-            author: "Sam".into(),
-            integration: "tavern/integration".into(),
-            round: 2,
-            said: "I chose argon2.".into(),
-        });
-        sample.planning = Some(Planning {
-            trigger: Some("T-b7q2 is dead".into()),
-            lane: "draft".into(),
-            most: 30,
-            roles: vec!["coder".into(), "drone (model haiku)".into()],
-            queues: vec![QueueState {
-                name: "main".into(),
-                summary: "1 dead".into(),
-                items: vec!["T-b7q2 (dead): Add a table".into()],
+            earlier: vec![EarlierAttempt {
+                number: 1,
+                outcome: "failed".into(),
+                reason: "`cargo test login` exited with 101".into(),
+                output: "test login::refuses_a_wrong_password ... FAILED".into(),
+                commits: texts(&["9f8e7d6 Add the route"]),
+                salvage: Some("refs/tavern/salvage/T-k3f9/1".into()),
             }],
-            specs: vec!["specs/auth.md".into()],
-        });
-        sample.findings = vec![Remark { from: "Merry".into(), text: "- blocker src/auth.rs:12: no salt".into() }];
-        sample.answers = vec![Answered { question: "red or blue?".into(), answer: "blue".into() }];
-        sample.children = vec![ChildResult {
-            id: "T-k3f9.1".into(),
-            title: "The table".into(),
-            status: "completed".into(),
-            commit: Some("1b2c3d4".into()),
-            kept: None,
-            said: "Made it.".into(),
-        }];
-        sample.notes = vec![Remark { from: "Rosie".into(), text: "Use argon2.".into() }];
-        sample
+            mode: "unify".into(),
+            integration: "tavern/integration".into(),
+            review: Some(ReviewTask {
+                commit: Some("9f8e7d6".into()),
+                author: "Sam".into(),
+                round: 2,
+                said: "I chose argon2.".into(),
+            }),
+            planning: Some(Planning {
+                trigger: Some("T-b7q2 is dead".into()),
+                lane: "draft".into(),
+                most: 30,
+                roles: texts(&["coder", "drone (model haiku)"]),
+                queues: vec![QueueState {
+                    name: "main".into(),
+                    summary: "1 dead".into(),
+                    items: texts(&["T-b7q2 (dead): Add a table"]),
+                }],
+                specs: texts(&["specs/auth.md"]),
+            }),
+            findings: remark("Merry", "- blocker src/auth.rs:12: no salt"),
+            answers: vec![Answered { question: "red or blue?".into(), answer: "blue".into() }],
+            children: vec![ChildResult {
+                id: "T-k3f9.1".into(),
+                title: "The table".into(),
+                status: "completed".into(),
+                commit: Some("1b2c3d4".into()),
+                kept: None,
+                said: "Made it.".into(),
+            }],
+            notes: remark("Rosie", "Use argon2."),
+        }
     }
 }

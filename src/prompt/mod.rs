@@ -31,7 +31,7 @@ pub fn assigned(template: &Template, assigned: &Assigned, limits: &PromptLimits)
 
 /// Is `template` right? It is tried with everything that a task can have, and with nothing.
 pub fn check(template: &Template) -> Result<(), TemplateError> {
-    for sample in [Assigned::full_sample(), Assigned::bare_sample()] {
+    for sample in [Assigned::full_sample(), Assigned::default()] {
         assigned(template, &sample, &PromptLimits::default())?;
     }
     Ok(())

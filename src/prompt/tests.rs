@@ -24,9 +24,13 @@ fn built_in_templates_are_right() {
 
 #[test]
 fn a_bare_task_reads_well() {
-    let mut sample = Assigned::bare_sample();
-    sample.branch = Some("tavern/T-k3f9".into());
-    let prompt = rendered(&sample);
+    let full = Assigned::full_sample();
+    let task = AssignedTask { id: full.task.id, title: full.task.title, ..AssignedTask::default() };
+    let Assigned { agent, role, queue, worktree, branch, max_attempts, .. } = full;
+    let (attempt, mode) = (1, "execute".into());
+    let bare =
+        Assigned { task, agent, role, queue, worktree, branch, attempt, max_attempts, mode, ..Assigned::default() };
+    let prompt = rendered(&bare);
     let end = prompt.find("<working-rules>").expect("the rules follow");
     assert_eq!(
         prompt[..end],
@@ -82,7 +86,6 @@ Attempt 1: failed: `cargo test login` exited with 101
 Its commits:
     9f8e7d6 Add the route
 What it left uncommitted is kept at refs/tavern/salvage/T-k3f9/1: `git show refs/tavern/salvage/T-k3f9/1`
-This command failed: cargo test login
 Its last output:
 <command-output>
 test login::refuses_a_wrong_password ... FAILED
@@ -141,7 +144,7 @@ fn content_forges_no_mark() {
 
 #[test]
 fn an_own_template_has_marks_of_its_own() {
-    let mut sample = Assigned::bare_sample();
+    let mut sample = Assigned::default();
     sample.task.title = "</mine> <other>".into();
     let prompt = assigned(&own("<mine>{{ task.title }}</mine>\n"), &sample, &PromptLimits::default());
     assert_eq!(prompt.as_deref(), Ok("<mine>&lt;/mine> <other></mine>\n"));

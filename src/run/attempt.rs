@@ -2,24 +2,22 @@
 
 use std::time::Duration;
 
-use super::artifacts::Artifacts;
-use super::base::follow_base;
+use super::artifacts::{Artifacts, ToolCalls};
 use super::children;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::inbox::{self, Inbox};
-use super::launch::{Attendance, CommandLine, Launch};
+use super::launch::{Attendance, Launch};
 use super::plan;
 use super::record::{Record, run_name, run_of};
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
-use super::tool_calls::ToolCalls;
 use super::verify::verify;
 use super::worktree::{self, Strayed, Worktree};
 use crate::board::event::Kind;
 use crate::clock;
-use crate::config::{Does, Role};
+use crate::config::Does;
 use crate::failpoint;
 use crate::git::GitError;
 use crate::interrupt::Urgency;
@@ -68,44 +66,37 @@ fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
 /// # Errors
 /// What this machine, the board or the repository lacks for it.
 pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
-    let role = site.role(&held.lease.role)?;
     let held = &children::unifying(site, held)?;
-    let worktree = match place(site, held, role)? {
+    let worktree = match place(site, held)? {
         Ok(worktree) => worktree,
         Err(why) => return Ok(RunResult::failed(why).into()),
     };
-    let launch = Launch::plan(site, held, role, &worktree, Attendance::Followed)?;
-    let record = launch.begin(held)?;
-    let result = carry_out(site, held, role, &worktree, launch, record, heartbeat);
-    if let Err(error) = &result {
-        write_down(site, held, &broken_off(site, error));
-    }
-    result
+    let launch = Launch::plan(site, held, worktree, Attendance::Followed)?;
+    let record = launch.begin()?;
+    carry_out(site, held, launch, record, heartbeat)
+        .inspect_err(|error| write_down(site, held, &broken_off(site, error)))
 }
 
 /// From the start of the agent program to what it came to.
 fn carry_out(
     site: &Site,
     held: &Claimed,
-    role: &Role,
-    worktree: &Worktree,
     mut launch: Launch<'_>,
     mut record: Record<'_>,
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(|source| io_error(&record, source))?;
-    let session = launch.runner.start(&launch.job)?;
-    launch.brief.is_given(held);
-    let mut ended = follow(site, held, session, &record, heartbeat);
+    let mut ended = follow(site, held, launch.start()?, &record, heartbeat);
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
-        launch.begin_anew(role)?;
+        launch.begin_anew()?;
         record.begins_anew(&launch.job.session, &launch.job.prompt)?;
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
-        ended = follow(site, held, launch.runner.start(&launch.job)?, &record, heartbeat);
+        ended = follow(site, held, launch.start()?, &record, heartbeat);
     }
     failpoint::hit("run.ended").map_err(|source| io_error(&record, source))?;
     // First of all what it has used up, whatever it has left.
+    let worktree = &launch.worktree;
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
     let answer = if heartbeat.finds_lost() {
@@ -113,21 +104,21 @@ fn carry_out(
         let reason = "somebody else holds the task now".to_owned();
         RunResult::Failed { outcome: Outcome::Killed, reason }.into()
     } else {
-        tidied(site, held, role, worktree, &record, &ended)?
+        tidied(site, held, &launch, &record, &ended)?
     };
     record.answered(&answer)?;
     Ok(answer)
 }
 
-/// Puts in order where it worked, and judges.
+/// Puts in order where it worked, and keeps the plan or the verdict that it gave.
 fn tidied(
     site: &Site,
     held: &Claimed,
-    role: &Role,
-    worktree: &Worktree,
+    launch: &Launch<'_>,
     record: &Record<'_>,
     ended: &Ended,
 ) -> Result<AgentAnswer, Error> {
+    let (worktree, does) = (&launch.worktree, launch.role.does);
     match worktree::bring_home(site, worktree)? {
         Some(Strayed::Home(branch)) => note(site, held, format!("its work was on `{branch}`, and was brought home")),
         Some(Strayed::Away(branch)) => {
@@ -135,41 +126,31 @@ fn tidied(
         }
         None => {}
     }
-    let (artifacts, runner) = (record.artifacts(), record.metadata().runner.as_str());
-    let answer = match (role.does, AgentAnswer::of(ended, runner)) {
+    let artifacts = record.artifacts();
+    let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
         (Does::Plan, AgentAnswer::Done(_)) => plan::judge(site, held, artifacts, &ended.result)?,
         (Does::Review, AgentAnswer::Done(_)) => {
             review::judge(site, &worktree.path, worktree.view.as_ref(), artifacts, &ended.result)?
         }
         (_, answer) => answer,
     };
-    if role.does != Does::Work {
+    if does != Does::Work {
         worktree::remove_view(site, &held.task, held.lease.token, worktree.view.as_ref())?;
     }
     Ok(answer)
 }
 
 /// Where the run works, or why there is nothing to work on.
-fn place(site: &Site, held: &Claimed, role: &Role) -> Result<Result<Worktree, String>, Error> {
-    let commit = match role.does {
+fn place(site: &Site, held: &Claimed) -> Result<Result<Worktree, String>, Error> {
+    let commit = match site.role(&held.lease.role)?.does {
         Does::Work => return worktree::prepare(site, held).map(Ok),
-        Does::Plan => Ok(Some(follow_base(site)?.0)),
+        Does::Plan => Ok(Some(site.follow_base()?.0)),
         Does::Review => review::commit(site, &held.task)?,
     };
     Ok(match commit {
         Ok(commit) => Ok(worktree::view(site, held, commit.as_ref())?),
         Err(why) => Err(why),
     })
-}
-
-/// What [`agent`] would start for `held`, without making or starting anything.
-///
-/// # Errors
-/// What it lacks for it.
-pub fn preview(site: &Site, held: &Claimed) -> Result<CommandLine, Error> {
-    let role = site.role(&held.lease.role)?;
-    let worktree = worktree::plan(site, &held.task, role.does)?;
-    Launch::plan(site, held, role, &worktree, Attendance::Followed)?.command_line()
 }
 
 /// The program does not know the session that it was to go on with, and has done nothing.
@@ -236,11 +217,11 @@ fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>
 
 /// Says something of the run in the log. A board that can't be written now tells of it at the next event.
 fn note(site: &Site, held: &Claimed, text: String) {
-    let now = clock::now();
-    let mut entry = Entry::new(Kind::Noted, now);
-    entry.task = Some(held.task.id.clone());
-    entry.agent = Some(held.lease.agent.clone());
-    entry.run = Some(run_name(&held.task.id, held.lease.token));
-    entry.cause = Some(text);
-    drop(site.board.note(entry, now));
+    drop(site.board.note(Entry {
+        task: Some(held.task.id.clone()),
+        agent: Some(held.lease.agent.clone()),
+        run: Some(run_name(&held.task.id, held.lease.token)),
+        cause: Some(text),
+        ..Entry::new(Kind::Noted, clock::now())
+    }));
 }

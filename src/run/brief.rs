@@ -7,9 +7,8 @@ use super::children::results;
 use super::error::Error;
 use super::inbox;
 use super::plan;
-use super::plan_brief::planning;
 use super::record::{Metadata, runs_of};
-use super::retry::most_attempts;
+use super::report::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
 use crate::board::event::Kind;
@@ -77,7 +76,7 @@ impl<'a> Brief<'a> {
             mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
             review: review_task(site, held),
-            planning: site.does(held, Does::Plan).then(|| planning(site, held, worktree)),
+            planning: site.does(held, Does::Plan).then(|| plan::planning(site, held, worktree)),
             findings: findings(&entries, None),
             answers: answers(&entries, None),
             children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
@@ -276,7 +275,6 @@ fn review_task(site: &Site, held: &Claimed) -> Option<ReviewTask> {
     Some(ReviewTask {
         commit: task.commit().map(|commit| commit.chars().take(12).collect()),
         author: task.author().unwrap_or("somebody").to_owned(),
-        integration: site.integration().to_owned(),
         round: task.state.rounds + 1,
         said: last.map(|run| Artifacts::open(&site.board, &run.run).read("result.txt")).unwrap_or_default(),
     })
@@ -316,7 +314,6 @@ fn earlier_attempt(site: &Site, run: &Metadata, entries: &[Entry]) -> EarlierAtt
         number: run.attempt,
         outcome: if sent_back.is_some() { "sent back".to_owned() } else { outcome },
         reason: sent_back.unwrap_or(reason),
-        command: None,
         output: outputs.into_iter().find(|output| !output.is_empty()).unwrap_or_default(),
         commits: commits(site, run),
         salvage: None,

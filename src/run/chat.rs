@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use super::error::Error;
 use super::heartbeat::Heartbeat;
-use super::launch::{Attendance, CommandLine, Launch};
+use super::launch::{Attendance, Launch};
 use super::processes::end_processes;
 use super::record::Metadata;
 use super::result::RunResult;
 use super::site::Site;
 use super::worktree;
-use crate::config::Does;
-use crate::process::{Bell, attend};
+use crate::process::Bell;
 use crate::store::Claimed;
 
 /// So often `show` is called while the program runs.
@@ -48,23 +47,16 @@ pub fn talk(
         let bell = bell.clone();
         move |_| bell.ring()
     });
-    let role = site.role(&held.lease.role)?;
-    let worktree = worktree::prepare(site, held)?;
-    let launch = Launch::plan(site, held, role, &worktree, Attendance::Attended)?;
-    let mut record = launch.begin(held)?;
-    let began = launch.spec().and_then(|spec| {
-        begun(record.metadata());
-        Ok(attend(&spec, &bell)?)
-    });
-    let program = match began {
+    let launch = Launch::plan(site, held, worktree::prepare(site, held)?, Attendance::Attended)?;
+    let mut record = launch.begin()?;
+    let program = match launch.attend(&bell, || begun(record.metadata())) {
         Ok(program) => program,
         Err(error) => {
             record.broke_off(&RunResult::NotReady(error.to_string()))?;
             return Err(error.into());
         }
     };
-    launch.brief.is_given(held);
-    let run = launch.metadata.run;
+    let Launch { worktree, metadata: Metadata { run, .. }, .. } = launch;
     let exit = loop {
         if let Some(exit) = program.ended() {
             break exit;
@@ -80,14 +72,4 @@ pub fn talk(
     let tip = worktree.branch.and_then(|_| site.tip_of(&worktree.path).ok());
     record.talked(&exit, tip.as_ref())?;
     Ok(Talked { run, worktree: worktree.path, exit, is_lost: heartbeat.is_lost() })
-}
-
-/// What [`talk`] would start for `held`, without making or starting anything.
-///
-/// # Errors
-/// What it lacks for it.
-pub fn preview(site: &Site, held: &Claimed) -> Result<CommandLine, Error> {
-    let role = site.role(&held.lease.role)?;
-    let worktree = worktree::plan(site, &held.task, Does::Work)?;
-    Launch::plan(site, held, role, &worktree, Attendance::Attended)?.command_line()
 }

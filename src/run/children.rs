@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::artifacts::Artifacts;
-use super::base::follow_base;
 use super::error::Error;
 use super::record::{Metadata, runs_of};
 use super::site::Site;
@@ -71,7 +70,7 @@ pub fn completed(site: &Site, task: &Task) -> Vec<Task> {
 pub fn gather(site: &Site, task: &Task, folder: &Path) -> Result<bool, Error> {
     let children = completed(site, task);
     if children.iter().any(|child| child.worktree) {
-        let (tip, _) = follow_base(site)?;
+        let (tip, _) = site.follow_base()?;
         let message = format!("{}: take in what its children made", task.id);
         site.repository()?.take_in(folder, &tip, &message)?;
     }

@@ -30,13 +30,13 @@ pub fn opened(letter: &str) -> (Option<&str>, &str) {
 /// from there. A board that can't be written now leaves no more than a gap in the log.
 pub fn record(board: &Board, held: &Claimed, letter: &str) {
     let (from, text) = opened(letter);
-    let now = clock::now();
-    let mut entry = Entry::new(Kind::Told, now);
-    entry.task = Some(held.task.id.clone());
-    entry.agent = from.map(str::to_owned);
-    entry.run = Some(run_name(&held.task.id, held.lease.token));
-    entry.cause = Some(text.trim_end().to_owned());
-    drop(board.note(entry, now));
+    drop(board.note(Entry {
+        task: Some(held.task.id.clone()),
+        agent: from.map(str::to_owned),
+        run: Some(run_name(&held.task.id, held.lease.token)),
+        cause: Some(text.trim_end().to_owned()),
+        ..Entry::new(Kind::Told, clock::now())
+    }));
 }
 
 /// The inbox of one task while its agent runs.

@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 use super::artifacts::Artifacts;
-use super::base::follow_base;
 use super::error::Error;
 use super::evidence::{Bench, run_done_when};
 use super::furnish::furnish;
@@ -84,7 +83,7 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
 
 /// One try; `None` if the branch moved meanwhile.
 fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<Option<Integrated>, Error> {
-    let (tip, conflict) = follow_base(site)?;
+    let (tip, conflict) = site.follow_base()?;
     if let Some(conflict) = conflict {
         tell_once(site, &conflict)?;
         return Ok(Some(Integrated::Blocked(conflict)));
@@ -192,11 +191,10 @@ fn last_artifacts(site: &Site, task: &Task) -> Result<(Token, Artifacts), Error>
 
 /// Work on the board inside a task's branch was left out of the merge.
 fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
-    let now = clock::now();
     let paths: Vec<String> = paths.iter().take(20).map(|path| path.display().to_string()).collect();
     let cause = format!("violation: its branch changed {}, which was left out of the merge", paths.join(", "));
-    let entry = Entry { task: Some(task.id.clone()), cause: Some(cause), ..Entry::new(Kind::Noted, now) };
-    Ok(site.board.note(entry, now)?)
+    let entry = Entry { task: Some(task.id.clone()), cause: Some(cause), ..Entry::new(Kind::Noted, clock::now()) };
+    Ok(site.board.note(entry)?)
 }
 
 /// A standing problem is told when it begins, not at every look.
@@ -210,7 +208,6 @@ fn tell_once(site: &Site, text: &str) -> Result<(), Error> {
     if is_told {
         return Ok(());
     }
-    let now = clock::now();
-    let entry = Entry { cause: Some(text.to_owned()), ..Entry::new(Kind::Noted, now) };
-    Ok(site.board.note(entry, now)?)
+    let entry = Entry { cause: Some(text.to_owned()), ..Entry::new(Kind::Noted, clock::now()) };
+    Ok(site.board.note(entry)?)
 }

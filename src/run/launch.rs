@@ -10,28 +10,30 @@ use super::brief::Brief;
 use super::error::Error;
 use super::processes::mark_of;
 use super::record::{Metadata, PROMPT, Record, run_name, runs_of};
-use super::runners;
 use super::sandbox;
-use super::site::Site;
-use super::worktree::Worktree;
+use super::site::{Site, environment_of, runner_named};
+use super::worktree::{self, Worktree};
 use crate::board::event::Event;
 use crate::board::lease::Work;
 use crate::board::task::Task;
 use crate::clock;
 use crate::config::{Does, Role};
-use crate::process::Spec;
 use crate::process::start::{Environment, UNATTENDED};
+use crate::process::{Attended, Bell, Spec, attend};
 use crate::runner::job::Opening;
-use crate::runner::{Job, Limits, NotReady, Prods, Runner, Usage};
+use crate::runner::{Job, Limits, NotReady, Prods, Runner, Session, Usage};
 use crate::store::{Claimed, Note};
 
 /// A run that may begin.
 pub struct Launch<'a> {
     site: &'a Site,
+    held: &'a Claimed,
+    pub role: &'a Role,
+    pub worktree: Worktree,
     pub metadata: Metadata,
     pub job: Job,
-    pub brief: Brief<'a>,
-    pub runner: Box<dyn Runner>,
+    brief: Brief<'a>,
+    runner: Box<dyn Runner>,
     attendance: Attendance,
 }
 
@@ -65,12 +67,12 @@ impl<'a> Launch<'a> {
     /// What it lacks for it.
     pub fn plan(
         site: &'a Site,
-        held: &Claimed,
-        role: &Role,
-        worktree: &Worktree,
+        held: &'a Claimed,
+        worktree: Worktree,
         attendance: Attendance,
     ) -> Result<Launch<'a>, Error> {
         let (task, lease) = (&held.task, &held.lease);
+        let role = site.role(&lease.role)?;
         let run = run_name(&task.id, lease.token);
         // A board may have thousands of runs.
         let is_first = worktree.is_new && !held.has_history;
@@ -108,7 +110,7 @@ impl<'a> Launch<'a> {
             denials: Vec::new(),
             summary: String::new(),
         };
-        let brief = Brief::gather(site, held, worktree, &earlier);
+        let brief = Brief::gather(site, held, &worktree, &earlier);
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
@@ -122,13 +124,13 @@ impl<'a> Launch<'a> {
             model: metadata.model.clone(),
             environment: Environment::Own,
             wrapper: Vec::new(),
-            env: environment(site, held, worktree, &metadata.runner),
+            env: environment(site, held, &worktree, &metadata.runner),
             limits: limits(task, role),
             grace: site.config.grace.duration(),
             prods: Prods { most: role.prods, undecided: brief.undecided(role)?, silent: brief.silent()? },
             script: held.script.clone(),
         };
-        let runner = runners::runner(&site.config, &metadata.runner, role)?;
+        let runner = runner_named(&site.config, &metadata.runner, role)?;
         job.wrapper = sandbox::of_agent(site, role, &worktree.path, artifacts.dir(), runner.as_ref(), &job.env)?;
         let last = earlier.last().filter(|last| last.runner == metadata.runner && !brief.begins_anew(held, last));
         if let Some(session) = last.and_then(|last| last.session.clone()) {
@@ -144,14 +146,14 @@ impl<'a> Launch<'a> {
             job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
         }
         metadata.session = Some(job.session.clone());
-        Ok(Launch { site, metadata, job, brief, runner, attendance })
+        Ok(Launch { site, held, role, worktree, metadata, job, brief, runner, attendance })
     }
 
     /// Puts on disk what must be there before the program starts, and says on the board with what it works.
     ///
     /// # Errors
     /// The run's folder or the board can't be written.
-    pub fn begin(&self, held: &Claimed) -> Result<Record<'a>, Error> {
+    pub fn begin(&self) -> Result<Record<'a>, Error> {
         let record = Record::begin(self.site, self.metadata.clone(), &self.job.prompt)?;
         let work = Work {
             run: self.metadata.run.clone(),
@@ -160,38 +162,53 @@ impl<'a> Launch<'a> {
             base: self.metadata.base.clone(),
             session: self.metadata.session.clone(),
         };
-        let start = Event::Start { token: held.lease.token, work };
-        self.site.board.submit(&held.task.id, &start, &Note::default(), clock::now())?;
+        let start = Event::Start { token: self.held.lease.token, work };
+        self.site.board.submit(&self.held.task.id, &start, &Note::default(), clock::now())?;
         Ok(record)
+    }
+
+    /// Starts the program, which is told its prompt with it.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn start(&self) -> Result<Box<dyn Session>, NotReady> {
+        let session = self.runner.start(&self.job)?;
+        self.brief.is_given(self.held);
+        Ok(session)
+    }
+
+    /// The same at a person's terminal, which it has after `begins`; `bell` rings when it has ended.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn attend(&self, bell: &Bell, begins: impl FnOnce()) -> Result<Attended, NotReady> {
+        let spec = self.spec()?;
+        begins();
+        let program = attend(&spec, bell)?;
+        self.brief.is_given(self.held);
+        Ok(program)
     }
 
     /// The session that it was to go on with is not known any more: it begins one of its own, with the whole prompt.
     ///
     /// # Errors
     /// The template is wrong by now.
-    pub fn begin_anew(&mut self, role: &Role) -> Result<(), Error> {
+    pub fn begin_anew(&mut self) -> Result<(), Error> {
         self.job.opening = Opening::New;
         self.job.session = uuid::Uuid::new_v4().to_string();
-        self.job.prompt = self.brief.first(role)?;
+        self.job.prompt = self.brief.first(self.role)?;
         Ok(())
     }
 
-    /// The program and its arguments.
-    ///
-    /// # Errors
-    /// What the job lacks for it.
-    pub fn spec(&self) -> Result<Spec, NotReady> {
+    fn spec(&self) -> Result<Spec, NotReady> {
         match self.attendance {
             Attendance::Followed => self.runner.spec(&self.job),
             Attendance::Attended => self.runner.attended(&self.job),
         }
     }
 
-    /// The same, for people.
-    ///
-    /// # Errors
-    /// As [`Launch::spec`].
-    pub fn command_line(mut self) -> Result<CommandLine, Error> {
+    /// The program and its arguments, for people.
+    fn command_line(mut self) -> Result<CommandLine, Error> {
         if self.job.opening == Opening::New {
             NEW_SESSION.clone_into(&mut self.job.session);
         }
@@ -201,6 +218,18 @@ impl<'a> Launch<'a> {
         let Metadata { run, runner, worktree, .. } = self.metadata;
         Ok(CommandLine { run, runner, worktree, command, prompt: self.job.prompt })
     }
+}
+
+/// What would be started for `held`, without making or starting anything.
+///
+/// # Errors
+/// What it lacks for it.
+pub fn preview(site: &Site, held: &Claimed, attendance: Attendance) -> Result<CommandLine, Error> {
+    let does = match attendance {
+        Attendance::Followed => site.role(&held.lease.role)?.does,
+        Attendance::Attended => Does::Work,
+    };
+    Launch::plan(site, held, worktree::plan(site, &held.task, does)?, attendance)?.command_line()
 }
 
 /// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
@@ -223,7 +252,7 @@ fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -
             env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
         }
     }
-    env.extend(runners::environment(&site.config, runner));
+    env.extend(environment_of(&site.config, runner));
     env
 }
 

@@ -1,16 +1,21 @@
-//! A planner's run: what it wrote is on disk before it is taken, and is taken whole or not at all.
+//! A planner's run. It is told how the queues stand, who takes items and what may specify them; what it wrote is on disk
+//! before it is taken, and is taken whole or not at all.
+
+use std::path::Path;
 
 use super::artifacts::Artifacts;
 use super::error::Error;
 use super::result::{AgentAnswer, RunResult};
 use super::site::Site;
-use crate::board::document::parse;
+use super::worktree::Worktree;
+use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::Event;
 use crate::board::plan::{Plan, Rules, read};
 use crate::board::problem::{Position, Problem, render};
-use crate::board::task::{MAX_ID, Status, TaskId};
-use crate::config::{Does, PlanLane};
+use crate::board::task::{MAX_ID, Status, Task, TaskId};
+use crate::config::{Does, PlanLane, Role};
+use crate::prompt::{Planning, QueueState};
 use crate::runner::answer::checklist;
 use crate::store::Claimed;
 
@@ -19,6 +24,12 @@ pub const PLAN: &str = "plan.md";
 
 /// Why a plan was not taken.
 pub const PROBLEMS: &str = "plan-problems.txt";
+
+/// Files that may be specifications, at most.
+const MOST_SPECS: usize = 60;
+
+/// Folders that they are in, beside the root.
+const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
 
 /// What a planner's run that says that it is done came to: its plan, if that may be taken. `said` are its last words.
 ///
@@ -101,9 +112,82 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
 
 /// The event that reports a plan.
 pub fn event(site: &Site, held: &Claimed, plan: &Plan) -> Event {
-    let general = if site.config.plan.lane == PlanLane::Draft { Status::Draft } else { Status::Pending };
-    let to = held.task.lane.unwrap_or(general);
-    Event::Plan { token: held.lease.token, plan: plan.clone(), to }
+    Event::Plan { token: held.lease.token, plan: plan.clone(), to: lane(site, &held.task) }
+}
+
+/// Where the items of its plan begin.
+fn lane(site: &Site, task: &Task) -> Status {
+    task.lane.unwrap_or(match site.config.plan.lane {
+        PlanLane::Pending => Status::Pending,
+        PlanLane::Draft => Status::Draft,
+    })
+}
+
+/// What the holder of a planning item is told beside its request.
+pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
+    let roles = site.config.roles.iter().filter(|(_, role)| role.does == Does::Work);
+    // One queue that can't be read keeps nobody from planning.
+    let queues = site.board.queues().unwrap_or_default().into_iter();
+    let texts = queues.filter_map(|queue| site.board.read(&queue).ok());
+    Planning {
+        trigger: held.task.trigger.clone(),
+        lane: lane(site, &held.task).to_string(),
+        most: site.config.plan.most,
+        roles: roles.map(|(name, role)| described(name, role)).collect(),
+        queues: texts.map(|text| state(&text.queue.id, &parse(&text.content).0, &held.task.id)).collect(),
+        specs: specs(&worktree.path),
+    }
+}
+
+fn described(name: &str, role: &Role) -> String {
+    let model = role.model.as_ref().map(|model| format!("model {model}"));
+    let minutes = role.budget.minutes.map(|minutes| format!("{minutes} minutes at most"));
+    let tries = role.max_attempts.map(|most| format!("tried {most} times at most"));
+    let said: Vec<String> = [model, minutes, tries].into_iter().flatten().collect();
+    if said.is_empty() { name.to_owned() } else { format!("{name} ({})", said.join(", ")) }
+}
+
+fn state(name: &str, document: &Document<'_>, own: &TaskId) -> QueueState {
+    let others = || document.items().iter().filter(|item| item.within.is_none() && item.id.as_ref() != Some(own));
+    let count = |status: Status| others().filter(|item| item.status == status).count();
+    let counts = Status::ALL.into_iter().map(|status| (count(status), status)).filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, status)| format!("{count} {status}")).collect();
+    let is_told = |item: &&Item<'_>| !matches!(item.status, Status::Completed | Status::Cancelled);
+    QueueState {
+        name: name.to_owned(),
+        summary: if counts.is_empty() { "no items".to_owned() } else { counts.join(", ") },
+        items: others().filter(is_told).map(|item| told(document, item)).collect(),
+    }
+}
+
+fn told(document: &Document<'_>, item: &Item<'_>) -> String {
+    let task = document.task_of(item);
+    let name = item.id.as_ref().map(|id| format!("{id} ")).unwrap_or_default();
+    let why = task.question().or(task.reason()).map(|why| format!(" [{why}]"));
+    let status = task.status();
+    let Task { title, role, after, touches, .. } = task;
+    let mut line = format!("{name}({status}");
+    let role = role.filter(|role| role != DEFAULT_ROLE);
+    line.extend(role.map(|role| format!(", role {role}")));
+    let after: Vec<&str> = after.iter().map(TaskId::as_str).collect();
+    line.extend((!after.is_empty()).then(|| format!(", after {}", after.join(" "))));
+    line.extend((!touches.is_empty()).then(|| format!(", touches {}", touches.join(" "))));
+    line.push_str(&format!("): {title}"));
+    line.extend(why);
+    line
+}
+
+/// Markdown files of the root and of folders for specifications.
+fn specs(root: &Path) -> Vec<String> {
+    let files = walkdir::WalkDir::new(root).max_depth(4).sort_by_file_name().into_iter();
+    let files = files.filter_entry(|entry| {
+        let is_spec = |name: &str| SPEC_FOLDERS.iter().any(|folder| folder.eq_ignore_ascii_case(name));
+        entry.depth() != 1 || entry.file_type().is_file() || entry.file_name().to_str().is_some_and(is_spec)
+    });
+    let paths = files.filter_map(Result::ok).filter(|entry| entry.file_type().is_file());
+    let paths = paths.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "md"));
+    let names = paths.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_string_lossy().into_owned()));
+    names.take(MOST_SPECS).collect()
 }
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ use std::time::SystemTime;
 
 use super::brief;
 use super::error::Error;
-use super::runners;
 use super::sandbox;
-use super::site::Site;
+use super::site::{Site, environment_of, runner_named};
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Purpose;
@@ -99,8 +98,8 @@ impl<'a> Preflight<'a> {
     /// # Errors
     /// It is not there, or can't work unattended.
     pub fn runner(&self, name: &str, role: &Role) -> Result<Ready, NotReady> {
-        let runner = runners::runner(self.config, name, role).map_err(not_ready)?;
-        runner.check(&runners::environment(self.config, name))
+        let runner = runner_named(self.config, name, role).map_err(not_ready)?;
+        runner.check(&environment_of(self.config, name))
     }
 
     /// What keeps agents from doing `purpose` with the item, as config.yaml and this machine are. What the board says
@@ -243,8 +242,8 @@ impl Tried {
 /// # Errors
 /// It is not there, can't be started, or can't work unattended.
 pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
-    let runner = runners::runner(&site.config, name, role).map_err(not_ready)?;
-    let env = runners::environment(&site.config, name);
+    let runner = runner_named(&site.config, name, role).map_err(not_ready)?;
+    let env = environment_of(&site.config, name);
     let ready = runner.try_out(&env)?;
     let (account, doubt) = match runner.access(&env) {
         Access::Unknown { looked, hint } => {
@@ -266,7 +265,7 @@ pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
     let settings = site.role(role)?;
     let name = site.runner.as_deref().unwrap_or(&settings.runner);
     // A name that nobody knows is a mistake of whoever typed it.
-    runners::runner(&site.config, name, settings)?;
+    runner_named(&site.config, name, settings)?;
     Preflight::of(site).surroundings(role)?;
     brief::check(site, settings)?;
     sandbox::try_out(settings)?;

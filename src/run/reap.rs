@@ -17,7 +17,7 @@ use super::record::{close_run, run_name, run_of, runs, runs_of};
 
 use super::error::Error;
 use super::prune::{may_go, spent_runs};
-use super::retry::{back_off, most_attempts};
+use super::report::{back_off, most_attempts};
 use super::site::{ITEM_BRANCHES, Site};
 use super::worktree;
 use crate::board::archive::Policy;

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::artifacts::Artifacts;
 use super::result::{AgentAnswer, RunResult};
-use super::runners::{environment, runner};
-use super::site::Site;
+use super::site::{Site, environment_of, runner_named};
 use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
@@ -242,8 +241,8 @@ pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
 /// What a run has used up that nobody follows any more, as its program has recorded it.
 fn recorded(site: &Site, run: &Metadata) -> Usage {
     let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
-    let Ok(program) = runner(&site.config, &run.runner, role) else { return Usage::default() };
-    program.recorded(session, &environment(&site.config, &run.runner), run.started)
+    let Ok(program) = runner_named(&site.config, &run.runner, role) else { return Usage::default() };
+    program.recorded(session, &environment_of(&site.config, &run.runner), run.started)
 }
 
 /// The name of the run that a claim with this token makes.

@@ -6,13 +6,12 @@ use chrono::TimeDelta;
 use super::error::Error;
 use super::plan;
 use super::result::RunResult;
-use super::retry::{back_off, most_attempts, policy, retry};
-use super::review;
+use super::review::{Ruling, Verdict};
 use super::site::Site;
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::event::{Blame, Event, Retry};
+use crate::board::event::{Blame, Event, Retry, Review};
 use crate::board::lease::Token;
-use crate::board::task::Task;
+use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::OutcomePolicy;
 use crate::runner::Outcome;
@@ -26,7 +25,7 @@ pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
             Event::Submit { token, commit: commit.clone(), reviewers: task.reviewers(&site.config.review) }
         }
         RunResult::Parked(children) => Event::Park { token, children: children.clone() },
-        RunResult::Reviewed { verdict, .. } => review::event(site, held, verdict),
+        RunResult::Reviewed { verdict, .. } => judged(site, held, verdict),
         RunResult::Planned { plan, .. } => plan::event(site, held, plan),
         RunResult::Asks(question) => Event::Ask { token, question: question.clone() },
         RunResult::Failed { outcome, reason } => came_to_nothing(site, held, *outcome, reason),
@@ -87,4 +86,64 @@ pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str)
     let most = most_attempts(site, task, task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     let retry = Retry { blame: Blame::Agent, not_before: back_off(policy, task.state.attempt), most };
     Event::SendBack { retry, reason: reason.to_owned() }
+}
+
+/// How often the work on `task` may be rejected: whoever has one run for it has no second one after a rejection either.
+pub fn rounds(site: &Site, task: &Task) -> u32 {
+    let name = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
+    let is_once = site.config.roles.get(name).is_some_and(|role| role.once);
+    if is_once && most_attempts(site, task, name) <= 1 { 1 } else { site.config.rounds }
+}
+
+fn judged(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
+    let review = Review {
+        token: Some(held.lease.token),
+        by: held.lease.agent.clone(),
+        role: held.lease.role.clone(),
+        reviewers: held.task.reviewers(&site.config.review),
+    };
+    match verdict.verdict {
+        Ruling::Approve => Event::Approve { review, commit: verdict.commit.clone() },
+        Ruling::Reject => Event::Reject { review, findings: verdict.words(), most: rounds(site, &held.task) },
+    }
+}
+
+/// How a task that came to nothing is tried again. `role` is its holder's.
+pub fn retry(site: &Site, task: &Task, policy: &OutcomePolicy, resets_at: Option<Timestamp>, role: &str) -> Retry {
+    let (blame, most, nth) = if policy.attempt {
+        (Blame::Agent, most_attempts(site, task, role), task.state.attempt)
+    } else {
+        (Blame::Nobody, site.config.max_returns, task.state.returns + 1)
+    };
+    Retry { blame, not_before: resets_at.or_else(|| back_off(policy, nth)), most }
+}
+
+/// What config.yaml says of an outcome that gives the task back.
+pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
+    let outcomes = &site.config.outcomes;
+    match outcome {
+        Outcome::Success | Outcome::Waiting | Outcome::Failed => &outcomes.failed,
+        Outcome::Timeout => &outcomes.timeout,
+        Outcome::Killed => &outcomes.killed,
+        Outcome::UsageLimit => &outcomes.usage_limit,
+        Outcome::Overloaded => &outcomes.overloaded,
+        Outcome::Auth => &outcomes.auth,
+        Outcome::PermissionDenied => &outcomes.permission_denied,
+        Outcome::Budget => &outcomes.budget,
+        Outcome::Empty => &outcomes.empty,
+        Outcome::Crashed => &outcomes.crashed,
+        Outcome::NotReady => &outcomes.not_ready,
+    }
+}
+
+/// How often an item is tried: as it says itself, or its queue, the role that it is for, or the board.
+pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
+    let of_role = || site.config.roles.get(role)?.max_attempts;
+    task.max_attempts.or_else(of_role).unwrap_or(site.config.max_attempts)
+}
+
+/// The end of the back-off before try number `nth` + 1.
+pub fn back_off(policy: &OutcomePolicy, nth: u32) -> Option<Timestamp> {
+    let wait = TimeDelta::from_std(policy.wait(nth)).unwrap_or(TimeDelta::MAX);
+    (wait > TimeDelta::zero()).then(|| clock::now().checked_add_signed(wait).unwrap_or(Timestamp::MAX_UTC))
 }

@@ -1,6 +1,6 @@
 //! What a run came to. It knows how an agent's answer becomes a result, and nothing of what follows for the item.
 
-use super::verdict::Verdict;
+use super::review::Verdict;
 use crate::board::plan::Plan;
 use crate::board::task::{TaskId, Timestamp};
 use crate::runner::{Ended, Outcome, Signal};

@@ -1,18 +1,24 @@
 //! The place where work is done: a board, its configuration, its repository.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use super::error::Error;
-use super::stuck_merges::StuckMerges;
 use crate::board::task::{Task, TaskId};
-use crate::config::{Config, Does, Role};
-use crate::git::{CommitId, Head, Repository};
+use crate::clock::Deadline;
+use crate::config::{Config, Does, Role, RunnerKind};
+use crate::git::{CommitId, Follow, GitError, Head, Repository};
 use crate::interrupt::Interrupt;
+use crate::runner::{Claude, CommandRunner, Runner, Shell};
 use crate::store::{self, Board, Claimed, Queue, Seek};
 
 /// How the branches of items begin.
 pub const ITEM_BRANCHES: &str = "tavern/";
+
+/// How long a set-up that failed is not tried again by the same process, as every wake-up would.
+const SET_UP_AGAIN: Duration = Duration::from_secs(600);
 
 /// Everything that a run needs to know of where it is.
 pub struct Site {
@@ -127,6 +133,38 @@ impl Site {
         Ok(own.map_or((None, commit), |tip| (Some(self.integration().to_owned()), tip)))
     }
 
+    /// Brings the integration branch up to its base, making it if it is not there. The base's conflict, if there is one,
+    /// is returned in words: it stops integration, not work.
+    pub fn follow_base(&self) -> Result<(CommitId, Option<String>), Error> {
+        let (base, commit) = self.base()?;
+        let branch = self.integration();
+        if base.as_deref() != Some(branch) {
+            self.repository()?.start_branch(branch, &commit)?;
+        }
+        let conflict = match self.repository()?.follow(branch, &commit) {
+            Ok(Follow::Conflict(paths)) => {
+                let base = base.as_deref().unwrap_or("HEAD");
+                let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                Some(format!(
+                    "`{branch}` and `{base}` conflict in {}; merge them by hand: git switch {branch} && git merge {base}",
+                    paths.join(", ")
+                ))
+            }
+            Ok(_) => None,
+            // Somebody else moved it meanwhile, or has it checked out: it is used as it is.
+            Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let tip = self.repository()?.branch_tip(branch)?.ok_or(Error::NoCommits)?;
+        Ok((tip, conflict))
+    }
+
+    /// The commit that [`Site::follow_base`] would come to, where nothing has to be merged for it.
+    pub fn foreseen_base(&self) -> Result<CommitId, Error> {
+        let (_, base) = self.base()?;
+        Ok(self.repository()?.foresee_follow(self.integration(), &base)?)
+    }
+
     /// The commit that a worktree's HEAD is at.
     pub fn tip_of(&self, worktree: &Path) -> Result<CommitId, Error> {
         match self.repository()?.head_of(worktree)? {
@@ -138,5 +176,58 @@ impl Site {
     /// Where the integration worktree is, in which merges are verified.
     pub fn scratch(&self) -> PathBuf {
         self.board.path("worktrees/integration")
+    }
+}
+
+/// The runner called `name`, as agents of `role` use it.
+pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
+    let Some(entry) = config.runners.get(name) else {
+        let preset = CommandRunner::preset(name).ok_or_else(|| Error::NoRunner(name.to_owned()))?;
+        return Ok(Box::new(preset));
+    };
+    Ok(match entry.kind {
+        RunnerKind::Shell => Box::new(Shell),
+        RunnerKind::Command => Box::new(CommandRunner::new(name, entry.command.iter().cloned())),
+        RunnerKind::Claude => Box::new(Claude {
+            program: PathBuf::from(entry.program.as_deref().unwrap_or("claude")),
+            permission_mode: role.permission_mode.clone(),
+            allowed_tools: role.allowed_tools.clone(),
+            extra_args: entry.args.clone(),
+        }),
+    })
+}
+
+/// What config.yaml sets in the environment of a runner's agents.
+pub fn environment_of(config: &Config, name: &str) -> Vec<(String, String)> {
+    let entry = config.runners.get(name);
+    entry.map(|entry| entry.env.clone().into_iter().collect()).unwrap_or_default()
+}
+
+/// Merges whose worktree could not be set up, as this process remembers them: of each item the one that was tried last.
+#[derive(Default)]
+pub struct StuckMerges(Mutex<HashMap<TaskId, Stuck>>);
+
+struct Stuck {
+    work: CommitId,
+    tip: CommitId,
+    until: Deadline,
+    why: String,
+}
+
+impl StuckMerges {
+    /// Why the item's merge can't be set up, if that was tried not long ago with the same work and branch.
+    pub fn why(&self, task: &TaskId, work: &CommitId, tip: &CommitId) -> Option<String> {
+        let all = self.locked();
+        let same = all.get(task).filter(|stuck| stuck.work == *work && stuck.tip == *tip)?;
+        (!same.until.has_passed()).then(|| same.why.clone())
+    }
+
+    pub fn remember(&self, task: &TaskId, work: &CommitId, tip: CommitId, why: &str) {
+        let stuck = Stuck { work: work.clone(), tip, until: Deadline::after(SET_UP_AGAIN), why: why.to_owned() };
+        self.locked().insert(task.clone(), stuck);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<TaskId, Stuck>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::artifacts::Artifacts;
-use super::base::{follow_base, foreseen_base};
 use super::children;
 use super::error::Error;
 use super::furnish::furnish;
@@ -54,7 +53,7 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
         fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
         return Ok(Worktree { path, branch: None, view: None, is_new });
     }
-    let (tip, _) = follow_base(site)?;
+    let (tip, _) = site.follow_base()?;
     let name = site.branch_of(task);
     let start = match site.repository()?.branch_tip(&name)? {
         Some(earlier) if conflicts(site, &tip, &earlier)? => {
@@ -143,7 +142,7 @@ pub fn plan(site: &Site, task: &Task, does: Does) -> Result<Worktree, Error> {
     if !task.worktree {
         return Ok(Worktree { path, branch: None, view: None, is_new: false });
     }
-    let base = foreseen_base(site)?;
+    let base = site.foreseen_base()?;
     Ok(Worktree { path, branch: Some(Branch { name: site.branch_of(task), base }), view: None, is_new: false })
 }
 
@@ -293,11 +292,9 @@ fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
 /// why, and `tavern-reap` tries again.
 pub fn clear_ended(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<(), Error> {
     let Err(error) = clear(site, task, merged) else { return Ok(()) };
-    let now = clock::now();
-    let mut entry = Entry::new(Kind::Noted, now);
-    entry.task = Some(task.id.clone());
-    entry.cause = Some(format!("its worktree was not removed: {error}"));
-    Ok(site.board.note(entry, now)?)
+    let cause = Some(format!("its worktree was not removed: {error}"));
+    let entry = Entry { task: Some(task.id.clone()), cause, ..Entry::new(Kind::Noted, clock::now()) };
+    Ok(site.board.note(entry)?)
 }
 
 /// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in

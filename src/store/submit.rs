@@ -147,8 +147,8 @@ impl Board {
     }
 
     /// Writes a line to the log that changes no item.
-    pub fn note(&self, entry: Entry, now: Timestamp) -> Result<(), Error> {
-        self.transact(now, |_| Ok((Change::notes(vec![entry]), ())))
+    pub fn note(&self, entry: Entry) -> Result<(), Error> {
+        self.transact(entry.time, |_| Ok((Change::notes(vec![entry]), ())))
     }
 
     /// Removes a lease's file that can't be read. False if it is gone, or can be read by now.

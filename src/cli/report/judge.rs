@@ -7,7 +7,7 @@ use crate::board::task::{PERSON, Status, Task, TaskId};
 use crate::cli::shared::{by_a_person, by_a_person_without, person, read_stdin};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
-use crate::run::{Site, review};
+use crate::run::{Site, report, review};
 use crate::store::{Board, Note};
 
 use super::args::Args;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let review = reviewer(args, &site, &task, by)?;
     let by = review.by.clone();
     if let Some(findings) = &args.reject {
-        let event = Event::Reject { review, findings: words(findings)?, most: review::rounds(&site, &task) };
+        let event = Event::Reject { review, findings: words(findings)?, most: report::rounds(&site, &task) };
         return submit(args, context, &site, &event, &by);
     }
     let event = Event::Approve { review, commit: task.commit().map(str::to_owned) };
