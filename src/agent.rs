@@ -24,10 +24,9 @@ use crate::run::preflight::{Preflight, Templates};
 use crate::run::readiness::{stuck, unready};
 use crate::run::reap::{self, ExpiredLeases, Scope};
 use crate::run::report;
-use crate::run::review::Ruling;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
-use crate::run::{Error, Heartbeat, RunResult, Site, attempt, run_name};
+use crate::run::{Error, Heartbeat, Ruling, RunResult, Site, attempt, run_name};
 use crate::runner::Outcome;
 use crate::store::{
     self, AgentFile, AgentState, Claimed, Done, Foreseen, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,

@@ -49,9 +49,9 @@ fn is_mess(error: &GitError) -> bool {
 /// What a failure of our own surroundings means for the task: that is nobody's fault.
 fn broken_off(site: &Site, error: &Error) -> RunResult {
     if site.interrupt.is_raised() {
-        return RunResult::Failed { outcome: Outcome::Killed, reason: error.in_words() };
+        return RunResult::failed_as(Outcome::Killed, error.in_words());
     }
-    RunResult::NotReady(error.in_words())
+    RunResult::failed_as(Outcome::NotReady, error.in_words())
 }
 
 /// A board that can't be written now is told of it by whoever reports the result.
@@ -101,8 +101,7 @@ fn carry_out(
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
     let answer = if heartbeat.finds_lost() {
         // Whoever holds the task works in its worktree.
-        let reason = "somebody else holds the task now".to_owned();
-        RunResult::Failed { outcome: Outcome::Killed, reason }.into()
+        RunResult::failed_as(Outcome::Killed, "somebody else holds the task now").into()
     } else {
         tidied(site, held, &launch, &record, &ended)?
     };
@@ -169,7 +168,7 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
             None => AgentAnswer::Done(reason),
         },
         Outcome::Waiting => RunResult::Asks(run.question.unwrap_or(reason)).into(),
-        outcome => RunResult::of(outcome, Some(&run.runner), &reason, run.resets_at).into(),
+        outcome => RunResult::of(outcome, &run.runner, &reason, run.resets_at).into(),
     })
 }
 

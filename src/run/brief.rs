@@ -7,7 +7,7 @@ use super::children::results;
 use super::error::Error;
 use super::inbox;
 use super::plan;
-use super::record::{Metadata, runs_of};
+use super::record::{Metadata, PROMPT, runs_of};
 use super::report::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
@@ -37,20 +37,26 @@ const SILENT: &str = "prod-silent.md";
 pub struct Brief<'a> {
     site: &'a Site,
     values: Assigned,
-    /// When the last of the earlier runs began, and the prompts that were given so far.
-    last: Option<Timestamp>,
-    told: String,
-    /// The names of the earlier runs: what was said in them their session knows.
-    runs: Vec<String>,
+    /// What was said in these its session knows.
+    earlier: Vec<Metadata>,
     entries: Vec<Entry>,
     /// What lies in its inbox, and is told with the prompt.
     unread: Vec<Message>,
 }
 
 impl<'a> Brief<'a> {
-    /// Gathers it, after the runs in `earlier`.
-    pub fn gather(site: &'a Site, held: &Claimed, worktree: &Worktree, earlier: &[Metadata]) -> Brief<'a> {
-        let task = &held.task;
+    /// Gathers it.
+    ///
+    /// # Errors
+    /// The runs can't be listed.
+    pub fn gather(site: &'a Site, held: &Claimed, worktree: &Worktree) -> Result<Brief<'a>, Error> {
+        let (task, lease) = (&held.task, &held.lease);
+        // A board may have thousands of runs.
+        let is_first = worktree.is_new && !held.has_history;
+        let mut earlier = if is_first { Vec::new() } else { runs_of(&site.board, &task.id)? };
+        // What others did in another role is not this one's past, nor what another reviewer saw.
+        let is_review = site.does(held, Does::Review);
+        earlier.retain(|run| run.role == lease.role && (!is_review || run.agent == lease.agent));
         let branch = worktree.branch.as_ref();
         let entries = if earlier.is_empty() && !held.has_history { Vec::new() } else { entries_of(site, held) };
         // What can't be read stays where it is, and so does what is still being written.
@@ -72,7 +78,7 @@ impl<'a> Brief<'a> {
             base: branch.map(|branch| branch.base.short().to_owned()),
             attempt: held.lease.attempt,
             max_attempts: most_attempts(site, task, &held.lease.role),
-            earlier: attempts(site, held, earlier, &entries),
+            earlier: attempts(site, held, &earlier, &entries),
             mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
             review: review_task(site, held),
@@ -82,14 +88,12 @@ impl<'a> Brief<'a> {
             children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
             notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
         };
-        let told = earlier.iter().map(|run| Artifacts::open(&site.board, &run.run).read("prompt.md")).collect();
-        let runs = earlier.iter().map(|run| run.run.clone()).collect();
-        Brief { site, values, last: earlier.last().map(|run| run.started), told, runs, entries, unread }
+        Ok(Brief { site, values, earlier, entries, unread })
     }
 
     /// A task whose attempts were all given back to it since its run `last`, by a person from the dead letter lane or because
     /// it is a child to be retried, begins with a clear head. A look at it counts no attempts.
-    pub fn begins_anew(&self, held: &Claimed, last: &Metadata) -> bool {
+    fn begins_anew(&self, held: &Claimed, last: &Metadata) -> bool {
         let is_revived = |entry: &Entry| entry.kind == Kind::Revived && entry.seq > last.token;
         let has_failed = |entry: &Entry| entry.kind == Kind::Failed && entry.token == Some(last.token);
         let is_counted_afresh = |entry: &Entry| {
@@ -97,6 +101,12 @@ impl<'a> Brief<'a> {
         };
         last.attempt > held.lease.attempt
             || self.entries.iter().any(|entry| is_revived(entry) || is_counted_afresh(entry))
+    }
+
+    /// The session of the last run, by `runner`, if it goes on.
+    pub fn session(&self, held: &Claimed, runner: &str) -> Option<String> {
+        let last = self.earlier.last().filter(|last| last.runner == runner && !self.begins_anew(held, last))?;
+        last.session.clone()
     }
 
     /// The agent was started with the prompt: what was told with it is taken out of the inbox.
@@ -126,12 +136,14 @@ impl<'a> Brief<'a> {
             return self.first(role);
         }
         let mut values = self.values.clone();
-        if self.told.contains(values.task.description.trim()) {
+        let told = |run: &Metadata| Artifacts::open(&self.site.board, &run.run).read(PROMPT);
+        if self.earlier.iter().any(|run| told(run).contains(values.task.description.trim())) {
             values.task.description.clear();
         }
-        values.findings = findings(&self.entries, self.last);
-        values.answers = answers(&self.entries, self.last);
-        values.notes = [notes(&self.entries, self.last, &self.runs), letters(&self.unread)].concat();
+        let since = self.earlier.last().map(|run| run.started);
+        values.findings = findings(&self.entries, since);
+        values.answers = answers(&self.entries, since);
+        values.notes = [notes(&self.entries, since, &self.earlier), letters(&self.unread)].concat();
         Ok(assigned(&template(self.site, RESUME)?, &values, &PromptLimits::default())?)
     }
 
@@ -200,12 +212,12 @@ fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
 
 /// What people said when they brought the task back, and what it was told in other runs than `heard`, since `since` if that
 /// is given. What answers a question is told with it.
-fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[String]) -> Vec<Remark> {
+fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec<Remark> {
     let asked = exchanges(entries);
     let is_word = |entry: &&Entry| {
         let is_recent = since.is_none_or(|since| entry.time >= since);
         let is_answer = asked.iter().any(|(_, answer)| answer.seq == entry.seq);
-        let is_heard = entry.run.as_ref().is_some_and(|run| heard.contains(run));
+        let is_heard = heard.iter().any(|run| entry.run.as_ref() == Some(&run.run));
         let is_said = match entry.kind {
             Kind::Withdrawn | Kind::Resumed | Kind::Revived | Kind::Reopened => !is_answer,
             Kind::Told => !is_heard,

@@ -13,6 +13,7 @@ use super::result::RunResult;
 use super::site::Site;
 use super::worktree;
 use crate::process::Bell;
+use crate::runner::Outcome;
 use crate::store::Claimed;
 
 /// So often `show` is called while the program runs.
@@ -52,7 +53,7 @@ pub fn talk(
     let program = match launch.attend(&bell, || begun(record.metadata())) {
         Ok(program) => program,
         Err(error) => {
-            record.broke_off(&RunResult::NotReady(error.to_string()))?;
+            record.broke_off(&RunResult::failed_as(Outcome::NotReady, error.to_string()))?;
             return Err(error.into());
         }
     };

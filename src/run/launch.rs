@@ -9,7 +9,7 @@ use super::artifacts::Artifacts;
 use super::brief::Brief;
 use super::error::Error;
 use super::processes::mark_of;
-use super::record::{Metadata, PROMPT, Record, run_name, runs_of};
+use super::record::{Metadata, PROMPT, Record, run_name};
 use super::sandbox;
 use super::site::{Site, environment_of, runner_named};
 use super::worktree::{self, Worktree};
@@ -74,11 +74,6 @@ impl<'a> Launch<'a> {
         let (task, lease) = (&held.task, &held.lease);
         let role = site.role(&lease.role)?;
         let run = run_name(&task.id, lease.token);
-        // A board may have thousands of runs.
-        let is_first = worktree.is_new && !held.has_history;
-        let mut earlier = if is_first { Vec::new() } else { runs_of(&site.board, &task.id)? };
-        // What others did in another role is not this one's past, nor what another reviewer saw.
-        earlier.retain(|run| run.role == lease.role && (role.does != Does::Review || run.agent == lease.agent));
         let artifacts = Artifacts::open(&site.board, &run);
         let branch = worktree.branch.as_ref();
         let mut metadata = Metadata {
@@ -110,7 +105,7 @@ impl<'a> Launch<'a> {
             denials: Vec::new(),
             summary: String::new(),
         };
-        let brief = Brief::gather(site, held, &worktree, &earlier);
+        let brief = Brief::gather(site, held, &worktree)?;
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
@@ -132,8 +127,7 @@ impl<'a> Launch<'a> {
         };
         let runner = runner_named(&site.config, &metadata.runner, role)?;
         job.wrapper = sandbox::of_agent(site, role, &worktree.path, artifacts.dir(), runner.as_ref(), &job.env)?;
-        let last = earlier.last().filter(|last| last.runner == metadata.runner && !brief.begins_anew(held, last));
-        if let Some(session) = last.and_then(|last| last.session.clone()) {
+        if let Some(session) = brief.session(held, &metadata.runner) {
             let fresh = std::mem::replace(&mut job.session, session);
             if runner.knows_session(&job) {
                 job.opening = Opening::Resumed;

@@ -40,5 +40,5 @@ pub use heartbeat::Heartbeat;
 pub use launch::{Attendance, CommandLine, preview};
 pub use preflight::Preflight;
 pub use record::{Metadata, run_name};
-pub use result::{AgentAnswer, RunResult};
+pub use result::{AgentAnswer, Ruling, RunFailure, RunResult};
 pub use site::{Site, runner_named};

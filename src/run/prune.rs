@@ -12,7 +12,7 @@ use crate::board::task::{Status, TaskId, Timestamp};
 use crate::store;
 
 /// A run's folder that may go, if there is reason enough.
-struct Ended {
+struct EndedRun {
     run: Metadata,
     at: Timestamp,
     bytes: u64,
@@ -34,11 +34,11 @@ pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
     for run in runs(&site.board)? {
         let bytes = if room.is_some() { bytes_of(site, &run.run) } else { 0 };
         total += bytes;
-        ended.extend(run.ended.map(|at| Ended { run, at, bytes }));
+        ended.extend(run.ended.map(|at| EndedRun { run, at, bytes }));
     }
     ended.sort_by_key(|one| one.at);
     let mut spent = Vec::new();
-    for Ended { run, at, bytes } in ended {
+    for EndedRun { run, at, bytes } in ended {
         let is_old = keep.is_some_and(|keep| now - at > keep);
         let is_crowded = room.is_some_and(|room| total > room);
         if (is_old || is_crowded) && is_spent(site, &run)? {

@@ -5,12 +5,10 @@ use chrono::TimeDelta;
 
 use super::error::Error;
 use super::plan;
-use super::result::RunResult;
-use super::review::{Ruling, Verdict};
+use super::result::{Ruling, RunFailure, RunResult, Verdict};
 use super::site::Site;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry, Review};
-use crate::board::lease::Token;
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::OutcomePolicy;
@@ -28,25 +26,20 @@ pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
         RunResult::Reviewed { verdict, .. } => judged(site, held, verdict),
         RunResult::Planned { plan, .. } => plan::event(site, held, plan),
         RunResult::Asks(question) => Event::Ask { token, question: question.clone() },
-        RunResult::Failed { outcome, reason } => came_to_nothing(site, held, *outcome, reason),
-        RunResult::Refuted(reason) => came_to_nothing(site, held, Outcome::Failed, reason),
-        RunResult::NotReady(reason) => came_to_nothing(site, held, Outcome::NotReady, reason),
-        RunResult::ProviderFailed { outcome, runner, reason, resets_at } => {
-            let retry = retry(site, task, policy(site, *outcome), *resets_at, &held.lease.role);
-            // It is the runner that is closed: a person who opens it frees the task with it.
-            let not_before = retry.not_before.filter(|_| runner.is_none());
-            given_back(token, Retry { not_before, ..retry }, reason)
+        RunResult::Refuted(reason) => {
+            let (outcome, reason) = (Outcome::Failed, reason.clone());
+            given_back(site, held, &RunFailure { outcome, reason, runner: None, resets_at: None })
         }
+        RunResult::Failed(failure) => given_back(site, held, failure),
     }
 }
 
-fn came_to_nothing(site: &Site, held: &Claimed, outcome: Outcome, reason: &str) -> Event {
-    let retry = retry(site, &held.task, policy(site, outcome), None, &held.lease.role);
-    given_back(held.lease.token, retry, reason)
-}
-
-fn given_back(token: Token, retry: Retry, reason: &str) -> Event {
-    let reason = reason.to_owned();
+fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
+    let policy = policy(site, failure.outcome);
+    let retry = retry(site, &held.task, policy, failure.resets_at, &held.lease.role);
+    // A runner that is closed is what is waited for: a person who opens it frees the task with it.
+    let not_before = retry.not_before.filter(|_| failure.runner.is_none());
+    let (token, retry, reason) = (held.lease.token, Retry { not_before, ..retry }, failure.reason.clone());
     match retry.blame {
         Blame::Agent => Event::Fail { token, retry, reason },
         Blame::Nobody => Event::Return { token, retry, reason },
@@ -59,7 +52,7 @@ fn given_back(token: Token, retry: Retry, reason: &str) -> Event {
 /// # Errors
 /// The board can't be written.
 pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Quota)>, Error> {
-    let RunResult::ProviderFailed { outcome, runner: Some(runner), reason, resets_at } = result else {
+    let RunResult::Failed(RunFailure { outcome, runner: Some(runner), reason, resets_at }) = result else {
         return Ok(None);
     };
     let now = clock::now();

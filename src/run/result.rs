@@ -1,8 +1,13 @@
-//! What a run came to. It knows how an agent's answer becomes a result, and nothing of what follows for the item.
+//! What a run came to, a reviewer's verdict too. It knows how an agent's answer becomes a result, and nothing of what follows
+//! for the item.
 
-use super::review::Verdict;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use crate::board::plan::Plan;
 use crate::board::task::{TaskId, Timestamp};
+use crate::runner::answer::last_block;
 use crate::runner::{Ended, Outcome, Signal};
 
 /// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
@@ -36,22 +41,20 @@ pub enum RunResult {
     },
     /// A person is asked this.
     Asks(String),
-    /// The agent, its program or its work failed.
-    Failed {
-        outcome: Outcome,
-        reason: String,
-    },
     /// `done_when` was run and did not pass.
     Refuted(String),
-    /// The provider of `runner` failed, or refused; until when, if it said so.
-    ProviderFailed {
-        outcome: Outcome,
-        runner: Option<String>,
-        reason: String,
-        resets_at: Option<Timestamp>,
-    },
-    /// It could not begin or go on here: what this machine, its board or its repository lacks, and what to type.
-    NotReady(String),
+    /// The agent, its program or its work failed, or their surroundings did.
+    Failed(RunFailure),
+}
+
+/// Why a run came to nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFailure {
+    pub outcome: Outcome,
+    pub reason: String,
+    /// The runner whose provider failed, or refused; until when, if it said so.
+    pub runner: Option<String>,
+    pub resets_at: Option<Timestamp>,
 }
 
 impl AgentAnswer {
@@ -60,7 +63,7 @@ impl AgentAnswer {
         match (ended.outcome, &ended.signal) {
             (Outcome::Success, Signal::Waiting(question)) => RunResult::Asks(question.clone()).into(),
             (Outcome::Success, _) => AgentAnswer::Done(ended.reason.clone()),
-            (outcome, _) => RunResult::of(outcome, Some(runner), &ended.reason, ended.resets_at).into(),
+            (outcome, _) => RunResult::of(outcome, runner, &ended.reason, ended.resets_at).into(),
         }
     }
 
@@ -96,21 +99,24 @@ impl From<RunResult> for AgentAnswer {
 
 impl RunResult {
     /// Of a run that did not succeed.
-    pub fn of(outcome: Outcome, runner: Option<&str>, reason: &str, resets_at: Option<Timestamp>) -> RunResult {
-        let reason = reason.to_owned();
+    pub fn of(outcome: Outcome, runner: &str, reason: &str, resets_at: Option<Timestamp>) -> RunResult {
         match outcome {
-            Outcome::Waiting => RunResult::Asks(reason),
-            Outcome::NotReady => RunResult::NotReady(reason),
+            Outcome::Waiting => RunResult::Asks(reason.to_owned()),
             Outcome::UsageLimit | Outcome::Overloaded | Outcome::Auth => {
-                RunResult::ProviderFailed { outcome, runner: runner.map(str::to_owned), reason, resets_at }
+                let (runner, reason) = (Some(runner.to_owned()), reason.to_owned());
+                RunResult::Failed(RunFailure { outcome, reason, runner, resets_at })
             }
-            outcome => RunResult::Failed { outcome, reason },
+            outcome => RunResult::failed_as(outcome, reason),
         }
     }
 
     /// The fault is the agent's, or its work's.
     pub fn failed(reason: impl Into<String>) -> RunResult {
-        RunResult::Failed { outcome: Outcome::Failed, reason: reason.into() }
+        RunResult::failed_as(Outcome::Failed, reason)
+    }
+
+    pub fn failed_as(outcome: Outcome, reason: impl Into<String>) -> RunResult {
+        RunResult::Failed(RunFailure { outcome, reason: reason.into(), runner: None, resets_at: None })
     }
 
     pub fn outcome(&self) -> Outcome {
@@ -121,8 +127,7 @@ impl RunResult {
             | RunResult::Planned { .. } => Outcome::Success,
             RunResult::Asks(_) => Outcome::Waiting,
             RunResult::Refuted(_) => Outcome::Failed,
-            RunResult::Failed { outcome, .. } | RunResult::ProviderFailed { outcome, .. } => *outcome,
-            RunResult::NotReady(_) => Outcome::NotReady,
+            RunResult::Failed(failure) => failure.outcome,
         }
     }
 
@@ -136,11 +141,9 @@ impl RunResult {
             RunResult::Passed { reason, .. }
             | RunResult::Reviewed { reason, .. }
             | RunResult::Planned { reason, .. }
-            | RunResult::Failed { reason, .. }
-            | RunResult::ProviderFailed { reason, .. }
+            | RunResult::Failed(RunFailure { reason, .. })
             | RunResult::Asks(reason)
-            | RunResult::Refuted(reason)
-            | RunResult::NotReady(reason) => reason.clone(),
+            | RunResult::Refuted(reason) => reason.clone(),
         }
     }
 
@@ -155,7 +158,7 @@ impl RunResult {
     /// When the provider's limit ends, if it said so.
     pub fn resets_at(&self) -> Option<Timestamp> {
         match self {
-            RunResult::ProviderFailed { resets_at, .. } => *resets_at,
+            RunResult::Failed(failure) => failure.resets_at,
             _ => None,
         }
     }
@@ -165,6 +168,151 @@ impl RunResult {
         match self {
             RunResult::Asks(question) => Some(question),
             _ => None,
+        }
+    }
+}
+
+/// What a reviewer says of one commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub verdict: Ruling,
+    /// In a line or two.
+    #[serde(default)]
+    pub summary: String,
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// The commit that was looked at; what an agent writes there does not count.
+    #[serde(default)]
+    pub commit: Option<String>,
+}
+
+/// Approve or reject: there is nothing between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ruling {
+    #[serde(alias = "approved", alias = "APPROVE", alias = "APPROVED")]
+    Approve,
+    #[serde(alias = "rejected", alias = "REJECT", alias = "REJECTED", alias = "request_changes")]
+    Reject,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    #[serde(default)]
+    pub severity: FindingSeverity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    #[serde(alias = "message", alias = "description")]
+    pub text: String,
+}
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingSeverity {
+    Nit,
+    Minor,
+    #[default]
+    Major,
+    /// It must not be merged like this.
+    #[serde(alias = "critical")]
+    Blocker,
+}
+
+impl Verdict {
+    /// The verdict that `written` (a file of its own) or the `answer` gives, or why it is none.
+    pub fn read(written: &str, answer: &str) -> Result<Verdict, String> {
+        let block = if written.trim().is_empty() {
+            last_block(answer, &["yaml", "json"]).ok_or("there is no ```yaml block with its verdict in its answer")?.text
+        } else {
+            written.to_owned()
+        };
+        // JSON is YAML.
+        let verdict: Verdict =
+            serde_yaml::from_str(&block).map_err(|error| format!("its verdict can't be read: {error}"))?;
+        match verdict.verdict {
+            Ruling::Reject if verdict.words().trim().is_empty() => {
+                Err("it rejects the work and does not say why".to_owned())
+            }
+            Ruling::Approve if verdict.findings.iter().any(|finding| finding.severity == FindingSeverity::Blocker) => {
+                Err("it approves the work and finds a blocker in it".to_owned())
+            }
+            _ => Ok(verdict),
+        }
+    }
+
+    /// The summary and the findings, the worst first, a line each.
+    pub fn words(&self) -> String {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let summary = Some(self.summary.trim().to_owned()).filter(|summary| !summary.is_empty());
+        let lines: Vec<String> =
+            summary.into_iter().chain(findings.into_iter().map(|one| format!("- {one}"))).collect();
+        lines.join("\n")
+    }
+
+    /// The ruling and the first of its words.
+    pub fn line(&self) -> String {
+        let ruling = if self.verdict == Ruling::Approve { "approved" } else { "rejected" };
+        match self.words().lines().next() {
+            Some(first) => format!("{ruling}: {first}"),
+            None => ruling.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.severity.as_str())?;
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, " {file}:{line}")?,
+            (Some(file), None) => write!(f, " {file}")?,
+            (None, _) => {}
+        }
+        write!(f, ": {}", self.text.trim())
+    }
+}
+
+impl FindingSeverity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FindingSeverity::Nit => "nit",
+            FindingSeverity::Minor => "minor",
+            FindingSeverity::Major => "major",
+            FindingSeverity::Blocker => "blocker",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_read_from_a_file_or_from_the_answer() {
+        let answer = "It leaks.\n\n```yaml\nverdict: reject\nsummary: It leaks.\nfindings:\n  - {severity: nit, text: spelling}\n  - severity: blocker\n    file: src/a.rs\n    line: 7\n    text: never closed\n```\nDONE";
+        let verdict = Verdict::read("", answer).expect("it is one");
+        assert_eq!(verdict.verdict, Ruling::Reject);
+        assert_eq!(verdict.words(), "It leaks.\n- blocker src/a.rs:7: never closed\n- nit: spelling");
+        let file = Verdict::read("{\"verdict\": \"approve\"}", answer).expect("the file goes first");
+        assert_eq!((file.verdict, file.words().as_str()), (Ruling::Approve, ""));
+    }
+
+    #[test]
+    fn what_is_no_verdict_says_why() {
+        for (answer, why) in [
+            ("Fine.\nDONE", "no ```yaml block"),
+            ("```yaml\nverdict: maybe\n```", "can't be read"),
+            ("```yaml\nverdict: reject\n```", "does not say why"),
+            ("```yaml\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```", "finds a blocker"),
+            ("```yaml\n- a\n```", "can't be read"),
+        ] {
+            let error = Verdict::read("", answer).expect_err(answer);
+            assert!(error.contains(why), "{answer}: {error}");
         }
     }
 }

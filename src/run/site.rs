@@ -205,9 +205,9 @@ pub fn environment_of(config: &Config, name: &str) -> Vec<(String, String)> {
 
 /// Merges whose worktree could not be set up, as this process remembers them: of each item the one that was tried last.
 #[derive(Default)]
-pub struct StuckMerges(Mutex<HashMap<TaskId, Stuck>>);
+pub struct StuckMerges(Mutex<HashMap<TaskId, StuckMerge>>);
 
-struct Stuck {
+struct StuckMerge {
     work: CommitId,
     tip: CommitId,
     until: Deadline,
@@ -223,11 +223,11 @@ impl StuckMerges {
     }
 
     pub fn remember(&self, task: &TaskId, work: &CommitId, tip: CommitId, why: &str) {
-        let stuck = Stuck { work: work.clone(), tip, until: Deadline::after(SET_UP_AGAIN), why: why.to_owned() };
+        let stuck = StuckMerge { work: work.clone(), tip, until: Deadline::after(SET_UP_AGAIN), why: why.to_owned() };
         self.locked().insert(task.clone(), stuck);
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<TaskId, Stuck>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<TaskId, StuckMerge>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

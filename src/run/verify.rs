@@ -149,8 +149,7 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
     let bench = Bench { folder: &folder, commit: commit.as_ref(), mark };
     let evidence = run_done_when(site, task, bench, &artifacts, "verify.txt")?;
     if evidence.is_cut_short {
-        let why = "interrupted while its work was verified";
-        return Ok((RunResult::Failed { outcome: Outcome::Killed, reason: why.to_owned() }, None));
+        return Ok((RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None));
     }
     let result = match evidence.failure() {
         Some(failure) => RunResult::Refuted(failure),
@@ -169,8 +168,7 @@ fn made(site: &Site, held: &Claimed) -> Result<Artifacts, Error> {
 }
 
 fn left_nothing() -> RunResult {
-    let reason = "it changed nothing; if that is right, give the item `empty: allowed`".to_owned();
-    RunResult::Failed { outcome: Outcome::Empty, reason }
+    RunResult::failed_as(Outcome::Empty, "it changed nothing; if that is right, give the item `empty: allowed`")
 }
 
 /// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
