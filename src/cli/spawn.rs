@@ -5,7 +5,9 @@ use serde::Serialize;
 use crate::agent::obey_stop;
 use crate::board::task::{TaskId, Timestamp};
 use crate::process::{self, quoted};
-use crate::run::{AgentAnswer, Attendance, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, preview, run_name, sandbox};
+use crate::run::{
+    AgentAnswer, Attendance, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, preview, run_name, sandbox,
+};
 use crate::runner::Outcome;
 use crate::store::Claimed;
 

@@ -42,27 +42,18 @@ impl PromptLimits {
     /// These limits, then ever tighter ones, to be tried until the whole is short enough: history goes first, what
     /// people wrote last.
     pub(super) fn steps(&self) -> Vec<PromptLimits> {
-        let tight = PromptLimits {
-            attempts: self.attempts.min(2),
-            output: self.output.min(1 << 10),
-            commits: self.commits.min(5),
-            notes: self.notes.min(5),
-            items: self.items.min(30),
-            note: self.note.min(1 << 10),
+        let parted = |by: usize| PromptLimits {
+            attempts: self.attempts.div_ceil(by),
+            output: self.output / by,
+            commits: self.commits.div_ceil(by),
+            note: self.note / by,
+            notes: self.notes.div_ceil(by),
+            items: self.items.div_ceil(by),
             ..self.clone()
         };
-        let tighter = PromptLimits {
-            attempts: self.attempts.min(1),
-            output: self.output.min(256),
-            commits: 1,
-            notes: 2,
-            items: 5,
-            note: 256,
-            ..tight.clone()
-        };
-        let half = PromptLimits { description: self.description.min(self.total / 2), ..tighter.clone() };
-        let quarter = PromptLimits { description: self.description.min(self.total / 8), ..tighter.clone() };
-        vec![self.clone(), tight, tighter, half, quarter]
+        let described =
+            |part: usize| PromptLimits { description: self.description.min(self.total / part), ..parted(16) };
+        vec![self.clone(), parted(4), parted(16), described(2), described(8)]
     }
 
     /// What is left of `assigned` within these limits.

@@ -24,18 +24,18 @@ fn works(site: &Site, held: &Claimed) -> bool {
         && site.config.roles.get(&held.lease.role).is_none_or(|role| role.does == Does::Work)
 }
 
-/// The children of `task` that it does not go on without: they have not ended, or a person is to look after their failure.
+/// Those of an item's `children` that it does not go on without: they have not ended, or a person is to look after their failure.
 /// One that was archived is not waited for; who parks an item has to know of the same ones as who wakes it.
-fn open(site: &Site, task: &Task) -> Vec<TaskId> {
+fn open(site: &Site, children: Vec<Task>) -> Vec<TaskId> {
     let is_live = |id: &TaskId| site.board.live_task(id).is_ok();
     let is_waited_for = |child: &Task| child.on_failure.keeps_waiting(child.status()) && is_live(&child.id);
-    let children = site.board.children(&task.id).into_iter();
-    children.filter(|child| !child.status().is_ended() || is_waited_for(child)).map(|child| child.id).collect()
+    let open = children.into_iter().filter(|child| !child.status().is_ended() || is_waited_for(child));
+    open.map(|child| child.id).collect()
 }
 
 /// The children that the work of `held` has to wait for, if there are any.
 pub fn parked(site: &Site, held: &Claimed) -> Vec<TaskId> {
-    if works(site, held) { open(site, &held.task) } else { Vec::new() }
+    if works(site, held) { open(site, site.board.children(&held.task.id)) } else { Vec::new() }
 }
 
 /// `held`, in mode unify from now on if none of its children is waited for. One that was parked is in it already; one whose
@@ -47,7 +47,8 @@ pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
     if !works(site, held) || held.task.mode() == Mode::Unify {
         return Ok(held.clone());
     }
-    if site.board.children(&held.task.id).is_empty() || !open(site, &held.task).is_empty() {
+    let children = site.board.children(&held.task.id);
+    if children.is_empty() || !open(site, children).is_empty() {
         return Ok(held.clone());
     }
     let event = Event::Shift { token: held.lease.token, mode: Mode::Unify };

@@ -165,7 +165,7 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// What it lacks.
-    pub fn start(&self) -> Result<Box<dyn Session>, NotReady> {
+    pub fn start(&self) -> Result<Session, NotReady> {
         let session = self.runner.start(&self.job)?;
         self.brief.is_given(self.held);
         Ok(session)

@@ -227,7 +227,9 @@ impl Verdict {
     /// The verdict that `written` (a file of its own) or the `answer` gives, or why it is none.
     pub fn read(written: &str, answer: &str) -> Result<Verdict, String> {
         let block = if written.trim().is_empty() {
-            last_block(answer, &["yaml", "json"]).ok_or("there is no ```yaml block with its verdict in its answer")?.text
+            last_block(answer, &["yaml", "json"])
+                .ok_or("there is no ```yaml block with its verdict in its answer")?
+                .text
         } else {
             written.to_owned()
         };
