@@ -166,14 +166,14 @@ impl Repository {
     }
 
     /// Under the caller's lock: what is there, and if nothing is, a new registration with the lock on its mark.
-    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Step<(Registration, Option<Lock>)>, GitError> {
+    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Stage<(Registration, Option<Lock>)>, GitError> {
         if let Some(entry) = registration::find(self.common_dir(), path)? {
             let is_half_made = entry.locked.as_deref() == Some(reason(path).as_str());
             if is_half_made && Lock::try_take_existing(&entry.admin.join("locked"))?.is_none() {
-                return Ok(Step::StillBeingMade(entry));
+                return Ok(Stage::StillBeingMade(entry));
             }
             if !is_half_made && !is_absent_or_empty(&entry.path)? {
-                return Ok(Step::Done((whole(entry, goal)?, None)));
+                return Ok(Stage::Done((whole(entry, goal)?, None)));
             }
             if let Some(reason) = entry.locked.filter(|_| !is_half_made) {
                 return Err(GitError::Locked { path: entry.path, reason });
@@ -185,7 +185,7 @@ impl Repository {
             return Err(GitError::FolderInTheWay { path: path.to_owned() });
         }
         let (entry, mark) = self.register_anew(path, goal)?;
-        Ok(Step::Done((entry, Some(mark))))
+        Ok(Stage::Done((entry, Some(mark))))
     }
 
     /// Writes what `git worktree add --no-checkout` does, which reads every other worktree there is.
@@ -226,7 +226,7 @@ impl Repository {
 
     /// Under the caller's lock: takes the folder out of sight and the registration away. Was there anything, and what is the
     /// folder called now, if there was one?
-    fn detach(&self, path: &Path) -> Result<Step<Option<Option<PathBuf>>>, GitError> {
+    fn detach(&self, path: &Path) -> Result<Stage<Option<Option<PathBuf>>>, GitError> {
         let refusal = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
         if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {
             return Err(refusal());
@@ -238,13 +238,13 @@ impl Repository {
         }
         let Some(entry) = registration::find(self.common_dir(), path)? else {
             if !path.exists() {
-                return Ok(Step::Done(None));
+                return Ok(Stage::Done(None));
             }
             // A link back into this repository is proof enough; an empty folder is no loss to anybody.
             if !is_absent_or_empty(path)? && !self.is_lost_worktree(path) {
                 return Err(refusal());
             }
-            return Ok(Step::Done(Some(discard(path)?)));
+            return Ok(Stage::Done(Some(discard(path)?)));
         };
         // Held until the registration is gone, so that nobody goes on making it meanwhile.
         let making;
@@ -254,7 +254,7 @@ impl Repository {
             }
             making = Lock::try_take_existing(&entry.admin.join("locked"))?;
             if making.is_none() {
-                return Ok(Step::StillBeingMade(entry));
+                return Ok(Stage::StillBeingMade(entry));
             }
         }
         if path.join(".git").exists() && !entry.is_linked_back() {
@@ -262,7 +262,7 @@ impl Repository {
         }
         let bin = discard(path)?;
         remove_admin(&entry.admin)?;
-        Ok(Step::Done(Some(bin)))
+        Ok(Stage::Done(Some(bin)))
     }
 
     /// A folder that points to a registration of this repository which is gone.
@@ -280,7 +280,7 @@ enum Goal<'a> {
 }
 
 /// What came of a step under the caller's lock.
-enum Step<T> {
+enum Stage<T> {
     Done(T),
     StillBeingMade(Registration),
 }
@@ -337,13 +337,13 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
 }
 
 /// Takes the step, each time under the caller's lock, until nobody is making the worktree any more.
-fn once_made<T>(lock_file: &Path, step: impl Fn() -> Result<Step<T>, GitError>) -> Result<T, GitError> {
+fn once_made<T>(lock_file: &Path, step: impl Fn() -> Result<Stage<T>, GitError>) -> Result<T, GitError> {
     let deadline = clock::instant() + THOROUGH;
     loop {
         let lock = Lock::take(lock_file)?;
         let entry = match step()? {
-            Step::Done(done) => return Ok(done),
-            Step::StillBeingMade(entry) => entry,
+            Stage::Done(done) => return Ok(done),
+            Stage::StillBeingMade(entry) => entry,
         };
         drop(lock);
         if clock::instant() >= deadline {

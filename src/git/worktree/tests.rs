@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::super::fixture::{Fixture, discover, git_in, id, names, write_in};
 use super::super::registration;
 use super::super::{CommitId, GitError, Head, Repository};
-use super::{Goal, Step};
+use super::{Goal, Stage};
 use crate::clock;
 
 /// Set for [`a_child_adds_one_worktree`]: repository, path, branch, start and lock file, one a line.
@@ -284,9 +284,9 @@ fn while_the_git_of_a_killed_process_goes_on_nobody_else_begins() {
     let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
     let goal = Goal::Branch { name: "x", reference: "refs/heads/x".to_owned(), start: &start };
     let step = repository.register(&path, &goal).expect("it can be read");
-    assert!(matches!(step, Step::StillBeingMade(_)));
+    assert!(matches!(step, Stage::StillBeingMade(_)));
     let step = repository.detach(&path).expect("it can be read");
-    assert!(matches!(step, Step::StillBeingMade(_)) && path.exists());
+    assert!(matches!(step, Stage::StillBeingMade(_)) && path.exists());
     fs::write(fixture.beside("go"), "").expect("the folder is writable");
     let made = fixture.add("w", "x").expect("the orphan has ended");
     assert!(is_clean(&fixture.repository(), &made));
