@@ -1,5 +1,5 @@
 //! A running agent program: its log is followed, its limits are kept, it is ended step by step. What its lines mean, and
-//! how it is spoken to, is for its [`Speaker`] to know.
+//! how it is spoken to, is for its `Speaker` to know.
 
 use std::collections::VecDeque;
 use std::fs::File;
