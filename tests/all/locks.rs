@@ -42,12 +42,13 @@ fn reaped(scratch: &Scratch, arguments: &[&str], now: &str) -> String {
 fn a_lock_is_removed_once_its_git_is_dead_and_not_before() {
     let scratch = board();
     for reference in ["refs/heads/tavern/integration", "refs/tavern/salvage/T-9/1"] {
+        let before = tavern::clock::now().to_rfc3339();
         let (running, lock) = holder(&scratch, reference);
         assert_eq!(reaped(&scratch, &[], LATER), "", "its git lives");
         running.signal_group(Signal::KILL);
         running.end();
         scratch.has_no_process();
-        assert_eq!(reaped(&scratch, &[], "+0"), "", "it is young: who made it may not be seen from here");
+        assert_eq!(reaped(&scratch, &[], &before), "", "it is young: who made it may not be seen from here");
         let planned = format!("remove the lock {}, which a killed git has left\n", lock.display());
         // What tidies up here in the background may be at work for a moment longer.
         wait_until("nobody can be behind it", || reaped(&scratch, &["--dry-run"], LATER) == planned);
