@@ -13,7 +13,7 @@ use crate::board::metadata::{self, Entry, Fields, Meaning, TaskBlock};
 use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
-pub use alone::parse_alone;
+pub use alone::{Written, parse_alone};
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{parse, parse_for};

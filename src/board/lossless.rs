@@ -8,7 +8,7 @@ use proptest::sample::{select, subsequence};
 use proptest::test_runner::TestCaseError;
 use serde_yaml::Value;
 
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, Written, parse};
 use crate::board::edit::{NewItem, Patch, render};
 use crate::board::key::Shape;
 use crate::board::metadata::{self, Field, Fields, Key, Meaning, Owner};
@@ -264,9 +264,10 @@ fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseEr
     }
     prop_assert!(!changed.quarantined, "quarantined in {:?}", result);
     // A change without a status says nothing of what it should be.
-    let written = patch.status.and_then(|status| document.written(Some(item), &edits, &id, status));
-    if let Some(written) = written {
-        prop_assert_eq!(written, (new.block(changed).to_owned(), new.task(changed, id)), "in {:?}", result);
+    if let Some(status) = patch.status {
+        let written = document.written(Some(item), &edits, &id, status);
+        let (block, task) = (new.block(changed).to_owned(), new.task(changed, id));
+        prop_assert_eq!(written, Some(Written { text: result.clone(), block, task }));
     }
     prop_assert_eq!(new.title(changed), document.title(item));
     prop_assert_eq!(new.description(changed), document.description(item));
@@ -375,9 +376,9 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
     for (key, value) in new.fields.iter().chain(&new.yaml_fields) {
         prop_assert_eq!(fields.get(*key).cloned(), meant(*key, value), "{:?} in {:?}", key, result);
     }
-    if let Some((block, task)) = document.written(None, &edits, &marker(), status) {
-        prop_assert_eq!((block.as_str(), task), (after.block(added), after.task(added, marker())), "in {:?}", result);
-    }
+    let (block, task) = (after.block(added).to_owned(), after.task(added, marker()));
+    let written = document.written(None, &edits, &marker(), status);
+    prop_assert_eq!(written, Some(Written { text: result.clone(), block, task }));
     let is_other = |item: &&Item<'_>| item.span.start < added.span.start || added.span.end <= item.span.start;
     let others: Vec<_> = after.items().iter().filter(is_other).map(|item| after.told(item)).collect();
     let old: Vec<_> = document.items().iter().map(|item| document.told(item)).collect();

@@ -10,7 +10,6 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
 use crate::board::metadata::Fields;
 use crate::board::task::TaskId;
-use crate::board::text::apply;
 
 /// A document of the board.
 #[derive(Clone, Debug)]
@@ -84,13 +83,9 @@ pub fn mend(
             given.insert(fresh.clone());
             edits.extend(document.change(item, &Patch { id: Some(fresh), ..Patch::default() }));
         }
-        let changed = apply(text, &edits);
-        let is_sound = reads_but_for_ids(document, &parse(&changed).0);
-        mended.push(if is_sound {
-            Mended { text: changed, done }
-        } else {
-            Mended { text: (*text).to_owned(), done: Vec::new() }
-        });
+        let changed = document.applied(&edits, &|_| true, &|_| true, &|new| reads_but_for_ids(document, new));
+        let untouched = || Mended { text: (*text).to_owned(), done: Vec::new() };
+        mended.push(changed.map_or_else(untouched, |text| Mended { text, done }));
     }
     mended
 }

@@ -14,15 +14,14 @@ use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
-use super::submit::{Done, Found, Note, written};
+use super::submit::{Done, Found, Note};
 use super::transaction::View;
 use crate::board::archive::{self, Gone, Policy};
 use crate::board::decide::decide;
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, Written, parse};
 use crate::board::edit::Patch;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, TaskId, Timestamp};
-use crate::board::text::apply;
 
 impl Board {
     /// As [`Board::task`], but refused if it is archived: what is changed there nobody sees.
@@ -157,18 +156,17 @@ impl View<'_> {
             }
             let change = decide(&document.task(item, id.clone()), None, event, now)?;
             let edits = document.change(item, &Patch::from(&change.state));
-            let content = apply(&text.content, &edits);
-            let (block, _) = written(document, Some(item), &edits, &content, id, change.state.status())
-                .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+            let written = document.written(Some(item), &edits, id, change.state.status());
+            let Written { block, .. } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
             Ok((text.clone(), item.status, change, block))
         })??;
         let queue = board.queue_by_id(own.queue.id.trim_start_matches("archive/"))?;
         let text = self.read(&queue)?;
         let (document, _) = parse(&text.content);
         let edits = document.add(change.state.status(), &block);
-        let content = apply(&text.content, &edits);
-        let (after, task) = written(&document, None, &edits, &content, id, change.state.status())
-            .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let written = document.written(None, &edits, id, change.state.status());
+        let Written { text: content, block: after, task } =
+            written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         // As one that is added: so it is redone.
         let entry = Entry {
             task: Some(id.clone()),

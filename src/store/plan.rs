@@ -5,15 +5,14 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::index::ItemIndex;
 use super::queue::Text;
-use super::submit::{Done, Note, written};
+use super::submit::{Done, Note};
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
-use crate::board::document::parse;
+use crate::board::document::{Written, parse};
 use crate::board::edit::render;
 use crate::board::event::{Event, Kind};
 use crate::board::plan::{Heritage, Plan};
 use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId, Timestamp};
-use crate::board::text::apply;
 
 impl View<'_> {
     /// Commits `event`, which ends the planning item, together with the items of `plan`, which go by its ID and a number.
@@ -44,9 +43,9 @@ impl View<'_> {
         for (at, planned) in plan.items.iter().enumerate() {
             let (queue, _) = parse(&content);
             let edits = queue.add(to, &render(&planned.named(at, &ids, &heritage)));
-            let with = apply(&content, &edits);
-            let (after, _) = written(&queue, None, &edits, &with, &ids[at], to)
-                .ok_or_else(|| Error::Quarantined { task: ids[at].clone() })?;
+            let written = queue.written(None, &edits, &ids[at], to);
+            let Written { text: with, block: after, .. } =
+                written.ok_or_else(|| Error::Quarantined { task: ids[at].clone() })?;
             let entry = Entry {
                 task: Some(ids[at].clone()),
                 queue: Some(text.queue.id.clone()),

@@ -9,13 +9,13 @@ use super::index::{ItemIndex, mint};
 use super::queue::{Queue, Text};
 use super::transaction::View;
 use crate::board::decide::{LeaseChange, decide};
-use crate::board::document::{Document, Item, parse, parse_for};
+use crate::board::document::{Document, Item, Written, parse, parse_for};
 use crate::board::edit::{NewItem, Patch, render};
 use crate::board::event::{Event, Kind, Purpose};
 use crate::board::front::Front;
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
-use crate::board::text::{Edit, apply};
+use crate::board::text::apply;
 
 /// An item as it stands.
 #[derive(Clone, Debug)]
@@ -135,15 +135,14 @@ impl Board {
         let is_same = item.id.is_some() && change.state == task.state;
         let patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::from(&change.state) };
         let edits = if is_same { Vec::new() } else { document.change(item, &patch) };
-        let content = apply(document.text(), &edits);
-        let written = written(document, Some(item), &edits, &content, &id, to);
-        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let written = document.written(Some(item), &edits, &id, to).ok_or(Error::Quarantined { task: id })?;
+        let mut content = None;
         if !edits.is_empty() {
-            let before = document.block(item).to_owned();
+            let (before, after) = (document.block(item).to_owned(), written.block);
             entry.change = TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) };
+            content = Some(written.text);
         }
-        let content = (!edits.is_empty()).then_some(content);
-        Ok((Step { entry, content, lease: change.lease }, task))
+        Ok((Step { entry, content, lease: change.lease }, written.task))
     }
 
     /// Writes a line to the log that changes no item.
@@ -229,9 +228,9 @@ impl View<'_> {
             apply(&block, &edits.unwrap_or_default())
         };
         let edits = document.add(status, &block);
-        let content = apply(&text.content, &edits);
-        let written = written(&document, None, &edits, &content, &id, status);
-        let (after, task) = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let written = document.written(None, &edits, &id, status);
+        let Written { text: content, block: after, task } =
+            written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         let entry = Entry {
             task: Some(id),
             queue: Some(queue.id.clone()),
@@ -267,26 +266,6 @@ impl View<'_> {
     }
 }
 
-/// The text and the task that `edits` leave of an item; `content` is the whole document after them. `None` if it doesn't
-/// read as the item with that status.
-pub(super) fn written(
-    document: &Document<'_>,
-    item: Option<&Item<'_>>,
-    edits: &[Edit],
-    content: &str,
-    id: &TaskId,
-    status: Status,
-) -> Option<(String, Task)> {
-    let in_full = || {
-        let (after, _) = parse(content);
-        let item = after.find(id).filter(|item| item.status == status)?;
-        Some((after.block(item).to_owned(), after.task(item, id.clone())))
-    };
-    let plainly = document.written(item, edits, id, status);
-    debug_assert!(plainly.is_none() || plainly == in_full(), "{plainly:?} is not {:?}", in_full());
-    plainly.or_else(in_full)
-}
-
 /// A document that an item of may be changed: with all of its items.
 fn whole<'t>(text: &'t str, _: &TaskId) -> Document<'t> {
     parse(text).0
@@ -320,24 +299,4 @@ pub(super) fn with_item<R>(
     }
     // It may be in the one that can't be read.
     Err(unreadable.unwrap_or_else(|| Error::NoTask(task.clone())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_status_that_is_not_read_back_is_not_written() {
-        let text = "- [ ] T-1: a (reason: see [x)\n";
-        let (document, _) = parse(text);
-        let (item, id) = (&document.items()[0], "T-1".parse().expect("an ID"));
-        let written = |at: &str, key: &str| {
-            let edits = [Edit::insert(text.find(at).expect("it is there"), key)];
-            written(&document, Some(item), &edits, &apply(text, &edits), &id, Status::InProgress)
-        };
-        assert!(
-            written("reason", "status: in_progress, ").is_some_and(|(_, task)| task.status() == Status::InProgress)
-        );
-        assert_eq!(written(")", ", status: in_progress"), None);
-    }
 }

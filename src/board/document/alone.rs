@@ -1,4 +1,4 @@
-//! One item read by itself, so that a long document isn't read again for it.
+//! One item read by itself, and after a change again: in place of a long document, where the item alone plainly tells.
 
 use std::ops::Range;
 
@@ -6,7 +6,15 @@ use super::reader::{parse, read_plain};
 use super::{Document, Item};
 use crate::board::front;
 use crate::board::task::{Status, Task, TaskId};
-use crate::board::text::{Edit, apply_within};
+use crate::board::text::{Edit, apply, apply_within};
+
+/// A document after edits, and one item as it reads there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    pub text: String,
+    pub block: String,
+    pub task: Task,
+}
 
 /// Parses the text of one item, under the front matter of `queue` if it is plain.
 pub fn parse_alone<'t>(text: &'t str, queue: &str) -> Document<'t> {
@@ -15,10 +23,25 @@ pub fn parse_alone<'t>(text: &'t str, queue: &str) -> Document<'t> {
 }
 
 impl Document<'_> {
-    /// What `edits` (those of [`Document::change`] or [`Document::add`]) leave of one item: its text, and what that says
-    /// as task `id` with `status`. Read from the edits alone, so that a long document isn't read again for one item;
-    /// `None` where they don't plainly tell. `item` is what was changed, nothing if one was added.
-    pub(crate) fn written(
+    /// The document after `edits`, those of [`Document::change`] for `item` or of [`Document::add`] for none. `None` if what
+    /// was changed or added does not read as task `id` with `status`. That all others read as before is seen to where the
+    /// edits are made: [`Document::applied`].
+    pub fn written(&self, item: Option<&Item<'_>>, edits: &[Edit], id: &TaskId, status: Status) -> Option<Written> {
+        let text = apply(self.text, edits);
+        let in_full = || {
+            let (after, _) = parse(&text);
+            let item = after.find(id).filter(|item| item.status == status)?;
+            Some((after.block(item).to_owned(), after.task(item, id.clone())))
+        };
+        let plainly = self.written_alone(item, edits, id, status);
+        debug_assert!(plainly.is_none() || plainly == in_full(), "{plainly:?} is not {:?}", in_full());
+        let (block, task) = plainly.or_else(in_full)?;
+        Some(Written { text, block, task })
+    }
+
+    /// What the edits leave of the item, told from them alone, so that a long document isn't read again for one item;
+    /// `None` where they don't plainly tell.
+    fn written_alone(
         &self,
         item: Option<&Item<'_>>,
         edits: &[Edit],
@@ -51,4 +74,20 @@ impl Document<'_> {
 
 fn within(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_is_not_read_back_is_not_written() {
+        let text = "- [ ] T-1: a (reason: see [x)\n";
+        let (document, _) = parse(text);
+        let (item, id) = (&document.items()[0], "T-1".parse().expect("an ID"));
+        for (at, key, is_read) in [("reason", "status: in_progress, ", true), (")", ", status: in_progress", false)] {
+            let edits = [Edit::insert(text.find(at).expect("it is there"), key)];
+            assert_eq!(document.written(Some(item), &edits, &id, Status::InProgress).is_some(), is_read, "{key}");
+        }
+    }
 }
