@@ -6,29 +6,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::board::document::parse;
+use crate::board::document::{Document, parse};
 use crate::board::edit::said;
-use crate::board::lane::Place;
 use crate::board::markup;
 use crate::board::task::{State, Status, TaskId};
 
 use conflict::{Bound, MARK};
 use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
-use revision::{One, Region, Revision, Side};
+use one::{One, Region, Side, directly_in};
 use weave::{Stretch, matches, weave};
 use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
 pub use changed::{Changed, changes, prose};
 pub use conflict::{Conflict, marks};
-pub(crate) use revision::bare;
+pub(crate) use one::bare;
 
 mod changed;
 mod conflict;
 mod fields;
 mod lines;
+mod one;
 mod pair;
-mod revision;
 #[cfg(test)]
 mod tests;
 mod weave;
@@ -55,14 +54,14 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     if base == ours && is_safe() {
         return whole(theirs);
     }
-    let [old, mine, other] = [base, ours, theirs].map(Revision::of);
-    let mut merge =
-        Merging { base: &old, ours: &mine, theirs: &other, is_held, conflicts: Vec::new(), expected: Vec::new() };
-    let pieces = merge.region(&[old.top(), mine.top(), other.top()], None);
+    let documents = [base, ours, theirs].map(|text| parse(text).0);
+    let documents = documents.each_ref();
+    let mut merge = Merging { documents, is_held, conflicts: Vec::new(), expected: Vec::new() };
+    let pieces = merge.region(&documents.map(Region::whole), None);
     let is_ended = |text: &str| text.is_empty() || text.ends_with(['\n', '\r']);
     let (newline, last) = (markup::newline(ours), if is_ended(base) == is_ended(ours) { theirs } else { ours });
-    for is_apart in [false, true] {
-        let mut text = written(&pieces, "", newline, is_apart);
+    for gap in ["", newline] {
+        let mut text = written(&pieces, "", newline, gap);
         if is_ended(last) && !is_ended(&text) {
             text.push_str(newline);
         } else if !is_ended(last) && is_ended(&text) {
@@ -78,18 +77,12 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     MergedText { text, conflicts, has_markers }
 }
 
-/// An item in the versions that have it.
-#[derive(Clone, Copy)]
-struct Trio<'m, 't> {
-    base: Option<One<'m, 't>>,
-    ours: Option<One<'m, 't>>,
-    theirs: Option<One<'m, 't>>,
-}
+/// An item in the versions that have it: base, ours, theirs.
+type Trio<'m, 't> = [Option<One<'m, 't>>; 3];
 
 struct Merging<'m, 't> {
-    base: &'m Revision<'t>,
-    ours: &'m Revision<'t>,
-    theirs: &'m Revision<'t>,
+    /// Base, ours, theirs.
+    documents: [&'m Document<'t>; 3],
     is_held: &'m dyn Fn(&TaskId) -> bool,
     conflicts: Vec<Conflict>,
     /// The items of the document's top level as they must read in the result.
@@ -98,7 +91,7 @@ struct Merging<'m, 't> {
 
 impl<'m, 't> Merging<'m, 't> {
     /// Merges a stretch: the whole document, or what stands under an item's first line, `indent` columns in.
-    fn region(&mut self, parts: &[Region; 3], indent: Option<usize>) -> Vec<Piece> {
+    fn region(&mut self, parts: &[Region<'m, 't>; 3], indent: Option<usize>) -> Vec<Piece> {
         let slots = self.slots(parts);
         let mut fates: Vec<Fate> = slots.iter().map(|slot| self.fate(*slot, indent)).collect();
         let all = self.atoms(parts, &slots);
@@ -159,63 +152,51 @@ impl<'m, 't> Merging<'m, 't> {
         let Some(indent) = indent else {
             let kept = fates.iter().filter(|fate| fate.stand != Stand::Nowhere);
             self.expected.extend(kept.map(|fate| (bare(&fate.text), fate.status)));
-            return pieces(&atoms, &marked, &fates, self.ours.document.body, 0);
+            return pieces(&atoms, &marked, &fates, self.documents[1].body, 0);
         };
         pieces(&atoms, &marked, &fates, 0, indent)
     }
 
     /// Which items of the three are the same.
-    fn slots(&self, [base, ours, theirs]: &[Region; 3]) -> Vec<Trio<'m, 't>> {
-        let [in_base, in_ours, in_theirs] =
-            [self.base, self.ours, self.theirs].map(|version| |index| version.one(index));
-        let (to_ours, to_theirs) = [(self.ours, ours), (self.theirs, theirs)]
-            .map(|(side, part)| pair::pair(self.base, &base.items, side, &part.items))
-            .into();
-        let mut slots = Vec::with_capacity(base.items.len());
-        for (place, item) in base.items.iter().enumerate() {
-            slots.push(Trio {
-                base: Some(in_base(*item)),
-                ours: to_ours[place].map(|place| in_ours(ours.items[place])),
-                theirs: to_theirs[place].map(|place| in_theirs(theirs.items[place])),
-            });
-        }
-        let rest = |items: &[usize], found: &[Option<usize>]| -> Vec<usize> {
+    fn slots(&self, [base, ours, theirs]: &[Region<'m, 't>; 3]) -> Vec<Trio<'m, 't>> {
+        let [to_ours, to_theirs] = [ours, theirs].map(|side| pair::pair(&base.items, &side.items));
+        let found = |side: &Region<'m, 't>, place: Option<usize>| place.map(|place| side.items[place]);
+        let in_all = base.items.iter().zip(to_ours.iter().zip(&to_theirs));
+        let mut slots: Vec<Trio<'m, 't>> =
+            in_all.map(|(one, (mine, other))| [Some(*one), found(ours, *mine), found(theirs, *other)]).collect();
+        let rest = |side: &Region<'m, 't>, found: &[Option<usize>]| -> Vec<One<'m, 't>> {
             let found: HashSet<usize> = found.iter().flatten().copied().collect();
-            (0..items.len()).filter(|place| !found.contains(place)).map(|place| items[place]).collect()
+            (0..side.items.len()).filter(|place| !found.contains(place)).map(|place| side.items[place]).collect()
         };
-        let (mine, others) = (rest(&ours.items, &to_ours), rest(&theirs.items, &to_theirs));
-        let same = pair::pair(self.ours, &mine, self.theirs, &others);
-        let mut left: Vec<Option<One<'m, 't>>> = others.into_iter().map(|item| Some(in_theirs(item))).collect();
-        for (item, place) in mine.into_iter().map(in_ours).zip(same) {
+        let (mine, others) = (rest(ours, &to_ours), rest(theirs, &to_theirs));
+        let same = pair::pair(&mine, &others);
+        let mut left: Vec<Option<One<'m, 't>>> = others.into_iter().map(Some).collect();
+        for (one, place) in mine.into_iter().zip(same) {
             // Two new items without a common ID that are only called much alike are two.
             let is_same = |other: &One<'m, 't>| {
-                let (id, other_id) = (&item.item().id, &other.item().id);
-                (id.is_some() && id == other_id) || item.title() == other.title()
+                let (id, other_id) = (&one.item.id, &other.item.id);
+                (id.is_some() && id == other_id) || one.title() == other.title()
             };
             let theirs =
                 place.filter(|place| left[*place].as_ref().is_some_and(is_same)).and_then(|place| left[place].take());
-            slots.push(Trio { base: None, ours: Some(item), theirs });
+            slots.push([None, Some(one), theirs]);
         }
-        slots.extend(left.into_iter().flatten().map(|item| Trio { base: None, ours: None, theirs: Some(item) }));
+        slots.extend(left.into_iter().flatten().map(|one| [None, None, Some(one)]));
         slots
     }
 
-    fn atoms(&self, parts: &[Region; 3], slots: &[Trio<'m, 't>]) -> [Vec<Atom<'t>>; 3] {
-        let versions = [self.base, self.ours, self.theirs];
+    fn atoms(&self, parts: &[Region<'m, 't>; 3], slots: &[Trio<'m, 't>]) -> [Vec<Atom<'t>>; 3] {
         [0, 1, 2].map(|side| {
-            let item = |slot: &Trio<'m, 't>| [slot.base, slot.ours, slot.theirs][side].map(|one| one.index);
-            let of_item: HashMap<usize, usize> =
-                slots.iter().enumerate().filter_map(|(place, slot)| Some((item(slot)?, place))).collect();
-            let (version, part) = (versions[side], &parts[side]);
-            let text = version.text();
+            let (text, part) = (self.documents[side].text(), &parts[side]);
+            let start = |slot: &Trio<'m, 't>| slot[side].map(|one| one.item.span.start);
             let starts: HashMap<usize, usize> =
-                part.items.iter().map(|item| (version.item(*item).span.start, *item)).collect();
+                slots.iter().enumerate().filter_map(|(place, slot)| Some((start(slot)?, place))).collect();
             let mut atoms = Vec::new();
             let mut at = part.range.start;
             while at < part.range.end {
-                if let Some(item) = starts.get(&at) {
-                    atoms.push(Atom::Item(of_item[item]));
-                    at = version.item(*item).span.end;
+                if let Some((slot, one)) = starts.get(&at).and_then(|slot| Some((*slot, slots[*slot][side]?))) {
+                    atoms.push(Atom::Item(slot));
+                    at = one.item.span.end;
                 } else if let Some(block) = part.block.as_ref().filter(|block| block.start == at) {
                     if !part.is_block_hidden {
                         atoms.push(Atom::Block);
@@ -233,13 +214,13 @@ impl<'m, 't> Merging<'m, 't> {
 
     fn fate(&mut self, slot: Trio<'m, 't>, indent: Option<usize>) -> Fate {
         let nowhere = Fate { stand: Stand::Nowhere, text: String::new(), status: None };
-        let (one, side) = match (slot.base, slot.ours, slot.theirs) {
-            (base, Some(mine), Some(other)) => return self.both(base, mine, other, indent),
-            (_, Some(mine), None) => (mine, Side::Ours),
-            (_, None, Some(other)) => (other, Side::Theirs),
-            (_, None, None) => return nowhere,
+        let (one, side) = match slot {
+            [base, Some(mine), Some(other)] => return self.both(base, mine, other, indent),
+            [_, Some(mine), None] => (mine, Side::Ours),
+            [_, None, Some(other)] => (other, Side::Theirs),
+            [_, None, None] => return nowhere,
         };
-        if let Some(base) = slot.base {
+        if let Some(base) = slot[0] {
             let is_held = side == Side::Ours && self.is_held(one);
             if !is_held && base.bare_block() == one.bare_block() && base.lane() == one.lane() {
                 return nowhere;
@@ -250,7 +231,7 @@ impl<'m, 't> Merging<'m, 't> {
     }
 
     fn is_held(&self, mine: One<'m, 't>) -> bool {
-        mine.item().id.as_ref().is_some_and(self.is_held)
+        mine.item.id.as_ref().is_some_and(self.is_held)
     }
 
     fn note(&mut self, item: One<'m, 't>, what: &str) {
@@ -266,8 +247,8 @@ impl<'m, 't> Merging<'m, 't> {
         indent: Option<usize>,
     ) -> Fate {
         let is_whole = indent.is_none();
-        let old_status = base.map(|base| base.item().status);
-        let (my_status, other_status) = (mine.item().status, other.item().status);
+        let old_status = base.map(|base| base.item.status);
+        let (my_status, other_status) = (mine.item.status, other.item.status);
         let is_held = self.is_held(mine);
         let winner = if my_status == other_status {
             None
@@ -316,15 +297,13 @@ impl<'m, 't> Merging<'m, 't> {
             (Some(side), _) | (None, Stand::As(side)) => side,
             (None, _) => Side::Ours,
         };
-        let item = if side == Side::Ours { mine } else { other };
-        let status = item.item().status;
+        let One { document, item } = if side == Side::Ours { mine } else { other };
+        let status = item.status;
         if source == Some(side) || (winner.is_none() && source.is_some()) {
             return Fate { stand, text, status: Some(status) };
         }
         // Words of one side in the place of the other: box and key are made to say the status there.
-        let document = &item.version.document;
-        let place = item.item().lane.map_or(Place::Loose, |lane| Place::Lane(document.lanes()[lane].kind));
-        let text = said(&text, status, place, document.lane_set);
+        let text = said(&text, status, document.place(item), document.lane_set);
         Fate { stand, text, status: Some(status) }
     }
 
@@ -336,7 +315,7 @@ impl<'m, 't> Merging<'m, 't> {
         other: One<'m, 't>,
         winner: Option<Side>,
     ) -> Option<Taken> {
-        let state = |one: One<'m, 't>| one.version.document.task_of(one.item()).state.without_answer();
+        let state = |one: One<'m, 't>| one.document.task_of(one.item).state.without_answer();
         let (old, ours, theirs) = (base.map(state), state(mine), state(other));
         let side = match winner {
             Some(side) => side,
@@ -363,10 +342,10 @@ impl<'m, 't> Merging<'m, 't> {
         let mut marks = Vec::new();
         let state = self.state(base, mine, other, winner);
         let (mut text, block) = line_and_block(base, mine, other, winner, state.as_ref(), &mut marks);
-        let content_column = mine.item().content_column;
+        let content_column = mine.item.content_column;
         let pieces = self.region(&bodies(base, mine, other), Some(content_column));
-        let newline = markup::newline(self.ours.text());
-        let body = written(&pieces, &block.unwrap_or_default(), newline, false);
+        let newline = markup::newline(mine.document.text());
+        let body = written(&pieces, &block.unwrap_or_default(), newline, "");
         if !body.is_empty() && !text.ends_with(['\n', '\r']) {
             text.push_str(newline);
         }
@@ -391,11 +370,11 @@ impl<'m, 't> Merging<'m, 't> {
 
     /// Every item is there, once, and reads as it was meant to.
     fn reads_right(&self, text: &str) -> bool {
-        let version = Revision::of(text);
+        let (document, _) = parse(text);
         let mut found: HashMap<String, Vec<Status>> = HashMap::new();
-        let items = version.top().items;
-        for index in &items {
-            found.entry(version.bare_block(*index)).or_default().push(version.item(*index).status);
+        let items = directly_in(&document, None);
+        for one in &items {
+            found.entry(one.bare_block()).or_default().push(one.item.status);
         }
         items.len() == self.expected.len()
             && self.expected.iter().all(|(block, status)| {

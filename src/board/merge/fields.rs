@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_yaml::Value;
 
-use super::revision::{One, Region, Side};
+use super::one::{One, Region, Side};
 use crate::board::markup;
 use crate::board::metadata::{self, Field, Key, Meaning, Owner};
 
@@ -13,8 +13,14 @@ struct Held<'t> {
     name: &'t str,
     raw: &'t str,
     meaning: Meaning<'t>,
-    /// It stands on the title line.
-    on_line: bool,
+    site: Site,
+}
+
+/// Where a key stands: on the title line, or in the `yaml task` block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Site {
+    Line,
+    Block,
 }
 
 impl Held<'_> {
@@ -37,8 +43,8 @@ impl Held<'_> {
         }
     }
 
-    /// The value on one line, fit for the title line if `on_line`.
-    fn spelling(&self, on_line: bool) -> String {
+    /// The value on one line, fit for the `site`.
+    fn spelling(&self, site: Site) -> String {
         let is_one_line = !self.raw.contains(['\n', '\r']);
         // Its lines stand further in or out than its beginning, so they can't be read by themselves.
         if (!is_one_line || self.raw.starts_with("- "))
@@ -46,7 +52,7 @@ impl Held<'_> {
         {
             return metadata::flow(&parts.iter().map(|part| Value::from(&**part)).collect());
         }
-        let is_fit = is_one_line && (!on_line || self.on_line);
+        let is_fit = is_one_line && (site == Site::Block || self.site == Site::Line);
         match serde_yaml::from_str::<Value>(self.raw) {
             Ok(value) if !is_fit => metadata::flow(&value),
             _ => self.raw.to_owned(),
@@ -79,8 +85,8 @@ pub(super) fn line_and_block(
     state: Option<&Taken>,
     marks: &mut Vec<(String, String)>,
 ) -> (String, Option<String>) {
-    let text = ours.version.text();
-    let (item, their_item, base_item) = (ours.item(), theirs.item(), base.map(One::item));
+    let text = ours.document.text();
+    let (item, their_item, base_item) = (ours.item, theirs.item, base.map(|base| base.item));
 
     let is_checked = match winner {
         Some(Side::Ours) => item.checked,
@@ -137,14 +143,8 @@ pub(super) fn line_and_block(
 }
 
 /// What stands under the first line.
-pub(super) fn bodies(base: Option<One<'_, '_>>, ours: One<'_, '_>, theirs: One<'_, '_>) -> [Region; 3] {
-    let mut parts = [base, Some(ours), Some(theirs)].map(|one| {
-        let Some(one) = one else { return Region::default() };
-        let start = one.first_line_end();
-        let mut part = one.version.part(start..one.item().span.end.max(start), Some(one.index));
-        part.block = one.item().block.as_ref().map(|block| block.fences.clone());
-        part
-    });
+pub(super) fn bodies<'v, 't>(base: Option<One<'v, 't>>, ours: One<'v, 't>, theirs: One<'v, 't>) -> [Region<'v, 't>; 3] {
+    let mut parts = [base.map_or_else(Region::default, Region::under), Region::under(ours), Region::under(theirs)];
     // Keys that one side has taken to the title line leave no block behind, or leave the other side's.
     match [0, 1, 2].map(|side| parts[side].block.is_some()) {
         [_, true, false] => parts[0].is_block_hidden = true,
@@ -155,15 +155,15 @@ pub(super) fn bodies(base: Option<One<'_, '_>>, ours: One<'_, '_>, theirs: One<'
 }
 
 fn block_of<'t>(one: One<'_, 't>) -> Option<&'t str> {
-    Some(&one.version.text()[one.item().block.as_ref()?.fences.clone()])
+    Some(&one.document.text()[one.item.block.as_ref()?.fences.clone()])
 }
 
 fn held<'t>(one: One<'_, 't>) -> Vec<Held<'t>> {
-    let held = one.version.document.entries(one.item()).into_iter().map(|entry| Held {
+    let held = one.document.entries(one.item).into_iter().map(|entry| Held {
         name: entry.name,
-        raw: one.version.text()[entry.value].trim_end(),
+        raw: one.document.text()[entry.value].trim_end(),
         meaning: entry.meaning,
-        on_line: entry.at < one.item().head.end,
+        site: if entry.at < one.item.head.end { Site::Line } else { Site::Block },
     });
     held.collect()
 }
@@ -216,7 +216,7 @@ fn wanted(
     let name = ours.or(theirs).map_or("", |key| key.name);
     if Key::named(name).is_none_or(|key| key.owner() == Owner::Person) {
         let kept_out = if winner == Some(Side::Theirs) { ours } else { theirs };
-        marks.push((name.to_owned(), kept_out.map_or_else(|| "removed".to_owned(), |key| key.spelling(true))));
+        marks.push((name.to_owned(), kept_out.map_or_else(|| "removed".to_owned(), |key| key.spelling(Site::Line))));
     }
     as_side(winner.unwrap_or(Side::Ours))
 }
@@ -250,7 +250,7 @@ fn set(
             {
                 return;
             }
-            key.map(|key| key.spelling(!in_block))
+            key.map(|key| key.spelling(if in_block { Site::Block } else { Site::Line }))
         }
     };
     match block {

@@ -1,104 +1,51 @@
-//! One of the three versions of a merge: its document, and the stretches of it that are compared.
+//! An item of one of the versions that are merged, and the stretches of them that are compared.
 
 use std::ops::Range;
 
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item};
 use crate::board::markup;
 
 /// A side of the merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(super) enum Side {
     Ours,
     Theirs,
 }
 
-/// One of the three versions.
-pub struct Revision<'t> {
-    pub document: Document<'t>,
-}
-
-impl<'t> Revision<'t> {
-    pub fn of(text: &'t str) -> Revision<'t> {
-        Revision { document: parse(text).0 }
-    }
-
-    pub fn text(&self) -> &'t str {
-        self.document.text()
-    }
-
-    pub fn item(&self, index: usize) -> &Item<'t> {
-        &self.document.items()[index]
-    }
-
-    pub fn title(&self, index: usize) -> &'t str {
-        self.document.title(self.item(index))
-    }
-
-    /// The item's text, whatever its line ends.
-    pub fn bare_block(&self, index: usize) -> String {
-        bare(self.document.block(self.item(index)))
-    }
-
-    pub fn one(&self, index: usize) -> One<'_, 't> {
-        One { version: self, index }
-    }
-
-    pub fn top(&self) -> Region {
-        self.part(0..self.text().len(), None)
-    }
-
-    /// The items directly within `parent` that begin a line in `range`.
-    pub fn part(&self, range: Range<usize>, parent: Option<usize>) -> Region {
-        let begins_line = |at: usize| at == 0 || self.text()[..at].ends_with(['\n', '\r', '\u{feff}']);
-        let items = self.document.items().iter().enumerate();
-        let items = items
-            .filter(|(_, item)| {
-                item.within == parent && range.contains(&item.span.start) && begins_line(item.span.start)
-            })
-            .map(|(index, _)| index)
-            .collect();
-        Region { range, items, ..Region::default() }
-    }
-}
-
 /// An item of a version.
 #[derive(Clone, Copy)]
-pub struct One<'v, 't> {
-    pub version: &'v Revision<'t>,
-    pub index: usize,
+pub(super) struct One<'v, 't> {
+    pub document: &'v Document<'t>,
+    pub item: &'v Item<'t>,
 }
 
 impl<'v, 't> One<'v, 't> {
-    pub fn item(self) -> &'v Item<'t> {
-        self.version.item(self.index)
-    }
-
     pub fn title(self) -> &'t str {
-        self.version.title(self.index)
+        self.document.title(self.item)
     }
 
     pub fn block(self) -> &'t str {
-        self.version.document.block(self.item())
+        self.document.block(self.item)
     }
 
+    /// Its text, whatever its line ends.
     pub fn bare_block(self) -> String {
-        self.version.bare_block(self.index)
+        bare(self.block())
     }
 
     /// The name of its lane.
     pub fn lane(self) -> Option<&'t str> {
-        self.item().lane.map(|lane| self.version.document.lanes()[lane].name)
+        self.item.lane.map(|lane| self.document.lanes()[lane].name)
     }
 
     /// Its ID, or its title.
     pub fn name(self) -> &'v str {
-        self.item().id.as_ref().map_or(self.title(), |id| id.as_str())
+        self.item.id.as_ref().map_or(self.title(), |id| id.as_str())
     }
 
     /// Where its first line ends, line end included.
     pub fn first_line_end(self) -> usize {
-        let item = self.item();
-        markup::line_end(self.version.text(), item.head.end, item.span.end.max(item.head.end))
+        markup::line_end(self.document.text(), self.item.head.end, self.item.span.end.max(self.item.head.end))
     }
 }
 
@@ -109,12 +56,36 @@ pub(crate) fn bare(block: &str) -> String {
 
 /// A stretch of a version: the whole document, or what stands under an item's first line.
 #[derive(Default)]
-pub struct Region {
+pub(super) struct Region<'v, 't> {
     pub range: Range<usize>,
-    /// The items that are taken as such, by index; all else is lines.
-    pub items: Vec<usize>,
+    /// The items that are taken as such; all else is lines.
+    pub items: Vec<One<'v, 't>>,
     /// The lines of a `yaml task` block, which are merged key by key.
     pub block: Option<Range<usize>>,
     /// The block is not compared: its keys go elsewhere.
     pub is_block_hidden: bool,
+}
+
+impl<'v, 't> Region<'v, 't> {
+    pub fn whole(document: &'v Document<'t>) -> Region<'v, 't> {
+        Region { range: 0..document.text().len(), items: directly_in(document, None), ..Region::default() }
+    }
+
+    /// What stands under the first line of `one`.
+    pub fn under(one: One<'v, 't>) -> Region<'v, 't> {
+        let start = one.first_line_end();
+        let range = start..one.item.span.end.max(start);
+        let mut items = directly_in(one.document, Some(one.item));
+        items.retain(|part| range.contains(&part.item.span.start));
+        let block = one.item.block.as_ref().map(|block| block.fences.clone());
+        Region { range, items, block, is_block_hidden: false }
+    }
+}
+
+/// The items directly within `parent` (nothing: within none) that begin a line.
+pub(super) fn directly_in<'v, 't>(document: &'v Document<'t>, parent: Option<&Item<'t>>) -> Vec<One<'v, 't>> {
+    let begins_line = |at: usize| at == 0 || document.text()[..at].ends_with(['\n', '\r', '\u{feff}']);
+    let is_in = |item: &Item<'_>| item.within.map(|at| &document.items()[at].span) == parent.map(|item| &item.span);
+    let items = document.items().iter().filter(|item| is_in(item) && begins_line(item.span.start));
+    items.map(|item| One { document, item }).collect()
 }

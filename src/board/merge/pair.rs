@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
-use super::revision::Revision;
+use super::one::One;
 use super::weave::numbered;
 
 /// More pairs of titles than this are not compared letter by letter.
@@ -14,33 +14,33 @@ const MOST_COMPARED: usize = 20_000;
 const ALIKE: f32 = 0.6;
 
 /// What an item goes by.
-type Naming<'n> = &'n dyn Fn(&Revision<'_>, usize) -> Option<String>;
+type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
 
-/// For each of the items `old` (indices into its document) its place in `new`. One that has lost its ID, or got one,
+/// For each of the items `old` its place in `new`. One that has lost its ID, or got one,
 /// is still the same; two with different IDs never are.
-pub(super) fn pair(a: &Revision<'_>, old: &[usize], b: &Revision<'_>, new: &[usize]) -> Vec<Option<usize>> {
+pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
     let ways: [Naming<'_>; 4] = [
         // Of two with the same ID, which somebody has typed twice, the one with the title is meant.
-        &|version, item| Some(format!("{} {}", version.item(item).id.as_ref()?, version.title(item))),
-        &|version, item| version.item(item).id.as_ref().map(ToString::to_string),
-        &|version, item| Some(version.bare_block(item)),
-        &|version, item| Some(version.title(item).to_owned()).filter(|title| !title.is_empty()),
+        &|one| Some(format!("{} {}", one.item.id.as_ref()?, one.title())),
+        &|one| one.item.id.as_ref().map(ToString::to_string),
+        &|one| Some(one.bare_block()),
+        &|one| Some(one.title().to_owned()).filter(|title| !title.is_empty()),
     ];
     for way in ways {
         let mut open: HashMap<String, Vec<usize>> = HashMap::new();
-        for (place, item) in new.iter().enumerate().rev().filter(|(place, _)| !taken[*place]) {
-            if let Some(name) = way(b, *item) {
+        for (place, one) in new.iter().enumerate().rev().filter(|(place, _)| !taken[*place]) {
+            if let Some(name) = way(*one) {
                 open.entry(name).or_default().push(place);
             }
         }
-        for (place, item) in old.iter().enumerate() {
+        for (place, one) in old.iter().enumerate() {
             if found[place].is_some() {
                 continue;
             }
-            let Some(places) = way(a, *item).and_then(|name| open.get_mut(&name)) else { continue };
-            let can_be = |other: &usize| !are_named_apart(a, *item, b, new[*other]);
+            let Some(places) = way(*one).and_then(|name| open.get_mut(&name)) else { continue };
+            let can_be = |other: &usize| !are_named_apart(*one, new[*other]);
             if let Some(at) = places.iter().rposition(can_be) {
                 let other = places.remove(at);
                 (found[place], taken[other]) = (Some(other), true);
@@ -48,15 +48,14 @@ pub(super) fn pair(a: &Revision<'_>, old: &[usize], b: &Revision<'_>, new: &[usi
         }
     }
     // An ID tells an item from a line that only reads like it.
-    let is_nameless = |revision: &Revision<'_>, item: usize| revision.item(item).id.is_none();
-    let mut left: Vec<usize> = (0..new.len()).filter(|place| !taken[*place] && is_nameless(b, new[*place])).collect();
-    let alone = (0..old.len()).filter(|place| found[*place].is_none() && is_nameless(a, old[*place]));
+    let mut left: Vec<usize> = (0..new.len()).filter(|at| !taken[*at] && new[*at].item.id.is_none()).collect();
+    let alone = (0..old.len()).filter(|at| found[*at].is_none() && old[*at].item.id.is_none());
     let alone: Vec<usize> = alone.collect();
     if alone.len() * left.len() > MOST_COMPARED {
         return found;
     }
     for place in alone {
-        let likeness = |other: &usize| likeness(a.title(old[place]), b.title(new[*other]));
+        let likeness = |other: &usize| likeness(old[place].title(), new[*other].title());
         let all = left.iter().map(|other| (likeness(other), *other));
         if let Some((ratio, other)) = all.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)))
             && ratio >= ALIKE
@@ -85,9 +84,6 @@ fn beginning(title: &str) -> &str {
 }
 
 /// Both have IDs, and not the same.
-fn are_named_apart(a: &Revision<'_>, item: usize, b: &Revision<'_>, other: usize) -> bool {
-    match (&a.item(item).id, &b.item(other).id) {
-        (Some(one), Some(two)) => one != two,
-        _ => false,
-    }
+fn are_named_apart(one: One<'_, '_>, other: One<'_, '_>) -> bool {
+    matches!((&one.item.id, &other.item.id), (Some(id), Some(other)) if id != other)
 }

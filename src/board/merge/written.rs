@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use super::conflict::Bound;
-use super::revision::Side;
+use super::one::Side;
 use crate::board::task::Status;
 
 /// What versions are compared by.
@@ -110,9 +110,9 @@ pub(super) fn pieces(
     pieces
 }
 
-/// The pieces' text; `block` is what stands for the keys. `is_apart` puts blank lines where an item and what is beside
-/// it could run together.
-pub(super) fn written(pieces: &[Piece], block: &str, newline: &str, is_apart: bool) -> String {
+/// The pieces' text; `block` is what stands for the keys. The `gap` goes where an item and what is beside it could run
+/// together.
+pub(super) fn written(pieces: &[Piece], block: &str, newline: &str, gap: &str) -> String {
     let mut text = String::new();
     let mut was_item = None;
     for piece in pieces {
@@ -125,8 +125,8 @@ pub(super) fn written(pieces: &[Piece], block: &str, newline: &str, is_apart: bo
             text.push_str(newline);
         }
         let is_blank = content.trim().is_empty();
-        if is_apart && was_item.is_some_and(|was| was != is_item) && !is_blank {
-            text.push_str(newline);
+        if was_item.is_some_and(|was| was != is_item) && !is_blank {
+            text.push_str(gap);
         }
         text.push_str(content);
         was_item = (!is_blank).then_some(is_item);
