@@ -12,8 +12,7 @@ const MOST_WORDS: usize = 40;
 const STANDING: &[(&str, usize)] = &[("src/process", 2), ("src/store", 1)];
 
 /// Functions with a boolean parameter that stand today, by place, as above.
-const STANDING_BOOLEANS: &[(&str, usize)] =
-    &[("src/cli", 2), ("src/git", 2), ("src/run", 1), ("src/store", 4)];
+const STANDING_BOOLEANS: &[(&str, usize)] = &[("src/cli", 2), ("src/git", 2), ("src/run", 1), ("src/store", 4)];
 
 /// Names of types that stand twice today. It may only shrink.
 const STANDING_TWICE: &[&str] = &[
