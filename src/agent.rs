@@ -4,6 +4,7 @@
 //! board, a back-off's or limit's end, or an interrupt: an idle agent wakes only for its heartbeat.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -22,14 +23,14 @@ use crate::run::commit::{Occasion, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
 use crate::run::readiness::{stuck, unready};
-use crate::run::reap::{self, ExpiredLeases, Scope};
+use crate::run::reap::{self, Action, ExpiredLeases, Scope};
 use crate::run::report;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Heartbeat, Ruling, RunResult, Site, attempt, run_name};
 use crate::runner::Outcome;
 use crate::store::{
-    self, AgentFile, AgentState, Claimed, Done, Foreseen, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,
+    self, AgentFile, AgentState, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,
 };
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
@@ -40,6 +41,9 @@ const LOOK_AGAIN: i64 = 30;
 
 /// Longer than any wait; a channel needs some number.
 const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
+
+/// As what a wait stands among the obstacles; no item is called so.
+const WAIT: &str = "";
 
 /// One agent.
 pub struct Agent<'a> {
@@ -72,7 +76,8 @@ pub struct Advice {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Told {
     Claimed {
-        task: TaskId,
+        /// `None` in a dry run of an item that is given an ID when it is taken.
+        task: Option<TaskId>,
         title: String,
         attempt: u32,
         runner: String,
@@ -92,6 +97,10 @@ pub enum Told {
         verdict: Ruling,
         reason: String,
         status: Status,
+    },
+    /// Of a dry run: it is approved.
+    WouldMerge {
+        task: TaskId,
     },
     Integrated {
         task: TaskId,
@@ -142,8 +151,11 @@ pub enum Told {
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Told::Claimed { task, title, attempt: 1, .. } => write!(f, "{task} claimed: {title}"),
-            Told::Claimed { task, title, attempt, .. } => write!(f, "{task} claimed, attempt {attempt}: {title}"),
+            Told::Claimed { task: None, title, .. } => write!(f, "`{title}` claimed, and given an ID"),
+            Told::Claimed { task: Some(task), title, attempt: 1, .. } => write!(f, "{task} claimed: {title}"),
+            Told::Claimed { task: Some(task), title, attempt, .. } => {
+                write!(f, "{task} claimed, attempt {attempt}: {title}")
+            }
             Told::Ended { task, status: Status::Approved, .. } => write!(f, "{task} done and verified"),
             Told::Ended { task, status: Status::Completed, reason, .. } => write!(f, "{task} planned: {reason}"),
             Told::Ended { task, status: Status::InReview, outcome: Outcome::Success, .. } => {
@@ -158,6 +170,7 @@ impl fmt::Display for Told {
                 write!(f, "{task} {outcome}, now {status}: {reason}")?;
                 again_at.map_or(Ok(()), |at| write!(f, "; again at {}", clock::shown(at)))
             }
+            Told::WouldMerge { task } => write!(f, "{task} would be merged"),
             Told::Integrated { task, commit: Some(commit) } => write!(f, "{task} merged as {commit}"),
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
@@ -181,49 +194,45 @@ impl fmt::Display for Told {
 pub enum End {
     /// Nothing is left that an agent of this role could do.
     Empty,
-    /// `most_runs` was reached.
+    /// `most_runs` was reached; or it is a dry run, which looks once.
     Enough,
     Interrupted,
     /// A `STOP` file, with its text.
     Stopped(String),
 }
 
+/// What an agent does next.
+enum Next {
+    Work(Box<Claimed>, Slot),
+    Wait(Wait),
+    End(End),
+}
+
+/// What an agent remembers from one look at the board to the next.
+#[derive(Default)]
+struct Memory {
+    looks: ExpiredLeases,
+    templates: Templates,
+    /// Approved items that only a person can free for their merge.
+    blocked: Vec<TaskId>,
+    /// All that was approved has been looked at since the last run.
+    is_integrated: bool,
+    runs: u32,
+    /// What stands in the way is met again at every look, and told once; by what it is told of.
+    met: HashMap<String, Told>,
+}
+
 impl Agent<'_> {
-    /// Works until there is a reason to end. An error is one that would come again at the next try.
+    /// Works until there is a reason to end. An error is one that would come again at the next try. On the board of a dry
+    /// run it tells what it would do up to the first item, or why it would wait.
     pub fn work(&self) -> Result<End, Error> {
         let result = self.run_loop();
         self.site.board.remove_agent(&self.name);
         result
     }
 
-    /// What [`Agent::work`] would take, as the board is now; else why it would wait, or end (`None`). Takes nothing.
-    pub fn foresee(&self) -> Result<Result<Foreseen, Option<String>>, Error> {
-        match self.site.board.switch() {
-            Switch::Stopped(_) => return Ok(Err(None)),
-            Switch::Paused(reason) => return Ok(Err(Some(paused(&reason)))),
-            Switch::On => {}
-        }
-        let templates = Templates::default();
-        let look = Look::new(self, &templates);
-        let foreseen = self
-            .site
-            .board
-            .foresee_claim(&self.seek()?, clock::now(), &|document, item, purpose| look.at(document, item, purpose))?;
-        match foreseen {
-            Ok(foreseen) => Ok(Ok(foreseen)),
-            Err(nothing) if self.is_finished(&nothing) => Ok(Err(None)),
-            Err(nothing) => Ok(Err(Some(self.describe(&nothing)?))),
-        }
-    }
-
     fn run_loop(&self) -> Result<End, Error> {
-        let mut blocked = Vec::new();
-        let mut looks = ExpiredLeases::default();
-        let templates = Templates::default();
-        let mut runs = 0;
-        // Since the last run: nothing of ours was approved meanwhile.
-        let mut is_integrated = false;
-        let mut last_wait = String::new();
+        let mut memory = Memory::default();
         loop {
             // Made before looking, so that no change falls between the look and the wait.
             let watch = Watch::new(&self.site.board, &self.queues)?;
@@ -232,79 +241,102 @@ impl Agent<'_> {
                 move |_| waker.wake()
             });
             let wait = loop {
-                if self.site.interrupt.is_raised() {
-                    return Ok(End::Interrupted);
-                }
-                match self.site.board.switch() {
-                    Switch::Stopped(reason) => return Ok(End::Stopped(reason)),
-                    Switch::Paused(reason) => break Wait::new(paused(&reason), None),
-                    Switch::On => {}
-                }
-                self.clear(&mut looks)?;
-                if !std::mem::take(&mut is_integrated) {
-                    self.integrate_approved(&mut blocked)?;
-                }
-                // Both may take a while, in which a person may have changed their mind.
-                if self.site.interrupt.is_raised() || self.site.board.switch() != Switch::On {
-                    continue;
-                }
-                if self.most_runs.is_some_and(|most| runs >= most) {
-                    return Ok(End::Enough);
-                }
-                let Some(slot) = self.site.board.run_slot(self.site.config.limit)? else {
-                    break Wait::new(format!("{} agents run already", self.site.config.limit), Some(soon(1)));
-                };
-                let look = Look::new(self, &templates);
-                let claimed = self.site.board.claim_if(&self.seek()?, clock::now(), &|document, item, purpose| {
-                    look.at(document, item, purpose)
-                })?;
-                let skipped = look.skipped.take();
-                skipped.iter().for_each(|skipped| (self.tell)(skipped));
-                match claimed {
-                    Ok(held) => {
-                        last_wait.clear();
+                match self.next(&mut memory)? {
+                    Next::End(end) => return Ok(end),
+                    Next::Wait(wait) => break wait,
+                    Next::Work(held, _slot) => {
+                        memory.met.remove(WAIT);
+                        self.tell_claimed(&held)?;
+                        if self.site.board.is_dry() {
+                            return Ok(End::Enough);
+                        }
                         self.handle(&held)?;
-                        self.integrate_approved(&mut blocked)?;
-                        is_integrated = true;
-                        runs += 1;
-                    }
-                    Err(nothing) => {
-                        drop(slot);
-                        // What was approved since we looked frees what is behind it.
-                        if approved(self.site, &self.queues).iter().any(|(_, task)| !blocked.contains(task)) {
-                            continue;
-                        }
-                        if let Some(why) = look.hindrance.take() {
-                            break Wait { is_hindrance: true, ..Wait::new(why, Some(soon(LOOK_AGAIN))) };
-                        }
-                        if self.wake()? {
-                            continue;
-                        }
-                        if self.is_finished(&nothing) {
-                            self.clear_all();
-                            return Ok(End::Empty);
-                        }
-                        let is_idle = skipped.is_empty() && nothing == Nothing::default();
-                        let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
-                        // What is missing may be installed without any change of the board.
-                        let again = (!skipped.is_empty()).then(|| soon(LOOK_AGAIN));
-                        let until = nothing.wake_at.into_iter().chain(again).min();
-                        break Wait { is_asleep, ..Wait::new(self.describe(&nothing)?, until) };
+                        self.integrate_approved(&mut memory)?;
+                        memory.is_integrated = true;
+                        memory.runs += 1;
                     }
                 }
             };
-            if wait.why != last_wait {
-                let why = wait.why.clone();
-                (self.tell)(&if wait.is_hindrance { Told::Hindered { why } } else { Told::Waiting { why } });
-                last_wait.clone_from(&wait.why);
+            self.tell_obstacle(&mut memory, WAIT.to_owned(), wait.why.clone());
+            if self.site.board.is_dry() {
+                return Ok(End::Enough);
             }
-            self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
             self.sleep(&watch, &wait)?;
+        }
+    }
+
+    /// Clears up, merges what is approved, and looks for an item to work on.
+    fn next(&self, memory: &mut Memory) -> Result<Next, Error> {
+        let Site { board, interrupt, config, .. } = self.site;
+        loop {
+            if interrupt.is_raised() {
+                return Ok(Next::End(End::Interrupted));
+            }
+            match board.switch() {
+                Switch::Stopped(reason) => return Ok(Next::End(End::Stopped(reason))),
+                Switch::Paused(reason) => return Ok(Wait::until(None, format!("paused: {reason}"))),
+                Switch::On => {}
+            }
+            self.clear(&mut memory.looks)?;
+            if !std::mem::take(&mut memory.is_integrated) {
+                self.integrate_approved(memory)?;
+            }
+            // Both may take a while, in which a person may have changed their mind.
+            if interrupt.is_raised() || board.switch() != Switch::On {
+                continue;
+            }
+            if self.most_runs.is_some_and(|most| memory.runs >= most) {
+                return Ok(Next::End(End::Enough));
+            }
+            let Some(slot) = board.run_slot(config.limit)? else {
+                return Ok(Wait::until(Some(soon(1)), format!("{} agents run already", config.limit)));
+            };
+            let look = Look::new(self, &memory.templates);
+            let claimed = board
+                .claim_if(&self.seek()?, clock::now(), &|document, item, purpose| look.at(document, item, purpose))?;
+            let (skipped, hindrance) = (look.skipped.take(), look.hindrance.take());
+            let has_skipped = !skipped.is_empty();
+            for (name, told) in skipped {
+                self.tell_obstacle(memory, name, told);
+            }
+            let nothing = match claimed {
+                Ok(held) => return Ok(Next::Work(Box::new(held), slot)),
+                Err(nothing) => nothing,
+            };
+            // What was approved since we looked frees what is behind it.
+            if approved(self.site, &self.queues).iter().any(|(_, task)| !memory.blocked.contains(task)) {
+                continue;
+            }
+            // What is missing may be installed without any change of the board.
+            let again = soon(LOOK_AGAIN);
+            if let Some(why) = hindrance {
+                return Ok(Next::Wait(Wait { why: Told::Hindered { why }, until: Some(again), is_asleep: false }));
+            }
+            if self.wake()? {
+                continue;
+            }
+            if self.is_finished(&nothing) {
+                self.clear_all();
+                return Ok(Next::End(End::Empty));
+            }
+            let is_idle = !has_skipped && nothing == Nothing::default();
+            let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
+            let until = nothing.wake_at.into_iter().chain(has_skipped.then_some(again)).min();
+            return Ok(Next::Wait(Wait { why: Told::Waiting { why: self.describe(&nothing)? }, until, is_asleep }));
+        }
+    }
+
+    /// Tells what stands in the way of `name`, unless it was told already.
+    fn tell_obstacle(&self, memory: &mut Memory, name: String, told: Told) {
+        if memory.met.get(&name) != Some(&told) {
+            (self.tell)(&told);
+            memory.met.insert(name, told);
         }
     }
 
     /// Until the board changes, `wait` is over, or somebody died; shows meanwhile that this agent lives.
     fn sleep(&self, watch: &Watch, wait: &Wait) -> Result<(), Error> {
+        self.show(AgentState::Waiting, None, Some(wait.why.to_string()))?;
         if wait.is_asleep {
             while watch.wait(FOR_EVER) == Wake::TimedOut {}
             return Ok(());
@@ -317,23 +349,26 @@ impl Agent<'_> {
             if watch.wait(nap.max(Duration::from_millis(100))) != Wake::TimedOut || deadline.has_passed() {
                 return Ok(());
             }
-            self.show(AgentState::Waiting, None, Some(wait.why.clone()))?;
+            self.show(AgentState::Waiting, None, Some(wait.why.to_string()))?;
             if self.somebody_died()? {
                 return Ok(());
             }
         }
     }
 
+    fn tell_claimed(&self, held: &Claimed) -> Result<(), Error> {
+        let Claimed { task, lease, unknown, .. } = held;
+        (self.tell)(&Told::Claimed {
+            task: unknown.id_at.is_none().then(|| task.id.clone()),
+            title: task.title.clone(),
+            attempt: lease.attempt,
+            runner: self.site.runner_of(task, self.site.role(&self.role)?),
+        });
+        Ok(())
+    }
+
     /// Runs and reports one held task.
     fn handle(&self, held: &Claimed) -> Result<(), Error> {
-        let role = self.site.role(&self.role)?;
-        let runner = self.site.runner_of(&held.task, role);
-        (self.tell)(&Told::Claimed {
-            task: held.task.id.clone(),
-            title: held.task.title.clone(),
-            attempt: held.lease.attempt,
-            runner,
-        });
         self.show(AgentState::Working, Some(held), Some(held.task.title.clone()))?;
         self.commit();
         let heartbeat = Heartbeat::start(&self.site.board, &held.lease);
@@ -408,9 +443,9 @@ impl Agent<'_> {
         }
     }
 
-    /// Integrates what is approved, one process at a time. What only a person can free is in `blocked` afterwards.
-    fn integrate_approved(&self, blocked: &mut Vec<TaskId>) -> Result<(), Error> {
-        blocked.clear();
+    /// Integrates what is approved, one process at a time.
+    fn integrate_approved(&self, memory: &mut Memory) -> Result<(), Error> {
+        memory.blocked.clear();
         if approved(self.site, &self.queues).is_empty() {
             return Ok(());
         }
@@ -420,17 +455,21 @@ impl Agent<'_> {
             if self.site.interrupt.is_raised() {
                 return Ok(());
             }
-            let told = match integrate(self.site, &queue, &task)? {
+            if self.site.board.is_dry() {
+                memory.blocked.push(task.clone());
+                (self.tell)(&Told::WouldMerge { task });
+                continue;
+            }
+            match integrate(self.site, &queue, &task)? {
                 Integrated::Merged(commit) => {
-                    Told::Integrated { task, commit: commit.map(|commit| commit.short().to_owned()) }
+                    (self.tell)(&Told::Integrated { task, commit: commit.map(|commit| commit.short().to_owned()) });
                 }
-                Integrated::SentBack(reason) => Told::SentBack { task, reason },
+                Integrated::SentBack(reason) => (self.tell)(&Told::SentBack { task, reason }),
                 Integrated::Blocked(why) => {
-                    blocked.push(task.clone());
-                    Told::Blocked { task, why }
+                    memory.blocked.push(task.clone());
+                    self.tell_obstacle(memory, task.to_string(), Told::Blocked { task, why });
                 }
-            };
-            (self.tell)(&told);
+            }
             self.commit();
         }
         Ok(())
@@ -455,11 +494,16 @@ impl Agent<'_> {
         // What a crash has left half done shows only now.
         self.site.board.settle(clock::now())?;
         for action in reap::plan(self.site, Scope::Leases, looks)? {
-            if reap::execute(self.site, &action, &slot)? {
-                (self.tell)(&Told::Cleared { what: action.to_string() });
-            }
+            self.carry_out(&action, &slot)?;
         }
         self.commit();
+        Ok(())
+    }
+
+    fn carry_out(&self, action: &Action, slot: &Slot) -> Result<(), Error> {
+        if self.site.board.is_dry() || reap::execute(self.site, action, slot)? {
+            (self.tell)(&Told::Cleared { what: action.to_string() });
+        }
         Ok(())
     }
 
@@ -469,9 +513,7 @@ impl Agent<'_> {
         let Ok(Some(slot)) = self.site.board.try_reap_slot() else { return };
         let mut looks = ExpiredLeases::load(&self.site.board);
         for action in reap::plan(self.site, Scope::All, &mut looks).unwrap_or_default() {
-            if reap::execute(self.site, &action, &slot).unwrap_or_default() {
-                (self.tell)(&Told::Cleared { what: action.to_string() });
-            }
+            drop(self.carry_out(&action, &slot));
         }
     }
 
@@ -560,17 +602,15 @@ impl Agent<'_> {
 
 /// What an agent waits for.
 struct Wait {
-    why: String,
+    why: Told,
     until: Option<Timestamp>,
     /// Hibernates: only a change wakes it.
     is_asleep: bool,
-    /// Something is missing here that a person has to mend.
-    is_hindrance: bool,
 }
 
 impl Wait {
-    fn new(why: String, until: Option<Timestamp>) -> Wait {
-        Wait { why, until, is_asleep: false, is_hindrance: false }
+    fn until(until: Option<Timestamp>, why: String) -> Next {
+        Next::Wait(Wait { why: Told::Waiting { why }, until, is_asleep: false })
     }
 }
 
@@ -579,8 +619,8 @@ struct Look<'a> {
     agent: &'a Agent<'a>,
     preflight: Preflight<'a>,
     templates: &'a Templates,
-    /// Told when the board's lock is free again.
-    skipped: RefCell<Vec<Told>>,
+    /// Told when the board's lock is free again, by the names of the items.
+    skipped: RefCell<Vec<(String, Told)>>,
     hindrance: RefCell<Option<String>>,
 }
 
@@ -600,18 +640,14 @@ impl<'a> Look<'a> {
             return Err(lack);
         }
         self.preflight.ready(document, item, purpose, Some(name)).inspect_err(|lack| {
-            if !lack.is_stuck() {
-                return;
+            if lack.is_stuck() {
+                let (task, title) = (item.id.clone(), document.title(item).to_owned());
+                let name = task.as_ref().map_or_else(|| title.clone(), ToString::to_string);
+                let why = (advice.lack)(lack, task.as_ref());
+                self.skipped.borrow_mut().push((name, Told::Skipped { task, title, why }));
             }
-            let (task, title) = (item.id.clone(), document.title(item).to_owned());
-            let why = (advice.lack)(lack, task.as_ref());
-            self.skipped.borrow_mut().push(Told::Skipped { task, title, why });
         })
     }
-}
-
-fn paused(reason: &str) -> String {
-    format!("paused: {reason}")
 }
 
 fn opening_hint(runner: &str) -> String {

@@ -11,10 +11,10 @@ use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
 use crate::board::problem::Severity;
-use crate::board::task::{OnFailure, Status, Task, TaskId};
+use crate::board::task::{OnFailure, Status, TaskId};
 use crate::clock;
 use crate::config::Config;
-use crate::store::{Birth, Board, Error, Note, Queue};
+use crate::store::{Birth, Board, Done, Error, Note, Queue};
 
 use super::flags::{DryRun, NewItemFlags, task_id};
 use super::shared::{held_here, read_stdin};
@@ -76,7 +76,8 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Record<'a> {
-    task: &'a TaskId,
+    /// Unknown of a dry run that would draw a fresh one.
+    task: Option<&'a TaskId>,
     queue: &'a str,
 }
 
@@ -114,27 +115,28 @@ impl Verb for Args {
         readable(&new)?;
         self.may_be_said(&new)?;
         let birth = parent.map(|parent| birth(&board, parent)).transpose()?;
-        if self.plan.dry_run {
-            board.may_be_added(&queue, &new, birth.as_ref())?;
-            context.out.text(render(&new).trim_end())?;
-            return Ok(Exit::Done);
-        }
+        // A fresh ID is another one in each run.
+        let is_fresh = new.id.is_none() && birth.is_none();
         let status = if self.item.draft { Status::Draft } else { Status::Pending };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
-        let task = match birth {
+        let done = match birth {
             None => board.add(&queue, new, status, &note, clock::now())?,
             Some(birth) => board.add_child(&queue, new, &birth, status, &note, clock::now())?,
         };
+        let id = Some(&done.task.id).filter(|_| !(context.is_dry && is_fresh));
         if !self.item.draft {
-            warn(context, &board, &task, &queue);
+            warn(context, &board, &done, id);
         }
-        context.out.record_with_variables(
-            &Record { task: &task.id, queue: &queue.id },
-            &task.id,
-            &[("TAVERN_TASK", task.id.as_str()), ("TAVERN_QUEUE", &queue.id)],
-        )?;
+        let shown = match (done.entry.change.after(), id) {
+            (Some(item), Some(_)) if context.is_dry => item.trim_end().to_owned(),
+            (Some(item), None) => item.trim_end().replacen(&format!("{}: ", done.task.id), "", 1),
+            _ => done.task.id.to_string(),
+        };
+        let mut variables = vec![("TAVERN_QUEUE", queue.id.as_str())];
+        variables.splice(0..0, id.map(|id| ("TAVERN_TASK", id.as_str())));
+        context.out.record_with_variables(&Record { task: id, queue: &queue.id }, shown, &variables)?;
         Ok(Exit::Done)
     }
 }
@@ -214,10 +216,12 @@ impl Args {
 }
 
 /// What keeps the new item from being worked on, as far as can be seen now.
-fn warn(context: &Context, board: &Board, task: &Task, queue: &Queue) {
+fn warn(context: &Context, board: &Board, added: &Done, id: Option<&TaskId>) {
     let is_no_surprise = |lack: &Lack| matches!(lack, Lack::Status(_) | Lack::Permission) || !lack.is_stuck();
-    for lack in need::lacks(context, board, &task.id, queue).into_iter().filter(|lack| !is_no_surprise(lack)) {
-        context.out.note(format!("{} can't be taken: {}", task.id, hints::sentence(&lack, Some(&task.id))));
+    let name = id.map_or("the item", TaskId::as_str);
+    let lacks = need::lacks(context, board, &added.task.id, &added.queue);
+    for lack in lacks.iter().filter(|lack| !is_no_surprise(lack)) {
+        context.out.note(format!("{name} can't be taken: {}", hints::sentence(lack, id)));
     }
 }
 

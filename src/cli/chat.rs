@@ -10,13 +10,12 @@ use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::interrupt::Interrupt;
-use crate::run::chat::{Talked, talk};
-use crate::run::{Attendance, Heartbeat, Preflight, Site, preview, run_name, sandbox};
+use crate::run::chat::{Talked, launch, talk};
+use crate::run::{Heartbeat, Preflight, Site, run_name, sandbox};
 use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
 
 use super::agent::args::Args;
 use super::agent::name::take_name;
-use super::spawn::command_line;
 use super::{CliError, Context, Exit, hints, need, signals};
 
 #[derive(Serialize)]
@@ -31,7 +30,7 @@ struct Record<'a> {
 
 pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit, CliError> {
     let has_terminal = io::stdin().is_terminal();
-    if !has_terminal && !args.plan.dry_run {
+    if !has_terminal && !context.is_dry {
         let message = "to talk with an agent needs a terminal, and standard input is none";
         let hint = format!("say it from here: tavern tell {task} \"…\"; or let it be worked on: tavern agent --once");
         return Err(CliError::usage(message, hint));
@@ -49,19 +48,16 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
     let seek = Seek { is_chat: true, task: Some(task.clone()), ..site.seek(&name, &role_name, &queues)? };
     let missing = || store::Error::NoTask(task.clone());
-    if args.plan.dry_run {
-        let foreseen = site.board.foresee_claim(&seek, clock::now(), &|_, _, _| Ok(()))?.map_err(|_| missing())?;
-        look.runner(&site.runner_of(&foreseen.held.task, &role), &role)?;
-        let foreseen = preview(&site, &foreseen.held, Attendance::Attended)?;
-        context.out.record(&foreseen, command_line(&foreseen))?;
-        return Ok(Exit::Done);
-    }
-    let task_found = site.board.task(task)?.task;
-    look.runner(&site.runner_of(&task_found, &role), &role)?;
+    look.runner(&site.runner_of(&site.board.task(task)?.task, &role), &role)?;
     // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
     signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
     signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
     let held = site.board.claim(&seek, clock::now())?.map_err(|_| missing())?;
+    if context.is_dry {
+        let line = launch(&site, &held)?.command_line()?;
+        context.out.record(&line, &line)?;
+        return Ok(Exit::Done);
+    }
     let heartbeat = Heartbeat::start(&site.board, &held.lease);
     let talked = talk(
         &site,

@@ -13,7 +13,7 @@ use crate::clock::{self, Deadline};
 use crate::config::{Config, Period};
 use crate::run::readiness::{stuck, unready};
 use crate::run::{Preflight, Site};
-use crate::store::{self, Board, Foreseen, Nothing, Queue, Seek, Switch, Watch};
+use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch, Watch};
 
 use super::flags::{DryRun, agent_name, task_id};
 use super::shared::person;
@@ -120,16 +120,12 @@ impl Verb for Args {
                 let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| {
                     if seek.is_for_program { look.ready(document, item, purpose, Some(&seek.role)) } else { Ok(()) }
                 };
-                let taken = if self.plan.dry_run {
-                    board.foresee_claim(&seek, now, &is_ready)?
-                } else {
-                    let taken = board.claim_if(&seek, now, &is_ready)?;
-                    // Else nobody would find the item once it is given back.
-                    taken.iter().try_for_each(|held| board.remember(&held.queue))?;
-                    taken.map(|held| Foreseen { held, line: 0, has_id: true, has_token: true })
-                };
-                match taken {
-                    Ok(foreseen) => return print(context, &board, &foreseen, self.runner.as_deref()),
+                match board.claim_if(&seek, now, &is_ready)? {
+                    Ok(held) => {
+                        // Else nobody would find the item once it is given back.
+                        board.remember(&held.queue)?;
+                        return print(context, &board, &held, self.runner.as_deref());
+                    }
                     Err(nothing) => {
                         let why = explain(&self, &site, &seek, &nothing)?;
                         (nothing, why)
@@ -173,36 +169,31 @@ pub(super) fn seconds(period: Period) -> u32 {
     u32::try_from(period.duration().as_secs().max(1)).unwrap_or(u32::MAX)
 }
 
-/// What was taken, or would be: then without what only the claim itself can tell.
-fn print(context: &Context, board: &Board, foreseen: &Foreseen, runner: Option<&str>) -> Result<Exit, CliError> {
-    let held = &foreseen.held;
-    let worktree_path = board.worktree(&held.task.id).to_string_lossy().into_owned();
-    let record = Record { task: &held.task, queue: &held.queue.id, lease: &held.lease, worktree_path };
-    let text = format!("{} {}", place(foreseen), human::title(&held.task.title));
-    if foreseen.has_id && foreseen.has_token {
-        context.out.record_with_variables(&record, text, &variables(&record, runner))?;
+/// What was taken; of a dry run without what only the claim itself can tell.
+fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>) -> Result<Exit, CliError> {
+    let Claimed { task, queue, lease, unknown, .. } = held;
+    let worktree_path = board.worktree(&task.id).to_string_lossy().into_owned();
+    let record = Record { task, queue: &queue.id, lease, worktree_path };
+    let place = unknown.id_at.map_or_else(|| task.id.to_string(), |line| format!("{}:{line}", queue.id));
+    let text = format!("{place} {}", human::title(&task.title));
+    let mut variables = variables(&record, runner);
+    if unknown.id_at.is_none() && !unknown.token {
+        context.out.record_with_variables(&record, text, &variables)?;
         return Ok(Exit::Done);
     }
     let mut json = serde_json::to_value(&record)?;
-    let mut variables = variables(&record, runner);
-    if !foreseen.has_id {
+    if unknown.id_at.is_some() {
         json["id"] = Value::Null;
         json["worktree_path"] = Value::Null;
         json["lease"]["task"] = Value::Null;
         variables.retain(|(name, _)| !["TAVERN_TASK", "TAVERN_WORKTREE"].contains(name));
     }
-    if !foreseen.has_token {
+    if unknown.token {
         json["lease"]["token"] = Value::Null;
         variables.retain(|(name, _)| *name != "TAVERN_TOKEN");
     }
     context.out.record_with_variables(&json, text, &variables)?;
     Ok(Exit::Done)
-}
-
-/// The item's ID, or where it stands: it is given an ID when it is taken.
-pub(super) fn place(foreseen: &Foreseen) -> String {
-    let held = &foreseen.held;
-    if foreseen.has_id { held.task.id.to_string() } else { format!("{}:{}", held.queue.id, foreseen.line) }
 }
 
 fn variables(record: &Record<'_>, runner: Option<&str>) -> Vec<(&'static str, String)> {

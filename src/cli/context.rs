@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use clap::ColorChoice;
+use clap::{ArgMatches, ColorChoice};
 
 use crate::interrupt::Interrupt;
 
@@ -16,19 +16,22 @@ use super::signals;
 pub struct Context {
     pub shared: Shared,
     pub out: Output,
+    /// Only what would be done is printed: nothing is written.
+    pub is_dry: bool,
     interrupt: OnceLock<Interrupt>,
 }
 
 impl Context {
-    pub(super) fn new(shared: Shared) -> Context {
+    pub(super) fn new(shared: Shared, matches: &ArgMatches) -> Context {
         let color = match shared.color {
             ColorChoice::Auto => anstream::ColorChoice::Auto,
             ColorChoice::Always => anstream::ColorChoice::Always,
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
         color.write_global();
+        let is_dry = matches.try_get_one("dry_run").is_ok_and(|dry_run| dry_run == Some(&true));
         let out = Output::stdout(shared.format, shared.notes());
-        Context { shared, out, interrupt: OnceLock::new() }
+        Context { shared, out, is_dry, interrupt: OnceLock::new() }
     }
 
     /// Raised by SIGINT, SIGTERM and SIGHUP from the first call on. A program that never calls it is ended by them at

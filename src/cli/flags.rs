@@ -1,12 +1,11 @@
 //! Flags that several programs have, and how their values are read.
 
-use crate::board::event::Event;
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{BadId, TaskId};
 use crate::clock;
 use crate::config::is_agent_name;
 use crate::run::Site;
-use crate::store::{Board, Claimed, Done, Error, Note};
+use crate::store::{Board, Claimed, Found, Unknown};
 
 use super::CliError;
 
@@ -16,16 +15,6 @@ pub struct DryRun {
     /// Print what would be done, and change nothing
     #[arg(long, short = 'n')]
     pub dry_run: bool,
-}
-
-impl DryRun {
-    /// What `event` makes of an item, or would make of it.
-    pub(super) fn submit(self, board: &Board, task: &TaskId, event: &Event, note: &Note) -> Result<Done, Error> {
-        if self.dry_run {
-            return board.preview(task, event, clock::now());
-        }
-        board.submit(task, event, note, clock::now())
-    }
 }
 
 /// An item, and the token by which its holder is known.
@@ -48,18 +37,17 @@ impl HeldItem {
     }
 
     /// The lease as it is once it is extended; refused if the token does not hold it any more.
-    pub(super) fn renew(&self, board: &Board, plan: DryRun) -> Result<Lease, CliError> {
-        let (token, now) = (self.token()?, clock::now());
-        let renewed = if plan.dry_run { Board::foresee_renewal } else { Board::renew };
-        Ok(renewed(board, &self.task, token, now)?)
+    pub(super) fn renew(&self, board: &Board) -> Result<Lease, CliError> {
+        Ok(board.renew(&self.task, self.token()?, clock::now())?)
     }
 
     /// The item as its holder has it, with its lease extended.
-    pub(super) fn claimed(&self, board: &Board, plan: DryRun) -> Result<Claimed, CliError> {
-        let lease = self.renew(board, plan)?;
+    pub(super) fn claimed(&self, board: &Board) -> Result<Claimed, CliError> {
+        let lease = self.renew(board)?;
         let found = board.task(&self.task)?;
         // What was before the claim stands in the log alone.
-        Ok(Claimed { task: found.task, script: found.script, queue: found.queue, lease, has_history: true })
+        let Found { task, script, queue, .. } = found;
+        Ok(Claimed { task, script, queue, lease, has_history: true, unknown: Unknown::default() })
     }
 }
 

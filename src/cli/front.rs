@@ -41,7 +41,7 @@ fn start(arguments: &[OsString]) -> Exit {
     };
     let Some((verb, rest)) = matches.subcommand() else {
         return match Shared::from_arg_matches(&matches) {
-            Ok(shared) => list(&Context::new(shared)),
+            Ok(shared) => list(&Context::new(shared, &matches)),
             Err(error) => usage(&error),
         };
     };

@@ -63,7 +63,7 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let here = self.place(context);
-        let board = Board::place(&here)?;
+        let board = context.dried(Board::place(&here)?);
         let repository = Repository::discover(board.root())?;
         let base = match repository.head()? {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name),
@@ -89,11 +89,7 @@ impl Verb for Args {
             ATTRIBUTES => wanted.is_some() && found.as_deref() == Some(text),
             _ => self.demo && text == QUEUE,
         };
-        let written = if self.plan.dry_run {
-            board.foresee_set_up(&files, &may_replace)?
-        } else {
-            board.set_up(&files, &may_replace, clock::now())?
-        };
+        let written = board.set_up(&files, &may_replace, clock::now())?;
         for ((name, _), is_written) in files.iter().zip(written) {
             let action = match (is_written, self.plan.dry_run) {
                 (false, _) => "kept",

@@ -14,7 +14,6 @@ pub use verb::Verb;
 pub mod demo;
 pub mod front;
 pub mod human;
-pub mod progress;
 pub mod signals;
 
 mod chat;

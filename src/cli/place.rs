@@ -25,15 +25,20 @@ impl Context {
     /// The board: that of `--dir`, else of the repository around.
     pub fn board(&self) -> Result<Board, CliError> {
         match &self.shared.dir {
-            Some(dir) => Ok(Board::open(dir)?),
-            None => Ok(Board::find(&self.here())?),
+            Some(dir) => Ok(self.dried(Board::open(dir)?)),
+            None => Ok(self.dried(Board::find(&self.here())?)),
         }
+    }
+
+    /// `board`, of which a dry run writes nothing.
+    pub(super) fn dried(&self, board: Board) -> Board {
+        if self.is_dry { board.dry() } else { board }
     }
 
     /// The board, or where one would be made if there is none: to work a plain task file. Nothing is made yet.
     pub fn board_or_place(&self) -> Result<Board, CliError> {
         match self.board() {
-            Err(_) if self.shared.dir.is_none() => Ok(Board::place(&self.here())?),
+            Err(_) if self.shared.dir.is_none() => Ok(self.dried(Board::place(&self.here())?)),
             other => other,
         }
     }

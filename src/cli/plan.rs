@@ -78,7 +78,7 @@ impl Verb for Args {
             ..add::Args::default()
         };
         let exit = item.run(context)?;
-        if !self.plan.dry_run && !self.no_model && !has_planner(&board, &config) {
+        if !self.no_model && !has_planner(&board, &config) {
             context.out.note(format!("nobody plans at the moment: tavern agent --role {role}"));
         }
         Ok(exit)

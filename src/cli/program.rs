@@ -97,7 +97,7 @@ impl Program {
             Ok(shared) => shared,
             Err(error) => return usage(&error),
         };
-        let context = Context::new(shared);
+        let context = Context::new(shared, matches);
         let result = (self.run)(matches, &context);
         let result = result.and_then(|exit| context.out.flush().map(|()| exit));
         result.unwrap_or_else(|error| {
@@ -110,12 +110,11 @@ impl Program {
 }
 
 fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliError> {
-    let is_tried = matches.try_get_one("dry_run").is_ok_and(|dry_run| dry_run == Some(&true));
     match V::from_arg_matches(matches) {
         Ok(_) if context.out.format() == Format::Env && !V::HAS_VARIABLES => Err(no_variables()),
         Ok(verb) => {
             let ended = verb.run(context);
-            if V::CHANGES_QUEUES && !is_tried {
+            if V::CHANGES_QUEUES && !context.is_dry {
                 context.commit_queues();
             }
             ended

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
+use crate::clock;
 use crate::config::Config;
 use crate::store::{Board, Note};
 
@@ -104,7 +105,7 @@ impl Verb for Args {
         };
         let note = Note { agent: matches!(event, Event::Allow { .. }).then(person), run: None };
         let submit = |task: &TaskId| -> Result<(), CliError> {
-            let status = self.plan.submit(&board, task, &event, &note)?.task.status();
+            let status = board.submit(task, &event, &note, clock::now())?.task.status();
             context.out.record(&Record { task: task.clone(), status }, format!("{task} is {status}"))
         };
         if !self.cancel {

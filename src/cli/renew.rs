@@ -31,7 +31,7 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-renew";
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let lease = self.held.renew(&context.board()?, self.plan)?;
+        let lease = self.held.renew(&context.board()?)?;
         let record = Record { expires_at: lease.expires_at(), task: lease.task, token: lease.token };
         let text = format!("{} until {}", record.task, record.expires_at);
         context.out.record(&record, text)?;

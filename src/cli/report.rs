@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::board::event::Event;
 use crate::board::task::{Status, TaskId};
+use crate::clock;
 use crate::run::report;
 use crate::run::verify;
 use crate::run::{AgentAnswer, Heartbeat, RunResult, attempt, run_name};
@@ -41,11 +42,11 @@ impl Verb for Args {
         let task = &self.held.task;
         if let Some(mode) = self.mode {
             let event = Event::Shift { token: self.held.token()?, mode };
-            self.plan.submit(&board, task, &event, &Note::default())?;
+            board.submit(task, &event, &Note::default(), clock::now())?;
             context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
             return Ok(Exit::Done);
         }
-        let held = self.held.claimed(&board, self.plan)?;
+        let held = self.held.claimed(&board)?;
         // Nothing that takes time is done for what is only said: no signal needs to be waited for.
         let is_verified = self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
         let is_slow = is_verified && !self.plan.dry_run;
@@ -66,7 +67,7 @@ impl Verb for Args {
         };
         let run = run_name(task, held.lease.token);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run) };
-        let done = self.plan.submit(&site.board, task, &report::event(&site, &held, &result), &note)?;
+        let done = site.board.submit(task, &report::event(&site, &held, &result), &note, clock::now())?;
         let status = done.task.status();
         let is_open = self.plan.dry_run && matches!(status, Status::Approved | Status::InReview);
         let commands = if is_open { held.task.done_when.as_slice() } else { &[] };

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::agent::obey_stop;
 use crate::board::task::{TaskId, Timestamp};
-use crate::process::{self, quoted};
+use crate::process;
 use crate::run::{
-    AgentAnswer, Attendance, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, preview, run_name, sandbox,
+    AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, children, run_name, sandbox,
 };
 use crate::runner::Outcome;
 use crate::store::Claimed;
@@ -65,7 +65,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let mut site = context.site(context.board()?)?;
         self.program.choose(&mut site);
-        let held = self.held.claimed(&site.board, self.plan)?;
+        let held = self.held.claimed(&site.board)?;
         let role = site.role(&held.lease.role)?;
         let runner = site.runner_of(&held.task, role);
         let look = Preflight::of(&site);
@@ -76,15 +76,18 @@ impl Verb for Args {
         })?;
         look.runner(&runner, role)?;
         sandbox::check(role)?;
-        if self.plan.dry_run {
-            return self.preview(context, &site, &held);
-        }
-        process::adopt_orphans()?;
-        let _slot = run_slot(&site, context)?;
-        // The watcher of `STOP` ends with the process.
-        drop(obey_stop(&site)?);
-        let heartbeat = Heartbeat::start(&site.board, &held.lease);
-        let answer = attempt::agent(&site, &held, &heartbeat)?;
+        let answer = if context.is_dry {
+            match attempt::launch(&site, &children::unifying(&site, &held)?)? {
+                Ok(launch) => return self.print(context, &launch.command_line()?),
+                Err(why) => RunResult::failed(why).into(),
+            }
+        } else {
+            process::adopt_orphans()?;
+            let _slot = run_slot(&site, context)?;
+            // The watcher of `STOP` ends with the process.
+            drop(obey_stop(&site)?);
+            attempt::agent(&site, &held, &Heartbeat::start(&site.board, &held.lease))?
+        };
         let record = Record::of(&held, &answer);
         let text = format!("{} {}: {}", record.run, record.outcome, record.reason);
         context.out.record(&record, text)?;
@@ -94,20 +97,13 @@ impl Verb for Args {
 
 impl Args {
     /// A line that a shell would take, then the prompt.
-    fn preview(&self, context: &Context, site: &Site, held: &Claimed) -> Result<Exit, CliError> {
-        let planned = preview(site, held, Attendance::Followed)?;
-        context.out.record(&planned, command_line(&planned))?;
+    fn print(&self, context: &Context, line: &CommandLine) -> Result<Exit, CliError> {
+        context.out.record(line, line)?;
         if self.prompt {
-            context.out.text(planned.prompt.trim_end())?;
+            context.out.text(line.prompt.trim_end())?;
         }
         Ok(Exit::Done)
     }
-}
-
-/// As a shell takes it.
-pub(super) fn command_line(planned: &CommandLine) -> String {
-    let command: Vec<String> = planned.command.iter().map(quoted).collect();
-    format!("cd {} && {}", quoted(&planned.worktree), command.join(" "))
 }
 
 /// The exit code of an outcome.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::board::event::Event;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
+use crate::clock;
 use crate::run::inbox::letter;
 use crate::run::{Site, runner_named};
 use crate::store::{self, Board, Found, Note, life};
@@ -119,7 +120,7 @@ impl Args {
     fn answer(&self, site: &Site, text: &str, from: &str) -> Result<Status, store::Error> {
         let event = Event::Resume { reason: Some(text.to_owned()) };
         let note = Note { agent: Some(from.to_owned()), run: None };
-        Ok(self.plan.submit(&site.board, &self.task, &event, &note)?.task.status())
+        Ok(site.board.submit(&self.task, &event, &note, clock::now())?.task.status())
     }
 
     fn tell(&self, context: &Context, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {

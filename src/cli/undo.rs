@@ -47,7 +47,7 @@ struct Record<'a> {
     event: u64,
     kind: Kind,
     /// The event that takes it back.
-    undone_by: Option<u64>,
+    undone_by: u64,
     task: Option<&'a TaskId>,
     queue: &'a str,
     /// Absent if the item is out of its queue.
@@ -56,7 +56,6 @@ struct Record<'a> {
     after: Option<&'a str>,
     /// What it does not take back, as one would take it back.
     left: Option<String>,
-    dry_run: bool,
 }
 
 impl Verb for Args {
@@ -75,27 +74,19 @@ impl Verb for Args {
             (None, false) => Which::Last(self.task),
         };
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
-        let now = clock::now();
-        let undone = if self.plan.dry_run {
-            board.preview_undo(&which, &note, now)
-        } else {
-            board.undo(&which, &note, now).map(Some)
-        };
+        if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
+            let what = "a queue was saved by hand since, or a program was killed";
+            context.out.note(format!("{what}: the run begins with taking that over, and it may be the last change"));
+            return Ok(Exit::Done);
+        }
+        let undone = board.undo(&which, &note, clock::now());
         if let (Err(Error::NotUndone(obstacle)), Some(task)) = (&undone, &named)
             && let Obstacle::Nothing = **obstacle
         {
             // An item that is nowhere has had no changes either.
             board.task(task)?;
         }
-        match undone.map_err(explained)? {
-            Some(undone) => tell(context, &board, &undone, self.plan.dry_run)?,
-            None => {
-                let what = "a queue was saved by hand since, or a program was killed";
-                context
-                    .out
-                    .note(format!("{what}: the run begins with taking that over, and it may be the last change"));
-            }
-        }
+        tell(context, &board, &undone.map_err(explained)?)?;
         Ok(Exit::Done)
     }
 }
@@ -111,35 +102,33 @@ fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) ->
     Ok(Exit::Done)
 }
 
-fn tell(context: &Context, board: &Board, undone: &Undone, is_dry: bool) -> Result<(), CliError> {
+fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliError> {
     let Undone { event, entry, queue } = undone;
     let status = entry.change.after().and(entry.change.to().or_else(|| status_of(board, entry)));
     let left = merge_of(board, event);
     let record = Record {
         event: event.seq,
         kind: event.kind,
-        undone_by: (!is_dry).then_some(entry.seq),
+        undone_by: entry.seq,
         task: entry.task.as_ref(),
         queue: &queue.id,
         status,
         before: entry.change.before(),
         after: entry.change.after(),
         left: left.clone(),
-        dry_run: is_dry,
     };
-    let is = if is_dry { "would be" } else { "is" };
     let name = name(entry);
     let what = match entry.change {
-        TextChange::Removed { .. } => format!("{name} {is} out of {} again", queue.id),
-        TextChange::Added { to, .. } => format!("{name} {is} back in {} as {to}", queue.id),
-        TextChange::Edited { moved: Some((_, to)), .. } => format!("{name} {is} {to} again"),
-        _ => format!("{name} {is} as before"),
+        TextChange::Removed { .. } => format!("{name} is out of {} again", queue.id),
+        TextChange::Added { to, .. } => format!("{name} is back in {} as {to}", queue.id),
+        TextChange::Edited { moved: Some((_, to)), .. } => format!("{name} is {to} again"),
+        _ => format!("{name} is as before"),
     };
-    context.out.record(&record, format!("{what}: {} {is} taken back", entry.cause.as_deref().unwrap_or_default()))?;
+    context.out.record(&record, format!("{what}: {} is taken back", entry.cause.as_deref().unwrap_or_default()))?;
     context.out.text(diff(entry))?;
     if let Some(left) = left {
         context.out.note(format!("its merge stays; to take that back too: {left}"));
-        if let (Some(task), false) = (&entry.task, is_dry) {
+        if let Some(task) = &entry.task {
             context.out.note(format!(
                 "to have it done again: tavern release {task} --cancel && tavern release {task} --reopen"
             ));

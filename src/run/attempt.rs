@@ -67,14 +67,22 @@ fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
 /// What this machine, the board or the repository lacks for it.
 pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
     let held = &children::unifying(site, held)?;
-    let worktree = match place(site, held)? {
-        Ok(worktree) => worktree,
+    let launch = match launch(site, held)? {
+        Ok(launch) => launch,
         Err(why) => return Ok(RunResult::failed(why).into()),
     };
-    let launch = Launch::plan(site, held, worktree, Attendance::Followed)?;
     let record = launch.begin()?;
     carry_out(site, held, launch, record, heartbeat)
         .inspect_err(|error| write_down(site, held, &broken_off(site, error)))
+}
+
+/// What is started for `held`, in the worktree that was made for it; or why there is nothing to work on.
+///
+/// # Errors
+/// What this machine, the board or the repository lacks for it.
+pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Result<Launch<'a>, String>, Error> {
+    let launch = |worktree| Launch::plan(site, held, worktree, Attendance::Followed);
+    place(site, held)?.map_or_else(|why| Ok(Err(why)), |worktree| launch(worktree).map(Ok))
 }
 
 /// From the start of the agent program to what it came to.

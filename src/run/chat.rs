@@ -30,6 +30,14 @@ pub struct Talked {
     pub is_lost: bool,
 }
 
+/// What is started for `held`, in the worktree that was made for it.
+///
+/// # Errors
+/// What this machine, the board or the repository lacks for it.
+pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+    Launch::plan(site, held, worktree::prepare(site, held)?, Attendance::Attended)
+}
+
 /// Gives the terminal to the runner's program until it ends, or is ended with all that it started because the interrupt is
 /// raised or the lease is lost. `begun` is told before it begins; `show` is called now and then.
 ///
@@ -48,7 +56,7 @@ pub fn talk(
         let bell = bell.clone();
         move |_| bell.ring()
     });
-    let launch = Launch::plan(site, held, worktree::prepare(site, held)?, Attendance::Attended)?;
+    let launch = launch(site, held)?;
     let mut record = launch.begin()?;
     let program = match launch.attend(&bell, || begun(record.metadata())) {
         Ok(program) => program,

@@ -44,7 +44,7 @@ pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
         Commit::Transition => true,
         Commit::Drain => occasion == Occasion::DrainEnd,
     };
-    if !is_due || !site.board.has_uncommitted() {
+    if !is_due || site.board.is_dry() || !site.board.has_uncommitted() {
         return None;
     }
     let known = site.board.committed().obstacle;

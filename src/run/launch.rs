@@ -1,5 +1,6 @@
 //! What is started for a held task: all that is known before anything is made. A dry run prints it, a run starts it.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,14 +13,14 @@ use super::processes::mark_of;
 use super::record::{Metadata, PROMPT, Record, run_name};
 use super::sandbox;
 use super::site::{Site, environment_of, runner_named};
-use super::worktree::{self, Worktree};
+use super::worktree::Worktree;
 use crate::board::event::Event;
 use crate::board::lease::Work;
 use crate::board::task::Task;
 use crate::clock;
-use crate::config::{Does, Role};
+use crate::config::Role;
 use crate::process::start::{Environment, UNATTENDED};
-use crate::process::{Attended, Bell, Spec, attend};
+use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
 use crate::runner::{Job, Limits, NotReady, Prods, Runner, Session, Usage};
 use crate::store::{Claimed, Note};
@@ -55,6 +56,14 @@ pub struct CommandLine {
     /// Program and arguments.
     pub command: Vec<String>,
     pub prompt: String,
+}
+
+/// As a shell takes it.
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cd {} &&", quoted(&self.worktree))?;
+        self.command.iter().try_for_each(|word| write!(f, " {}", quoted(word)))
+    }
 }
 
 /// Where the name of a new session stands in a command line that is not run: it is drawn when the session begins.
@@ -201,8 +210,11 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The program and its arguments, for people.
-    fn command_line(mut self) -> Result<CommandLine, Error> {
+    /// What is started, in words.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn command_line(mut self) -> Result<CommandLine, Error> {
         if self.job.opening == Opening::New {
             NEW_SESSION.clone_into(&mut self.job.session);
         }
@@ -212,18 +224,6 @@ impl<'a> Launch<'a> {
         let Metadata { run, runner, worktree, .. } = self.metadata;
         Ok(CommandLine { run, runner, worktree, command, prompt: self.job.prompt })
     }
-}
-
-/// What would be started for `held`, without making or starting anything.
-///
-/// # Errors
-/// What it lacks for it.
-pub fn preview(site: &Site, held: &Claimed, attendance: Attendance) -> Result<CommandLine, Error> {
-    let does = match attendance {
-        Attendance::Followed => site.role(&held.lease.role)?.does,
-        Attendance::Attended => Does::Work,
-    };
-    Launch::plan(site, held, worktree::plan(site, &held.task, does)?, attendance)?.command_line()
 }
 
 /// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.

@@ -37,7 +37,7 @@ mod site;
 
 pub use error::Error;
 pub use heartbeat::Heartbeat;
-pub use launch::{Attendance, CommandLine, preview};
+pub use launch::CommandLine;
 pub use preflight::Preflight;
 pub use record::{Metadata, run_name};
 pub use result::{AgentAnswer, Ruling, RunFailure, RunResult};

@@ -134,10 +134,13 @@ impl Site {
     }
 
     /// Brings the integration branch up to its base, making it if it is not there. The base's conflict, if there is one,
-    /// is returned in words: it stops integration, not work.
+    /// is returned in words: it stops integration, not work. In a dry run the branch stays, and what would have to be merged is not.
     pub fn follow_base(&self) -> Result<(CommitId, Option<String>), Error> {
         let (base, commit) = self.base()?;
         let branch = self.integration();
+        if self.board.is_dry() {
+            return Ok((self.repository()?.foresee_follow(branch, &commit)?, None));
+        }
         if base.as_deref() != Some(branch) {
             self.repository()?.start_branch(branch, &commit)?;
         }
@@ -157,12 +160,6 @@ impl Site {
         };
         let tip = self.repository()?.branch_tip(branch)?.ok_or(Error::NoCommits)?;
         Ok((tip, conflict))
-    }
-
-    /// The commit that [`Site::follow_base`] would come to, where nothing has to be merged for it.
-    pub fn foreseen_base(&self) -> Result<CommitId, Error> {
-        let (_, base) = self.base()?;
-        Ok(self.repository()?.foresee_follow(self.integration(), &base)?)
     }
 
     /// The commit that a worktree's HEAD is at.

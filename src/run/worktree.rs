@@ -17,7 +17,6 @@ use crate::board::event::Kind;
 use crate::board::lease::Lease;
 use crate::board::task::Task;
 use crate::clock;
-use crate::config::Does;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Head, Salvage};
 use crate::store::{Claimed, Entry};
@@ -43,21 +42,29 @@ pub struct Branch {
 }
 
 /// Makes the task's worktree, or takes up the one that an earlier attempt left, and runs the set-up command in a new
-/// one.
+/// one. A dry run makes nothing; where the base branch and the integration branch have both moved, it names the latter
+/// without the merge of the two.
 pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
-    let (task, lease) = (&held.task, &held.lease);
-    let path = site.board.worktree(&task.id);
+    let path = site.board.worktree(&held.task.id);
     let is_new = !path.exists();
-    end_earlier(site, held, &path)?;
-    if !task.worktree {
-        fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
-        return Ok(Worktree { path, branch: None, view: None, is_new });
+    let branch = || Ok::<_, Error>(Branch { name: site.branch_of(&held.task), base: site.follow_base()?.0 });
+    let branch = held.task.worktree.then(branch).transpose()?;
+    let worktree = Worktree { path, branch, view: None, is_new };
+    if !site.board.is_dry() {
+        make(site, held, &worktree)?;
     }
-    let (tip, _) = site.follow_base()?;
-    let name = site.branch_of(task);
-    let start = match site.repository()?.branch_tip(&name)? {
-        Some(earlier) if conflicts(site, &tip, &earlier)? => {
-            start_over(site, task, lease, &name, &earlier, &tip)?;
+    Ok(worktree)
+}
+
+fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
+    let (task, lease, path) = (&held.task, &held.lease, &worktree.path);
+    end_earlier(site, held, path)?;
+    let Some(Branch { name, base: tip }) = &worktree.branch else {
+        return fs::create_dir_all(path).map_err(|source| Error::Io { action: "make", path: path.clone(), source });
+    };
+    let start = match site.repository()?.branch_tip(name)? {
+        Some(earlier) if conflicts(site, tip, &earlier)? => {
+            start_over(site, task, lease, name, &earlier, tip)?;
             tip.clone()
         }
         Some(earlier) => earlier,
@@ -65,10 +72,10 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     };
     if !path.exists() {
         // What was committed on no branch before somebody deleted the folder.
-        salvage(site, task, &path, &salvage_ref(task, lease.token), &[tip.clone(), start.clone()])?;
+        salvage(site, task, path, &salvage_ref(task, lease.token), &[tip.clone(), start.clone()])?;
     }
     let add = || {
-        site.repository()?.add_worktree(&path, &name, &start, &site.board.worktree_lock(), |path| {
+        site.repository()?.add_worktree(path, name, &start, &site.board.worktree_lock(), |path| {
             children::gather(site, task, path)?;
             furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), path)
         })
@@ -77,31 +84,35 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
         Err(Error::Git(GitError::OtherHead { .. })) => {
             // Its supervisor died before it could bring an agent home that was elsewhere. Or the agent of an earlier attempt
             // switched to a branch of its own: that is kept, and the folder made anew.
-            if !site.repository()?.bring_home(&path, &name)? {
-                keep_and_remove(site, task, &path, &salvage_ref(task, lease.token), std::slice::from_ref(&tip))?;
+            if !site.repository()?.bring_home(path, name)? {
+                keep_and_remove(site, task, path, &salvage_ref(task, lease.token), std::slice::from_ref(tip))?;
             }
             add()?
         }
         other => other?,
     };
     if !was_made {
-        children::gather(site, task, &path)?;
+        children::gather(site, task, path)?;
     }
-    Ok(Worktree { path, branch: Some(Branch { name, base: tip }), view: None, is_new })
+    Ok(())
 }
 
 /// A folder with exactly the files of `commit`, on no branch, in which the task is looked at; an empty one without.
 pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Worktree, Error> {
     let (task, lease) = (&held.task, &held.lease);
     let path = site.board.view(&task.id);
+    let view = Worktree { path: path.clone(), branch: None, view: commit.cloned(), is_new: false };
+    if site.board.is_dry() {
+        return Ok(view);
+    }
     end_earlier(site, held, &path)?;
     let Some(commit) = commit else {
         fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
-        return Ok(Worktree { path, branch: None, view: None, is_new: false });
+        return Ok(view);
     };
     clean(site, task, lease.token, &path, commit)?;
     furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), &path)?;
-    Ok(Worktree { path, branch: None, view: Some(commit.clone()), is_new: false })
+    Ok(view)
 }
 
 /// Makes the folder at `path` hold exactly the files of `commit`, on no branch.
@@ -129,21 +140,6 @@ pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitI
     }
     let known: Vec<CommitId> = commit.into_iter().cloned().collect();
     keep_and_remove(site, task, &path, &salvage_ref(task, token), &known).map(drop)
-}
-
-/// Where an agent that `does` this would have the task, without making anything. Where the base branch and the integration
-/// branch have both moved, [`prepare`] begins from a merge of the two that is not made yet.
-pub fn plan(site: &Site, task: &Task, does: Does) -> Result<Worktree, Error> {
-    if does != Does::Work {
-        // Its template names the commit.
-        return Ok(Worktree { path: site.board.view(&task.id), branch: None, view: None, is_new: false });
-    }
-    let path = site.board.worktree(&task.id);
-    if !task.worktree {
-        return Ok(Worktree { path, branch: None, view: None, is_new: false });
-    }
-    let base = site.foreseen_base()?;
-    Ok(Worktree { path, branch: Some(Branch { name: site.branch_of(task), base }), view: None, is_new: false })
 }
 
 /// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder

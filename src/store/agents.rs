@@ -44,12 +44,18 @@ pub struct AgentFile {
 
 impl Board {
     pub fn write_agent(&self, agent: &AgentFile, now: Timestamp) -> Result<(), Error> {
+        if self.is_dry() {
+            return Ok(());
+        }
         let path = self.path(&format!("agents/{}.yaml", agent.name));
         let text = serde_yaml::to_string(agent).expect("an agent file is plain data");
         Staged::volatile(&path, text.as_bytes(), Some(now.into()))?.put()
     }
 
     pub fn remove_agent(&self, name: &str) {
+        if self.is_dry() {
+            return;
+        }
         // It is only a display: a file that stays behind is removed by `tavern-reap`.
         drop(fs::remove_file(self.path(&format!("agents/{name}.yaml"))));
     }

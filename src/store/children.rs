@@ -7,7 +7,7 @@ use super::find::Board;
 use super::history::Then;
 use super::index::{ItemIndex, offspring};
 use super::queue::Queue;
-use super::submit::Note;
+use super::submit::{Done, Note};
 use crate::board::children::{Bounds, Parent, heritage, may_have_child};
 use crate::board::decide::Refusal;
 use crate::board::document::parse;
@@ -43,31 +43,13 @@ impl Board {
         status: Status,
         note: &Note,
         now: Timestamp,
-    ) -> Result<Task, Error> {
+    ) -> Result<Done, Error> {
         self.transact(now, |view| {
             let parent = self.may_be_born(&new, birth)?;
             let id = new.id.clone().or_else(|| self.next_child(&parent.id));
             let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
             view.add(queue, NewItem { id, ..new }, &heritage, status, note, now)
         })
-    }
-
-    /// What keeps `new` from being put into `queue` now, as the child of another if that is given. Takes no lock.
-    ///
-    /// # Errors
-    /// What [`Board::add`] or [`Board::add_child`] would say.
-    pub fn may_be_added(&self, queue: &Queue, new: &NewItem, birth: Option<&Birth>) -> Result<(), Error> {
-        if let Some(birth) = birth {
-            self.may_be_born(new, birth)?;
-        }
-        let is_taken = |id: &TaskId| -> Result<bool, Error> {
-            let text = self.read(queue)?;
-            Ok(parse(&text.content).0.find(id).is_some() || ItemIndex::of(self).knows(id, queue))
-        };
-        match &new.id {
-            Some(id) if is_taken(id)? => Err(Error::Taken(id.clone())),
-            _ => Ok(()),
-        }
     }
 
     /// The parent, if it may have `new` for a child.

@@ -1,4 +1,4 @@
-//! Taking the next item: what may be taken, and what a claim would take.
+//! Taking the next item.
 //!
 //! Whoever takes one takes one for each claimer that waits for the lock too ([`super::together`]), in the same step.
 
@@ -39,18 +39,16 @@ pub struct Claimed {
     pub script: Option<String>,
     /// It was worked on or spoken of before: the log may have more of it.
     pub has_history: bool,
+    pub unknown: Unknown,
 }
 
-/// What a claim would take, before it is taken.
-#[derive(Clone, Debug)]
-pub struct Foreseen {
-    pub held: Claimed,
-    /// Counted from 1.
-    pub line: usize,
-    /// Else the claim draws one, and the one in `held` is none of the board's.
-    pub has_id: bool,
-    /// Else what was saved by hand is logged before, and takes the token in `held` and maybe others.
-    pub has_token: bool,
+/// What a dry run can't know of a claim.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unknown {
+    /// The line of an item that has no ID yet: the claim draws one, and the one that it has here is none of the board's.
+    pub id_at: Option<usize>,
+    /// What was saved by hand is logged before, and takes the token that it has here and maybe others.
+    pub token: bool,
 }
 
 /// Who and what may still make something of it that there is nothing to take.
@@ -78,6 +76,9 @@ impl Board {
         now: Timestamp,
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Claimed, Nothing>, Error> {
+        if self.is_dry() {
+            return self.transact(now, |view| view.claim(seek, now, is_ready));
+        }
         let wanted = Lock::begin(self)?;
         let may_ask = !wanted.is_taken && seek.may_be_served();
         let request = if may_ask { Request::leave(self, seek) } else { None };
@@ -87,8 +88,7 @@ impl Board {
         {
             return self.answered(lock, &event, lease, now).map(Ok);
         }
-        let foreseen = self.transact_under(lock, now, |view| view.claim(seek, now, is_ready))?;
-        Ok(foreseen.map(|foreseen| foreseen.held))
+        self.transact_under(lock, now, |view| view.claim(seek, now, is_ready))
     }
 
     /// What somebody else has claimed for us. All is in the event: what is in the file by now may be somebody's half save.
@@ -117,17 +117,8 @@ impl Board {
             lease: Lease { heartbeat_at: event.time, ..lease },
             script: is.items().first().and_then(|item| is.shell(item)),
             has_history: of(&was, event.change.from()).is_none_or(|was| has_history(&was)),
+            unknown: Unknown::default(),
         })
-    }
-
-    /// What [`Board::claim_if`] would take now, without taking it and without the lock.
-    pub fn foresee_claim(
-        &self,
-        seek: &Seek,
-        now: Timestamp,
-        is_ready: &IsReady<'_>,
-    ) -> Result<Result<Foreseen, Nothing>, Error> {
-        self.foresee(|view| view.claim(seek, now, is_ready))
     }
 
     /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
@@ -160,7 +151,7 @@ impl View<'_> {
         seek: &Seek,
         now: Timestamp,
         is_ready: &IsReady<'_>,
-    ) -> Result<(Change, Result<Foreseen, Nothing>), Error> {
+    ) -> Result<(Change, Result<Claimed, Nothing>), Error> {
         let board = self.board;
         let index = ItemIndex::of(board);
         let mut nothing = Nothing::default();
@@ -174,16 +165,19 @@ impl View<'_> {
             let look = Look { board, index: &index, queue, is_ready, now };
             let (document, _) = parse(&text.content);
             let found = look.each(&document, seek, &mut nothing, &mut |item, purpose| {
-                let (held, step) = look.taken(&document, item, seek, purpose, self.last_seq + 1)?;
-                let has_token = self.is_settled()?;
-                Ok(Some((step, Foreseen { held, line: item.line, has_id: item.id.is_some(), has_token })))
+                let (mut held, step) = look.taken(&document, item, seek, purpose, self.last_seq + 1)?;
+                if board.is_dry() {
+                    let id_at = item.id.is_none().then_some(item.line);
+                    held.unknown = Unknown { id_at, token: !board.by_hand()?.is_empty() };
+                }
+                Ok(Some((step, held)))
             })?;
-            if let Some((step, foreseen)) = found {
+            if let Some((step, held)) = found {
                 let mut steps = vec![step];
-                if self.is_locked {
+                if !board.is_dry() {
                     look.take_for_others(self.last_seq, seek, &mut steps);
                 }
-                return Ok((Change::of_queue(self.sight(&text), &text, steps), Ok(foreseen)));
+                return Ok((Change::of_queue(self.sight(&text), &text, steps), Ok(held)));
             }
         }
         Ok((Change::default(), Err(nothing)))
@@ -269,7 +263,8 @@ impl Look<'_> {
         let (step, task) = self.board.step(self.queue, document, item, id, &event, &note, self.now)?;
         let LeaseChange::Put(lease) = &step.lease else { unreachable!("a claim makes a lease") };
         let lease = (**lease).clone();
-        Ok((Claimed { queue: self.queue.clone(), task, lease, script, has_history }, step))
+        let (queue, unknown) = (self.queue.clone(), Unknown::default());
+        Ok((Claimed { queue, task, lease, script, has_history, unknown }, step))
     }
 
     /// Takes an item of the same queue for each claimer that waits for the lock and would take the same as `seek`. `seq` is

@@ -4,8 +4,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::error::Error;
+use super::rehearsal::Rehearsal;
 use super::replace::replace;
 
 /// A board on disk. Cheap to make; holds nothing open.
@@ -13,6 +15,8 @@ use super::replace::replace;
 pub struct Board {
     dir: PathBuf,
     root: PathBuf,
+    /// Of a dry run.
+    pub(super) rehearsal: Option<Arc<Rehearsal>>,
 }
 
 /// The folders that git ignores, made when they are first needed.
@@ -33,13 +37,13 @@ impl Board {
         let dir = if dir.join(".tavern").is_dir() { dir.join(".tavern") } else { dir.to_owned() };
         let dir = fs::canonicalize(&dir).map_err(|_| Error::NoBoard(dir))?;
         let root = dir.parent().map_or_else(|| dir.clone(), Path::to_owned);
-        Ok(Board { dir, root })
+        Ok(Board { dir, root, rehearsal: None })
     }
 
     /// Where the board of the repository around `from` is, or would be.
     pub fn place(from: &Path) -> Result<Board, Error> {
         let root = main_worktree(from)?;
-        Ok(Board { dir: root.join(".tavern"), root })
+        Ok(Board { dir: root.join(".tavern"), root, rehearsal: None })
     }
 
     /// `.tavern/` itself, absolute.

@@ -73,18 +73,6 @@ impl Board {
     /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the
     /// very file that was read, so that a holder that was replaced meanwhile extends nothing.
     pub fn renew(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
-        let (lease, file) = self.held(task, token, now)?;
-        file.set_modified(lease.heartbeat_at.into()).map_err(Error::io("renew", &self.lease_path(task)))?;
-        Ok(lease)
-    }
-
-    /// What [`Board::renew`] would make of the lease, without extending it.
-    pub fn foresee_renewal(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
-        Ok(self.held(task, token, now)?.0)
-    }
-
-    /// The lease that `token` holds, with the heartbeat that it has once it is renewed, and its file.
-    fn held(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<(Lease, File), Error> {
         let no_lease = || Refusal::NoLease { task: task.clone(), given: token };
         let (lease, file) = self.open_lease(task)?.ok_or_else(no_lease)?;
         if lease.token != token {
@@ -93,7 +81,10 @@ impl Board {
         }
         // A clock that was set back ends no lease early.
         let heartbeat_at = now.max(lease.heartbeat_at);
-        Ok((Lease { heartbeat_at, ..lease }, file))
+        if !self.is_dry() {
+            file.set_modified(heartbeat_at.into()).map_err(Error::io("renew", &self.lease_path(task)))?;
+        }
+        Ok(Lease { heartbeat_at, ..lease })
     }
 
     /// The lease's file, to be put in its place.

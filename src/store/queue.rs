@@ -133,7 +133,7 @@ impl Board {
 
     /// Remembers a task file outside the board, so that every program looks at it from now on.
     pub fn remember(&self, queue: &Queue) -> Result<(), Error> {
-        if self.looks_after(queue) {
+        if self.is_dry() || self.looks_after(queue) {
             return Ok(());
         }
         self.make_folders()?;
@@ -160,6 +160,9 @@ impl Board {
                 Ok(stamp)
             })
             .map_err(Error::io("read", &queue.path))?;
+        if let Some(content) = self.rehearsal.as_ref().and_then(|rehearsal| rehearsal.text(queue)) {
+            return Ok(Text { queue: queue.clone(), content, stamp });
+        }
         let content = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|byte| *byte == b'\n').count();

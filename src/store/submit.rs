@@ -74,13 +74,8 @@ impl Board {
         if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }
 
-    /// What [`Board::submit`] would do, without doing it.
-    pub fn preview(&self, task: &TaskId, event: &Event, now: Timestamp) -> Result<Done, Error> {
-        self.foresee(|view| view.submit(task, event, &Note::default(), now))
-    }
-
-    /// Puts a new item into `queue`, by the given ID or a fresh one, and returns it as it stands there.
-    pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Task, Error> {
+    /// Puts a new item into `queue`, by the given ID or a fresh one.
+    pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Done, Error> {
         self.transact(now, |view| view.add(queue, new, &|_, _| Patch::default(), status, note, now))
     }
 
@@ -210,7 +205,7 @@ impl View<'_> {
         status: Status,
         note: &Note,
         now: Timestamp,
-    ) -> Result<(Change, Task), Error> {
+    ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
         let (document, _) = parse(&text.content);
         let index = ItemIndex::of(self.board);
@@ -238,8 +233,9 @@ impl View<'_> {
             change: TextChange::Added { from: None, to: status, after },
             ..Entry::new(Kind::Added, now)
         };
-        let step = Step { content: Some(content), ..entry.into() };
-        Ok((Change::of_queue(self.sight(&text), &text, vec![step]), task))
+        let step = Step { content: Some(content), ..entry.clone().into() };
+        let done = Done { entry, queue: queue.clone(), task, lease: None };
+        Ok((Change::of_queue(self.sight(&text), &text, vec![step]), done))
     }
 
     #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]

@@ -37,35 +37,32 @@ pub(super) struct View<'b> {
     pub(super) board: &'b Board,
     /// The last event's number.
     pub(super) last_seq: u64,
-    pub(super) is_locked: bool,
 }
 
 impl View<'_> {
     /// A queue as it is to be decided on.
     pub(super) fn read(&self, queue: &Queue) -> Result<Text, Error> {
-        if self.is_locked { self.board.read_settled(queue) } else { self.board.read(queue) }
+        if self.board.is_dry() { self.board.read(queue) } else { self.board.read_settled(queue) }
     }
 
     /// The files of `text`'s queue, as they were when it was read.
     pub(super) fn sight(&self, text: &Text) -> Sight {
         Sight::when_read(self.board, text)
     }
-
-    /// The events that are there, and no others, lead to what the files say: none of a save is to be logged first.
-    pub(super) fn is_settled(&self) -> Result<bool, Error> {
-        Ok(self.is_locked || self.board.by_hand()?.is_empty())
-    }
 }
 
 impl Board {
-    /// Changes the board as `decide` says. All that may lack room or leave is done before an event is logged, so that an
+    /// Changes the board as `decide` says; a dry run keeps the change in memory. All that may lack room or leave is done before an event is logged, so that an
     /// error means that nothing has happened; once it is logged it stands, also if the files can't show it yet.
     pub(super) fn transact<R>(
         &self,
         now: Timestamp,
         decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
     ) -> Result<R, Error> {
-        self.transact_under(Lock::take(self)?, now, decide)
+        let Some(rehearsal) = &self.rehearsal else { return self.transact_under(Lock::take(self)?, now, decide) };
+        let (change, told) = decide(&View { board: self, last_seq: self.last_seq()? + rehearsal.events() })?;
+        rehearsal.keep(change);
+        Ok(told)
     }
 
     /// As [`Board::transact`], with a lock that was taken.
@@ -82,12 +79,6 @@ impl Board {
         if locked.commit(change)?.is_ok() {
             queues.iter().for_each(|queue| locked.look_again(queue, now));
         }
-        Ok(told)
-    }
-
-    /// What [`Board::transact`] would decide now: the same but the lock and the writing.
-    pub(super) fn foresee<R>(&self, decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>) -> Result<R, Error> {
-        let (_, told) = decide(&View { board: self, last_seq: self.last_seq()?, is_locked: false })?;
         Ok(told)
     }
 
@@ -167,7 +158,7 @@ impl<'b> Locked<'b> {
     }
 
     fn view(&self) -> View<'b> {
-        View { board: self.board, last_seq: self.seq, is_locked: true }
+        View { board: self.board, last_seq: self.seq }
     }
 
     /// Takes over what was done to `queue` by other hands than Tavern's. Nothing if nothing was.

@@ -33,7 +33,7 @@ pub enum Which {
     Event(u64),
 }
 
-/// An event that was taken back, or would be.
+/// An event that was taken back.
 #[derive(Clone, Debug)]
 pub struct Undone {
     pub event: Entry,
@@ -46,15 +46,6 @@ impl Board {
     /// Takes an event back: one compare-and-set under the lock.
     pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
         self.transact(now, |view| Plan::of(view, which, note, now).map(Plan::change))
-    }
-
-    /// What [`Board::undo`] would do, without doing it and without the lock. Nothing where a queue was saved by hand since,
-    /// which is logged first and may be the last change, or does not show the last event yet.
-    pub fn preview_undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Option<Undone>, Error> {
-        if matches!(which, Which::Last(_)) && !self.is_settled()? {
-            return Ok(None);
-        }
-        self.foresee(|view| Plan::of(view, which, note, now).map(Plan::change)).map(Some)
     }
 
     /// The events that could be taken back as far as the log alone tells, the newest first.

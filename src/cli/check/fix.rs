@@ -41,7 +41,7 @@ struct Record<'a> {
 /// Shows what can be mended, and mends it unless it is only asked for. Gives what was not done of that.
 pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<Vec<Change>, CliError> {
     let Some(board) = scene.board else { return Ok(Vec::new()) };
-    if !args.dry_run && board.lost_queues()?.is_empty() {
+    if board.lost_queues()?.is_empty() {
         // What was saved by hand is taken over first, as it would be by any program.
         board.settle(clock::now())?;
     }

@@ -1,7 +1,11 @@
 //! `tavern-drain`: a pool of agents that works a queue or a task file until it is empty.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::agent::Told;
 use crate::board::document::parse;
@@ -16,13 +20,12 @@ use crate::run::wake::wake;
 use crate::store::{Note, Queue, Switch};
 
 use super::agent::sentence;
-use super::progress::Progress;
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, human};
 
 use super::flags::AgentProgram;
 use crew::{Crew, Post, words};
-use demand::Demands;
+use demand::{look, ring_at_changes};
 use summary::summarise;
 
 mod crew;
@@ -85,10 +88,7 @@ impl Verb for Args {
             return Err(switched);
         }
         unfit::refuse(&site, &queues, &crew)?;
-        if self.dry_run {
-            return preview(context, &site, &queues, &crew);
-        }
-        // Only now: what is refused, or only shown, leaves nothing behind.
+        // Only now: what is refused leaves nothing behind.
         queues.iter().try_for_each(|queue| site.board.remember(queue))?;
         // Where nothing can be written no agent could say it better.
         site.board.settle(clock::now())?;
@@ -98,6 +98,13 @@ impl Verb for Args {
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let is_well = self.work(context, &site, &queues, &crew)?;
+        if context.is_dry {
+            for left in summarise(&site, &queues, &crew)?.left {
+                let text = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
+                context.out.record(&left, text)?;
+            }
+            return Ok(Exit::Done);
+        }
         if let Switch::Stopped(reason) = site.board.switch() {
             context.out.note(format!("stopped by .tavern/STOP: {reason}"));
         }
@@ -140,40 +147,40 @@ impl Args {
         let plan = Plan { program, folder: context.here(), seats, least, most, is_work };
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(format!("draining {what}, {}", self.runners(site, crew)?));
-        let bell = Bell::new();
-        let demands = Demands::new(site, queues, crew);
-        demands.ring_at_changes(&bell)?;
-        let progress = Progress::steps(context, open, what);
-        // Each agent meets the same obstacles.
-        let mut met = HashSet::new();
+        let bar = progress(context, open, what);
+        let say = |line: String| bar.suspend(|| context.out.note(line));
+        // Each agent meets the same obstacles, and each look the same roles.
+        let told = RefCell::new(HashSet::new());
+        let is_new = |what: String| told.borrow_mut().insert(what);
         let mut demand = || {
-            let (demands, unstaffed) = demands.look();
-            unstaffed.iter().for_each(|unstaffed| progress.aside(|| context.out.note(unstaffed.to_string())));
+            let (demands, unstaffed) = look(site, queues, crew);
+            unstaffed.into_iter().filter(|(role, _)| is_new(role.clone())).for_each(|(_, line)| say(line));
             demands
         };
+        if context.is_dry {
+            demand();
+            return Ok(true);
+        }
+        let bell = Bell::new();
+        ring_at_changes(site, queues, &bell)?;
         let well = run(&plan, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
-                let Ok(heard) = serde_json::from_str::<Heard>(&line) else { return };
-                if matches!(heard.told, Told::Integrated { .. }) {
-                    progress.step();
-                }
-                let is_new = match &heard.told {
+                let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
+                let is_told = match &told {
                     Told::Waiting { .. } => false,
-                    told @ (Told::Skipped { .. } | Told::Hindered { .. }) => met.insert(told.to_string()),
+                    Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
                     _ => true,
                 };
-                if is_new {
-                    progress.aside(|| context.out.note(sentence(&heard.agent, &heard.told)));
+                bar.inc(u64::from(matches!(told, Told::Integrated { .. })));
+                if is_told {
+                    say(sentence(&agent, &told));
                 }
             }
-            News::Complaint(line) => progress.aside(|| context.out.note(line)),
+            News::Complaint(line) => say(line),
             News::Died { exit, pause } => {
-                let pause = human::took(pause);
-                progress.aside(|| context.out.note(format!("an agent ended ({exit}); started again in {pause}")));
+                say(format!("an agent ended ({exit}); started again in {}", human::took(pause)));
             }
-            News::GivenUp { exit } => {
-                progress.aside(|| context.out.note(format!("agents end at once again and again ({exit}): given up")));
-            }
+            News::GivenUp { exit } => say(format!("agents end at once again and again ({exit}): given up")),
         });
         Ok(well?)
     }
@@ -209,6 +216,15 @@ impl Args {
     }
 }
 
+/// A line that shows how far work has come, on a terminal. It vanishes when dropped.
+fn progress(context: &Context, total: usize, what: String) -> ProgressBar {
+    let is_seen = context.out.is_told() && io::stderr().is_terminal();
+    let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template("{msg} {pos}/{len} {wide_bar}").expect("the template is right");
+    let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style).with_message(what);
+    bar.with_finish(ProgressFinish::AndClear)
+}
+
 #[derive(serde::Deserialize)]
 struct Heard {
     agent: String,
@@ -230,12 +246,4 @@ fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
 fn is_work(line: &str) -> bool {
     let is_deed = |told| matches!(told, Told::Claimed { .. } | Told::Integrated { .. } | Told::SentBack { .. });
     serde_json::from_str::<Heard>(line).is_ok_and(|heard| is_deed(heard.told))
-}
-
-fn preview(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Exit, CliError> {
-    for left in summarise(site, queues, crew)?.left {
-        let text = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
-        context.out.record(&left, text)?;
-    }
-    Ok(Exit::Done)
 }
