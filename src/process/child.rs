@@ -7,17 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-use serde::{Deserialize, Serialize};
 
 use super::bell::Bell;
-use super::end::{Swept, end_found, request_end, send};
+use super::end::{end_found, request_end, send};
 use super::family;
 use super::mark::Mark;
 use super::table;
 
 /// How a program ended; it is shown in words that follow the program's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// By itself, with this status.
     Code(i32),
@@ -145,16 +143,17 @@ impl Child {
         request_end(&self.remembered.iter().filter(is_asked).copied().collect::<Vec<_>>());
     }
 
-    /// End the whole tree: TERM, `grace`, KILL, until nothing is left; returns when that is so.
-    pub fn end(&mut self, grace: Duration) -> Swept {
-        let swept = if self.has_left_nothing() { Swept::default() } else { end_found(|| self.members(), grace) };
+    /// Ends the whole tree: TERM, `grace`, KILL; returns when nothing is left, or nothing that the system ends.
+    pub fn end(&mut self, grace: Duration) {
+        if !self.has_left_nothing() {
+            end_found(|| self.members(), grace);
+        }
         self.reap();
-        swept
     }
 
     /// After the program has ended: end what it left behind. A program that still runs is ended too.
-    pub fn sweep(&mut self) -> Swept {
-        self.end(Duration::from_millis(500))
+    pub fn sweep(&mut self) {
+        self.end(Duration::from_millis(500));
     }
 
     /// It has ended by itself, soon enough not to have been looked at, and nothing that it started lives: all processes
@@ -271,7 +270,7 @@ mod tests {
             child.wake(&bell);
             assert!(bell.wait(LONG), "{script}");
             assert_eq!(child.exit(), Some(exit), "{script}");
-            assert_eq!(child.sweep(), Swept::default(), "{script}");
+            child.sweep();
             assert!(is_gone(&child.pid().to_string()), "{script}");
         }
     }
@@ -305,9 +304,7 @@ mod tests {
         let pids: Vec<String> =
             ["one", "two", "three"].iter().map(|name| read_line(&folder.path().join(name))).collect();
         assert!(child.look() > 0);
-        let swept = child.end(Duration::from_millis(200));
-        assert_eq!(swept.survivors, Vec::<u32>::new());
-        assert!(swept.ended.len() >= 4, "{swept:?}");
+        child.end(Duration::from_millis(200));
         for pid in &pids {
             assert!(is_gone(pid), "{pid} of {pids:?} lives on");
         }
@@ -320,7 +317,7 @@ mod tests {
         let mut child = start(shell("sleep 100 & echo $! > left", folder.path())).expect("sh starts");
         assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
         let pid = read_line(&folder.path().join("left"));
-        assert_eq!(child.sweep().ended, [pid.parse::<u32>().expect("a pid")]);
+        child.sweep();
         assert!(is_gone(&pid));
     }
 
@@ -343,11 +340,9 @@ mod tests {
         let two = start(shell(&script("other"), folder.path()).mark(other.clone())).expect("sh starts");
         let pids = [read_line(&folder.path().join("mine")), read_line(&folder.path().join("other"))];
         assert!(one.wait(LONG).is_some() && two.wait(LONG).is_some());
-        let swept = end_marked(&mine, LONG);
-        assert!(swept.ended.contains(&pids[0].parse().expect("a pid")), "{swept:?}");
+        assert_eq!(end_marked(&mine, LONG), Vec::<u32>::new());
         assert!(is_gone(&pids[0]));
         assert!(!is_gone(&pids[1]));
-        assert_eq!(end_marked(&mine, LONG), Swept::default());
         end_marked(&other, LONG);
         assert!(is_gone(&pids[1]));
     }

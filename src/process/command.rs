@@ -118,10 +118,10 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let ended_by_itself = child.exit();
     let grace = if interrupt.is_hurried() { Duration::ZERO } else { spec.grace };
     if ended_by_itself.is_some() {
-        child.sweep()
+        child.sweep();
     } else {
-        child.end(grace)
-    };
+        child.end(grace);
+    }
     // Nobody writes any more, so the reader is about to end, unless somebody got away with the pipe.
     let excerpt = output.recv_timeout(Duration::from_secs(2)).unwrap_or_else(|_| Excerpt::new(0));
     Ok(CommandResult {

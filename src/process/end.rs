@@ -10,37 +10,25 @@ use super::mark::Mark;
 use super::table::{self, Entry};
 use crate::clock::Deadline;
 
-/// What an ending did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// The pids that were ended.
-    pub ended: Vec<u32>,
-    /// The pids that even SIGKILL has not ended yet (they wait in the kernel for a disk or the network).
-    pub survivors: Vec<u32>,
-}
-
-/// End every process that bears `mark`, with its descendants: TERM, `grace`, KILL. For orphans of a dead supervisor.
-pub fn end_marked(mark: &Mark, grace: Duration) -> Swept {
+/// Ends every process that bears `mark`, with its descendants: TERM, `grace`, KILL. For orphans of a dead supervisor.
+/// Returns the pids that even SIGKILL has not ended yet (they wait in the kernel for a disk or the network).
+pub fn end_marked(mark: &Mark, grace: Duration) -> Vec<u32> {
     end_found(|| table::marked(mark), grace)
 }
 
-/// End what `find` finds, and look again until it finds nothing. Found before the first signal, since a process whose
-/// parent has died can't be told from a stranger's any more, unless it bears the mark.
-pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept {
+/// Ends what `find` finds, and looks again until it finds nothing. Found before the first signal, since a process whose
+/// parent has died can't be told from a stranger's any more, unless it bears the mark. Returns the survivors' pids.
+pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Vec<u32> {
     /// After this long in vain the rest are survivors.
     const PATIENCE: Duration = Duration::from_secs(10);
     /// How long one KILL may take before the next look.
     const ROUND: Duration = Duration::from_millis(200);
 
-    let mut swept = Swept::default();
     let mut handles: Vec<Handle> = find().iter().filter_map(Handle::open).collect();
     if handles.is_empty() {
-        return swept;
+        return Vec::new();
     }
-    for handle in &handles {
-        handle.request_end();
-        swept.note(handle.entry.pid);
-    }
+    handles.iter().for_each(Handle::request_end);
     wait_until_gone(&mut handles, grace);
     let deadline = Deadline::after(PATIENCE);
     loop {
@@ -50,16 +38,12 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Swept
         found.extend(handles.iter().map(|handle| handle.entry));
         handles = found.iter().filter_map(Handle::open).collect();
         if handles.is_empty() {
-            return swept;
+            return Vec::new();
         }
-        for handle in &handles {
-            handle.send(Signal::KILL);
-            swept.note(handle.entry.pid);
-        }
+        handles.iter().for_each(|handle| handle.send(Signal::KILL));
         wait_until_gone(&mut handles, ROUND);
         if !handles.is_empty() && deadline.has_passed() {
-            swept.survivors = handles.iter().map(|handle| handle.entry.pid).collect();
-            return swept;
+            return handles.iter().map(|handle| handle.entry.pid).collect();
         }
     }
 }
@@ -101,14 +85,6 @@ impl Handle {
     fn send(&self, signal: Signal) {
         // It may have ended meanwhile, or be another user's: the next look tells.
         let _ = pidfd_send_signal(&self.pidfd, signal);
-    }
-}
-
-impl Swept {
-    fn note(&mut self, pid: u32) {
-        if !self.ended.contains(&pid) {
-            self.ended.push(pid);
-        }
     }
 }
 

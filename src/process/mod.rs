@@ -31,7 +31,7 @@ pub mod table;
 pub use bell::Bell;
 pub use child::{Child, Exit};
 pub use command::{CommandResult, CommandSpec, quoted, run_command};
-pub use end::{Swept, end_marked};
+pub use end::end_marked;
 pub use family::adopt_orphans;
 pub use first_program::first_program;
 pub use follow::{Follower, Line};

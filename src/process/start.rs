@@ -1,6 +1,7 @@
 //! What to start and how: program, arguments, environment, folder, standard streams, marks. It doesn't wait.
 #![expect(clippy::disallowed_methods, reason = "this room starts programs and owns their logs")]
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,19 +10,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use super::child::{Child, Root};
 use super::family;
 use super::mark::Mark;
 
-/// A program to start. Its environment is `environment`, less `env_remove`, plus `env` and the marks.
+/// A program to start. Its environment is this process's own, without the variables that point git at another repository
+/// and without `env_remove`, plus `env` and the marks.
 #[derive(Debug)]
 pub struct Spec {
     /// A program and its arguments that start the program and stay its parent: a sandbox. Mostly nothing.
     pub wrapper: Vec<OsString>,
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    pub environment: Environment,
     pub env: Vec<(OsString, OsString)>,
     pub env_remove: Vec<OsString>,
     pub cwd: PathBuf,
@@ -30,16 +32,6 @@ pub struct Spec {
     pub stderr: Output,
     /// Borne by it and by all that it starts.
     pub marks: Vec<Mark>,
-}
-
-/// Where a program's environment begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Environment {
-    /// This process's own, without the variables that point git at another repository.
-    #[default]
-    Own,
-    /// Nothing: for tests, which must not depend on who runs them.
-    Empty,
 }
 
 /// What the program reads.
@@ -96,7 +88,6 @@ impl Spec {
             wrapper: Vec::new(),
             program: program.into(),
             args: Vec::new(),
-            environment: Environment::Own,
             env: Vec::new(),
             env_remove: Vec::new(),
             cwd: cwd.into(),
@@ -176,11 +167,11 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
     let mut words = spec.wrapper.iter().map(OsString::as_os_str).chain([spec.program.as_os_str()]);
-    let mut command = Command::new(words.next().expect("the program is one of them"));
-    command.args(words).args(&spec.args).current_dir(&spec.cwd);
-    if spec.environment == Environment::Empty {
-        command.env_clear();
-    }
+    let first = words.next().expect("the program is one of them");
+    let set = spec.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let found = set.or_else(|| env::var_os("PATH")).and_then(|path| found_before(path, first));
+    let mut command = Command::new(found.as_deref().unwrap_or(first.as_ref()));
+    command.arg0(first).args(words).args(&spec.args).current_dir(&spec.cwd);
     for name in GIT_VARIABLES.iter().map(OsStr::new).chain(spec.env_remove.iter().map(OsString::as_os_str)) {
         command.env_remove(name);
     }
@@ -215,6 +206,21 @@ pub fn find_program_on(path: &OsStr, program: &OsStr) -> Option<PathBuf> {
         return is_executable(name).then(|| name.to_owned());
     }
     env::split_paths(path).map(|folder| folder.join(name)).find(|path| is_executable(path))
+}
+
+/// As [`find_program_on`], which is asked once for each program: else the system tries one folder after the other at each
+/// start. `None` where the system has to look itself, from the program's own folder.
+fn found_before(path: OsString, program: &OsStr) -> Option<PathBuf> {
+    static FOUND: Mutex<BTreeMap<(OsString, OsString), PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (path, program.to_owned());
+    // It may have been moved, or installed anew elsewhere.
+    if let Some(found) = known.get(&key).filter(|found| is_executable(found)) {
+        return Some(found.clone());
+    }
+    let found = find_program_on(&key.0, program).filter(|found| found.is_absolute())?;
+    known.insert(key, found.clone());
+    Some(found)
 }
 
 fn is_executable(path: &Path) -> bool {

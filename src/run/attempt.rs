@@ -22,7 +22,7 @@ use crate::failpoint;
 use crate::git::GitError;
 use crate::interrupt::Urgency;
 use crate::runner::job::Opening;
-use crate::runner::{AgentEvent, EndReason, Ended, Job, Next, Outcome, Prodding, Session};
+use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd};
 use crate::store::{Claimed, Entry};
 
 /// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's, who also keeps the heartbeat.
@@ -123,7 +123,7 @@ fn tidied(
     held: &Claimed,
     launch: &Launch<'_>,
     record: &Record<'_>,
-    ended: &Ended,
+    ended: &SessionEnd,
 ) -> Result<AgentAnswer, Error> {
     let (worktree, does) = (&launch.worktree, launch.role.does);
     match worktree::bring_home(site, worktree)? {
@@ -161,7 +161,7 @@ fn place(site: &Site, held: &Claimed) -> Result<Result<Worktree, String>, Error>
 }
 
 /// The program does not know the session that it was to go on with, and has done nothing.
-fn is_unknown(job: &Job, ended: &Ended) -> bool {
+fn is_unknown(job: &Job, ended: &SessionEnd) -> bool {
     let did_nothing = ended.tool_calls == 0 && ended.usage.total() == 0;
     job.opening == Opening::Resumed && ended.outcome == Outcome::Crashed && ended.session.is_none() && did_nothing
 }
@@ -185,7 +185,7 @@ fn io_error(record: &Record<'_>, source: std::io::Error) -> Error {
 }
 
 /// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
-fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>, heartbeat: &Heartbeat) -> Ended {
+fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>, heartbeat: &Heartbeat) -> SessionEnd {
     let bell = session.bell();
     let _subscription = site.interrupt.subscribe({
         let bell = bell.clone();

@@ -9,7 +9,7 @@ use crate::board::task::TaskId;
 use crate::clock;
 use crate::file_watch::FileWatch;
 use crate::process::Bell;
-use crate::runner::{NotHeard, Session};
+use crate::runner::Session;
 use crate::store::{Board, Claimed, Entry, Message};
 
 use super::record::run_name;
@@ -71,11 +71,11 @@ impl Inbox {
     /// Hands waiting messages to the agent. They stay in the inbox until it has read them.
     pub fn pass_on(&mut self, session: &mut Session) {
         for message in self.news() {
-            match session.say(&message.text) {
-                Ok(()) => self.said.push(message),
+            if !session.say(&message.text) {
                 // The agent looks into $TAVERN_INBOX by itself, or its successor gets it.
-                Err(NotHeard::Deaf | NotHeard::Ending) => return,
+                return;
             }
+            self.said.push(message);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::board::lease::Work;
 use crate::board::task::Task;
 use crate::clock;
 use crate::config::Role;
-use crate::process::start::{Environment, UNATTENDED};
+use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
 use crate::runner::{Job, Limits, NotReady, Prods, Runner, Session, Usage};
@@ -126,7 +126,6 @@ impl<'a> Launch<'a> {
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: metadata.model.clone(),
-            environment: Environment::Own,
             wrapper: Vec::new(),
             env: environment(site, held, &worktree, &metadata.runner),
             limits: limits(task, role),

@@ -19,11 +19,11 @@ pub fn is_marked(mark: &Mark) -> bool {
 
 /// Ends what lives of the processes that are marked with `run`, politely at first.
 pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
-    let swept = process::end_marked(&mark_of(site, run), site.config.grace.duration());
-    if swept.survivors.is_empty() {
+    let survivors = process::end_marked(&mark_of(site, run), site.config.grace.duration());
+    if survivors.is_empty() {
         return Ok(());
     }
     let path = site.board.run_dir(run);
-    let source = std::io::Error::other(format!("processes {:?} do not end", swept.survivors));
+    let source = std::io::Error::other(format!("processes {survivors:?} do not end"));
     Err(Error::Io { action: "end the run in", path, source })
 }

@@ -13,7 +13,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::git::CommitId;
-use crate::runner::{Ended, Outcome, Usage};
+use crate::runner::{Outcome, SessionEnd, Usage};
 use crate::store::{Board, Error, TEMP_PREFIX};
 
 /// Why a run has ended whose end nobody has seen.
@@ -130,7 +130,7 @@ impl<'a> Record<'a> {
     }
 
     /// Its program has ended, and left `commit`.
-    pub fn program_ended(&mut self, ended: &Ended, commit: Option<&CommitId>) -> Result<(), Error> {
+    pub fn program_ended(&mut self, ended: &SessionEnd, commit: Option<&CommitId>) -> Result<(), Error> {
         let metadata = &mut self.metadata;
         metadata.ended = Some(clock::now());
         metadata.outcome = Some(ended.outcome);

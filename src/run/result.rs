@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::plan::Plan;
 use crate::board::task::{TaskId, Timestamp};
 use crate::runner::answer::last_block;
-use crate::runner::{Ended, Outcome, Signal};
+use crate::runner::{Outcome, SessionEnd, Signal};
 
 /// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ pub struct RunFailure {
 
 impl AgentAnswer {
     /// What the end of the program says by its structure, not by its words; only a successful end may ask a question.
-    pub fn of(ended: &Ended, runner: &str) -> AgentAnswer {
+    pub fn of(ended: &SessionEnd, runner: &str) -> AgentAnswer {
         match (ended.outcome, &ended.signal) {
             (Outcome::Success, Signal::Waiting(question)) => RunResult::Asks(question.clone()).into(),
             (Outcome::Success, _) => AgentAnswer::Done(ended.reason.clone()),

@@ -229,7 +229,6 @@ impl Claude {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::start::Environment;
     use std::ffi::OsStr;
 
     fn claude(program: &str) -> Claude {
@@ -259,18 +258,6 @@ mod tests {
         let resumed = "--allowedTools Bash Edit --model sonnet --permission-mode acceptEdits --resume U";
         assert_eq!(line(claude.args(&job)), format!("{live} --max-turns 3 --max-budget-usd 0.5 {resumed}"));
         assert_eq!(line(claude.attended_args(&job)), format!("{resumed} do it\n"));
-    }
-
-    #[test]
-    fn what_the_user_has_set_stays() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut job = Job::in_folder(folder.path());
-        job.environment = Environment::Empty;
-        assert_eq!(job.variable("PATH"), None);
-        job.env = vec![("API_TIMEOUT_MS".to_owned(), "1".to_owned()), ("API_TIMEOUT_MS".to_owned(), "2".to_owned())];
-        assert_eq!(job.variable("API_TIMEOUT_MS"), Some(OsString::from("2")));
-        job.environment = Environment::Own;
-        assert!(job.variable("PATH").is_some());
     }
 
     #[test]

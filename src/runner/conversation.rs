@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::THREAD_LOG;
 use super::event::{AgentEvent, Prodding};
 use super::job::Job;
-use super::outcome::{EndReason, Ended, Outcome, Usage};
-use super::session::{NotHeard, Session, Speaker};
+use super::outcome::{EndReason, SessionEnd, Usage};
+use super::reading::Reading;
+use super::session::{Session, Speaker};
 use super::signal::Signal;
 use super::stream;
 use super::transcript::Transcript;
-use super::verdict::Reading;
 use crate::clock;
 use crate::process::{Exit, Line, Spec};
 
@@ -198,7 +198,6 @@ impl Conversation {
 impl Speaker for Conversation {
     fn read(&mut self, line: Line, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
         if line.cut > 0 {
-            events.push_back(AgentEvent::Unreadable { text: line.text.chars().take(200).collect() });
             return None;
         }
         let mut why = None;
@@ -212,12 +211,12 @@ impl Speaker for Conversation {
         why
     }
 
-    fn say(&mut self, text: &str) -> Result<(), NotHeard> {
-        if self.is_ending || !self.send(&user_message(text)) {
-            return Err(NotHeard::Ending);
+    fn say(&mut self, text: &str) -> bool {
+        let is_said = !self.is_ending && self.send(&user_message(text));
+        if is_said {
+            self.unread.push_back(text.to_owned());
         }
-        self.unread.push_back(text.to_owned());
-        Ok(())
+        is_said
     }
 
     fn wake(&mut self, events: &mut VecDeque<AgentEvent>) -> bool {
@@ -243,31 +242,18 @@ impl Speaker for Conversation {
         self.answered_at
     }
 
-    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> Ended {
+    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> SessionEnd {
         // Without what it wrote there, the reason is only less well told.
         let stderr = self.stderr_tail().unwrap_or_default();
-        let verdict = self.reading.judge(exit, ended_by_us, &stderr);
-        let reading = &self.reading;
-        let mut usage = reading.usage.clone();
-        if reading.is_turn_open || reading.turn.is_none() {
+        let mut end = self.reading.judge(exit, ended_by_us, &stderr);
+        if self.reading.is_turn_open || self.reading.turn.is_none() {
             let recorded = self.transcript.usage();
-            if recorded.total() > usage.total() {
-                usage = Usage { usd: usage.usd, ..recorded };
+            if recorded.total() > end.usage.total() {
+                end.usage = Usage { usd: end.usage.usd, ..recorded };
             }
         }
-        let is_resumable = verdict.is_resumable && self.transcript.is_there();
-        Ended {
-            usage,
-            turns: reading.turns,
-            tool_calls: reading.tool_calls,
-            session: is_resumable.then(|| self.job.session.clone()),
-            result: reading.result().to_owned(),
-            signal: if verdict.outcome == Outcome::Success { reading.signal() } else { Signal::None },
-            denials: reading.denials.clone(),
-            resets_at: verdict.resets_at,
-            undelivered: self.unread.iter().cloned().collect(),
-            ..Ended::of(verdict.outcome, verdict.reason, exit, ended_by_us)
-        }
+        let is_resumable = !self.reading.is_unknown() && self.transcript.is_there();
+        SessionEnd { session: is_resumable.then(|| self.job.session.clone()), ..end }
     }
 }
 

@@ -62,14 +62,6 @@ pub enum AgentEvent {
     },
     /// A turn is over.
     Turn(Box<TurnResult>),
-    /// Anything else, by its name.
-    Other {
-        name: String,
-    },
-    /// A line that is no event, or was too long to be read. The text is its beginning.
-    Unreadable {
-        text: String,
-    },
 }
 
 /// Why an agent is prodded on.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::process::Mark;
-use crate::process::start::Environment;
 
 /// One run of one agent program.
 #[derive(Clone, Debug)]
@@ -28,11 +27,9 @@ pub struct Job {
     pub opening: Opening,
     /// The program's own name of a model; `None` for its default.
     pub model: Option<String>,
-    /// Where the environment begins: this process's own, or (in tests) nothing.
-    pub environment: Environment,
     /// Goes before the program's own command line: a sandbox.
     pub wrapper: Vec<OsString>,
-    /// Set in the agent's environment.
+    /// Set over this process's own environment.
     pub env: Vec<(String, String)>,
     pub limits: Limits,
     /// How long each polite step of an ending may take before the next one.
@@ -45,20 +42,14 @@ pub struct Job {
 impl Job {
     /// The variable `name` as the agent sees it.
     pub fn variable(&self, name: &str) -> Option<OsString> {
-        match self.environment {
-            Environment::Own => variable_of(&self.env, name),
-            Environment::Empty => set_in(&self.env, name),
-        }
+        variable_of(&self.env, name)
     }
 }
 
 /// The variable `name` as an agent sees it for which `env` is set over this process's own environment.
 pub fn variable_of(env: &[(String, String)], name: &str) -> Option<OsString> {
-    set_in(env, name).or_else(|| std::env::var_os(name))
-}
-
-fn set_in(env: &[(String, String)], name: &str) -> Option<OsString> {
-    env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| OsString::from(value))
+    let set = env.iter().rev().find(|(key, _)| key == name);
+    set.map(|(_, value)| OsString::from(value)).or_else(|| std::env::var_os(name))
 }
 
 /// How a session opens.
@@ -121,7 +112,6 @@ impl Job {
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: None,
-            environment: Environment::Own,
             wrapper: Vec::new(),
             env: Vec::new(),
             limits: Limits::default(),

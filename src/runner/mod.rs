@@ -3,7 +3,7 @@
 //!
 //! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`] and
 //! [`answer`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
-//! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `verdict` and `transcript`.
+//! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `reading` and `transcript`.
 //!
 //! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
 //! above.
@@ -24,12 +24,12 @@ pub mod job;
 pub mod outcome;
 mod plain;
 pub mod question;
+mod reading;
 pub mod session;
 pub mod shell;
 pub mod signal;
 mod stream;
 mod transcript;
-mod verdict;
 
 #[cfg(test)]
 mod samples;
@@ -38,8 +38,8 @@ pub use claude::Claude;
 pub use command::CommandRunner;
 pub use event::{AgentEvent, Prodding};
 pub use job::{Job, Limits, Prods, variable_of};
-pub use outcome::{Denial, EndReason, Ended, Outcome, Usage};
-pub use session::{Next, NotHeard, Session};
+pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
+pub use session::{Next, Session};
 pub use shell::Shell;
 pub use signal::Signal;
 

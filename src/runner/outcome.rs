@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::process::{Exit, Swept};
 
 use super::signal::Signal;
 
@@ -25,7 +22,7 @@ pub enum Outcome {
     Timeout,
     /// It was ended from outside: a person, a signal, the hub.
     Killed,
-    /// The provider's limit is reached; [`Ended::resets_at`] says until when, if that is known.
+    /// The provider's limit is reached; [`SessionEnd::resets_at`] says until when, if that is known.
     UsageLimit,
     /// The provider failed, is overloaded or can't be reached.
     Overloaded,
@@ -46,8 +43,7 @@ pub enum Outcome {
 }
 
 /// Why a run was ended from here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// A person, a signal, the hub, a lost lease.
     Stop,
@@ -81,21 +77,18 @@ pub struct Usage {
 }
 
 /// A tool call that was not allowed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Denial {
     pub tool: String,
     pub input: Value,
 }
 
-/// A run that is over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+/// A session that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionEnd {
     pub outcome: Outcome,
     /// One line for people.
     pub reason: String,
-    pub exit: Exit,
-    /// Why it was ended from here, if it was.
-    pub ended_by_us: Option<EndReason>,
     pub usage: Usage,
     /// Model turns, where the program counts them.
     pub turns: u32,
@@ -108,23 +101,14 @@ pub struct Ended {
     pub denials: Vec<Denial>,
     /// When the provider's limit ends, if it said so.
     pub resets_at: Option<DateTime<Utc>>,
-    /// Messages that were sent and never read, in order: they are to be sent again.
-    pub undelivered: Vec<String>,
-    #[serde(rename = "seconds", with = "seconds")]
-    pub duration: Duration,
-    /// Processes that the program had left running, and those that even SIGKILL did not end.
-    #[serde(skip)]
-    pub swept: Swept,
 }
 
-impl Ended {
-    /// A run of which nothing more is known than how it ended.
-    pub(super) fn of(outcome: Outcome, reason: String, exit: Exit, ended_by_us: Option<EndReason>) -> Ended {
-        Ended {
+impl SessionEnd {
+    /// One of which nothing more is known than how it ended.
+    pub(super) fn of(outcome: Outcome, reason: String) -> SessionEnd {
+        SessionEnd {
             outcome,
             reason,
-            exit,
-            ended_by_us,
             usage: Usage::default(),
             turns: 0,
             tool_calls: 0,
@@ -133,9 +117,6 @@ impl Ended {
             signal: Signal::None,
             denials: Vec::new(),
             resets_at: None,
-            undelivered: Vec::new(),
-            duration: Duration::ZERO,
-            swept: Swept::default(),
         }
     }
 }
@@ -254,48 +235,9 @@ impl Usage {
     }
 }
 
-/// A duration in records: seconds, as a number.
-mod seconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(duration.as_secs_f64())
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_run_that_is_over_can_be_written_down() {
-        let ended = Ended {
-            outcome: Outcome::UsageLimit,
-            reason: "429".to_owned(),
-            exit: Exit::Code(1),
-            ended_by_us: Some(EndReason::LogSize),
-            usage: Usage { usd: 0.5, ..Usage::default() },
-            turns: 2,
-            tool_calls: 3,
-            session: Some("s".to_owned()),
-            result: String::new(),
-            signal: Signal::Waiting("red or blue?".to_owned()),
-            denials: vec![Denial { tool: "Bash".to_owned(), input: Value::Null }],
-            resets_at: DateTime::from_timestamp(1_795_314_466, 0),
-            undelivered: vec!["hello".to_owned()],
-            duration: Duration::from_millis(1500),
-            swept: Swept::default(),
-        };
-        let json = serde_json::to_string(&ended).expect("it has no odd fields");
-        assert!(json.contains(r#""outcome":"usage_limit""#) && json.contains(r#""seconds":1.5"#), "{json}");
-        assert_eq!(serde_json::from_str::<Ended>(&json).expect("it was just written"), ended);
-    }
 
     #[test]
     fn every_outcome_is_spelt_one_way() {

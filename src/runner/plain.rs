@@ -7,7 +7,7 @@ use crate::process::{Exit, Line, Spec};
 use super::OUTPUT_LOG;
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
-use super::outcome::{EndReason, Ended, Outcome};
+use super::outcome::{EndReason, Outcome, SessionEnd};
 use super::session::{Session, Speaker};
 use super::signal::Signal;
 
@@ -35,33 +35,21 @@ impl Speaker for PlainText {
         None
     }
 
-    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> Ended {
+    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> SessionEnd {
         let result = self.last_lines.make_contiguous().join("\n");
-        let outcome = judge(exit, ended_by_us);
+        let (outcome, reason) = match (exit, ended_by_us) {
+            // A clean exit counts even if an ending had begun in the same moment.
+            (Exit::Code(0), _) => (Outcome::Success, exit.to_string()),
+            (_, Some(why)) => (why.outcome(), why.describe().to_owned()),
+            (exit, None) => {
+                let outcome = if matches!(exit, Exit::Code(_)) { Outcome::Failed } else { Outcome::Crashed };
+                let last = self.last_lines.iter().map(|line| line.trim()).rfind(|line| !line.is_empty());
+                let said = last.map(|line| format!(": {}", line.chars().take(200).collect::<String>()));
+                (outcome, format!("{exit}{}", said.unwrap_or_default()))
+            }
+        };
         let signal = if outcome == Outcome::Success { Signal::read(&result) } else { Signal::None };
-        let ended = Ended::of(outcome, reason(exit, ended_by_us, &self.last_lines), exit, ended_by_us);
-        Ended { result, signal, ..ended }
-    }
-}
-
-/// A clean exit counts even if an ending had begun in the same moment.
-fn judge(exit: Exit, ended_by_us: Option<EndReason>) -> Outcome {
-    match (exit, ended_by_us) {
-        (Exit::Code(0), _) => Outcome::Success,
-        (_, Some(why)) => why.outcome(),
-        (Exit::Code(_), None) => Outcome::Failed,
-        (Exit::Signal(_) | Exit::Lost, None) => Outcome::Crashed,
-    }
-}
-
-fn reason(exit: Exit, ended_by_us: Option<EndReason>, last_lines: &VecDeque<String>) -> String {
-    match (exit, ended_by_us) {
-        (Exit::Code(0), _) => exit.to_string(),
-        (_, Some(why)) => why.describe().to_owned(),
-        (exit, None) => match last_lines.iter().rev().find(|line| !line.trim().is_empty()) {
-            Some(line) => format!("{exit}: {}", line.trim().chars().take(200).collect::<String>()),
-            None => exit.to_string(),
-        },
+        SessionEnd { result, signal, ..SessionEnd::of(outcome, reason) }
     }
 }
 
@@ -69,8 +57,8 @@ fn reason(exit: Exit, ended_by_us: Option<EndReason>, last_lines: &VecDeque<Stri
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
-    use crate::process::table::Entry;
-    use crate::runner::{CommandRunner, Limits, Next, NotHeard, Runner, Shell, is_live};
+    use crate::process::table;
+    use crate::runner::{CommandRunner, Limits, Next, Runner, Shell, is_live};
     use std::fs;
     use std::path::Path;
     use std::time::Duration;
@@ -82,7 +70,7 @@ mod tests {
         (job, session)
     }
 
-    fn run(script: &str) -> Ended {
+    fn run(script: &str) -> SessionEnd {
         let folder = tempfile::tempdir().expect("a temporary folder");
         shell(folder.path(), script).1.finish()
     }
@@ -139,7 +127,7 @@ mod tests {
                 Next::Event(event) => panic!("{event:?}"),
             }
         }
-        assert!(matches!(session.say("hello"), Err(NotHeard::Deaf)));
+        assert!(!session.say("hello"));
         assert_eq!(session.finish().outcome, Outcome::Success);
         let worktree = fs::canonicalize(&job.worktree).expect("it is there");
         assert_eq!(texts, [worktree.to_str().expect("an ASCII path"), "T-1"]);
@@ -171,11 +159,9 @@ mod tests {
             job.script = Some(format!("trap '' TERM; setsid {script} & wait; sleep 100"));
             job.limits = limits;
             let session = Shell.start(&job).expect("sh starts");
-            let pid = session.pid();
             let ended = session.finish();
             assert_eq!(ended.outcome, outcome, "{script}: {ended:?}");
-            assert_eq!(ended.swept.survivors, Vec::<u32>::new());
-            assert!(Entry::of(pid).is_none());
+            assert_eq!(table::marked(&job.mark), []);
         }
     }
 
@@ -188,8 +174,8 @@ mod tests {
         session.end(EndReason::Stop);
         session.end(EndReason::Wall);
         let ended = session.finish();
-        assert_eq!((ended.outcome, ended.ended_by_us), (Outcome::Killed, Some(EndReason::Stop)));
-        assert_eq!((ended.exit, ended.result.as_str()), (Exit::Code(9), "ready\nsaved"));
+        assert_eq!((ended.outcome, ended.reason.as_str()), (Outcome::Killed, "it was stopped"));
+        assert_eq!(ended.result, "ready\nsaved");
     }
 
     #[test]
@@ -203,7 +189,7 @@ mod tests {
         session.bell().ring();
         while session.next(Duration::from_secs(86_400)) != Next::Quiet {}
         session.hurry();
-        assert_eq!(session.finish().exit, Exit::Signal(9));
+        assert_eq!(session.finish().outcome, Outcome::Killed);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::process::{Bell, Child, Exit, Follower, Line, Spec, create_log, start}
 
 use super::event::AgentEvent;
 use super::job::{Job, Limits};
-use super::outcome::{EndReason, Ended};
+use super::outcome::{EndReason, SessionEnd};
 
 /// The longest that a tool may be silent: the Claude CLI ends a model's command after at most ten minutes.
 const TOOL_PATIENCE: Duration = Duration::from_secs(660);
@@ -49,25 +49,14 @@ pub enum Next {
     Over,
 }
 
-/// Why a message did not reach an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotHeard {
-    /// This kind of program reads no messages; those in `$TAVERN_INBOX` are its own affair.
-    #[error("this runner takes no messages while it runs")]
-    Deaf,
-    /// Its input is closed: it has given its answer, or is being ended.
-    #[error("the agent takes no more messages: it is ending")]
-    Ending,
-}
-
 /// What a kind of program says, and how it is spoken to.
 pub(super) trait Speaker: Send {
     /// Adds what `line` tells to `events`. A reason to end the program, if it gives one.
     fn read(&mut self, line: Line, events: &mut VecDeque<AgentEvent>) -> Option<EndReason>;
 
-    /// Hands over a message.
-    fn say(&mut self, _text: &str) -> Result<(), NotHeard> {
-        Err(NotHeard::Deaf)
+    /// Hands over a message. False if it takes none, or no more.
+    fn say(&mut self, _text: &str) -> bool {
+        false
     }
 
     /// Tells it to go on after a silence. False if it may not be told so (again), or takes no messages.
@@ -90,8 +79,8 @@ pub(super) trait Speaker: Send {
         None
     }
 
-    /// What the run came to, now that it is over; [`Ended::of`] has what only the session knows.
-    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> Ended;
+    /// What the run came to, now that it is over.
+    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> SessionEnd;
 }
 
 /// An ending under way: the steps of the ladder are taken one after the other, `grace` apart.
@@ -156,11 +145,6 @@ impl Session {
         })
     }
 
-    /// The program's process.
-    pub fn pid(&self) -> u32 {
-        self.child.pid()
-    }
-
     /// Rings when there may be something new. Ring it to make [`Session::next`] return early.
     pub fn bell(&self) -> Bell {
         self.bell.clone()
@@ -205,10 +189,8 @@ impl Session {
     }
 
     /// Hand a message to the running agent; it gets it between two steps, and a [`AgentEvent::Delivered`] tells when.
-    ///
-    /// # Errors
-    /// The program takes no messages, or no more.
-    pub fn say(&mut self, text: &str) -> Result<(), NotHeard> {
+    /// False if the program takes no messages, or no more: it has given its answer, or is being ended.
+    pub fn say(&mut self, text: &str) -> bool {
         self.speaker.say(text)
     }
 
@@ -236,14 +218,13 @@ impl Session {
     }
 
     /// Wait until it is over (within the job's limits), end all that it left running, and judge.
-    pub fn finish(mut self) -> Ended {
+    pub fn finish(mut self) -> SessionEnd {
         while !self.is_over {
             self.next(Duration::MAX);
         }
-        let swept = self.child.sweep();
+        self.child.sweep();
         let exit = self.child.exit().unwrap_or(Exit::Lost);
-        let ended = self.speaker.conclude(exit, self.ending.as_ref().map(|ending| ending.why));
-        Ended { duration: self.started_at.elapsed(), swept, ..ended }
+        self.speaker.conclude(exit, self.ending.as_ref().map(|ending| ending.why))
     }
 
     fn take_step(&mut self, why: EndReason, step: EndingStep) {
@@ -254,9 +235,7 @@ impl Session {
             EndingStep::Interrupt => {}
             EndingStep::Sigint => self.child.signal(Signal::INT),
             EndingStep::Term => self.child.request_end(),
-            EndingStep::Kill => {
-                self.child.end(Duration::ZERO);
-            }
+            EndingStep::Kill => self.child.end(Duration::ZERO),
         }
     }
 

@@ -60,7 +60,6 @@ impl Job {
     pub(super) fn spec(&self, program: impl Into<std::path::PathBuf>) -> Spec {
         let mut spec = Spec::new(program, &self.worktree).mark(self.mark.clone());
         spec.wrapper.clone_from(&self.wrapper);
-        spec.environment = self.environment;
         spec.env = self.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         spec
     }

@@ -1,12 +1,9 @@
 //! What an agent says of its work in the last lines of its answer. It is a wish, not an outcome.
 
-use serde::{Deserialize, Serialize};
-
 use super::question;
 
 /// Read from the end of the final text only: what an agent quotes or echoes in between is no signal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Signal {
     /// `DONE` or `COMPLETED`: verify it.
     Done,

@@ -1,5 +1,5 @@
-//! One line of the Claude CLI's `stream-json` output → events (as of CLI 2.1.197). Pure, and it can't fail: what
-//! it doesn't know is [`AgentEvent::Other`], what is no JSON is [`AgentEvent::Unreadable`].
+//! One line of the Claude CLI's `stream-json` output → events (as of CLI 2.1.197). Pure, and it can't fail: what it
+//! doesn't know, JSON or not, tells nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,10 @@ use super::outcome::{Denial, Usage};
 
 /// The events of one line. Several where a reply has several blocks, and where the whole run is one JSON array.
 pub fn read(line: &str) -> Vec<AgentEvent> {
-    if line.trim().is_empty() {
-        return Vec::new();
-    }
     match serde_json::from_str::<Value>(line) {
         Ok(Value::Array(events)) => events.iter().flat_map(event).collect(),
-        Ok(value @ Value::Object(_)) => event(&value),
-        Ok(_) | Err(_) => vec![AgentEvent::Unreadable { text: line.chars().take(200).collect() }],
+        Ok(value) => event(&value),
+        Err(_) => Vec::new(),
     }
 }
 
@@ -24,26 +21,24 @@ pub fn read(line: &str) -> Vec<AgentEvent> {
 const SYNTHETIC: &str = "<synthetic>";
 
 fn event(value: &Value) -> Vec<AgentEvent> {
-    let kind = text(value, "type");
-    match kind {
-        "system" => vec![system(value)],
+    match text(value, "type") {
+        "system" => system(value).into_iter().collect(),
         "assistant" => assistant(value),
         "user" => user(value),
         "result" => vec![AgentEvent::Turn(Box::new(turn(value)))],
         "rate_limit_event" => vec![rate_limit(&value["rate_limit_info"])],
-        "control_response" => vec![reply(&value["response"])],
-        "stream_event" => vec![other(&format!("stream_event/{}", text(&value["event"], "type")))],
-        _ => vec![other(kind)],
+        "control_response" => reply(&value["response"]).into_iter().collect(),
+        _ => Vec::new(),
     }
 }
 
-fn system(value: &Value) -> AgentEvent {
+fn system(value: &Value) -> Option<AgentEvent> {
     match text(value, "subtype") {
-        "init" => AgentEvent::Started { session: text(value, "session_id").to_owned() },
+        "init" => Some(AgentEvent::Started { session: text(value, "session_id").to_owned() }),
         "api_retry" => {
-            AgentEvent::Retry { status: status(&value["error_status"]), error: text(value, "error").to_owned() }
+            Some(AgentEvent::Retry { status: status(&value["error_status"]), error: text(value, "error").to_owned() })
         }
-        subtype => other(&format!("system/{subtype}")),
+        _ => None,
     }
 }
 
@@ -55,20 +50,18 @@ fn assistant(value: &Value) -> Vec<AgentEvent> {
         let said = blocks.iter().map(|block| text(block, "text")).collect::<Vec<_>>().join("\n");
         return vec![AgentEvent::Failure { error: text(value, "error").to_owned(), text: said }];
     }
-    blocks
-        .into_iter()
-        .map(|block| match text(block, "type") {
-            "text" => AgentEvent::Text { text: text(block, "text").to_owned(), nesting },
-            "tool_use" => AgentEvent::ToolCall {
-                id: text(block, "id").to_owned(),
-                name: text(block, "name").to_owned(),
-                input: block["input"].clone(),
-                nesting,
-            },
-            "thinking" | "redacted_thinking" => AgentEvent::Thinking,
-            kind => other(&format!("assistant/{kind}")),
-        })
-        .collect()
+    let event = |block: &Value| match text(block, "type") {
+        "text" => Some(AgentEvent::Text { text: text(block, "text").to_owned(), nesting }),
+        "tool_use" => Some(AgentEvent::ToolCall {
+            id: text(block, "id").to_owned(),
+            name: text(block, "name").to_owned(),
+            input: block["input"].clone(),
+            nesting,
+        }),
+        "thinking" | "redacted_thinking" => Some(AgentEvent::Thinking),
+        _ => None,
+    };
+    blocks.into_iter().filter_map(event).collect()
 }
 
 fn user(value: &Value) -> Vec<AgentEvent> {
@@ -76,20 +69,13 @@ fn user(value: &Value) -> Vec<AgentEvent> {
     if value["isReplay"] == Value::Bool(true) {
         return vec![AgentEvent::Delivered { text: flatten(content) }];
     }
-    if content.is_string() {
-        return vec![other("user/text")];
-    }
-    blocks(content)
-        .into_iter()
-        .map(|block| match text(block, "type") {
-            "tool_result" => AgentEvent::ToolResult {
-                id: text(block, "tool_use_id").to_owned(),
-                ok: block["is_error"] != Value::Bool(true),
-                text: flatten(&block["content"]),
-            },
-            kind => other(&format!("user/{kind}")),
-        })
-        .collect()
+    let results = blocks(content).into_iter().filter(|block| text(block, "type") == "tool_result");
+    let event = |block: &Value| AgentEvent::ToolResult {
+        id: text(block, "tool_use_id").to_owned(),
+        ok: block["is_error"] != Value::Bool(true),
+        text: flatten(&block["content"]),
+    };
+    results.map(event).collect()
 }
 
 fn turn(value: &Value) -> TurnResult {
@@ -122,12 +108,10 @@ fn rate_limit(info: &Value) -> AgentEvent {
 }
 
 /// An answer to a control request; that to `get_usage` tells what was spent.
-fn reply(response: &Value) -> AgentEvent {
+fn reply(response: &Value) -> Option<AgentEvent> {
     let session = &response["response"]["session"];
-    match session["total_cost_usd"].as_f64() {
-        Some(usd) => AgentEvent::Spent { usage: Usage { usd, ..models(&session["model_usage"]) } },
-        None => other("control_response"),
-    }
+    let usd = session["total_cost_usd"].as_f64()?;
+    Some(AgentEvent::Spent { usage: Usage { usd, ..models(&session["model_usage"]) } })
 }
 
 /// `{model: {inputTokens, …}}`, summed and one by one.
@@ -183,42 +167,10 @@ fn count(value: &Value) -> u32 {
     value.as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
-fn other(name: &str) -> AgentEvent {
-    AgentEvent::Other { name: name.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
-
-    #[test]
-    fn odd_lines_are_told_and_do_no_harm() {
-        let rows = [
-            ("", "[]"),
-            ("  ", "[]"),
-            ("not json", r#"[Unreadable { text: "not json" }]"#),
-            ("7", r#"[Unreadable { text: "7" }]"#),
-            ("{}", r#"[Other { name: "" }]"#),
-            (r#"{"type":"new_thing"}"#, r#"[Other { name: "new_thing" }]"#),
-            (r#"{"type":"system","subtype":"status"}"#, r#"[Other { name: "system/status" }]"#),
-            (r#"{"type":"assistant","message":null}"#, "[]"),
-            (r#"{"type":"user","message":{"content":[7]}}"#, r#"[Other { name: "user/" }]"#),
-        ];
-        for (line, events) in rows {
-            assert_eq!(format!("{:?}", read(line)), events, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_rate_limit_event_tells_when_it_ends() {
-        // From the package's own schema: none was ever recorded.
-        let line = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795314466,"rateLimitType":"five_hour"}}"#;
-        assert_eq!(
-            read(line),
-            [AgentEvent::RateLimit { status: "rejected".to_owned(), resets_at: Some(1_795_314_466) }]
-        );
-    }
 
     proptest! {
         #[test]

@@ -123,7 +123,6 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
-    use crate::process::start::Environment;
     use std::fs::OpenOptions;
     use std::io::Write;
 
@@ -131,10 +130,10 @@ mod tests {
     fn replies_are_counted_once_and_only_those_of_this_run() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut job = Job::in_folder(folder.path());
-        job.environment = Environment::Empty;
         job.session = "11111111-2222-4333-8444-555555555555".to_owned();
-        assert!(!Transcript::of(&job).is_there(), "there is no home");
-        job.env = vec![("HOME".to_owned(), folder.path().display().to_string())];
+        let home = folder.path().display().to_string();
+        job.env = vec![("HOME".to_owned(), home), ("CLAUDE_CONFIG_DIR".to_owned(), String::new())];
+        assert!(!Transcript::of(&job).is_there());
         let project = folder.path().join(".claude/projects/-repo");
         fs::create_dir_all(&project).expect("writable");
         let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/claude/transcript-success.jsonl");

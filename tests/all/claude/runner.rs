@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tavern::process::Exit;
 use tavern::runner::job::Opening;
-use tavern::runner::{AgentEvent, EndReason, Ended, NotHeard, Outcome, Prodding, Prods, Signal};
+use tavern::runner::{AgentEvent, EndReason, Outcome, Prodding, Prods, SessionEnd, Signal};
 
 use super::project::{bash, say};
 use super::workshop::{Workshop, wait_for, wait_for_file, watch};
@@ -14,7 +13,7 @@ fn is_call(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::ToolCall { .. })
 }
 
-fn run(workshop: &Workshop) -> Ended {
+fn run(workshop: &Workshop) -> SessionEnd {
     let ended = workshop.start().finish();
     assert_eq!(workshop.left_running(), []);
     ended
@@ -28,17 +27,17 @@ fn a_message_reaches_the_very_next_call() {
     wait_for(&mut session, is_call);
     wait_for_file(&workshop.path("begun"));
     let message = "<system-nudge severity=\"hint\">look at \"b\"\nfirst</system-nudge>\n";
-    session.say(message).expect("it listens");
-    session.say("  and then at c").expect("it listens");
+    assert!(session.say(message));
+    assert!(session.say("  and then at c"));
     std::fs::write(workshop.path("go"), "").expect("the worktree is writable");
     let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
     assert_eq!(receipt, AgentEvent::Delivered { text: message.to_owned() });
     let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
     assert_eq!(receipt, AgentEvent::Delivered { text: "  and then at c".to_owned() });
     wait_for(&mut session, |event| matches!(event, AgentEvent::Turn(_)));
-    assert_eq!(session.say("too late"), Err(NotHeard::Ending));
+    assert!(!session.say("too late"));
     let ended = session.finish();
-    assert_eq!((ended.outcome, ended.undelivered.len(), ended.turns), (Outcome::Success, 0, 2), "{ended:?}");
+    assert_eq!((ended.outcome, ended.turns), (Outcome::Success, 2), "{ended:?}");
     let calls = workshop.provider.calls();
     assert_eq!(calls.len(), 2);
     assert!(!calls[0].messages().contains("system-nudge severity"));
@@ -51,10 +50,9 @@ fn a_message_during_the_last_words_is_answered_too() {
     let workshop = Workshop::new(json!([{"text": "first answer", "delay": 2}, {"text": "second answer"}]));
     let mut session = workshop.start();
     workshop.provider.wait_for_calls(1);
-    session.say("one more thing").expect("it listens");
+    assert!(session.say("one more thing"));
     let ended = session.finish();
     assert_eq!((ended.outcome, ended.result.as_str()), (Outcome::Success, "second answer"), "{ended:?}");
-    assert_eq!(ended.undelivered, Vec::<String>::new());
     assert!(workshop.provider.calls()[1].body.to_string().contains("one more thing"));
 }
 
@@ -98,8 +96,11 @@ fn a_start_that_fails_says_why() {
     let mut workshop = Workshop::new(json!([{"text": "DONE"}, {"text": "DONE"}]));
     workshop.job.session = "not-a-uuid".to_owned();
     let ended = run(&workshop);
-    assert_eq!((ended.outcome, ended.exit), (Outcome::Crashed, Exit::Code(1)), "{ended:?}");
-    assert!(ended.reason.contains("UUID") && ended.session.is_none(), "{ended:?}");
+    assert_eq!(ended.outcome, Outcome::Crashed, "{ended:?}");
+    assert!(
+        ended.reason.contains("exited with code 1") && ended.reason.contains("UUID") && ended.session.is_none(),
+        "{ended:?}"
+    );
 
     // A session that isn't there (any more) can't be resumed, and says so.
     workshop.job.session = uuid::Uuid::new_v4().to_string();

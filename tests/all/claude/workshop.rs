@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tavern::process::start::Environment;
 use tavern::process::{Mark, table};
 use tavern::runner::job::Opening;
 use tavern::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
@@ -48,7 +47,11 @@ impl Workshop {
             ("GIT_COMMITTER_NAME", "A".to_owned()),
             ("GIT_COMMITTER_EMAIL", "a@example.com".to_owned()),
         ];
-        let env: Vec<(String, String)> = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        // Nothing that whoever runs the tests has set for the CLI or for Node has a part in it.
+        let is_users = |name: &String| ["ANTHROPIC", "CLAUDE", "NODE", "XDG"].iter().any(|set| name.starts_with(set));
+        let users = std::env::vars().map(|(name, _)| (name, String::new())).filter(|(name, _)| is_users(name));
+        let own = env.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let env: Vec<(String, String)> = users.chain(own).collect();
         let prompt = "make hello\n".to_owned();
         let prompt_file = run_dir.join("prompt.md");
         std::fs::write(&prompt_file, &prompt).expect("the folder is writable");
@@ -63,7 +66,6 @@ impl Workshop {
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: None,
-            environment: Environment::Empty,
             wrapper: Vec::new(),
             env,
             // A safety net: no test waits for it.

@@ -1,4 +1,4 @@
-//! Events, exit status and what was done from here → outcome. Pure.
+//! What has been read of a session: events, exit status and what was done from here → outcome. Pure.
 //!
 //! The rule behind all rules: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count
 //! only in what the program itself reports as the provider's failure, never in what the agent says or its tools print.
@@ -10,7 +10,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use crate::process::Exit;
 
 use super::event::{AgentEvent, Nesting, TurnResult};
-use super::outcome::{Denial, EndReason, Outcome, Usage};
+use super::outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 use super::question;
 use super::signal::Signal;
 
@@ -48,18 +48,6 @@ struct Failure {
     status: Option<u16>,
     error: String,
     text: String,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
-    pub outcome: Outcome,
-    /// One line for people.
-    pub reason: String,
-    /// When the provider's limit ends, if it said so.
-    pub resets_at: Option<DateTime<Utc>>,
-    /// The session can be gone on with.
-    pub is_resumable: bool,
 }
 
 /// Tools that change nothing in the worktree.
@@ -123,10 +111,7 @@ impl Reading {
             }
             AgentEvent::Spent { usage } => self.usage = usage.clone(),
             AgentEvent::Turn(turn) => self.note_turn(turn),
-            AgentEvent::Delivered { .. }
-            | AgentEvent::Prodded { .. }
-            | AgentEvent::Other { .. }
-            | AgentEvent::Unreadable { .. } => {}
+            AgentEvent::Delivered { .. } | AgentEvent::Prodded { .. } => {}
         }
     }
 
@@ -158,7 +143,7 @@ impl Reading {
     }
 
     /// The final text: the last result that isn't empty and no error.
-    pub fn result(&self) -> &str {
+    fn result(&self) -> &str {
         let turn = self.turn.as_ref().filter(|turn| !turn.is_error);
         let result = turn.and_then(|turn| turn.result.as_deref()).unwrap_or_default();
         if result.is_empty() && turn.is_some() { &self.last_text } else { result }
@@ -172,43 +157,58 @@ impl Reading {
         }
     }
 
+    /// The session is not known (any more) where the agent runs now: a new one must be begun.
+    pub fn is_unknown(&self) -> bool {
+        let error = self.turn.as_ref().and_then(|turn| turn.errors.first());
+        error.is_some_and(|error| error.starts_with("No conversation found"))
+    }
+
     /// Decide. `ended` is why the run was ended from here, if it was; `stderr` is the end of what the program wrote
     /// there, shown to people where nothing else is known.
-    pub fn judge(&self, exit: Exit, ended: Option<EndReason>, stderr: &str) -> Judgement {
+    pub fn judge(&self, exit: Exit, ended: Option<EndReason>, stderr: &str) -> SessionEnd {
         let turn = self.turn.as_ref().filter(|_| !self.is_turn_open);
-        match turn {
+        let end = match turn {
             Some(turn) if !is_broken_off(turn) => self.judge_turn(turn, exit, ended),
             _ => self.judge_broken_off(turn, exit, ended, stderr),
+        };
+        SessionEnd {
+            usage: self.usage.clone(),
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            result: self.result().to_owned(),
+            signal: if end.outcome == Outcome::Success { self.signal() } else { Signal::None },
+            denials: self.denials.clone(),
+            ..end
         }
     }
 
     /// The last turn came to an end of its own.
-    fn judge_turn(&self, turn: &TurnResult, exit: Exit, ended: Option<EndReason>) -> Judgement {
+    fn judge_turn(&self, turn: &TurnResult, exit: Exit, ended: Option<EndReason>) -> SessionEnd {
         let first_error = turn.errors.first().map(String::as_str);
         let said = turn.result.as_deref().filter(|text| !text.is_empty()).or(first_error).unwrap_or(&turn.subtype);
         match turn.subtype.as_str() {
-            "error_max_turns" | "error_max_budget_usd" => return verdict(Outcome::Budget, said),
+            "error_max_turns" | "error_max_budget_usd" => return end(Outcome::Budget, said),
             _ if turn.is_error => return self.judge_failure(turn, said),
             _ => {}
         }
         match turn.terminal_reason.as_deref() {
             None | Some("completed") => {}
-            Some(reason) => return verdict(Outcome::Failed, &format!("it ended early: {reason}")),
+            Some(reason) => return end(Outcome::Failed, &format!("it ended early: {reason}")),
         }
         // An exit that was forced from here says nothing of the answer before it.
         if !exit.is_success() && ended.is_none() {
-            return verdict(Outcome::Crashed, &format!("{exit} after its answer"));
+            return end(Outcome::Crashed, &format!("{exit} after its answer"));
         }
         // To ask is no work.
         let is_work = |denial: &Denial| denial.tool != question::TOOL;
         if self.denials.iter().any(is_work) && self.deeds == 0 {
-            return verdict(Outcome::PermissionDenied, &denied(&self.denials));
+            return end(Outcome::PermissionDenied, &denied(&self.denials));
         }
-        verdict(Outcome::Success, said)
+        end(Outcome::Success, said)
     }
 
     /// The provider failed, or refused, for good.
-    fn judge_failure(&self, turn: &TurnResult, said: &str) -> Judgement {
+    fn judge_failure(&self, turn: &TurnResult, said: &str) -> SessionEnd {
         let error = self.failure.as_ref().map(|failure| failure.error.as_str()).unwrap_or_default();
         let text = self.failure.as_ref().map(|failure| failure.text.as_str()).unwrap_or_default();
         let outcome = match error {
@@ -221,7 +221,7 @@ impl Reading {
             Outcome::UsageLimit => self.reset_time().or_else(|| reset_time_in(text)).or_else(|| reset_time_in(said)),
             _ => None,
         };
-        Judgement { resets_at, ..verdict(outcome, said) }
+        SessionEnd { resets_at, ..end(outcome, said) }
     }
 
     /// There is no answer: the program ended, or was ended, in the middle.
@@ -231,33 +231,27 @@ impl Reading {
         exit: Exit,
         ended: Option<EndReason>,
         stderr: &str,
-    ) -> Judgement {
+    ) -> SessionEnd {
         if let Some(why) = ended {
             // Silence after a refusal is the provider's, not the agent's.
             let retry = self.retry.as_ref().filter(|_| matches!(why, EndReason::Idle | EndReason::Wall));
-            let Some(retry) = retry else { return verdict(why.outcome(), why.describe()) };
+            let Some(retry) = retry else { return end(why.outcome(), why.describe()) };
             let outcome = provider_outcome(retry.status, &retry.error, "");
             let status = retry.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
             let resets_at = self.reset_time().filter(|_| outcome == Outcome::UsageLimit);
-            return Judgement {
+            return SessionEnd {
                 resets_at,
-                ..verdict(outcome, &format!("{} while the provider failed: {status}, {}", why.describe(), retry.error))
+                ..end(outcome, &format!("{} while the provider failed: {status}, {}", why.describe(), retry.error))
             };
         }
-        let error = turn.and_then(|turn| turn.errors.first()).map(String::as_str).unwrap_or_default();
-        // The session is not known (any more) where the agent runs now: a new one must be begun.
-        let is_resumable = !error.starts_with("No conversation found");
-        match turn.and_then(|turn| turn.terminal_reason.as_deref()) {
-            Some(reason) => {
-                Judgement { is_resumable, ..verdict(Outcome::Killed, &format!("it was interrupted: {reason}")) }
-            }
-            None => {
-                let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-                let why = if error.is_empty() { last } else { error };
-                let reason =
-                    if why.is_empty() { format!("{exit} without an answer") } else { format!("{exit}: {why}") };
-                Judgement { is_resumable, ..verdict(Outcome::Crashed, &reason) }
-            }
+        if let Some(reason) = turn.and_then(|turn| turn.terminal_reason.as_deref()) {
+            return end(Outcome::Killed, &format!("it was interrupted: {reason}"));
+        }
+        let error = turn.and_then(|turn| turn.errors.first()).map(String::as_str);
+        let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        match error.filter(|error| !error.is_empty()).or(last) {
+            Some(why) => end(Outcome::Crashed, &format!("{exit}: {why}")),
+            None => end(Outcome::Crashed, &format!("{exit} without an answer")),
         }
     }
 
@@ -308,7 +302,8 @@ fn denied(denials: &[Denial]) -> String {
     format!("it was not allowed to use {}, and did nothing", tools.join(", "))
 }
 
-fn verdict(outcome: Outcome, reason: &str) -> Judgement {
+/// The first line of `reason` is for people.
+fn end(outcome: Outcome, reason: &str) -> SessionEnd {
     let line = reason.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    Judgement { outcome, reason: line.chars().take(300).collect(), resets_at: None, is_resumable: true }
+    SessionEnd::of(outcome, line.chars().take(300).collect())
 }
