@@ -16,7 +16,6 @@ use rustix::process::Signal;
 
 use crate::clock;
 use crate::interrupt::{Interrupt, Urgency};
-use crate::process::start::Output;
 use crate::process::{Bell, Child, Exit, Spec, start};
 
 /// How a pool's agents are started.
@@ -204,8 +203,8 @@ impl Pool<'_> {
         let (out, out_writer) = io::pipe()?;
         let (err, err_writer) = io::pipe()?;
         let mut spec = Spec::new(&self.plan.program, &self.plan.folder).args(&self.plan.seats[seat].args);
-        spec.stdout = Output::Pipe(out_writer);
-        spec.stderr = Output::Pipe(err_writer);
+        spec.stdout = out_writer.into();
+        spec.stderr = err_writer.into();
         let child = start(spec)?;
         child.wake(self.bell);
         let has_worked = Arc::new(AtomicBool::new(false));

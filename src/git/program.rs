@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use super::config_files::ConfigFiles;
 use super::lock::Lock;
 use super::stale_lock::{self, LOCK_PATIENCE, LOCK_PAUSE};
 use crate::clock;
-use crate::process::start::{Input, UNATTENDED};
+use crate::process::start::UNATTENDED;
 use crate::process::{Exit, Spec, run_program};
 
 /// For steps that touch no file contents.
@@ -181,9 +182,9 @@ impl Call {
         let stdin = match &mut self.input {
             Some(file) => {
                 let shared = file.rewind().and_then(|()| file.try_clone());
-                Input::File(shared.map_err(GitError::io("read a temporary file in", env::temp_dir()))?)
+                shared.map_err(GitError::io("read a temporary file in", env::temp_dir()))?.into()
             }
-            None => Input::Null,
+            None => Stdio::null(),
         };
         let spec = Spec {
             args: self.args.clone(),

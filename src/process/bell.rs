@@ -4,6 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Deadline;
+use crate::interrupt::{Interrupt, Subscription};
 
 /// Wakes one waiter. Clones ring the same bell; a ring that nobody is waiting for is kept for the next wait, and many
 /// rings are heard as one, so facts must be looked at again after each wait.
@@ -18,6 +19,12 @@ impl Bell {
     pub fn ring(&self) {
         *self.has_rung() = true;
         self.0.1.notify_all();
+    }
+
+    /// Rings at each raise of `interrupt`, and now if it is raised already, until the value that is returned is dropped.
+    pub fn ring_at(&self, interrupt: &Interrupt) -> Subscription {
+        let bell = self.clone();
+        interrupt.subscribe(move |_| bell.ring())
     }
 
     /// Sleep until the bell rings, at most for `timeout`. True if it rang.

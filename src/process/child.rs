@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::clock;
     use crate::process::end_marked;
-    use crate::process::start::{Input, Output, Spec, start};
+    use crate::process::start::{Spec, start};
     use std::fs;
     use std::path::Path;
 
@@ -283,8 +283,8 @@ mod tests {
         let mut spec = shell("cat", folder.path());
         // More than a pipe holds.
         let text = "tavern\n".repeat(100_000).into_bytes();
-        spec.stdin = Input::Bytes(text.clone());
-        spec.stdout = Output::File(file);
+        spec.input = Some(text.clone());
+        spec.stdout = file.into();
         let mut child = start(spec).expect("sh starts");
         assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
         child.sweep();

@@ -10,7 +10,7 @@ use super::child::Exit;
 use super::excerpt::Excerpt;
 use super::mark::Mark;
 use super::pipe::read_all;
-use super::start::{Output, Spec, UNATTENDED, start};
+use super::start::{Spec, UNATTENDED, start};
 use crate::clock::{self, Deadline};
 use crate::interrupt::Interrupt;
 
@@ -98,17 +98,14 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     // What it leaves behind is told by the mark of this command alone: the run's own mark is on others too.
     program.env.extend(spec.run.iter().map(|mark| (mark.name().into(), mark.value().into())));
     // One pipe for both streams keeps their order. It is no file, so that a flood can't fill the disk.
-    program.stdout = Output::Pipe(writer.try_clone()?);
-    program.stderr = Output::Pipe(writer);
+    program.stdout = writer.try_clone()?.into();
+    program.stderr = writer.into();
     let mut child = start(program)?;
     let output = read_all(reader, Excerpt::new(spec.keep), Excerpt::push);
 
     let bell = Bell::new();
     child.wake(&bell);
-    let _subscription = interrupt.subscribe({
-        let bell = bell.clone();
-        move |_| bell.ring()
-    });
+    let _subscription = bell.ring_at(interrupt);
     let deadline = Deadline::after(spec.timeout);
     while child.exit().is_none() && !interrupt.is_raised() && !deadline.has_passed() {
         bell.wait(deadline.left());

@@ -53,11 +53,6 @@ impl Follower {
         if self.watch.is_some() { Duration::from_secs(2) } else { Duration::from_millis(100) }
     }
 
-    /// Bytes read so far, from the file's beginning.
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// How long the file is now, in bytes, read or not.
     pub fn length(&self) -> u64 {
         self.file.metadata().map_or(self.offset, |metadata| metadata.len())
@@ -152,7 +147,6 @@ mod tests {
         assert_eq!(follower.next_line().expect("readable"), None);
         assert_eq!(follower.last_line(), line("rest"));
         assert_eq!(follower.last_line(), None);
-        assert_eq!(follower.offset(), 16);
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
     use crate::clock;
-    use crate::process::start::{Output, Spec, start};
+    use crate::process::start::{Spec, start};
     use std::time::Duration;
 
     #[test]
@@ -60,7 +60,7 @@ mod tests {
         let log = folder.path().join("log");
         assert!(!is_running(&log).expect("a missing log is no error"));
         let mut spec = Spec::new("sh", folder.path()).args(["-c", "sleep 100 & exit 3"]);
-        spec.stdout = Output::File(create_log(&log).expect("the folder is writable"));
+        spec.stdout = create_log(&log).expect("the folder is writable").into();
         let mut child = start(spec).expect("sh starts");
         child.wait(Duration::from_secs(20)).expect("it ends at once");
         assert!(is_running(&log).expect("it can be asked"), "the orphan holds the log");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::child::Exit;
 use super::pipe::read_all;
-use super::start::{Output, Spec, start};
+use super::start::{Spec, start};
 use crate::clock::Deadline;
 
 /// What a program printed, and how it ended.
@@ -27,8 +27,8 @@ pub fn run_program(mut spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
     let deadline = Deadline::after(limit);
     let (stdout, into_stdout) = io::pipe()?;
     let (stderr, into_stderr) = io::pipe()?;
-    spec.stdout = Output::Pipe(into_stdout);
-    spec.stderr = Output::Pipe(into_stderr);
+    spec.stdout = into_stdout.into();
+    spec.stderr = into_stderr.into();
     let mut child = start(spec)?;
     let [stdout, stderr] = [stdout, stderr].map(|pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice));
     let printed = stdout.recv_timeout(deadline.left()).ok().zip(stderr.recv_timeout(deadline.left()).ok());

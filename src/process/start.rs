@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -27,32 +26,15 @@ pub struct Spec {
     pub env: Vec<(OsString, OsString)>,
     pub env_remove: Vec<OsString>,
     pub cwd: PathBuf,
-    pub stdin: Input,
-    pub stdout: Output,
-    pub stderr: Output,
+    /// A file is read from its present place on; the program holds a lock on it too, if there is one.
+    pub stdin: Stdio,
+    /// Its whole input, in place of `stdin`. A thread writes it, so a program that never reads blocks nobody.
+    pub input: Option<Vec<u8>>,
+    /// A file rather than a pipe: it loses nothing when the supervisor dies.
+    pub stdout: Stdio,
+    pub stderr: Stdio,
     /// Borne by it and by all that it starts.
     pub marks: Vec<Mark>,
-}
-
-/// What the program reads.
-#[derive(Debug)]
-pub enum Input {
-    /// Nothing: the end at once.
-    Null,
-    /// What is written to [`Child::take_stdin`], until that is dropped.
-    Piped,
-    /// What stands in the file from its present place on. The program holds a lock on it too, if there is one.
-    File(File),
-    /// These bytes, then the end. A thread writes them, so a program that never reads blocks nobody.
-    Bytes(Vec<u8>),
-}
-
-/// Where the program writes. Never a pipe by default: a file loses nothing when the supervisor dies.
-#[derive(Debug)]
-pub enum Output {
-    Null,
-    File(File),
-    Pipe(io::PipeWriter),
 }
 
 /// Variables that make git work on another repository than that of the current folder (gitrepository-layout(5)): set
@@ -91,9 +73,10 @@ impl Spec {
             env: Vec::new(),
             env_remove: Vec::new(),
             cwd: cwd.into(),
-            stdin: Input::Null,
-            stdout: Output::Null,
-            stderr: Output::Null,
+            stdin: Stdio::null(),
+            input: None,
+            stdout: Stdio::null(),
+            stderr: Stdio::null(),
             marks: Vec::new(),
         }
     }
@@ -125,17 +108,8 @@ impl Spec {
 /// What the system says, with the program's or the folder's name in it.
 pub fn start(spec: Spec) -> io::Result<Child> {
     let mut command = command(&spec)?;
-    command.process_group(0).stdout(spec.stdout).stderr(spec.stderr);
-    let mut bytes = None;
-    command.stdin(match spec.stdin {
-        Input::Null => Stdio::null(),
-        Input::File(file) => file.into(),
-        Input::Piped => Stdio::piped(),
-        Input::Bytes(given) => {
-            bytes = Some(given);
-            Stdio::piped()
-        }
-    });
+    let stdin = if spec.input.is_some() { Stdio::piped() } else { spec.stdin };
+    command.process_group(0).stdin(stdin).stdout(spec.stdout).stderr(spec.stderr);
     let mut live = family::lock();
     let started = command.spawn();
     // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
@@ -145,7 +119,7 @@ pub fn start(spec: Spec) -> io::Result<Child> {
     let mut child = started.map_err(|error| not_started(&first, &error))?;
     live.add(child.id());
     drop(live);
-    if let Some(bytes) = bytes
+    if let Some(bytes) = spec.input
         && let Some(mut pipe) = child.stdin.take()
     {
         std::thread::spawn(move || {
@@ -182,16 +156,6 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
 
 pub(super) fn not_started(program: &OsStr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("can't start `{}`: {error}", program.display()))
-}
-
-impl From<Output> for Stdio {
-    fn from(output: Output) -> Stdio {
-        match output {
-            Output::Null => Stdio::null(),
-            Output::File(file) => file.into(),
-            Output::Pipe(pipe) => pipe.into(),
-        }
-    }
 }
 
 /// The file that `program` names: itself if it has a slash in it, else the first executable of that name on PATH.

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::runner::AgentEvent;
 use crate::store::{Board, Error, replace, replace_volatile};
 
 /// A run's folder.
@@ -26,11 +27,6 @@ impl Artifacts {
     /// The folder of an earlier run.
     pub fn open(board: &Board, run: &str) -> Artifacts {
         Artifacts { dir: board.run_dir(run) }
-    }
-
-    /// The run whose folder is `dir`.
-    pub fn at(dir: PathBuf) -> Artifacts {
-        Artifacts { dir }
     }
 
     pub fn dir(&self) -> &Path {
@@ -66,8 +62,14 @@ impl Artifacts {
 /// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
 pub(super) struct ToolCalls<'a> {
     artifacts: &'a Artifacts,
-    open: Vec<(String, String, String)>,
+    open: Vec<OpenCall>,
     count: u32,
+}
+
+struct OpenCall {
+    id: String,
+    file: String,
+    text: String,
 }
 
 impl<'a> ToolCalls<'a> {
@@ -75,19 +77,25 @@ impl<'a> ToolCalls<'a> {
         ToolCalls { artifacts, open: Vec::new(), count: 0 }
     }
 
-    pub(super) fn begin(&mut self, id: String, name: &str, input: &serde_json::Value) {
-        self.count += 1;
-        let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(40).collect();
-        let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
-        let text = format!("{name} {}\n", serde_json::to_string_pretty(input).unwrap_or_default());
-        drop(self.artifacts.write_derived(&file, &text));
-        self.open.push((id, file, text));
-    }
-
-    pub(super) fn end(&mut self, id: &str, ok: bool, result: &str) {
-        let Some(place) = self.open.iter().position(|(open, ..)| open == id) else { return };
-        let (_, file, text) = self.open.swap_remove(place);
-        let verdict = if ok { "ok" } else { "failed" };
-        drop(self.artifacts.write_derived(&file, &format!("{text}\n--- {verdict}\n{result}\n")));
+    /// Writes down what `event` tells of a call.
+    pub(super) fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::ToolCall { id, name, input, .. } => {
+                self.count += 1;
+                let is_plain = |c: char| c.is_ascii_alphanumeric();
+                let safe: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(40).collect();
+                let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
+                let text = format!("{name} {}\n", serde_json::to_string_pretty(input).unwrap_or_default());
+                drop(self.artifacts.write_derived(&file, &text));
+                self.open.push(OpenCall { id: id.clone(), file, text });
+            }
+            AgentEvent::ToolResult { id, ok, text: result } => {
+                let Some(place) = self.open.iter().position(|open| open.id == *id) else { return };
+                let OpenCall { file, text, .. } = self.open.swap_remove(place);
+                let verdict = if *ok { "ok" } else { "failed" };
+                drop(self.artifacts.write_derived(&file, &format!("{text}\n--- {verdict}\n{result}\n")));
+            }
+            _ => {}
+        }
     }
 }

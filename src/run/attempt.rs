@@ -150,9 +150,9 @@ fn tidied(
 /// Where the run works, or why there is nothing to work on.
 fn place(site: &Site, held: &Claimed) -> Result<Result<Worktree, String>, Error> {
     let commit = match site.role(&held.lease.role)?.does {
-        Does::Work => return worktree::prepare(site, held).map(Ok),
-        Does::Plan => Ok(Some(site.follow_base()?.0)),
         Does::Review => review::commit(site, &held.task)?,
+        Does::Plan => Ok(Some(site.follow_base()?.0)),
+        Does::Work => return worktree::prepare(site, held).map(Ok),
     };
     Ok(match commit {
         Ok(commit) => Ok(worktree::view(site, held, commit.as_ref())?),
@@ -187,10 +187,7 @@ fn io_error(record: &Record<'_>, source: std::io::Error) -> Error {
 /// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
 fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>, heartbeat: &Heartbeat) -> SessionEnd {
     let bell = session.bell();
-    let _subscription = site.interrupt.subscribe({
-        let bell = bell.clone();
-        move |_| bell.ring()
-    });
+    let _subscription = bell.ring_at(&site.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
     let mut inbox = Inbox::open(&site.board, &held.task.id, &bell);
     let mut calls = ToolCalls::of(record.artifacts());
@@ -202,24 +199,24 @@ fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>
             session.hurry();
         }
         inbox.pass_on(&mut session);
-        match session.next(Duration::from_secs(30)) {
-            Next::Event(AgentEvent::ToolCall { id, name, input, .. }) => calls.begin(id, &name, &input),
-            Next::Event(AgentEvent::ToolResult { id, ok, text, .. }) => calls.end(&id, ok, &text),
-            Next::Event(AgentEvent::Delivered { text }) if inbox.acknowledge(&text) => {
-                inbox::record(&site.board, held, &text);
-            }
-            Next::Event(AgentEvent::Prodded { why, number, most }) => {
+        let event = match session.next(Duration::from_secs(30)) {
+            Next::Event(event) => event,
+            Next::Quiet => continue,
+            Next::Over => return session.finish(),
+        };
+        calls.note(&event);
+        match event {
+            AgentEvent::Delivered { text } if inbox.acknowledge(&text) => inbox::record(&site.board, held, &text),
+            AgentEvent::Prodded { why, number, most } => {
                 let why = match why {
                     Prodding::Undecided => "it ended its turn without DONE or WAITING",
                     Prodding::Silent => "no sign of life for too long",
                 };
                 note(site, held, format!("prodded on, {number} of {most}: {why}"));
             }
-            Next::Event(_) | Next::Quiet => {}
-            Next::Over => break,
+            _ => {}
         }
     }
-    session.finish()
 }
 
 /// Says something of the run in the log. A board that can't be written now tells of it at the next event.

@@ -13,13 +13,13 @@ use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
 use crate::board::event::Kind;
 use crate::board::lease::Token;
-use crate::board::task::{Status, Timestamp};
+use crate::board::task::{Status, Task, Timestamp};
 use crate::config::{Does, Role};
 use crate::prompt::{
     self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Remark, ReviewTask, Template, TemplateError,
     assigned,
 };
-use crate::runner::Outcome;
+use crate::runner::{Outcome, Prods};
 use crate::store::{Claimed, Entry, Message, walk_log};
 
 /// The template for a session that goes on.
@@ -77,16 +77,16 @@ impl<'a> Brief<'a> {
             branch: branch.map(|branch| branch.name.clone()),
             base: branch.map(|branch| branch.base.short().to_owned()),
             attempt: held.lease.attempt,
-            max_attempts: most_attempts(site, task, &held.lease.role),
             earlier: attempts(site, held, &earlier, &entries),
             mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
             review: review_task(site, held),
-            planning: site.does(held, Does::Plan).then(|| plan::planning(site, held, worktree)),
             findings: findings(&entries, None),
             answers: answers(&entries, None),
-            children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
             notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
+            max_attempts: most_attempts(site, task, &held.lease.role),
+            planning: site.does(held, Does::Plan).then(|| plan::planning(site, held, worktree)),
+            children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
         };
         Ok(Brief { site, values, earlier, entries, unread })
     }
@@ -123,7 +123,7 @@ impl<'a> Brief<'a> {
     /// # Errors
     /// The template is missing, wrong, or leaves no room.
     pub fn first(&self, role: &Role) -> Result<String, Error> {
-        Ok(assigned(&template(self.site, &role.template)?, &self.values, &PromptLimits::default())?)
+        self.told(&role.template, &self.values)
     }
 
     /// The prompt with which a session goes on: only what is new since it stopped. Who looks at something is told all: it
@@ -136,31 +136,28 @@ impl<'a> Brief<'a> {
             return self.first(role);
         }
         let mut values = self.values.clone();
-        let told = |run: &Metadata| Artifacts::open(&self.site.board, &run.run).read(PROMPT);
-        if self.earlier.iter().any(|run| told(run).contains(values.task.description.trim())) {
+        let given = |run: &Metadata| Artifacts::open(&self.site.board, &run.run).read(PROMPT);
+        if self.earlier.iter().any(|run| given(run).contains(values.task.description.trim())) {
             values.task.description.clear();
         }
         let since = self.earlier.last().map(|run| run.started);
         values.findings = findings(&self.entries, since);
         values.answers = answers(&self.entries, since);
         values.notes = [notes(&self.entries, since, &self.earlier), letters(&self.unread)].concat();
-        Ok(assigned(&template(self.site, RESUME)?, &values, &PromptLimits::default())?)
+        self.told(RESUME, &values)
     }
 
-    /// What an agent is told that ended its turn without a signal.
+    /// What an agent is told that ended its turn without a signal, and one that was silent for too long.
     ///
     /// # Errors
     /// As [`Brief::first`].
-    pub fn undecided(&self, role: &Role) -> Result<String, Error> {
-        Ok(assigned(&template(self.site, undecided(role))?, &self.values, &PromptLimits::default())?)
+    pub fn prods(&self, role: &Role) -> Result<Prods, Error> {
+        let (undecided, silent) = (self.told(undecided(role), &self.values)?, self.told(SILENT, &self.values)?);
+        Ok(Prods { most: role.prods, undecided, silent })
     }
 
-    /// What an agent is told that was silent for too long.
-    ///
-    /// # Errors
-    /// As [`Brief::first`].
-    pub fn silent(&self) -> Result<String, Error> {
-        Ok(assigned(&template(self.site, SILENT)?, &self.values, &PromptLimits::default())?)
+    fn told(&self, template: &str, values: &Assigned) -> Result<String, Error> {
+        Ok(assigned(&self::template(self.site, template)?, values, &PromptLimits::default())?)
     }
 }
 
@@ -292,50 +289,43 @@ fn review_task(site: &Site, held: &Claimed) -> Option<ReviewTask> {
     })
 }
 
-/// What came of each run, and where its work was kept: under its own token, or, by the run after it that could not go on
-/// from it, under that one's.
+/// What came of each run.
 fn attempts(site: &Site, held: &Claimed, runs: &[Metadata], entries: &[Entry]) -> Vec<EarlierAttempt> {
     let next = runs.iter().skip(1).map(|run| run.token).chain([held.lease.token]);
-    let kept = |token| {
-        let reference = salvage_ref(&held.task, token);
-        site.repository().ok()?.commit_of(&reference).ok().flatten().map(|_| reference)
-    };
-    let attempt = |(run, next): (&Metadata, Token)| {
-        let salvage = kept(next).or_else(|| kept(run.token));
-        let earlier = earlier_attempt(site, run, entries);
-        let has = |kind| entries.iter().any(|entry| entry.kind == kind && (run.token..next).contains(&entry.seq));
-        let (outcome, reason) = match run.outcome {
-            Some(Outcome::Success) if has(Kind::Rejected) => ("rejected", "see what its review found".to_owned()),
-            Some(Outcome::Success) if has(Kind::Parked) => ("parked", earlier.reason.clone()),
-            _ => return EarlierAttempt { salvage, ..earlier },
-        };
-        EarlierAttempt { salvage, outcome: outcome.to_owned(), reason, ..earlier }
-    };
-    runs.iter().zip(next).map(attempt).collect()
+    runs.iter().zip(next).map(|(run, next)| attempt(site, &held.task, run, next, entries)).collect()
 }
 
-fn earlier_attempt(site: &Site, run: &Metadata, entries: &[Entry]) -> EarlierAttempt {
+/// What came of `run`, before `next` was given out. Its work was kept under its own token, or, by the run after it that
+/// could not go on from it, under that one's.
+fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Entry]) -> EarlierAttempt {
     let artifacts = Artifacts::open(&site.board, &run.run);
     // What failed after the merge is the later word.
     let outputs = ["verify-merged.txt", "verify.txt", plan::PROBLEMS].map(|name| artifacts.read(name));
-    let is_sent_back = |entry: &&Entry| entry.kind == Kind::SentBack && is_of(entry, run, entries);
-    let sent_back = entries.iter().find(is_sent_back).and_then(|entry| entry.cause.clone());
-    let outcome = run.outcome.map_or_else(|| "killed".to_owned(), |outcome| outcome.to_string());
+    let entry = |kind| entries.iter().find(|entry| entry.kind == kind && (run.token..next).contains(&entry.seq));
     let reason = run.reason.clone().unwrap_or_else(|| "its supervisor died".to_owned());
+    let (outcome, reason) = if let Some(entry) = entry(Kind::SentBack) {
+        ("sent back", entry.cause.clone().unwrap_or(reason))
+    } else {
+        match run.outcome {
+            Some(Outcome::Success) if entry(Kind::Rejected).is_some() => {
+                ("rejected", "see what its review found".into())
+            }
+            Some(Outcome::Success) if entry(Kind::Parked).is_some() => ("parked", reason),
+            outcome => (outcome.unwrap_or(Outcome::Killed).as_str(), reason),
+        }
+    };
+    let kept = |token| {
+        let reference = salvage_ref(task, token);
+        site.repository().ok()?.commit_of(&reference).ok().flatten().map(|_| reference)
+    };
     EarlierAttempt {
         number: run.attempt,
-        outcome: if sent_back.is_some() { "sent back".to_owned() } else { outcome },
-        reason: sent_back.unwrap_or(reason),
+        outcome: outcome.to_owned(),
+        reason,
         output: outputs.into_iter().find(|output| !output.is_empty()).unwrap_or_default(),
         commits: commits(site, run),
-        salvage: None,
+        salvage: kept(next).or_else(|| kept(run.token)),
     }
-}
-
-/// Did `entry` happen to the work of `run`: after its claim and before the next one?
-fn is_of(entry: &Entry, run: &Metadata, entries: &[Entry]) -> bool {
-    let claims = || entries.iter().filter(|claim| claim.kind == Kind::Claimed && claim.seq < entry.seq);
-    claims().next_back().is_some_and(|claim| claim.token == Some(run.token))
 }
 
 fn commits(site: &Site, run: &Metadata) -> Vec<String> {

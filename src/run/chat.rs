@@ -52,10 +52,7 @@ pub fn talk(
 ) -> Result<Talked, Error> {
     let bell = Bell::new();
     let _loss = heartbeat.ring_when_lost(&bell);
-    let _subscription = site.interrupt.subscribe({
-        let bell = bell.clone();
-        move |_| bell.ring()
-    });
+    let _subscription = bell.ring_at(&site.interrupt);
     let launch = launch(site, held)?;
     let mut record = launch.begin()?;
     let program = match launch.attend(&bell, || begun(record.metadata())) {

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::artifacts::Artifacts;
 use super::error::Error;
 use super::sandbox;
@@ -15,7 +13,7 @@ use crate::git::CommitId;
 use crate::process::{CommandResult, CommandSpec, Mark, run_command};
 
 /// One command's part of the evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub command: String,
     /// In words that follow it: `exited with code 1`, `was ended by signal 9`, `timed out after 600 s`.

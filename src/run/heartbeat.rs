@@ -40,8 +40,7 @@ impl Heartbeat {
 
     /// Rings `bell` when somebody else holds the task: the late holder must stop.
     pub fn ring_when_lost(&self, bell: &Bell) -> Subscription {
-        let bell = bell.clone();
-        self.lost.subscribe(move |_| bell.ring())
+        bell.ring_at(&self.lost)
     }
 
     /// Beats now: after a sleep of this process, or of the machine, the thread may not have done so yet. True if somebody

@@ -22,7 +22,7 @@ use crate::config::Role;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
-use crate::runner::{Job, Limits, NotReady, Prods, Runner, Session, Usage};
+use crate::runner::{Job, Limits, NotReady, Runner, Session, Usage};
 use crate::store::{Claimed, Note};
 
 /// A run that may begin.
@@ -114,6 +114,7 @@ impl<'a> Launch<'a> {
             denials: Vec::new(),
             summary: String::new(),
         };
+        let (env, limits) = (environment(site, held, &worktree, &metadata.runner), limits(task, role));
         let brief = Brief::gather(site, held, &worktree)?;
         let mut job = Job {
             task: task.id.to_string(),
@@ -127,10 +128,10 @@ impl<'a> Launch<'a> {
             opening: Opening::New,
             model: metadata.model.clone(),
             wrapper: Vec::new(),
-            env: environment(site, held, &worktree, &metadata.runner),
-            limits: limits(task, role),
+            env,
+            limits,
             grace: site.config.grace.duration(),
-            prods: Prods { most: role.prods, undecided: brief.undecided(role)?, silent: brief.silent()? },
+            prods: brief.prods(role)?,
             script: held.script.clone(),
         };
         let runner = runner_named(&site.config, &metadata.runner, role)?;

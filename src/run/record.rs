@@ -267,14 +267,9 @@ fn runs_named(board: &Board, prefix: &str) -> Result<Vec<Metadata>, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(Error::Io { action: "list", path: folder, source }),
     };
-    let mut runs: Vec<Metadata> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(prefix) && !name.starts_with(TEMP_PREFIX)
-        })
-        .filter_map(|dir| read(&Artifacts::at(dir)))
-        .collect();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let named = names.filter(|name| name.starts_with(prefix) && !name.starts_with(TEMP_PREFIX));
+    let mut runs: Vec<Metadata> = named.filter_map(|name| run_of(board, &name)).collect();
     runs.sort_by_key(|run| run.token);
     Ok(runs)
 }

@@ -26,11 +26,11 @@ const THROWN_AWAY: &str = "/tmp";
 const POWERS: [&str; 7] =
     ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
 
-/// A path and whether it may be written to.
-enum Mount {
-    Read(PathBuf),
-    Write(PathBuf),
-}
+/// Bubblewrap's option for a path that is shown, if it is there, and can't be written to.
+const READ: &str = "--ro-bind-try";
+
+/// Likewise for one that can be written to.
+const WRITE: &str = "--bind-try";
 
 /// For the agent program of one run; empty where `role` asks for none.
 ///
@@ -51,11 +51,11 @@ pub fn of_agent(
     let state = runner.state(env);
     let board = &site.board;
     // `tavern-add` and the like replace files in it; settings, and other agents' runs and worktrees, are none of its own.
-    let mut mounts = vec![Mount::Write(board.dir().to_owned())];
-    mounts.extend([config::FILE, "templates", "runs", "worktrees"].map(|name| Mount::Read(board.path(name))));
-    mounts.extend([run_dir, worktree].map(|path| Mount::Write(path.to_owned())));
+    let mut mounts = vec![(WRITE, board.dir().to_owned())];
+    mounts.extend([config::FILE, "templates", "runs", "worktrees"].map(|name| (READ, board.path(name))));
+    mounts.extend([run_dir, worktree].map(|path| (WRITE, path.to_owned())));
     state.folders.iter().map(PathBuf::as_path).chain([board.path("templates").as_path()]).try_for_each(make)?;
-    mounts.extend(state.folders.iter().chain(&state.files).cloned().map(Mount::Write));
+    mounts.extend(state.folders.iter().chain(&state.files).map(|path| (WRITE, path.clone())));
     command_line(site, role, worktree, Some(program), mounts)
 }
 
@@ -65,7 +65,7 @@ pub fn of_agent(
 /// The repository can't be opened.
 pub fn of_command(site: &Site, role: Option<&Role>, folder: &Path) -> Result<Vec<OsString>, Error> {
     match role.filter(|role| role.sandbox) {
-        Some(role) => command_line(site, role, folder, None, vec![Mount::Write(folder.to_owned())]),
+        Some(role) => command_line(site, role, folder, None, vec![(WRITE, folder.to_owned())]),
         None => Ok(Vec::new()),
     }
 }
@@ -75,25 +75,19 @@ fn command_line(
     role: &Role,
     folder: &Path,
     program: Option<PathBuf>,
-    own: Vec<Mount>,
+    own: Vec<(&str, PathBuf)>,
 ) -> Result<Vec<OsString>, Error> {
     let git = site.repository()?.common_dir();
-    let mut mounts = vec![Mount::Write(git.to_owned())];
+    let mut mounts = vec![(WRITE, git.to_owned())];
     // What git would run for a person outside.
     make(&git.join("hooks"))?;
-    mounts.extend(["config", "hooks"].map(|name| Mount::Read(git.join(name))));
-    mounts.extend(role.writable.iter().map(|path| Mount::Write(at_home(path))));
+    mounts.extend(["config", "hooks"].map(|name| (READ, git.join(name))));
+    mounts.extend(role.writable.iter().map(|path| (WRITE, at_home(path))));
     mounts.extend(own);
     let mut line: Vec<OsString> =
         [PROGRAM, "--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", THROWN_AWAY].map(OsString::from).to_vec();
-    for path in hidden(site, git, program) {
-        line.extend(["--ro-bind-try".into(), path.clone().into(), path.into()]);
-    }
-    for mount in mounts {
-        let (option, path) = match mount {
-            Mount::Read(path) => ("--ro-bind-try", path),
-            Mount::Write(path) => ("--bind-try", path),
-        };
+    let hidden = hidden(site, git, program).into_iter().map(|path| (READ, path));
+    for (option, path) in hidden.chain(mounts) {
         line.extend([option.into(), path.clone().into(), path.into()]);
     }
     if rustix::process::geteuid().is_root() {

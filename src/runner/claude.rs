@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use crate::interrupt::Interrupt;
-use crate::process::start::Input;
 use crate::process::{CommandSpec, Spec, run_command};
 
 use super::job::{Job, Opening};
@@ -160,7 +160,7 @@ impl Runner for Claude {
 
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
         let mut spec = self.with_args(job, self.args(job));
-        spec.stdin = Input::Piped;
+        spec.stdin = Stdio::piped();
         Ok(spec)
     }
 

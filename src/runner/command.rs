@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use crate::process::Spec;
-use crate::process::start::Input;
 
 use super::job::Job;
 use super::{NotReady, ProgramState, Ready, Runner, Session, found, plain, variable_of};
@@ -105,7 +104,7 @@ impl Runner for CommandRunner {
         let mut spec = job.spec(self.program()?);
         spec.args = self.args(job).into_iter().map(Into::into).collect();
         let reads_file = self.argv.iter().any(|arg| arg.contains("{prompt_file}"));
-        spec.stdin = if reads_file { Input::Null } else { Input::Bytes(job.prompt.clone().into_bytes()) };
+        spec.input = (!reads_file).then(|| job.prompt.clone().into_bytes());
         Ok(spec)
     }
 

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::clock::{self, Deadline};
-use crate::process::start::Output;
 use crate::process::{Bell, Child, Exit, Follower, Line, Spec, create_log, start};
 
 use super::event::AgentEvent;
@@ -121,8 +120,8 @@ impl Session {
         let bell = Bell::new();
         // Followed from before the start, so that the watch misses nothing.
         let follower = Follower::open(&log, file.metadata()?.len(), &bell)?;
-        spec.stderr = Output::File(stderr.map_or_else(|| file.try_clone(), Ok)?);
-        spec.stdout = Output::File(file);
+        spec.stderr = stderr.map_or_else(|| file.try_clone(), Ok)?.into();
+        spec.stdout = file.into();
         let mut child = start(spec)?;
         child.wake(&bell);
         let speaker = speaker(&mut child);
