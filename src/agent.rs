@@ -18,7 +18,7 @@ use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
-use crate::interrupt::Cause;
+use crate::interrupt::InterruptCause;
 use crate::run::commit::{Occasion, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
@@ -670,7 +670,7 @@ pub fn obey_stop(site: &Site) -> Result<std::thread::JoinHandle<()>, Error> {
         let _subscription = subscription;
         loop {
             if let Switch::Stopped(_) = board.switch() {
-                interrupt.raise(Cause::Stopped);
+                interrupt.raise(InterruptCause::Stopped);
             }
             if interrupt.is_raised() {
                 return;

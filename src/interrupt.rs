@@ -8,7 +8,7 @@ use crate::clock::Deadline;
 
 /// Who asked: it picks the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum InterruptCause {
     /// Ctrl-C, SIGINT: exit 130.
     Interrupted,
     /// SIGTERM or SIGHUP: exit 143.
@@ -42,7 +42,7 @@ struct SharedState {
 
 #[derive(Default)]
 struct Raised {
-    raised: Option<(Cause, Urgency)>,
+    raised: Option<(InterruptCause, Urgency)>,
     subscribers: Vec<(u64, Subscriber)>,
     /// Number of the next subscriber.
     next: u64,
@@ -62,7 +62,7 @@ impl Interrupt {
     }
 
     /// Asks for an end; asking again hurries. The first cause stays.
-    pub fn raise(&self, cause: Cause) {
+    pub fn raise(&self, cause: InterruptCause) {
         let mut state = self.state();
         let raised = match state.raised {
             None => (cause, Urgency::Politely),
@@ -92,7 +92,7 @@ impl Interrupt {
     }
 
     /// Who asked first.
-    pub fn cause(&self) -> Option<Cause> {
+    pub fn cause(&self) -> Option<InterruptCause> {
         self.state().raised.map(|(cause, _)| cause)
     }
 
@@ -153,11 +153,11 @@ mod tests {
     fn the_second_raise_hurries_and_the_first_cause_stays() {
         let interrupt = Interrupt::new();
         assert_eq!((interrupt.is_raised(), interrupt.cause()), (false, None));
-        interrupt.raise(Cause::Terminated);
+        interrupt.raise(InterruptCause::Terminated);
         assert_eq!(interrupt.urgency(), Some(Urgency::Politely));
-        interrupt.clone().raise(Cause::Interrupted);
+        interrupt.clone().raise(InterruptCause::Interrupted);
         assert_eq!(interrupt.urgency(), Some(Urgency::AtOnce));
-        assert_eq!(interrupt.cause(), Some(Cause::Terminated));
+        assert_eq!(interrupt.cause(), Some(InterruptCause::Terminated));
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
             })
         };
         told.recv().expect("the waiter has begun");
-        interrupt.raise(Cause::Stopped);
+        interrupt.raise(InterruptCause::Stopped);
         assert!(waiter.join().expect("the waiter ends"));
     }
 
@@ -190,11 +190,11 @@ mod tests {
             interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"))
         };
         drop(subscribe());
-        interrupt.raise(Cause::Stopped);
+        interrupt.raise(InterruptCause::Stopped);
         let kept = subscribe();
-        interrupt.raise(Cause::Stopped);
+        interrupt.raise(InterruptCause::Stopped);
         drop(kept);
-        interrupt.raise(Cause::Stopped);
+        interrupt.raise(InterruptCause::Stopped);
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [Urgency::Politely, Urgency::AtOnce]);
     }
 }

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use crate::clock;
 use crate::interrupt::{Interrupt, Urgency};
-use crate::process::{Bell, Child, Exit, Spec, start};
+use crate::process::{Bell, ProgramExit, RunningProgram, Spec, start};
 
 /// How a pool's agents are started.
 #[derive(Clone, Debug)]
@@ -59,9 +59,9 @@ pub enum News {
     /// A line of an agent's standard error.
     Complaint(String),
     /// An agent died and is started again after the pause.
-    Died { exit: Exit, pause: Duration },
+    Died { exit: ProgramExit, pause: Duration },
     /// Agents of a seat end at once again and again; none is started there any more.
-    GivenUp { exit: Exit },
+    GivenUp { exit: ProgramExit },
 }
 
 /// An agent that lives shorter than this did not work.
@@ -137,7 +137,7 @@ struct Place {
 
 struct Agent {
     seat: usize,
-    child: Child,
+    child: RunningProgram,
     started: Instant,
     has_worked: Arc<AtomicBool>,
     /// It was asked to make room for another.
@@ -239,7 +239,7 @@ impl Pool<'_> {
             let is_asked = self.asked.is_some() || agent.is_leaving;
             let is_short = agent.started.elapsed() < AT_ONCE;
             let place = &mut self.places[agent.seat];
-            if exit == Exit::Code(0) || is_asked {
+            if exit == ProgramExit::Code(0) || is_asked {
                 let is_vain = is_short && !is_asked && !agent.has_worked.load(Ordering::Relaxed);
                 place.deaths = if is_vain { place.deaths + 1 } else { 0 };
                 place.rests_until = is_vain.then(|| clock::instant() + pause(place.deaths));

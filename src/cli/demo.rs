@@ -129,7 +129,7 @@ fn play(context: &Context, mut spec: CommandSpec) -> Result<Exit, CliError> {
         command.clone_into(&mut spec.command);
         let ran = run_command(&spec, context.interrupt()?)?;
         if out.format() == Format::Json {
-            let exit = if let process::Exit::Code(code) = ran.exit { Some(code) } else { None };
+            let exit = if let process::ProgramExit::Code(code) = ran.exit { Some(code) } else { None };
             out.record(&Record { command, exit, output: &ran.output }, "")?;
         } else if !ran.output.is_empty() {
             out.text(ran.output.trim_end_matches('\n'))?;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::interrupt::Cause;
+use crate::interrupt::InterruptCause;
 
 /// How a program ends. The numbers are a promise to scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,13 +52,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
-impl From<Cause> for Exit {
-    fn from(cause: Cause) -> Exit {
+impl From<InterruptCause> for Exit {
+    fn from(cause: InterruptCause) -> Exit {
         match cause {
-            Cause::Interrupted => Exit::Interrupted,
-            Cause::Terminated => Exit::Terminated,
+            InterruptCause::Interrupted => Exit::Interrupted,
+            InterruptCause::Terminated => Exit::Terminated,
             // Asked to stop, and stopped: that is success.
-            Cause::Stopped => Exit::Done,
+            InterruptCause::Stopped => Exit::Done,
         }
     }
 }

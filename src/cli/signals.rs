@@ -6,7 +6,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::interrupt::{Cause, Interrupt};
+use crate::interrupt::{Interrupt, InterruptCause};
 
 /// Those that ask a program to end: Ctrl-C, `kill`, and a terminal that was closed.
 pub const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
@@ -18,7 +18,7 @@ pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
     let interrupt = interrupt.clone();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            interrupt.raise(if signal == SIGINT { Cause::Interrupted } else { Cause::Terminated });
+            interrupt.raise(if signal == SIGINT { InterruptCause::Interrupted } else { InterruptCause::Terminated });
         }
     })?;
     Ok(())
@@ -46,6 +46,6 @@ mod tests {
             kill_process(getpid(), Signal::USR1).expect("we may signal ourselves");
             assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(urgency));
         }
-        assert_eq!(interrupt.cause(), Some(Cause::Terminated));
+        assert_eq!(interrupt.cause(), Some(InterruptCause::Terminated));
     }
 }

@@ -13,7 +13,7 @@ use super::history::{merge_base, path_of, paths};
 use super::identity::Identity;
 use super::program::THOROUGH;
 use super::{CommitId, GitError, Head, Repository};
-use crate::process::Exit;
+use crate::process::ProgramExit;
 
 /// How a merge came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl Repository {
             Some(Ok(tree)) => Ok(Ok(repository.find_tree(tree).map_err(GitError::library("read the merged tree"))?)),
             Some(Err(paths)) => Ok(Err(paths)),
             // git's status for unknown options.
-            None if ended.exit == Exit::Code(129) => Err(GitError::ProgramTooOld),
+            None if ended.exit == ProgramExit::Code(129) => Err(GitError::ProgramTooOld),
             None => Err(GitError::Program {
                 command: format!("git merge-tree {into} {from}"),
                 dir: self.main_worktree().to_owned(),
@@ -258,11 +258,11 @@ fn standing(repository: &git2::Repository, ours: &Commit<'_>, theirs: &Commit<'_
 type Merged = Result<Oid, Vec<PathBuf>>;
 
 /// `None`: it failed. Source: git-merge-tree(1), output and exit status.
-fn read_merge(exit: Exit, output: &[u8]) -> Option<Merged> {
+fn read_merge(exit: ProgramExit, output: &[u8]) -> Option<Merged> {
     let mut records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
     match exit {
-        Exit::Code(0) => Some(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?)),
-        Exit::Code(1) => {
+        ProgramExit::Code(0) => Some(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?)),
+        ProgramExit::Code(1) => {
             records.next()?;
             Some(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect()))
         }

@@ -20,7 +20,7 @@ use super::lock::Lock;
 use super::stale_lock::{self, LOCK_PATIENCE, LOCK_PAUSE};
 use crate::clock;
 use crate::process::start::UNATTENDED;
-use crate::process::{Exit, Spec, run_program};
+use crate::process::{ProgramExit, Spec, run_program};
 
 /// For steps that touch no file contents.
 const QUICK: Duration = Duration::from_secs(60);
@@ -90,7 +90,7 @@ pub(super) struct Call {
 /// How a call ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) exit: Exit,
+    pub(super) exit: ProgramExit,
     pub(super) output: Vec<u8>,
     pub(super) complaint: String,
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bell::Bell;
-use super::child::Exit;
 use super::excerpt::Excerpt;
 use super::mark::Mark;
 use super::pipe::read_all;
+use super::running_program::ProgramExit;
 use super::start::{Spec, UNATTENDED, start};
 use crate::clock::{self, Deadline};
 use crate::interrupt::Interrupt;
@@ -36,7 +36,7 @@ pub struct CommandSpec {
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandResult {
-    pub exit: Exit,
+    pub exit: ProgramExit,
     /// Its time was up, and it was ended.
     pub has_timed_out: bool,
     /// The interrupt was raised, and it was ended.
@@ -122,7 +122,7 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     // Nobody writes any more, so the reader is about to end, unless somebody got away with the pipe.
     let excerpt = output.recv_timeout(Duration::from_secs(2)).unwrap_or_else(|_| Excerpt::new(0));
     Ok(CommandResult {
-        exit: child.exit().unwrap_or(Exit::Lost),
+        exit: child.exit().unwrap_or(ProgramExit::Lost),
         has_timed_out: ended_by_itself.is_none() && has_timed_out,
         is_interrupted: ended_by_itself.is_none() && !has_timed_out,
         duration: started_at.elapsed(),
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn output_of_both_streams_is_in_order_and_the_exit_code_is_told() {
         let result = run("echo one; echo two >&2; echo three; exit 4");
-        assert_eq!((result.exit, result.output.as_str()), (Exit::Code(4), "one\ntwo\nthree\n"));
+        assert_eq!((result.exit, result.output.as_str()), (ProgramExit::Code(4), "one\ntwo\nthree\n"));
         assert!(!result.is_success() && !result.has_timed_out && !result.is_interrupted);
         assert!(run("true").is_success());
         // It has no input to wait for.
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(result.output, "start\n");
         // On a very busy machine the time may be up before the pid is written; then there was nothing to end.
         if let Ok(pid) = fs::read_to_string(folder.path().join("pid")) {
-            let entry = super::super::table::Entry::of(pid.trim().parse().expect("a pid"));
+            let entry = super::super::table::ProcessEntry::of(pid.trim().parse().expect("a pid"));
             assert!(entry.is_none_or(|entry| entry.is_zombie));
         }
     }
@@ -183,7 +183,7 @@ mod tests {
         let spec = CommandSpec::new("sleep 100", folder.path());
         let interrupt = Interrupt::new();
         let raiser = interrupt.clone();
-        let thread = std::thread::spawn(move || raiser.raise(crate::interrupt::Cause::Stopped));
+        let thread = std::thread::spawn(move || raiser.raise(crate::interrupt::InterruptCause::Stopped));
         let result = run_command(&spec, &interrupt).expect("sh starts");
         assert!(result.is_interrupted && !result.has_timed_out);
         thread.join().expect("it does not panic");

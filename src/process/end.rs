@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::mark::Mark;
-use super::table::{self, Entry};
+use super::table::{self, ProcessEntry};
 use crate::clock::Deadline;
 
 /// Ends every process that bears `mark`, with its descendants: TERM, `grace`, KILL. For orphans of a dead supervisor.
@@ -18,7 +18,7 @@ pub fn end_marked(mark: &Mark, grace: Duration) -> Vec<u32> {
 
 /// Ends what `find` finds, and looks again until it finds nothing. Found before the first signal, since a process whose
 /// parent has died can't be told from a stranger's any more, unless it bears the mark. Returns the survivors' pids.
-pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Vec<u32> {
+pub(super) fn end_found(find: impl Fn() -> Vec<ProcessEntry>, grace: Duration) -> Vec<u32> {
     /// After this long in vain the rest are survivors.
     const PATIENCE: Duration = Duration::from_secs(10);
     /// How long one KILL may take before the next look.
@@ -49,30 +49,30 @@ pub(super) fn end_found(find: impl Fn() -> Vec<Entry>, grace: Duration) -> Vec<u
 }
 
 /// Ask `members` to end (TERM), without waiting.
-pub(super) fn request_end(members: &[Entry]) {
+pub(super) fn request_end(members: &[ProcessEntry]) {
     for handle in members.iter().filter_map(Handle::open) {
         handle.request_end();
     }
 }
 
 /// Send `signal` to `members`.
-pub(super) fn send(members: &[Entry], signal: Signal) {
+pub(super) fn send(members: &[ProcessEntry], signal: Signal) {
     members.iter().filter_map(Handle::open).for_each(|handle| handle.send(signal));
 }
 
 /// A process that can be signalled without hitting a later one of the same pid (pidfd_open(2)).
 struct Handle {
-    entry: Entry,
+    entry: ProcessEntry,
     pidfd: OwnedFd,
 }
 
 impl Handle {
     /// `None` if the process has ended, or its pid is another's by now.
-    fn open(entry: &Entry) -> Option<Handle> {
+    fn open(entry: &ProcessEntry) -> Option<Handle> {
         let pid = Pid::from_raw(i32::try_from(entry.pid).ok()?)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         // Looked at after the descriptor was taken: if the start time is right now, the descriptor is the right one.
-        let now = Entry::of(entry.pid)?;
+        let now = ProcessEntry::of(entry.pid)?;
         (now.start_time == entry.start_time && !now.is_zombie).then_some(Handle { entry: *entry, pidfd })
     }
 

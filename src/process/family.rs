@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::table::{self, Entry};
+use super::table::{self, ProcessEntry};
 
 /// What is known of this process's children.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Family {
     }
 
     /// Is `entry` an orphan that was adopted?
-    pub(super) fn is_adopted(&self, entry: &Entry) -> bool {
+    pub(super) fn is_adopted(&self, entry: &ProcessEntry) -> bool {
         let Some(older) = &self.older else { return false };
         entry.parent == std::process::id() && !self.started.contains(&entry.pid) && !older.contains(&entry.pid)
     }
@@ -70,7 +70,7 @@ impl Family {
     }
 
     /// Reap those of `all` that were adopted and have ended.
-    pub(super) fn reap(&self, all: &[Entry]) {
+    pub(super) fn reap(&self, all: &[ProcessEntry]) {
         for entry in all.iter().filter(|entry| entry.is_zombie && self.is_adopted(entry)) {
             if let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) {
                 // Somebody else may have been quicker.
@@ -116,9 +116,9 @@ mod tests {
         assert!(child.wait(Duration::from_secs(20)).is_some());
         let text = std::fs::read_to_string(folder.path().join("pid")).expect("it wrote its pid");
         let orphan: u32 = text.trim().parse().expect("a pid");
-        assert_eq!(Entry::of(orphan).map(|entry| entry.parent), Some(std::process::id()));
+        assert_eq!(ProcessEntry::of(orphan).map(|entry| entry.parent), Some(std::process::id()));
         child.sweep();
-        assert_eq!(Entry::of(orphan), None, "it was reaped, too");
+        assert_eq!(ProcessEntry::of(orphan), None, "it was reaped, too");
         assert!(older.try_wait().expect("it is ours").is_none(), "an older child is nobody's orphan");
         older.kill().and_then(|()| older.wait()).expect("it is ours");
     }

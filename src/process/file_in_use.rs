@@ -8,24 +8,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::table::{Entry, all};
+use super::table::{ProcessEntry, all};
 
 /// The kernel tells the time of the boot in whole seconds.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-/// True unless it is certain that no living process is at work with `file`, which was last written at `written`: none
-/// has it open, and none whose name begins with `program` began before that and works in one of `folders`, or may.
+/// True unless it is certain that no living process is at work with `file`, which was last written at `written`. That is:
+/// none has it open, and none whose name begins with `program` began before that and works in one of `folders`, or may.
 pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: SystemTime) -> bool {
     let (Some(boot), Ok(file)) = (boot_time(), fs::canonicalize(file)) else { return true };
     let ticks = rustix::param::clock_ticks_per_second();
-    let began = |entry: &Entry| boot + Duration::from_secs_f64(entry.start_time as f64 / ticks as f64);
-    let may_be_it = |entry: &Entry| {
+    let began = |entry: &ProcessEntry| boot + Duration::from_secs_f64(entry.start_time as f64 / ticks as f64);
+    let may_be_it = |entry: &ProcessEntry| {
         has_open(entry.pid, &file)
             || (began(entry) <= written + ROUNDING && is_called(entry.pid, program) && may_work_in(entry.pid, folders))
     };
     // One that ends while it is looked at can't be told from one that may not be looked at.
-    let is_there =
-        |entry: &Entry| Entry::of(entry.pid).is_some_and(|now| now.start_time == entry.start_time && !now.is_zombie);
+    let is_there = |entry: &ProcessEntry| {
+        ProcessEntry::of(entry.pid).is_some_and(|now| now.start_time == entry.start_time && !now.is_zombie)
+    };
     all().iter().filter(|entry| !entry.is_zombie).any(|entry| may_be_it(entry) && is_there(entry))
 }
 

@@ -10,7 +10,7 @@ use crate::file_watch::FileWatch;
 
 /// Reads whole lines as they are appended, and rings a bell when there may be more.
 #[derive(Debug)]
-pub struct Follower {
+pub struct LineFollower {
     file: File,
     chunk: Vec<u8>,
     /// What of `chunk` has been read but not looked at.
@@ -23,14 +23,14 @@ pub struct Follower {
 
 /// One line without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LogLine {
     /// Bytes that are no UTF-8 are shown as U+FFFD.
     pub text: String,
     /// How many bytes of the line were dropped because it was too long; 0 for a whole line.
     pub cut: u64,
 }
 
-impl Follower {
+impl LineFollower {
     /// The longest line kept, in bytes; of a longer one the beginning. One line of an agent's stream can hold a picture.
     pub const LONGEST: usize = 16 * 1024 * 1024;
 
@@ -38,13 +38,13 @@ impl Follower {
     ///
     /// # Errors
     /// What the system says of the file. If it can't be watched (the user has no watches left), it is followed all the
-    /// same: see [`Follower::patience`].
-    pub fn open(path: &Path, offset: u64, bell: &Bell) -> io::Result<Follower> {
+    /// same: see [`LineFollower::patience`].
+    pub fn open(path: &Path, offset: u64, bell: &Bell) -> io::Result<LineFollower> {
         let mut file = File::open(path)?;
         io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
         let bell = bell.clone();
         let watch = FileWatch::new([path.to_owned()], move |_| bell.ring()).ok();
-        Ok(Follower { file, chunk: vec![0; 64 * 1024], rest: 0..0, line: Vec::new(), cut: 0, offset, watch })
+        Ok(LineFollower { file, chunk: vec![0; 64 * 1024], rest: 0..0, line: Vec::new(), cut: 0, offset, watch })
     }
 
     /// How long to sleep at most before looking again without a ring: bounded even while watching, since some network
@@ -74,7 +74,7 @@ impl Follower {
     ///
     /// # Errors
     /// What the system says of reading.
-    pub fn next_line(&mut self) -> io::Result<Option<Line>> {
+    pub fn next_line(&mut self) -> io::Result<Option<LogLine>> {
         loop {
             if self.rest.is_empty() {
                 let read = match self.file.read(&mut self.chunk) {
@@ -91,7 +91,7 @@ impl Follower {
             let fresh = &self.chunk[self.rest.clone()];
             let end = fresh.iter().position(|byte| *byte == b'\n');
             let part = &fresh[..end.unwrap_or(fresh.len())];
-            let kept = part.len().min(Follower::LONGEST - self.line.len());
+            let kept = part.len().min(LineFollower::LONGEST - self.line.len());
             self.line.extend_from_slice(&part[..kept]);
             self.cut += (part.len() - kept) as u64;
             self.rest.start += end.map_or(part.len(), |end| end + 1);
@@ -102,18 +102,18 @@ impl Follower {
     }
 
     /// What stands after the last line end: a line that was never finished. To be asked when nobody writes any more.
-    pub fn last_line(&mut self) -> Option<Line> {
+    pub fn last_line(&mut self) -> Option<LogLine> {
         (!self.line.is_empty()).then(|| self.take_line())
     }
 
-    fn take_line(&mut self) -> Line {
+    fn take_line(&mut self) -> LogLine {
         let mut bytes = std::mem::take(&mut self.line);
         if bytes.last() == Some(&b'\r') {
             bytes.pop();
         }
         let text =
             String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Line { text, cut: std::mem::take(&mut self.cut) }
+        LogLine { text, cut: std::mem::take(&mut self.cut) }
     }
 }
 
@@ -124,8 +124,8 @@ mod tests {
     use std::io::Write;
 
     #[expect(clippy::unnecessary_wraps, reason = "compared with what `next_line` returns")]
-    fn line(text: &str) -> Option<Line> {
-        Some(Line { text: text.to_owned(), cut: 0 })
+    fn line(text: &str) -> Option<LogLine> {
+        Some(LogLine { text: text.to_owned(), cut: 0 })
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let path = folder.path().join("log");
         let mut file = File::create(&path).expect("the folder is writable");
         let bell = Bell::new();
-        let mut follower = Follower::open(&path, 0, &bell).expect("the file is there");
+        let mut follower = LineFollower::open(&path, 0, &bell).expect("the file is there");
         assert_eq!(follower.next_line().expect("readable"), None);
         file.write_all(b"one\ntw").expect("writable");
         assert!(bell.wait(Duration::from_secs(20)), "an append rings the bell");
@@ -159,10 +159,10 @@ mod tests {
             file.write_all(&block).expect("writable");
         }
         file.write_all(b"\nshort\n").expect("writable");
-        let mut follower = Follower::open(&path, 0, &Bell::new()).expect("the file is there");
+        let mut follower = LineFollower::open(&path, 0, &Bell::new()).expect("the file is there");
         let long = follower.next_line().expect("readable").expect("it is whole");
-        assert_eq!(long.text.len(), Follower::LONGEST);
-        assert_eq!(long.cut, 50 * 1024 * 1024 - Follower::LONGEST as u64);
+        assert_eq!(long.text.len(), LineFollower::LONGEST);
+        assert_eq!(long.cut, 50 * 1024 * 1024 - LineFollower::LONGEST as u64);
         assert_eq!(follower.next_line().expect("readable"), line("short"));
     }
 }

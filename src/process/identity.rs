@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-use super::table::Entry;
+use super::table::ProcessEntry;
 use crate::board::lease::{Life, Process};
 
 impl Process {
     /// Of the running process `pid`; `None` if there is none.
     pub fn of(pid: u32) -> Option<Process> {
-        let entry = Entry::of(pid).filter(|entry| !entry.is_zombie)?;
+        let entry = ProcessEntry::of(pid).filter(|entry| !entry.is_zombie)?;
         let boot_id = boot_id().to_owned();
         Some(Process { pid, start_time: entry.start_time, boot_id, pid_namespace: pid_namespace() })
     }
@@ -23,7 +23,7 @@ impl Process {
         if self.pid_namespace != pid_namespace() {
             return Life::Unknown;
         }
-        match Entry::of(self.pid) {
+        match ProcessEntry::of(self.pid) {
             Some(entry) if entry.start_time == self.start_time && !entry.is_zombie => Life::Alive,
             _ => Life::Gone,
         }

@@ -3,15 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use super::child::Exit;
 use super::pipe::read_all;
+use super::running_program::ProgramExit;
 use super::start::{Spec, start};
 use crate::clock::Deadline;
 
 /// What a program printed, and how it ended.
 #[derive(Debug)]
 pub struct Ran {
-    pub exit: Exit,
+    pub exit: ProgramExit,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
@@ -53,13 +53,13 @@ mod tests {
     fn both_streams_are_read_to_their_end_however_much_there_is() {
         let script = "head -c 300000 /dev/zero; head -c 200000 /dev/zero >&2; exec 2>&-; printf x; exit 3";
         let ran = run(script, Duration::from_secs(60)).expect("it ends");
-        assert_eq!((ran.stdout.len(), ran.stderr.len(), ran.exit), (300_001, 200_000, Exit::Code(3)));
+        assert_eq!((ran.stdout.len(), ran.stderr.len(), ran.exit), (300_001, 200_000, ProgramExit::Code(3)));
     }
 
     #[test]
     fn what_ends_or_closes_its_output_alone_is_waited_for() {
         let ran = run("exec >&- 2>&-; sleep 0.05; exit 4", Duration::from_secs(60)).expect("it ends");
-        assert_eq!(ran.exit, Exit::Code(4));
+        assert_eq!(ran.exit, ProgramExit::Code(4));
         for lasting in ["sleep 600 & exit 0", "exec >&- 2>&-; sleep 600", "sleep 600"] {
             assert!(run(lasting, Duration::from_millis(50)).is_none(), "{lasting}");
         }

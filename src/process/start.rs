@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use super::child::{Child, Root};
 use super::family;
 use super::mark::Mark;
+use super::running_program::{Root, RunningProgram};
 
 /// A program to start. Its environment is this process's own, without the variables that point git at another repository
 /// and without `env_remove`, plus `env` and the marks.
@@ -102,11 +102,11 @@ impl Spec {
     }
 }
 
-/// Starts it in a process group of its own. It is ended with all its descendants when the [`Child`] is dropped.
+/// Starts it in a process group of its own. It is ended with all its descendants when the [`RunningProgram`] is dropped.
 ///
 /// # Errors
 /// What the system says, with the program's or the folder's name in it.
-pub fn start(spec: Spec) -> io::Result<Child> {
+pub fn start(spec: Spec) -> io::Result<RunningProgram> {
     let mut command = command(&spec)?;
     let stdin = if spec.input.is_some() { Stdio::piped() } else { spec.stdin };
     command.process_group(0).stdin(stdin).stdout(spec.stdout).stderr(spec.stderr);
@@ -127,7 +127,7 @@ pub fn start(spec: Spec) -> io::Result<Child> {
             let _ = pipe.write_all(&bytes);
         });
     }
-    Child::new(child, spec.marks, if spec.wrapper.is_empty() { Root::Program } else { Root::Wrapper })
+    RunningProgram::new(child, spec.marks, if spec.wrapper.is_empty() { Root::Program } else { Root::Wrapper })
 }
 
 /// Program, arguments, environment and folder of `spec`; streams and group are the caller's.

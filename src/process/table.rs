@@ -8,7 +8,7 @@ use super::mark::{self, Mark};
 
 /// One process at one moment, from `/proc/<pid>/stat` (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ProcessEntry {
     pub pid: u32,
     pub parent: u32,
     pub group: u32,
@@ -21,9 +21,9 @@ pub struct Entry {
     pub is_zombie: bool,
 }
 
-impl Entry {
+impl ProcessEntry {
     /// The process `pid` as it is now; `None` if there is none.
-    pub fn of(pid: u32) -> Option<Entry> {
+    pub fn of(pid: u32) -> Option<ProcessEntry> {
         // Longer than all that is read of it.
         let mut stat = [0; 1024];
         let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
@@ -32,9 +32,12 @@ impl Entry {
 }
 
 /// Every process that can be seen.
-pub fn all() -> Vec<Entry> {
+pub fn all() -> Vec<ProcessEntry> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
-    folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()).filter_map(Entry::of).collect()
+    folder
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .filter_map(ProcessEntry::of)
+        .collect()
 }
 
 /// The children of this process, dead ones that nobody has reaped included; `None` where the system has no list of them
@@ -51,10 +54,16 @@ pub(super) fn own_children() -> Option<Vec<u32>> {
 /// The living processes of `all` that belong to a run: those that `is_seed` knows, all that bear one of `marks`, all descendants
 /// of these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
 ///
-/// None of them started before `since` (in ticks, as [`Entry::start_time`]), so the others' environments are not read.
-pub(super) fn members(all: Vec<Entry>, is_seed: impl Fn(&Entry) -> bool, marks: &[Mark], since: u64) -> Vec<Entry> {
+/// None of them started before `since` (in ticks, as [`ProcessEntry::start_time`]), so the others' environments are not read.
+pub(super) fn members(
+    all: Vec<ProcessEntry>,
+    is_seed: impl Fn(&ProcessEntry) -> bool,
+    marks: &[Mark],
+    since: u64,
+) -> Vec<ProcessEntry> {
     let spared = ancestry(std::process::id(), &all);
-    let is_marked = |entry: &Entry| !marks.is_empty() && entry.start_time >= since && is_marked(entry.pid, marks);
+    let is_marked =
+        |entry: &ProcessEntry| !marks.is_empty() && entry.start_time >= since && is_marked(entry.pid, marks);
     let mut found: HashSet<u32> = HashSet::new();
     for entry in &all {
         if !spared.contains(&entry.pid) && (is_seed(entry) || is_marked(entry)) {
@@ -79,12 +88,12 @@ pub(super) fn members(all: Vec<Entry>, is_seed: impl Fn(&Entry) -> bool, marks: 
 }
 
 /// The living processes that bear `mark`, and their descendants.
-pub fn marked(mark: &Mark) -> Vec<Entry> {
+pub fn marked(mark: &Mark) -> Vec<ProcessEntry> {
     members(all(), |_| false, std::slice::from_ref(mark), 0)
 }
 
 /// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
-pub fn resident_mib(members: &[Entry]) -> u64 {
+pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
     let page = rustix::param::page_size() as u64;
     members.iter().map(|entry| entry.resident_pages * page).sum::<u64>() / (1024 * 1024)
 }
@@ -119,7 +128,7 @@ fn environ(pid: u32) -> Option<Vec<u8>> {
 }
 
 /// `pid`, its parents up to the first process, and pid 1 (pid 0 is the kernel's, and leads what no one leads).
-fn ancestry(pid: u32, all: &[Entry]) -> HashSet<u32> {
+fn ancestry(pid: u32, all: &[ProcessEntry]) -> HashSet<u32> {
     let parents: HashMap<u32, u32> = all.iter().map(|entry| (entry.pid, entry.parent)).collect();
     let mut ancestry = HashSet::from([0, 1]);
     let mut next = Some(pid);
@@ -132,13 +141,13 @@ fn ancestry(pid: u32, all: &[Entry]) -> HashSet<u32> {
     ancestry
 }
 
-fn parse_stat(stat: &[u8]) -> Option<Entry> {
+fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
     // The program's name stands in parentheses and may itself hold blanks and parentheses: the last one closes it.
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let pid = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
     let fields: Vec<&str> = std::str::from_utf8(&stat[close + 1..]).ok()?.split_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    Some(Entry {
+    Some(ProcessEntry {
         pid,
         is_zombie: matches!(*fields.first()?, "Z" | "X" | "x"),
         parent: number(1)? as u32,
@@ -159,7 +168,7 @@ mod tests {
         let entry = parse_stat(line).expect("it is a whole line");
         assert_eq!(
             entry,
-            Entry {
+            ProcessEntry {
                 pid: 71,
                 parent: 7,
                 group: 70,
@@ -179,7 +188,7 @@ mod tests {
 
     #[test]
     fn this_process_and_its_ancestors_are_never_members() {
-        let own = Entry::of(std::process::id()).expect("this process runs");
+        let own = ProcessEntry::of(std::process::id()).expect("this process runs");
         let found = members(all(), |entry| [own.pid, own.parent, 1].contains(&entry.pid), &[], 0);
         assert!(found.iter().all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1));
     }

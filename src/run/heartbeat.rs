@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::board::lease::Lease;
 use crate::clock;
-use crate::interrupt::{Cause, Interrupt, Subscription};
+use crate::interrupt::{Interrupt, InterruptCause, Subscription};
 use crate::process::Bell;
 use crate::store::{Board, Error};
 
@@ -30,7 +30,7 @@ impl Heartbeat {
             move || {
                 while !stop.wait(pause) {
                     if is_refused(&board, &lease) {
-                        return lost.raise(Cause::Stopped);
+                        return lost.raise(InterruptCause::Stopped);
                     }
                 }
             }
@@ -47,7 +47,7 @@ impl Heartbeat {
     /// else holds the task.
     pub fn finds_lost(&self) -> bool {
         if !self.is_lost() && is_refused(&self.board, &self.lease) {
-            self.lost.raise(Cause::Stopped);
+            self.lost.raise(InterruptCause::Stopped);
         }
         self.is_lost()
     }
@@ -65,7 +65,7 @@ fn is_refused(board: &Board, lease: &Lease) -> bool {
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.stop.raise(Cause::Stopped);
+        self.stop.raise(InterruptCause::Stopped);
         if let Some(thread) = self.thread.take() {
             // It only beats; a panic in it would already have been printed.
             drop(thread.join());

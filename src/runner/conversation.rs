@@ -20,7 +20,7 @@ use super::signal::Signal;
 use super::stream;
 use super::transcript::Transcript;
 use crate::clock;
-use crate::process::{Exit, Line, Spec};
+use crate::process::{LogLine, ProgramExit, Spec};
 
 /// What the CLI writes to standard error, in the run's folder.
 const STDERR_LOG: &str = "stderr.log";
@@ -196,7 +196,7 @@ impl Conversation {
 }
 
 impl Speaker for Conversation {
-    fn read(&mut self, line: Line, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
+    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
         if line.cut > 0 {
             return None;
         }
@@ -242,7 +242,7 @@ impl Speaker for Conversation {
         self.answered_at
     }
 
-    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> SessionEnd {
+    fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
         // Without what it wrote there, the reason is only less well told.
         let stderr = self.stderr_tail().unwrap_or_default();
         let mut end = self.reading.judge(exit, ended_by_us, &stderr);

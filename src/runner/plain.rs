@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::process::{Exit, Line, Spec};
+use crate::process::{LogLine, ProgramExit, Spec};
 
 use super::OUTPUT_LOG;
 use super::event::{AgentEvent, Nesting};
@@ -26,7 +26,7 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
 }
 
 impl Speaker for PlainText {
-    fn read(&mut self, line: Line, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
+    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason> {
         if self.last_lines.len() == KEPT_LINES {
             self.last_lines.pop_front();
         }
@@ -35,14 +35,14 @@ impl Speaker for PlainText {
         None
     }
 
-    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> SessionEnd {
+    fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
         let result = self.last_lines.make_contiguous().join("\n");
         let (outcome, reason) = match (exit, ended_by_us) {
             // A clean exit counts even if an ending had begun in the same moment.
-            (Exit::Code(0), _) => (Outcome::Success, exit.to_string()),
+            (ProgramExit::Code(0), _) => (Outcome::Success, exit.to_string()),
             (_, Some(why)) => (why.outcome(), why.describe().to_owned()),
             (exit, None) => {
-                let outcome = if matches!(exit, Exit::Code(_)) { Outcome::Failed } else { Outcome::Crashed };
+                let outcome = if matches!(exit, ProgramExit::Code(_)) { Outcome::Failed } else { Outcome::Crashed };
                 let last = self.last_lines.iter().map(|line| line.trim()).rfind(|line| !line.is_empty());
                 let said = last.map(|line| format!(": {}", line.chars().take(200).collect::<String>()));
                 (outcome, format!("{exit}{}", said.unwrap_or_default()))

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
-use crate::process::Exit;
+use crate::process::ProgramExit;
 
 use super::event::{AgentEvent, Nesting, TurnResult};
 use super::outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
@@ -165,7 +165,7 @@ impl Reading {
 
     /// Decide. `ended` is why the run was ended from here, if it was; `stderr` is the end of what the program wrote
     /// there, shown to people where nothing else is known.
-    pub fn judge(&self, exit: Exit, ended: Option<EndReason>, stderr: &str) -> SessionEnd {
+    pub fn judge(&self, exit: ProgramExit, ended: Option<EndReason>, stderr: &str) -> SessionEnd {
         let turn = self.turn.as_ref().filter(|_| !self.is_turn_open);
         let end = match turn {
             Some(turn) if !is_broken_off(turn) => self.judge_turn(turn, exit, ended),
@@ -183,7 +183,7 @@ impl Reading {
     }
 
     /// The last turn came to an end of its own.
-    fn judge_turn(&self, turn: &TurnResult, exit: Exit, ended: Option<EndReason>) -> SessionEnd {
+    fn judge_turn(&self, turn: &TurnResult, exit: ProgramExit, ended: Option<EndReason>) -> SessionEnd {
         let first_error = turn.errors.first().map(String::as_str);
         let said = turn.result.as_deref().filter(|text| !text.is_empty()).or(first_error).unwrap_or(&turn.subtype);
         match turn.subtype.as_str() {
@@ -228,7 +228,7 @@ impl Reading {
     fn judge_broken_off(
         &self,
         turn: Option<&TurnResult>,
-        exit: Exit,
+        exit: ProgramExit,
         ended: Option<EndReason>,
         stderr: &str,
     ) -> SessionEnd {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::outcome::{EndReason, Outcome, SessionEnd};
 use super::reading::Reading;
 use super::stream;
-use crate::process::Exit;
+use crate::process::ProgramExit;
 
 /// Recording, outcome, and a part of the reason given to people. All were ended by whoever recorded them, or by
 /// themselves; none by Tavern.
@@ -117,12 +117,12 @@ fn why_it_was_ended_counts_only_where_there_is_no_answer() {
         ("err-429-exhausted", EndReason::Wall, Outcome::UsageLimit),
     ];
     for (name, why, outcome) in rows {
-        let verdict = judge(name, Some(Exit::Signal(9)), Some(why));
+        let verdict = judge(name, Some(ProgramExit::Signal(9)), Some(why));
         assert_eq!(verdict.outcome, outcome, "{name} {why:?}: {verdict:?}");
     }
     // Nobody here ended it: an exit that isn't clean takes the answer's word away.
-    assert_eq!(judge("success", Some(Exit::Signal(9)), None).outcome, Outcome::Crashed);
-    assert_eq!(judge("success", Some(Exit::Code(1)), None).outcome, Outcome::Crashed);
+    assert_eq!(judge("success", Some(ProgramExit::Signal(9)), None).outcome, Outcome::Crashed);
+    assert_eq!(judge("success", Some(ProgramExit::Code(1)), None).outcome, Outcome::Crashed);
 }
 
 #[test]
@@ -137,18 +137,18 @@ fn what_the_agent_says_of_limits_is_not_the_provider_speaking() {
         lines.iter().flat_map(|line| stream::read(line)).for_each(|event| reading.note(&event));
         reading.judge(exit, ended, "usage limit reached")
     };
-    assert_eq!(judge(&[init, echo], Exit::Signal(9), Some(EndReason::Idle)).outcome, Outcome::Timeout);
-    assert_eq!(judge(&[init, echo], Exit::Code(143), None).outcome, Outcome::Crashed);
-    assert_eq!(judge(&[init, echo, failed], Exit::Code(1), None).outcome, Outcome::Overloaded);
+    assert_eq!(judge(&[init, echo], ProgramExit::Signal(9), Some(EndReason::Idle)).outcome, Outcome::Timeout);
+    assert_eq!(judge(&[init, echo], ProgramExit::Code(143), None).outcome, Outcome::Crashed);
+    assert_eq!(judge(&[init, echo, failed], ProgramExit::Code(1), None).outcome, Outcome::Overloaded);
     // The same words from the CLI itself are the provider's.
     let report = r#"{"type":"assistant","error":"unknown","message":{"model":"<synthetic>","content":[{"type":"text","text":"Claude AI usage limit reached|1795314466"}]}}"#;
     let result = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":null,"result":"Claude AI usage limit reached|1795314466"}"#;
-    let verdict = judge(&[init, report, result], Exit::Code(1), None);
+    let verdict = judge(&[init, report, result], ProgramExit::Code(1), None);
     assert_eq!(verdict.outcome, Outcome::UsageLimit);
     assert_eq!(verdict.resets_at.map(|moment| moment.timestamp()), Some(1_795_314_466));
     // And a subscription's reset time comes as an event of its own.
     let limit = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795310000,"rateLimitType":"five_hour"}}"#;
-    let verdict = judge(&[init, limit, report, result], Exit::Code(1), None);
+    let verdict = judge(&[init, limit, report, result], ProgramExit::Code(1), None);
     assert_eq!(verdict.resets_at.map(|moment| moment.timestamp()), Some(1_795_310_000));
 }
 
@@ -186,7 +186,7 @@ fn no_recording_is_forgotten() {
     assert_eq!(on_disk, expected);
 }
 
-fn judge(name: &str, exit: Option<Exit>, ended: Option<EndReason>) -> SessionEnd {
+fn judge(name: &str, exit: Option<ProgramExit>, ended: Option<EndReason>) -> SessionEnd {
     let exit = exit.unwrap_or_else(|| panic!("INDEX.json has no exit code of {name}"));
     reading(name).judge(exit, ended, "")
 }
@@ -202,7 +202,7 @@ fn reading(name: &str) -> Reading {
 }
 
 /// The exit of each recording, from INDEX.json, where -9 is SIGKILL.
-fn exits() -> BTreeMap<String, Exit> {
+fn exits() -> BTreeMap<String, ProgramExit> {
     let text = fs::read_to_string(folder().join("INDEX.json")).expect("the index is in the repository");
     let index: Vec<Value> = serde_json::from_str(&text).expect("the index is an array");
     index
@@ -210,7 +210,7 @@ fn exits() -> BTreeMap<String, Exit> {
         .filter_map(|entry| {
             let name = sample_name(Path::new(entry["sample"].as_str()?))?;
             let code = i32::try_from(entry["exit_code"].as_i64()?).ok()?;
-            Some((name, if code < 0 { Exit::Signal(-code) } else { Exit::Code(code) }))
+            Some((name, if code < 0 { ProgramExit::Signal(-code) } else { ProgramExit::Code(code) }))
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::clock::{self, Deadline};
-use crate::process::{Bell, Child, Exit, Follower, Line, Spec, create_log, start};
+use crate::process::{Bell, LineFollower, LogLine, ProgramExit, RunningProgram, Spec, create_log, start};
 
 use super::event::AgentEvent;
 use super::job::{Job, Limits};
@@ -21,9 +21,9 @@ const LINGER: Duration = Duration::from_secs(20);
 
 /// One running agent. Dropping it ends its whole process tree at once; [`Session::finish`] is the proper end.
 pub struct Session {
-    child: Child,
+    child: RunningProgram,
     bell: Bell,
-    follower: Follower,
+    follower: LineFollower,
     limits: Limits,
     grace: Duration,
     started_at: Instant,
@@ -51,7 +51,7 @@ pub enum Next {
 /// What a kind of program says, and how it is spoken to.
 pub(super) trait Speaker: Send {
     /// Adds what `line` tells to `events`. A reason to end the program, if it gives one.
-    fn read(&mut self, line: Line, events: &mut VecDeque<AgentEvent>) -> Option<EndReason>;
+    fn read(&mut self, line: LogLine, events: &mut VecDeque<AgentEvent>) -> Option<EndReason>;
 
     /// Hands over a message. False if it takes none, or no more.
     fn say(&mut self, _text: &str) -> bool {
@@ -79,7 +79,7 @@ pub(super) trait Speaker: Send {
     }
 
     /// What the run came to, now that it is over.
-    fn conclude(&mut self, exit: Exit, ended_by_us: Option<EndReason>) -> SessionEnd;
+    fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd;
 }
 
 /// An ending under way: the steps of the ladder are taken one after the other, `grace` apart.
@@ -113,13 +113,13 @@ impl Session {
         job: &Job,
         log: &str,
         stderr: Option<File>,
-        speaker: impl FnOnce(&mut Child) -> Box<dyn Speaker>,
+        speaker: impl FnOnce(&mut RunningProgram) -> Box<dyn Speaker>,
     ) -> std::io::Result<Session> {
         let log = job.run_dir.join(log);
         let file = create_log(&log)?;
         let bell = Bell::new();
         // Followed from before the start, so that the watch misses nothing.
-        let follower = Follower::open(&log, file.metadata()?.len(), &bell)?;
+        let follower = LineFollower::open(&log, file.metadata()?.len(), &bell)?;
         spec.stderr = stderr.map_or_else(|| file.try_clone(), Ok)?.into();
         spec.stdout = file.into();
         let mut child = start(spec)?;
@@ -222,7 +222,7 @@ impl Session {
             self.next(Duration::MAX);
         }
         self.child.sweep();
-        let exit = self.child.exit().unwrap_or(Exit::Lost);
+        let exit = self.child.exit().unwrap_or(ProgramExit::Lost);
         self.speaker.conclude(exit, self.ending.as_ref().map(|ending| ending.why))
     }
 

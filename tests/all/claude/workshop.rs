@@ -119,7 +119,7 @@ impl Workshop {
     }
 
     /// Living processes of the run.
-    pub fn left_running(&self) -> Vec<table::Entry> {
+    pub fn left_running(&self) -> Vec<table::ProcessEntry> {
         table::marked(&self.job.mark)
     }
 }

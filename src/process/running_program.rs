@@ -16,7 +16,7 @@ use super::table;
 
 /// How a program ended; it is shown in words that follow the program's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProgramExit {
     /// By itself, with this status.
     Code(i32),
     /// By this signal.
@@ -35,7 +35,7 @@ pub(super) enum Root {
 
 /// A program that was started here. Dropping it ends the whole tree at once.
 #[derive(Debug)]
-pub struct Child {
+pub struct RunningProgram {
     inner: std::process::Child,
     root: Root,
     pid: u32,
@@ -45,23 +45,24 @@ pub struct Child {
     seen: Arc<Mutex<Seen>>,
     /// Descendants seen at earlier looks: found again even where they have lost their parent and cleared their
     /// environment since.
-    remembered: Vec<table::Entry>,
+    remembered: Vec<table::ProcessEntry>,
     is_reaped: bool,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    exit: Option<Exit>,
+    exit: Option<ProgramExit>,
     bells: Vec<Bell>,
 }
 
-impl Child {
-    pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>, root: Root) -> io::Result<Child> {
+impl RunningProgram {
+    pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>, root: Root) -> io::Result<RunningProgram> {
         let pid = inner.id();
-        let start_time = table::Entry::of(pid).map_or(0, |entry| entry.start_time);
+        let start_time = table::ProcessEntry::of(pid).map_or(0, |entry| entry.start_time);
         let seen = Arc::new(Mutex::new(Seen::default()));
         let cell = Arc::clone(&seen);
-        let child = Child { inner, root, pid, start_time, marks, seen, remembered: Vec::new(), is_reaped: false };
+        let child =
+            RunningProgram { inner, root, pid, start_time, marks, seen, remembered: Vec::new(), is_reaped: false };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
         std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
@@ -82,13 +83,13 @@ impl Child {
         self.inner.stdin.take()
     }
 
-    /// How it ended, if it has. Its descendants may live on: see [`Child::sweep`].
-    pub fn exit(&self) -> Option<Exit> {
+    /// How it ended, if it has. Its descendants may live on: see [`RunningProgram::sweep`].
+    pub fn exit(&self) -> Option<ProgramExit> {
         lock(&self.seen).exit
     }
 
     /// Sleep until it has ended, at most for `timeout`.
-    pub fn wait(&self, timeout: Duration) -> Option<Exit> {
+    pub fn wait(&self, timeout: Duration) -> Option<ProgramExit> {
         let bell = Bell::new();
         self.wake(&bell);
         bell.wait(timeout);
@@ -116,14 +117,14 @@ impl Child {
     }
 
     /// The program and its living descendants, those of earlier looks included.
-    pub fn members(&self) -> Vec<table::Entry> {
+    pub fn members(&self) -> Vec<table::ProcessEntry> {
         let root = (!self.is_reaped).then_some(self.pid());
         let all = table::all();
         family::lock().reap(&all);
         let mut members = table::members(all, |entry| self.is_seed(root, entry), &self.marks, self.start_time);
         for old in &self.remembered {
             let is_new = members.iter().all(|entry| entry.pid != old.pid);
-            let now = if is_new { table::Entry::of(old.pid) } else { None };
+            let now = if is_new { table::ProcessEntry::of(old.pid) } else { None };
             members.extend(now.filter(|now| now.start_time == old.start_time && !now.is_zombie));
         }
         members
@@ -139,7 +140,7 @@ impl Child {
     pub fn request_end(&mut self) {
         self.look();
         // A wrapper that was ended would leave its program behind, in the middle of its polite end.
-        let is_asked = |entry: &&table::Entry| self.root == Root::Program || entry.pid != self.pid();
+        let is_asked = |entry: &&table::ProcessEntry| self.root == Root::Program || entry.pid != self.pid();
         request_end(&self.remembered.iter().filter(is_asked).copied().collect::<Vec<_>>());
     }
 
@@ -162,7 +163,7 @@ impl Child {
         self.exit().is_some() && self.remembered.is_empty() && family::lock().has_no_orphans()
     }
 
-    fn is_seed(&self, root: Option<u32>, entry: &table::Entry) -> bool {
+    fn is_seed(&self, root: Option<u32>, entry: &table::ProcessEntry) -> bool {
         let is_root = root.is_some_and(|root| entry.pid == root || entry.group == root);
         is_root || {
             let family = family::lock();
@@ -181,7 +182,7 @@ impl Child {
     }
 }
 
-impl Drop for Child {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         if !self.is_reaped {
             self.end(Duration::ZERO);
@@ -193,18 +194,18 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Exit {
+impl ProgramExit {
     pub fn is_success(self) -> bool {
-        self == Exit::Code(0)
+        self == ProgramExit::Code(0)
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProgramExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exit::Code(code) => write!(f, "exited with code {code}"),
-            Exit::Signal(signal) => write!(f, "was ended by signal {signal}"),
-            Exit::Lost => f.write_str("ended, and its exit status is lost"),
+            ProgramExit::Code(code) => write!(f, "exited with code {code}"),
+            ProgramExit::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            ProgramExit::Lost => f.write_str("ended, and its exit status is lost"),
         }
     }
 }
@@ -213,15 +214,15 @@ fn pid_of(pid: u32) -> Pid {
     i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the system gave this pid to a child: it is above zero")
 }
 
-fn wait_without_reaping(pid: Pid) -> Exit {
+fn wait_without_reaping(pid: Pid) -> ProgramExit {
     loop {
         match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             Ok(Some(status)) => {
-                let by_signal = status.terminating_signal().map(Exit::Signal);
-                return by_signal.or(status.exit_status().map(Exit::Code)).unwrap_or(Exit::Lost);
+                let by_signal = status.terminating_signal().map(ProgramExit::Signal);
+                return by_signal.or(status.exit_status().map(ProgramExit::Code)).unwrap_or(ProgramExit::Lost);
             }
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return Exit::Lost,
+            Err(_) => return ProgramExit::Lost,
         }
     }
 }
@@ -257,13 +258,17 @@ mod tests {
     }
 
     fn is_gone(pid: &str) -> bool {
-        table::Entry::of(pid.parse().expect("a pid was written")).is_none_or(|entry| entry.is_zombie)
+        table::ProcessEntry::of(pid.parse().expect("a pid was written")).is_none_or(|entry| entry.is_zombie)
     }
 
     #[test]
     fn the_exit_status_is_told_and_the_bell_rings() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let rows = [("exit 0", Exit::Code(0)), ("exit 7", Exit::Code(7)), ("kill -9 $$", Exit::Signal(9))];
+        let rows = [
+            ("exit 0", ProgramExit::Code(0)),
+            ("exit 7", ProgramExit::Code(7)),
+            ("kill -9 $$", ProgramExit::Signal(9)),
+        ];
         for (script, exit) in rows {
             let mut child = start(shell(script, folder.path())).expect("sh starts");
             let bell = Bell::new();
@@ -286,7 +291,7 @@ mod tests {
         spec.input = Some(text.clone());
         spec.stdout = file.into();
         let mut child = start(spec).expect("sh starts");
-        assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
+        assert_eq!(child.wait(LONG), Some(ProgramExit::Code(0)));
         child.sweep();
         assert!(fs::read(&path).expect("it was written") == text);
     }
@@ -308,14 +313,14 @@ mod tests {
         for pid in &pids {
             assert!(is_gone(pid), "{pid} of {pids:?} lives on");
         }
-        assert_eq!(child.exit(), Some(Exit::Signal(15)));
+        assert_eq!(child.exit(), Some(ProgramExit::Signal(15)));
     }
 
     #[test]
     fn what_a_program_leaves_behind_is_swept() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut child = start(shell("sleep 100 & echo $! > left", folder.path())).expect("sh starts");
-        assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
+        assert_eq!(child.wait(LONG), Some(ProgramExit::Code(0)));
         let pid = read_line(&folder.path().join("left"));
         child.sweep();
         assert!(is_gone(&pid));
@@ -362,7 +367,7 @@ mod tests {
             } else {
                 child.signal(Signal::INT);
             }
-            assert_eq!(child.wait(LONG), Some(Exit::Code(7)), "{signal}");
+            assert_eq!(child.wait(LONG), Some(ProgramExit::Code(7)), "{signal}");
             assert_eq!(read_line(&folder.path().join("heard")), "said");
             child.sweep();
         }
