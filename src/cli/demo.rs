@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::process::{self, CommandSpec, find_program, run_command};
+use crate::process::{CommandEnd, CommandSpec, ProgramExit, find_program, run_command};
 
 use super::{CliError, Context, Exit, Format, Verb};
 
@@ -129,7 +129,7 @@ fn play(context: &Context, mut spec: CommandSpec) -> Result<Exit, CliError> {
         command.clone_into(&mut spec.command);
         let ran = run_command(&spec, context.interrupt()?)?;
         if out.format() == Format::Json {
-            let exit = if let process::ProgramExit::Code(code) = ran.exit { Some(code) } else { None };
+            let exit = if let CommandEnd::Exited(ProgramExit::Code(code)) = ran.end { Some(code) } else { None };
             out.record(&Record { command, exit, output: &ran.output }, "")?;
         } else if !ran.output.is_empty() {
             out.text(ran.output.trim_end_matches('\n'))?;
@@ -137,7 +137,7 @@ fn play(context: &Context, mut spec: CommandSpec) -> Result<Exit, CliError> {
         if let Some(interrupted) = context.interrupted() {
             return Ok(interrupted);
         }
-        if !ran.exit.is_success() {
+        if !ran.is_success() {
             return Ok(Exit::Failed);
         }
     }

@@ -1,6 +1,7 @@
 //! One shell command, run to its end within a time limit, leaving nothing behind. It doesn't judge the result.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,14 +34,20 @@ pub struct CommandSpec {
     pub wrapper: Vec<OsString>,
 }
 
+/// How a command ended; it is shown in words that follow its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandEnd {
+    Exited(ProgramExit),
+    /// This was over, and it was ended.
+    TimedOut(Duration),
+    /// The interrupt was raised, and it was ended.
+    Interrupted,
+}
+
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandResult {
-    pub exit: ProgramExit,
-    /// Its time was up, and it was ended.
-    pub has_timed_out: bool,
-    /// The interrupt was raised, and it was ended.
-    pub is_interrupted: bool,
+    pub end: CommandEnd,
     pub duration: Duration,
     /// Standard output and standard error as they came.
     pub output: String,
@@ -78,7 +85,17 @@ impl CommandSpec {
 impl CommandResult {
     /// It ended by itself, in time, with status 0.
     pub fn is_success(&self) -> bool {
-        self.exit.is_success() && !self.has_timed_out && !self.is_interrupted
+        self.end == CommandEnd::Exited(ProgramExit::Code(0))
+    }
+}
+
+impl fmt::Display for CommandEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandEnd::Exited(exit) => exit.fmt(f),
+            CommandEnd::TimedOut(limit) => write!(f, "timed out after {} s", limit.as_secs()),
+            CommandEnd::Interrupted => f.write_str("was interrupted"),
+        }
     }
 }
 
@@ -110,25 +127,19 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     while child.exit().is_none() && !interrupt.is_raised() && !deadline.has_passed() {
         bell.wait(deadline.left());
     }
-    let has_timed_out = !interrupt.is_raised() && deadline.has_passed();
-    // It may have ended in the very moment its time was up: then it was in time.
-    let ended_by_itself = child.exit();
-    let grace = if interrupt.is_hurried() { Duration::ZERO } else { spec.grace };
-    if ended_by_itself.is_some() {
-        child.sweep();
-    } else {
-        child.end(grace);
+    let end = match child.exit() {
+        // Perhaps in the very moment its time was up: then it was in time.
+        Some(exit) => CommandEnd::Exited(exit),
+        None if interrupt.is_raised() => CommandEnd::Interrupted,
+        None => CommandEnd::TimedOut(spec.timeout),
+    };
+    match end {
+        CommandEnd::Exited(_) => child.sweep(),
+        _ => child.end(if interrupt.is_hurried() { Duration::ZERO } else { spec.grace }),
     }
     // Nobody writes any more, so the reader is about to end, unless somebody got away with the pipe.
     let excerpt = output.recv_timeout(Duration::from_secs(2)).unwrap_or_else(|_| Excerpt::new(0));
-    Ok(CommandResult {
-        exit: child.exit().unwrap_or(ProgramExit::Lost),
-        has_timed_out: ended_by_itself.is_none() && has_timed_out,
-        is_interrupted: ended_by_itself.is_none() && !has_timed_out,
-        duration: started_at.elapsed(),
-        output: excerpt.text(),
-        digest: excerpt.digest(),
-    })
+    Ok(CommandResult { end, duration: started_at.elapsed(), output: excerpt.text(), digest: excerpt.digest() })
 }
 
 #[cfg(test)]
@@ -144,8 +155,8 @@ mod tests {
     #[test]
     fn output_of_both_streams_is_in_order_and_the_exit_code_is_told() {
         let result = run("echo one; echo two >&2; echo three; exit 4");
-        assert_eq!((result.exit, result.output.as_str()), (ProgramExit::Code(4), "one\ntwo\nthree\n"));
-        assert!(!result.is_success() && !result.has_timed_out && !result.is_interrupted);
+        assert_eq!(result.end, CommandEnd::Exited(ProgramExit::Code(4)));
+        assert_eq!(result.output, "one\ntwo\nthree\n");
         assert!(run("true").is_success());
         // It has no input to wait for.
         assert_eq!(run("cat; read x || echo none").output, "none\n");
@@ -158,7 +169,7 @@ mod tests {
         // Long enough for the shell to write its pid even on a busy machine.
         spec.timeout = Duration::from_millis(1500);
         let result = run_command(&spec, &Interrupt::new()).expect("sh starts");
-        assert!(result.has_timed_out && !result.is_success() && !result.is_interrupted);
+        assert_eq!(result.end, CommandEnd::TimedOut(spec.timeout));
         assert_eq!(result.output, "start\n");
         // On a very busy machine the time may be up before the pid is written; then there was nothing to end.
         if let Ok(pid) = fs::read_to_string(folder.path().join("pid")) {
@@ -185,7 +196,7 @@ mod tests {
         let raiser = interrupt.clone();
         let thread = std::thread::spawn(move || raiser.raise(crate::interrupt::InterruptCause::Stopped));
         let result = run_command(&spec, &interrupt).expect("sh starts");
-        assert!(result.is_interrupted && !result.has_timed_out);
+        assert_eq!(result.end, CommandEnd::Interrupted);
         thread.join().expect("it does not panic");
     }
 }

@@ -29,7 +29,7 @@ pub mod start;
 pub mod table;
 
 pub use bell::Bell;
-pub use command::{CommandResult, CommandSpec, quoted, run_command};
+pub use command::{CommandEnd, CommandResult, CommandSpec, quoted, run_command};
 pub use end::end_marked;
 pub use family::adopt_orphans;
 pub use first_program::first_program;

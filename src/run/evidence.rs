@@ -10,59 +10,16 @@ use super::site::Site;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::Task;
 use crate::git::CommitId;
-use crate::process::{CommandResult, CommandSpec, Mark, run_command};
+use crate::process::{CommandEnd, CommandResult, CommandSpec, Mark, run_command};
 
-/// One command's part of the evidence.
+/// What running them came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Proof {
-    pub command: String,
-    /// In words that follow it: `exited with code 1`, `was ended by signal 9`, `timed out after 600 s`.
-    pub how: String,
-    pub passed: bool,
-    pub seconds: f64,
-    pub commit: Option<String>,
-    /// Digest of the whole output (XXH3, 128 bits, hexadecimal).
-    pub digest: String,
-    /// Its beginning and its end, as much as config.yaml's `verify.output` keeps.
-    pub output: String,
-}
-
-/// All of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Evidence {
-    pub proofs: Vec<Proof>,
-    /// An interrupt came before the last command had ended: it says nothing then.
-    pub is_cut_short: bool,
-}
-
-impl Evidence {
-    pub fn passed(&self) -> bool {
-        !self.is_cut_short && self.proofs.iter().all(|proof| proof.passed)
-    }
-
+pub enum Evidence {
+    Passed,
     /// The first command that failed, in one line.
-    pub fn failure(&self) -> Option<String> {
-        self.proofs.iter().find(|proof| !proof.passed).map(|proof| format!("`{}` {}", proof.command, proof.how))
-    }
-
-    /// `verify.txt`.
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        for proof in &self.proofs {
-            let commit = proof.commit.as_deref().unwrap_or("no commit");
-            text.push_str(&format!(
-                "$ {}\n{} in {:.1} s at {commit}, output {}\n{}",
-                proof.command, proof.how, proof.seconds, proof.digest, proof.output
-            ));
-            if !text.ends_with('\n') {
-                text.push('\n');
-            }
-        }
-        if self.is_cut_short {
-            text.push_str("interrupted before the last command had ended\n");
-        }
-        text
-    }
+    Failed(String),
+    /// An interrupt came before the last command had ended: it says nothing then.
+    CutShort,
 }
 
 /// Where, at which commit and as whose processes `done_when` is run.
@@ -84,7 +41,8 @@ pub fn run_done_when(
     artifact: &str,
 ) -> Result<Evidence, Error> {
     let Bench { folder, commit, mark } = bench;
-    let mut evidence = Evidence::default();
+    let mut evidence = Evidence::Passed;
+    let mut text = String::new();
     let role = site.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     let wrapper = sandbox::of_command(site, role, folder)?;
     for command in &task.done_when {
@@ -102,38 +60,29 @@ pub fn run_done_when(
             path: folder.to_owned(),
             source,
         })?;
-        evidence.is_cut_short = result.is_interrupted;
-        let passed = result.is_success();
-        evidence.proofs.push(proof(command, result, spec.timeout, commit));
-        if !passed {
+        text.push_str(&told(command, &result, commit));
+        evidence = match result.end {
+            CommandEnd::Interrupted => Evidence::CutShort,
+            _ if result.is_success() => Evidence::Passed,
+            end => Evidence::Failed(format!("`{command}` {end}")),
+        };
+        if evidence != Evidence::Passed {
             break;
         }
     }
+    if evidence == Evidence::CutShort {
+        text.push_str("interrupted before the last command had ended\n");
+    }
     if !task.done_when.is_empty() {
-        artifacts.write_derived(artifact, &evidence.to_text())?;
+        artifacts.write_derived(artifact, &text)?;
     }
     Ok(evidence)
 }
 
-fn proof(command: &str, result: CommandResult, limit: Duration, commit: Option<&CommitId>) -> Proof {
-    Proof {
-        command: command.to_owned(),
-        how: how(&result, limit),
-        passed: result.is_success(),
-        seconds: result.duration.as_secs_f64(),
-        commit: commit.map(|commit| commit.as_str().to_owned()),
-        digest: result.digest,
-        output: result.output,
-    }
-}
-
-/// How a command ended, in words that follow its name.
-pub fn how(result: &CommandResult, limit: Duration) -> String {
-    if result.has_timed_out {
-        format!("timed out after {} s", limit.as_secs())
-    } else if result.is_interrupted {
-        "was interrupted".to_owned()
-    } else {
-        result.exit.to_string()
-    }
+/// One command's part of the artifact.
+fn told(command: &str, result: &CommandResult, commit: Option<&CommitId>) -> String {
+    let CommandResult { end, duration, output, digest } = result;
+    let (seconds, commit) = (duration.as_secs_f64(), commit.map_or("no commit", CommitId::as_str));
+    let line_end = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
+    format!("$ {command}\n{end} in {seconds:.1} s at {commit}, output {digest}\n{output}{line_end}")
 }

@@ -9,7 +9,6 @@ use std::path::{Component, Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::Error;
-use super::evidence::how;
 use super::site::Site;
 use crate::board::task::Task;
 use crate::git::matches;
@@ -98,5 +97,5 @@ fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), E
     if result.is_success() {
         return Ok(());
     }
-    Err(Error::SetUp { command: command.clone(), how: how(&result, spec.timeout), output: result.output })
+    Err(Error::SetUp { command: command.clone(), how: result.end.to_string(), output: result.output })
 }

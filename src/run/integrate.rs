@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::artifacts::Artifacts;
 use super::error::Error;
-use super::evidence::{Bench, run_done_when};
+use super::evidence::{Bench, Evidence, run_done_when};
 use super::furnish::furnish;
 use super::processes::{INTEGRATION, end_processes, mark_of};
 use super::record::{run_name, runs_of};
@@ -127,13 +127,13 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
             return Ok(Some(Integrated::Blocked(why)));
         }
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
-        let evidence = run_done_when(site, task, bench, &artifacts, MERGED)?;
-        if evidence.is_cut_short {
-            return Ok(Some(Integrated::Blocked("interrupted".to_owned())));
-        }
-        if let Some(failure) = evidence.failure() {
-            let reason = format!("after the merge into `{}` {failure}", site.integration());
-            return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
+        match run_done_when(site, task, bench, &artifacts, MERGED)? {
+            Evidence::Passed => {}
+            Evidence::CutShort => return Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
+            Evidence::Failed(failure) => {
+                let reason = format!("after the merge into `{}` {failure}", site.integration());
+                return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
+            }
         }
     }
     let reference = format!("refs/heads/{}", site.integration());

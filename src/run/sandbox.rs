@@ -155,8 +155,7 @@ pub fn try_out(role: &Role) -> Result<(), NotReady> {
     let command = CommandSpec { timeout: Duration::from_secs(20), keep: 400, ..CommandSpec::new(line, "/") };
     let why = match run_command(&command, &Interrupt::new()) {
         Ok(result) if result.is_success() => return Ok(()),
-        Ok(result) if result.output.trim().is_empty() => result.exit.to_string(),
-        Ok(result) => result.output.lines().next().unwrap_or_default().to_owned(),
+        Ok(result) => result.output.lines().next().map_or_else(|| result.end.to_string(), str::to_owned),
         Err(error) => error.to_string(),
     };
     Err(NotReady::new(

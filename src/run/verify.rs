@@ -5,7 +5,7 @@
 use super::artifacts::Artifacts;
 use super::children;
 use super::error::Error;
-use super::evidence::{Bench, run_done_when};
+use super::evidence::{Bench, Evidence, run_done_when};
 use super::plan;
 use super::processes::mark_of;
 use super::record::{Record, run_name};
@@ -147,15 +147,14 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
     let artifacts = if task.done_when.is_empty() { artifacts(site, held) } else { made(site, held)? };
     let mark = mark_of(site, &run_name(&task.id, held.lease.token));
     let bench = Bench { folder: &folder, commit: commit.as_ref(), mark };
-    let evidence = run_done_when(site, task, bench, &artifacts, "verify.txt")?;
-    if evidence.is_cut_short {
-        return Ok((RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None));
-    }
-    let result = match evidence.failure() {
-        Some(failure) => RunResult::Refuted(failure),
-        None => RunResult::Passed { commit: commit.map(|tip| tip.as_str().to_owned()), reason },
-    };
-    Ok((result, Some(evidence.passed())))
+    Ok(match run_done_when(site, task, bench, &artifacts, "verify.txt")? {
+        Evidence::Passed => {
+            let commit = commit.map(|tip| tip.as_str().to_owned());
+            (RunResult::Passed { commit, reason }, Some(true))
+        }
+        Evidence::Failed(failure) => (RunResult::Refuted(failure), Some(false)),
+        Evidence::CutShort => (RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None),
+    })
 }
 
 /// The folder of the run, which may not be there.

@@ -98,11 +98,10 @@ impl Runner for Claude {
         let result =
             run_command(&command, &Interrupt::new()).map_err(|error| not_ready(&format!("failed: {error}")))?;
         let said = result.output.lines().next().unwrap_or_default();
-        match result.is_success() {
-            true => Ok(Ready { version: said.split_whitespace().next().unwrap_or_default().to_owned(), ..ready }),
-            false if result.has_timed_out => Err(not_ready("does not end")),
-            false => Err(not_ready(&format!("{}: {said}", result.exit))),
+        if !result.is_success() {
+            return Err(not_ready(format!("{}: {said}", result.end).trim_end_matches(": ")));
         }
+        Ok(Ready { version: said.split_whitespace().next().unwrap_or_default().to_owned(), ..ready })
     }
 
     /// Only names are looked at, never what a key or a file holds, but for the two names that lead to one in the CLI's
