@@ -1,11 +1,13 @@
 //! Branches and other references: made, moved by compare-and-swap, deleted.
 //!
-//! Knows nothing of what a branch is for. libgit2 does it, and where it can't, the `git` program, each under git's lock on the one
-//! reference. A lock that is left by a process that was killed in that moment is removed like a dead git's.
+//! Knows nothing of what a branch is for. libgit2 does it, under git's lock on the one reference. A lock that is left by a process
+//! that was killed in that moment is removed like a dead git's.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, Reference};
+use git2::{Commit, ErrorCode, Reference, Tree};
 
 use super::identity::Identity;
 use super::registration;
@@ -17,29 +19,27 @@ impl Repository {
     /// [`GitError::BadName`], [`GitError::NameInTheWay`] (`a` and `a/b` can't both be), [`GitError::UnknownCommit`].
     pub fn start_branch(&self, name: &str, at: &CommitId) -> Result<bool, GitError> {
         let reference = branch_reference(name)?;
-        let repository = self.open()?;
-        self.commit_in(&repository, at)?;
-        if self.tip_in(&repository, &reference)?.is_some() {
+        self.find_commit(at)?;
+        if self.tip(&reference)?.is_some() {
             return Ok(false);
         }
         match self.swap(&reference, None, Some(at), &format!("branch: created from {at}")) {
             Ok(()) => Ok(true),
             // Somebody else has made it in between.
             Err(GitError::Moved { .. }) => Ok(false),
-            Err(error) => Err(in_the_way(&repository, name).unwrap_or(error)),
+            Err(error) => Err(self.in_the_way(name).unwrap_or(error)),
         }
     }
 
     /// Where the branch is, if there is one.
     pub fn branch_tip(&self, name: &str) -> Result<Option<CommitId>, GitError> {
-        self.tip_in(&self.open()?, &branch_reference(name)?)
+        self.tip(&branch_reference(name)?)
     }
 
     /// Names of all local branches that start with `prefix`, in order.
     pub fn branches(&self, prefix: &str) -> Result<Vec<String>, GitError> {
-        let repository = self.open()?;
         let listing = || GitError::library(format!("list the branches `{prefix}…`"));
-        let mut listed = repository.references_glob(&format!("refs/heads/{prefix}*")).map_err(listing())?;
+        let mut listed = self.git.references_glob(&format!("refs/heads/{prefix}*")).map_err(listing())?;
         let mut found = Vec::new();
         // What they name is not read: there may be thousands.
         for name in listed.names() {
@@ -52,10 +52,9 @@ impl Repository {
 
     /// All references whose full name starts with `prefix`, with their commits, in order of name.
     pub fn references(&self, prefix: &str) -> Result<Vec<(String, CommitId)>, GitError> {
-        let repository = self.open()?;
         let listing = || GitError::library(format!("list the references `{prefix}…`"));
         let mut found = Vec::new();
-        for reference in repository.references_glob(&format!("{prefix}*")).map_err(listing())? {
+        for reference in self.git.references_glob(&format!("{prefix}*")).map_err(listing())? {
             let reference = reference.map_err(listing())?;
             if let (Ok(name), Some(oid)) = (reference.name(), target(&reference)) {
                 found.push((name.to_owned(), oid));
@@ -78,7 +77,7 @@ impl Repository {
         {
             return Err(GitError::CheckedOut { branch: branch.to_owned(), path });
         }
-        self.commit_in(&self.open()?, to)?;
+        self.find_commit(to)?;
         self.swap(reference, Some(expect), Some(to), log)
     }
 
@@ -88,7 +87,7 @@ impl Repository {
         if let Some(path) = self.checked_out_at(name)? {
             return Err(GitError::CheckedOut { branch: name.to_owned(), path });
         }
-        if self.tip_in(&self.open()?, &reference)?.is_none() {
+        if self.tip(&reference)?.is_none() {
             return Ok(false);
         }
         self.swap(&reference, Some(expect), None, "branch: deleted").map(|()| true)
@@ -117,64 +116,97 @@ impl Repository {
         to: Option<&CommitId>,
         log: &str,
     ) -> Result<(), GitError> {
-        let repository = self.open()?;
-        if swapped(&repository, reference, expect, to, log)?.is_ok() {
-            return Ok(());
+        // A deletion rewrites the packed references, too.
+        let locks =
+            [format!("{reference}.lock"), "packed-refs.lock".to_owned()].map(|lock| self.common_dir().join(lock));
+        loop {
+            match self.swap_once(reference, expect, to, log) {
+                Ok(()) => break,
+                Err(error) if error.code() == ErrorCode::Locked => {
+                    locks.iter().try_for_each(|lock| self.await_lock(lock))?;
+                }
+                Err(error) => {
+                    let found = self.tip(reference)?;
+                    if found.as_ref() == expect {
+                        return Err(GitError::library(format!("move `{reference}`"))(error));
+                    }
+                    return Err(GitError::Moved { reference: reference.to_owned(), expected: expect.cloned(), found });
+                }
+            }
         }
-        // The program waits for a lock in the way, and says what else is.
-        let absent = "0".repeat(40);
-        let call = self.call(&self.main_place()).args(["update-ref", "--no-deref", "--create-reflog", "-m", log]);
-        let call = match to {
-            Some(to) => call.args([reference, to.as_str()]),
-            None => call.args(["-d", reference]),
-        };
-        let call = call.arg(expect.map_or(absent.as_str(), CommitId::as_str));
-        let Err(error) = Identity::of(&repository, self.config())?.give_to(call).read() else { return Ok(()) };
-        // What git says is for people; what is true can be looked up.
-        let found = self.tip_in(&repository, reference)?;
-        if found.as_ref() != expect {
-            let (reference, expected) = (reference.to_owned(), expect.cloned());
-            return Err(GitError::Moved { reference, expected, found });
-        }
-        Err(error)
+        if to.is_some() { self.sync(Path::new(reference)) } else { Ok(()) }
     }
 
-    pub(super) fn commit_in<'r>(
+    /// Compares under git's own lock, and takes no for an answer at once.
+    fn swap_once(
         &self,
-        repository: &'r git2::Repository,
-        id: &CommitId,
-    ) -> Result<git2::Commit<'r>, GitError> {
-        repository
-            .find_commit(oid(id)?)
-            .map_err(|_| GitError::UnknownCommit { id: id.clone(), repository: self.main_worktree().to_owned() })
-    }
-
-    pub(super) fn tip_in(&self, repository: &git2::Repository, name: &str) -> Result<Option<CommitId>, GitError> {
-        match repository.find_reference(name) {
-            Ok(reference) => Ok(target(&reference)),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(GitError::library(format!("read `{name}`"))(error)),
+        reference: &str,
+        expect: Option<&CommitId>,
+        to: Option<&CommitId>,
+        log: &str,
+    ) -> Result<(), git2::Error> {
+        match (expect.map(oid), to.map(oid)) {
+            (None, Some(to)) => self.git.reference(reference, to, false, log).map(drop),
+            (Some(expect), Some(to)) => self.git.reference_matching(reference, to, true, expect, log).map(drop),
+            (expect, None) => match self.git.find_reference(reference) {
+                Ok(mut found) if found.target() == expect => found.delete(),
+                Ok(_) => Err(git2::Error::from_str("it is elsewhere")),
+                Err(error) => Err(error),
+            },
         }
     }
-}
 
-/// By libgit2, which compares under git's own lock, and takes no for an answer at once.
-fn swapped(
-    repository: &git2::Repository,
-    reference: &str,
-    expect: Option<&CommitId>,
-    to: Option<&CommitId>,
-    log: &str,
-) -> Result<Result<(), git2::Error>, GitError> {
-    Ok(match (expect.map(oid).transpose()?, to.map(oid).transpose()?) {
-        (None, Some(to)) => repository.reference(reference, to, false, log).map(drop),
-        (Some(expect), Some(to)) => repository.reference_matching(reference, to, true, expect, log).map(drop),
-        (expect, None) => match repository.find_reference(reference) {
-            Ok(mut found) if found.target() == expect => found.delete(),
-            Ok(_) => Err(git2::Error::from_str("it is elsewhere")),
-            Err(error) => Err(error),
-        },
-    })
+    /// A commit at the present time, in the name of whoever git says; no reference names it yet.
+    pub(super) fn write_commit(
+        &self,
+        tree: &Tree<'_>,
+        parents: &[&Commit<'_>],
+        message: &str,
+    ) -> Result<CommitId, GitError> {
+        let Identity { author, committer } = self.identity()?;
+        let id = self
+            .git
+            .commit(None, &author, &committer, &message.replace('\0', " "), tree, parents)
+            .map_err(GitError::library("write a commit"))?
+            .to_string();
+        self.sync(&Path::new("objects").join(&id[..2]).join(&id[2..]))?;
+        Ok(id.parse().expect("libgit2 prints whole ids"))
+    }
+
+    /// Waits until a file of the git directory, and its name, will be there after a power cut. What has moved on is another's.
+    fn sync(&self, file: &Path) -> Result<(), GitError> {
+        let path = self.common_dir().join(file);
+        for path in [path.as_path(), path.parent().unwrap_or(&path)] {
+            match File::open(path).and_then(|file| file.sync_all()) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(GitError::io("sync", path)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn find_commit(&self, id: &CommitId) -> Result<Commit<'_>, GitError> {
+        let unknown = |_| GitError::UnknownCommit { id: id.clone(), repository: self.main_worktree().to_owned() };
+        self.git.find_commit(oid(id)).map_err(unknown)
+    }
+
+    /// The commit that `reference` (`refs/…` in full) is at, if it is there.
+    pub(super) fn tip(&self, reference: &str) -> Result<Option<CommitId>, GitError> {
+        match self.git.refname_to_id(reference) {
+            Ok(oid) => Ok(Some(oid.into())),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(GitError::library(format!("read `{reference}`"))(error)),
+        }
+    }
+
+    /// The branch that makes `name` impossible: a file can't be a folder too.
+    fn in_the_way(&self, name: &str) -> Option<GitError> {
+        let above = name.match_indices('/').map(|(at, _)| name[..at].to_owned());
+        let taken = |other: &String| self.git.refname_to_id(&format!("refs/heads/{other}")).is_ok();
+        let below = || self.branches(&format!("{name}/")).ok()?.into_iter().next();
+        let other = above.into_iter().find(taken).or_else(below)?;
+        Some(GitError::NameInTheWay { name: name.to_owned(), other })
+    }
 }
 
 /// `refs/heads/<name>`, if git allows the name.
@@ -184,25 +216,12 @@ pub(super) fn branch_reference(name: &str) -> Result<String, GitError> {
     if allowed { Ok(reference) } else { Err(GitError::BadName { name: name.to_owned() }) }
 }
 
-pub(super) fn oid(id: &CommitId) -> Result<git2::Oid, GitError> {
-    git2::Oid::from_str(id.as_str()).map_err(GitError::library(format!("use the commit id `{id}`")))
+pub(super) fn oid(id: &CommitId) -> git2::Oid {
+    git2::Oid::from_str(id.as_str()).expect("a commit id is 40 hexadecimal digits")
 }
 
 fn target(reference: &Reference<'_>) -> Option<CommitId> {
     reference.resolve().ok()?.peel_to_commit().ok().map(|commit| commit.id().into())
-}
-
-/// The branch that makes `name` impossible: a file can't be a folder too.
-fn in_the_way(repository: &git2::Repository, name: &str) -> Option<GitError> {
-    let above = name.match_indices('/').map(|(at, _)| name[..at].to_owned());
-    let taken = |other: &String| repository.refname_to_id(&format!("refs/heads/{other}")).is_ok();
-    let below = || {
-        let mut found = repository.references_glob(&format!("refs/heads/{name}/*")).ok()?;
-        let reference = found.names().next()?.ok()?.to_owned();
-        reference.strip_prefix("refs/heads/").map(str::to_owned)
-    };
-    let other = above.into_iter().find(taken).or_else(below)?;
-    Some(GitError::NameInTheWay { name: name.to_owned(), other })
 }
 
 #[cfg(test)]
@@ -280,7 +299,7 @@ mod tests {
             let movers: Vec<_> = targets
                 .iter()
                 .map(|to| {
-                    let (repository, first) = (&repository, &first);
+                    let (repository, first) = (fixture.repository(), &first);
                     scope.spawn(move || match repository.advance("refs/heads/x", first, to, "test: race") {
                         Ok(()) => true,
                         Err(GitError::Moved { .. } | GitError::LockedByGit { .. }) => false,

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use super::history::path_of;
-use super::program::{Place, THOROUGH};
+use super::program::THOROUGH;
+use super::repository::WorkTree;
 use super::{GitError, Repository};
 
 /// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
@@ -33,12 +34,12 @@ impl Changes {
 }
 
 impl Repository {
-    /// The changes of the main work tree or of a linked one, by the path of its root. Nothing is written.
+    /// The changes of a linked worktree, by the path of its root. Nothing is written.
     pub fn changes(&self, worktree: &Path) -> Result<Changes, GitError> {
         self.changes_at(&self.place(worktree)?)
     }
 
-    pub(super) fn changes_at(&self, place: &Place) -> Result<Changes, GitError> {
+    pub(super) fn changes_at(&self, place: &WorkTree) -> Result<Changes, GitError> {
         let output = self
             .call(place)
             .args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"])
@@ -114,8 +115,7 @@ mod tests {
     fn each_kind_of_change_is_in_its_list() {
         let fixture = Fixture::new();
         fixture.commit(&[("b", "b\n"), ("c", "c\n"), ("d d", "d\n"), (".gitignore", "*.o\n")], "more");
-        let repository = fixture.repository();
-        assert!(repository.changes(&fixture.root()).expect("it can be read").is_clean());
+        assert!(fixture.changes().expect("it can be read").is_clean());
         fixture.write("a", "changed\n");
         fixture.write("b", "staged\n");
         fixture.git(&["add", "b"]);
@@ -124,7 +124,7 @@ mod tests {
         fixture.git(&["mv", "d d", "é\ne"]);
         fixture.write("new/deep/file", "");
         fixture.write("x.o", "");
-        let found = repository.changes(&fixture.root()).expect("it can be read");
+        let found = fixture.changes().expect("it can be read");
         assert_eq!(names(&found.staged), ["b", "d d", "é\ne"]);
         assert_eq!(names(&found.modified), ["a", "b", "c"]);
         assert_eq!(names(&found.untracked), ["new/deep/file"]);
@@ -145,7 +145,7 @@ mod tests {
         assert!(!merged.status.success(), "the merge must conflict");
         fixture.write("mod/a", "inside\n");
         fixture.git(&["init", "--quiet", "inner"]);
-        let found = fixture.repository().changes(&fixture.root()).expect("it can be read");
+        let found = fixture.changes().expect("it can be read");
         let expected = Changes {
             conflicted: vec!["a".into()],
             submodules: vec!["mod".into()],
@@ -162,7 +162,7 @@ mod tests {
         std::fs::remove_file(fixture.root().join("a")).expect("it is there");
         fixture.write("a", "one\n");
         let before = fixture.photograph();
-        assert!(fixture.repository().changes(&fixture.root()).expect("it can be read").is_clean());
+        assert!(fixture.changes().expect("it can be read").is_clean());
         assert_eq!(fixture.photograph(), before);
     }
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::identity::Identity;
-use super::program::{Place, THOROUGH};
+use super::program::THOROUGH;
+use super::repository::WorkTree;
 use super::{Changes, CommitId, GitError, Head, Repository};
 
 impl Repository {
@@ -22,11 +22,11 @@ impl Repository {
         message: &str,
         exclude: &[&str],
     ) -> Result<Option<CommitId>, GitError> {
-        let place = self.linked_place(worktree)?;
+        let place = self.place(worktree)?;
         refuse_rebase(&place)?;
         let paths = still_marked(&place, changes);
         if !paths.is_empty() {
-            return Err(GitError::Conflicted { worktree: place.work_tree, paths });
+            return Err(GitError::Conflicted { worktree: place.root, paths });
         }
         self.stage(&place, changes, exclude)?;
         let merges = place.git_dir.join("MERGE_HEAD").exists();
@@ -38,18 +38,17 @@ impl Repository {
     }
 
     /// What is staged.
-    fn commit_staged(&self, place: &Place, message: &str) -> Result<CommitId, GitError> {
-        let identity = Identity::of(&self.open_at(&place.git_dir)?, self.config())?;
+    fn commit_staged(&self, place: &WorkTree, message: &str) -> Result<CommitId, GitError> {
         let call = self.call(place).args(["commit", "--quiet", "--no-verify", "--allow-empty-message"]);
         let call = call.args(["--cleanup=whitespace", "--file=-"]).input(message.replace('\0', " ").as_bytes())?;
-        identity.give_to(call).limit(THOROUGH).read()?;
-        match self.head_of(&place.work_tree)? {
+        self.identity()?.give_to(call).limit(THOROUGH).read()?;
+        match self.head_in(&place.git_dir)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Ok(commit),
             Head::Unborn { name } => Err(GitError::UnknownReference { name }),
         }
     }
 
-    fn stage(&self, place: &Place, changes: &Changes, exclude: &[&str]) -> Result<(), GitError> {
+    fn stage(&self, place: &WorkTree, changes: &Changes, exclude: &[&str]) -> Result<(), GitError> {
         // An empty path would mean everything.
         let exclude: Vec<&str> = exclude.iter().copied().filter(|path| !path.is_empty()).collect();
         let mut call = self.call(place).args(["add", "--all", "--sparse", "--", ":/"]);
@@ -70,15 +69,15 @@ impl Repository {
         call.limit(THOROUGH).read().map(drop)
     }
 
-    fn has_staged(&self, place: &Place) -> Result<bool, GitError> {
+    fn has_staged(&self, place: &WorkTree) -> Result<bool, GitError> {
         let quiet = ["diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=dirty"];
-        Ok(!self.call(place).args(quiet).limit(THOROUGH).run()?.exit.is_success())
+        Ok(!self.call(place).args(quiet).limit(THOROUGH).ending(&[0, 1])?.exit.is_success())
     }
 }
 
-pub(super) fn refuse_rebase(place: &Place) -> Result<(), GitError> {
+pub(super) fn refuse_rebase(place: &WorkTree) -> Result<(), GitError> {
     if ["rebase-merge", "rebase-apply"].iter().any(|name| place.git_dir.join(name).exists()) {
-        return Err(GitError::Unfinished { worktree: place.work_tree.clone(), operation: "rebase".to_owned() });
+        return Err(GitError::Unfinished { worktree: place.root.clone(), operation: "rebase".to_owned() });
     }
     Ok(())
 }
@@ -90,9 +89,9 @@ pub(super) fn pathspec(magic: &str, path: &Path) -> OsString {
 }
 
 /// The conflicted files that still have a line which only git writes.
-fn still_marked(place: &Place, changes: &Changes) -> Vec<PathBuf> {
+fn still_marked(place: &WorkTree, changes: &Changes) -> Vec<PathBuf> {
     let is_marked = |path: &&PathBuf| {
-        let bytes = fs::read(place.work_tree.join(path)).unwrap_or_default();
+        let bytes = fs::read(place.root.join(path)).unwrap_or_default();
         bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))
     };
     changes.conflicted.iter().filter(is_marked).cloned().collect()

@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use git2::build::TreeUpdateBuilder;
 use git2::{ErrorCode, FileMode, ObjectType, Oid};
 
-use super::branch::oid;
 use super::commit::refuse_rebase;
 use super::history::path_of;
-use super::identity::Identity;
-use super::program::{Place, THOROUGH};
+use super::program::{THOROUGH, records};
+use super::repository::WorkTree;
 use super::{CommitId, GitError, Head, Repository};
 
 /// A file to be committed.
@@ -36,10 +35,9 @@ impl Repository {
         refuse_unfinished(&place)?;
         self.refuse_conflicts(&place)?;
         let Head::Branch { name, commit: tip } = self.head()? else {
-            return Err(GitError::NoBranch { worktree: place.work_tree });
+            return Err(GitError::NoBranch { worktree: place.root });
         };
-        let repository = self.open()?;
-        let parent = repository.find_commit(oid(&tip)?).map_err(GitError::library("read the last commit"))?;
+        let parent = self.find_commit(&tip)?;
         let tree = parent.tree().map_err(GitError::library("read the last commit"))?;
         let mut leaves = Vec::new();
         for (path, bytes) in files {
@@ -53,7 +51,7 @@ impl Repository {
                 Some(entry) if entry.filemode() == i32::from(FileMode::Link) => continue,
                 Some(entry) if entry.filemode() == i32::from(FileMode::BlobExecutable) => FileMode::BlobExecutable,
                 Some(_) => FileMode::Blob,
-                None if repository.is_path_ignored(path).map_err(GitError::library("read the ignore files"))? => {
+                None if self.git.is_path_ignored(path).map_err(GitError::library("read the ignore files"))? => {
                     continue;
                 }
                 None => FileMode::Blob,
@@ -64,18 +62,14 @@ impl Repository {
         for leaf in &leaves {
             builder.upsert(leaf.path, leaf.blob, leaf.mode);
         }
-        let new = builder.create_updated(&repository, &tree).map_err(GitError::library("make a tree"))?;
+        let new = builder.create_updated(&self.git, &tree).map_err(GitError::library("make a tree"))?;
         // Before the branch is moved, so that a lock in the way leaves all as it was.
         self.bring_up_index(&place, &leaves)?;
         if new == tree.id() {
             return Ok(None);
         }
-        let new = repository.find_tree(new).map_err(GitError::library("make a tree"))?;
-        let identity = Identity::of(&repository, self.config())?;
-        let made = repository
-            .commit(None, &identity.author, &identity.committer, message, &new, &[&parent])
-            .map_err(GitError::library("make a commit"))?;
-        let made = CommitId::from(made);
+        let new = self.git.find_tree(new).map_err(GitError::library("make a tree"))?;
+        let made = self.write_commit(&new, &[&parent], message)?;
         // As a commit has it in the reflogs.
         let line = format!("commit: {}", message.lines().next().unwrap_or_default());
         self.swap(&format!("refs/heads/{name}"), Some(&tip), Some(&made), &line)?;
@@ -83,14 +77,14 @@ impl Repository {
     }
 
     /// The contents as an object, through the user's filters.
-    fn store_blob(&self, place: &Place, path: &Path, bytes: &[u8]) -> Result<Oid, GitError> {
+    fn store_blob(&self, place: &WorkTree, path: &Path, bytes: &[u8]) -> Result<Oid, GitError> {
         let call = self.call(place).args(["hash-object", "-w", "--stdin", "--path"]).arg(path).input(bytes)?;
         let id = call.read()?;
         let id = String::from_utf8_lossy(&id);
         Oid::from_str(id.trim()).map_err(GitError::library("store a file"))
     }
 
-    fn bring_up_index(&self, place: &Place, leaves: &[Leaf<'_>]) -> Result<(), GitError> {
+    fn bring_up_index(&self, place: &WorkTree, leaves: &[Leaf<'_>]) -> Result<(), GitError> {
         if leaves.is_empty() {
             return Ok(());
         }
@@ -103,20 +97,19 @@ impl Repository {
         call.limit(THOROUGH).read().map(drop)
     }
 
-    fn refuse_conflicts(&self, place: &Place) -> Result<(), GitError> {
+    fn refuse_conflicts(&self, place: &WorkTree) -> Result<(), GitError> {
         let unmerged = self.call(place).args(["ls-files", "--unmerged", "-z"]).read()?;
-        let lines = unmerged.split(|byte| *byte == 0);
         let paths: BTreeSet<PathBuf> =
-            lines.filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1)).map(path_of).collect();
+            records(&unmerged).filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1)).map(path_of).collect();
         if paths.is_empty() {
             return Ok(());
         }
-        Err(GitError::Conflicted { worktree: place.work_tree.clone(), paths: paths.into_iter().collect() })
+        Err(GitError::Conflicted { worktree: place.root.clone(), paths: paths.into_iter().collect() })
     }
 }
 
 /// In the middle of any of these a commit would become a part of it, or end it.
-fn refuse_unfinished(place: &Place) -> Result<(), GitError> {
+fn refuse_unfinished(place: &WorkTree) -> Result<(), GitError> {
     refuse_rebase(place)?;
     let signs = [
         ("MERGE_HEAD", "merge"),
@@ -128,7 +121,7 @@ fn refuse_unfinished(place: &Place) -> Result<(), GitError> {
     match signs.iter().find(|(name, _)| place.git_dir.join(name).exists()) {
         Some((_, operation)) => {
             let operation = (*operation).to_owned();
-            Err(GitError::Unfinished { worktree: place.work_tree.clone(), operation })
+            Err(GitError::Unfinished { worktree: place.root.clone(), operation })
         }
         None => Ok(()),
     }
@@ -174,7 +167,7 @@ mod tests {
         assert!(fixture.git(&["ls-tree", "HEAD", "run.sh"]).starts_with("100755"));
         assert_eq!(fixture.git(&["show", "HEAD:queues/main.md"]), "2");
         assert_eq!(fixture.git(&["show", ":b"]), "staged");
-        let left = fixture.repository().changes(&fixture.root()).expect("it is a work tree");
+        let left = fixture.changes().expect("it is a work tree");
         assert_eq!(left.staged, [PathBuf::from("b")]);
         assert_eq!(left.modified, ["b", "queues/main.md", "run.sh"].map(PathBuf::from));
         assert_eq!(left.untracked, ["c", "untracked"].map(PathBuf::from));

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use super::config_files::ConfigFiles;
-use super::{CommitId, GitError, Repository};
+use super::{Changes, CommitId, GitError, Repository};
 
 /// A repository at `<temporary folder>/repo`, on branch `main`.
 pub(super) struct Fixture {
@@ -65,6 +65,12 @@ impl Fixture {
         let path = self.beside(name);
         self.repository().add_worktree(&path, branch, &self.head(), &self.lock_file(), |_| Ok::<(), GitError>(()))?;
         Ok(path)
+    }
+
+    /// The changes of the main work tree.
+    pub(super) fn changes(&self) -> Result<Changes, GitError> {
+        let repository = self.repository();
+        repository.changes_at(&repository.main_place())
     }
 
     /// Commits all that a linked worktree holds.

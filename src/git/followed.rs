@@ -72,13 +72,12 @@ mod tests {
         let repository = fixture.repository();
         let work = |count: usize| {
             (0..count).for_each(|number| drop(fixture.commit(&[("a", &format!("{number}\n"))], "work")));
-            repository.open().expect("it is there").revparse_single("x").expect("it is there").id()
+            repository.git.revparse_single("x").expect("it is there").id()
         };
         let far = work(MOST_STEPS + 1);
-        let opened = fixture.repository().open().expect("it is there");
         let is_known = |tip: git2::Oid| {
-            let tip = opened.find_commit(tip).expect("it was made");
-            fixture.repository().is_known_to_follow("x", &tip, &base)
+            let tip = repository.git.find_commit(tip).expect("it was made");
+            repository.is_known_to_follow("x", &tip, &base)
         };
         assert!(!is_known(far), "it is further than anybody looks");
         fixture.git(&["switch", "--quiet", "main"]);

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use git2::{DiffFormat, DiffOptions, ErrorCode, Sort};
+use git2::{DiffFormat, DiffOptions, ErrorCode, Oid, Sort};
 
 use super::branch::oid;
 use super::{CommitId, GitError, Repository};
@@ -24,7 +24,7 @@ pub struct CommitSummary {
 
 /// A difference in git's patch format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Patch {
+pub struct PatchText {
     /// Whole lines; bytes that are not UTF-8 are replaced.
     pub text: String,
     /// More was left out than the limit allows.
@@ -35,9 +35,8 @@ impl Repository {
     /// Is there something at `path` (from the root) in the commit that `branch` is at? No without such a branch.
     pub fn has_file(&self, branch: &str, path: &Path) -> Result<bool, GitError> {
         let Some(tip) = self.branch_tip(branch)? else { return Ok(false) };
-        let repository = self.open()?;
         let read = || GitError::library(format!("read the last commit of `{branch}`"));
-        let tree = repository.find_commit(oid(&tip)?).and_then(|commit| commit.tree()).map_err(read())?;
+        let tree = self.git.find_commit(oid(&tip)).and_then(|commit| commit.tree()).map_err(read())?;
         match tree.get_path(path) {
             Ok(_) => Ok(true),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
@@ -48,8 +47,7 @@ impl Repository {
     /// The commit that `revision` names, in any way that git-rev-parse(1) knows; `None` if it names nothing, or something
     /// that has no commit. [`GitError::BadRevision`] if it has no meaning or several.
     pub fn commit_of(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
-        let repository = self.open()?;
-        let found = match repository.revparse_single(revision) {
+        let found = match self.git.revparse_single(revision) {
             Ok(object) => object,
             Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::UnbornBranch) => return Ok(None),
             Err(error) => {
@@ -62,22 +60,20 @@ impl Repository {
 
     /// Is `ancestor` contained in `descendant`? A commit contains itself.
     pub fn is_ancestor(&self, ancestor: &CommitId, descendant: &CommitId) -> Result<bool, GitError> {
-        let repository = self.open()?;
-        let (above, below) = (self.commit_in(&repository, ancestor)?, self.commit_in(&repository, descendant)?);
-        contains(&repository, below.id(), above.id())
+        let (above, below) = (self.find_commit(ancestor)?, self.find_commit(descendant)?);
+        self.contains(below.id(), above.id())
     }
 
     /// The commit that brought `work` into the line that ends in `tip`: the first one, along first parents, that contains
     /// it. `None` if `tip` doesn't.
     pub fn arrival(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
-        let repository = self.open()?;
-        let work = self.commit_in(&repository, work)?.id();
-        let mut commit = self.commit_in(&repository, tip)?;
-        if !contains(&repository, commit.id(), work)? {
+        let work = self.find_commit(work)?.id();
+        let mut commit = self.find_commit(tip)?;
+        if !self.contains(commit.id(), work)? {
             return Ok(None);
         }
         while let Ok(parent) = commit.parent(0)
-            && contains(&repository, parent.id(), work)?
+            && self.contains(parent.id(), work)?
         {
             commit = parent;
         }
@@ -86,30 +82,28 @@ impl Repository {
 
     /// The commits that are in `tip` and not in `base`, oldest first.
     pub fn commits_between(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<CommitSummary>, GitError> {
-        let repository = self.open()?;
-        let (base, tip) = (self.commit_in(&repository, base)?, self.commit_in(&repository, tip)?);
+        let (base, tip) = (self.find_commit(base)?, self.find_commit(tip)?);
         let walking = || GitError::library("walk the history");
-        let mut walk = repository.revwalk().map_err(walking())?;
+        let mut walk = self.git.revwalk().map_err(walking())?;
         walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE).map_err(walking())?;
         walk.push(tip.id()).map_err(walking())?;
         walk.hide(base.id()).map_err(walking())?;
         let mut found = Vec::new();
         for id in walk {
-            let commit = repository.find_commit(id.map_err(walking())?).map_err(walking())?;
+            let commit = self.git.find_commit(id.map_err(walking())?).map_err(walking())?;
             found.push(summary(&commit));
         }
         Ok(found)
     }
 
     /// What changes from `base` to `tip`, with renames found, cut at the end of a line to at most `limit` bytes.
-    pub fn diff(&self, base: &CommitId, tip: &CommitId, limit: usize) -> Result<Patch, GitError> {
-        let repository = self.open()?;
+    pub fn diff(&self, base: &CommitId, tip: &CommitId, limit: usize) -> Result<PatchText, GitError> {
         let comparing = || GitError::library(format!("compare {base} with {tip}"));
-        let old = self.commit_in(&repository, base)?.tree().map_err(comparing())?;
-        let new = self.commit_in(&repository, tip)?.tree().map_err(comparing())?;
+        let old = self.find_commit(base)?.tree().map_err(comparing())?;
+        let new = self.find_commit(tip)?.tree().map_err(comparing())?;
         let mut options = DiffOptions::new();
         options.ignore_submodules(false);
-        let compared = repository.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options));
+        let compared = self.git.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options));
         let mut diff = compared.map_err(comparing())?;
         diff.find_similar(None).map_err(GitError::library("find renames"))?;
         let mut bytes = Vec::new();
@@ -132,29 +126,25 @@ impl Repository {
         }
         match printed {
             Err(error) if !is_cut => Err(GitError::library("write a patch")(error)),
-            _ => Ok(Patch { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut }),
+            _ => Ok(PatchText { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut }),
         }
     }
-}
 
-/// Is `inner` contained in `outer`?
-pub(super) fn contains(repository: &git2::Repository, outer: git2::Oid, inner: git2::Oid) -> Result<bool, GitError> {
-    if outer == inner {
-        return Ok(true);
+    /// Is `inner` contained in `outer`?
+    pub(super) fn contains(&self, outer: Oid, inner: Oid) -> Result<bool, GitError> {
+        if outer == inner {
+            return Ok(true);
+        }
+        self.git.graph_descendant_of(outer, inner).map_err(GitError::library("compare two commits"))
     }
-    repository.graph_descendant_of(outer, inner).map_err(GitError::library("compare two commits"))
-}
 
-/// Where the histories of the two part; `None` if they have nothing in common.
-pub(super) fn merge_base(
-    repository: &git2::Repository,
-    one: git2::Oid,
-    other: git2::Oid,
-) -> Result<Option<git2::Oid>, GitError> {
-    match repository.merge_base(one, other) {
-        Ok(id) => Ok(Some(id)),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(GitError::library("compare two commits")(error)),
+    /// Where the histories of the two part; `None` if they have nothing in common.
+    pub(super) fn merge_base(&self, one: Oid, other: Oid) -> Result<Option<Oid>, GitError> {
+        match self.git.merge_base(one, other) {
+            Ok(id) => Ok(Some(id)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(GitError::library("compare two commits")(error)),
+        }
     }
 }
 

@@ -1,10 +1,9 @@
 //! In whose name commits are made: the user's, as git would find it, else Tavern's own.
 
-use git2::{Repository, Signature};
+use git2::Signature;
 
-use super::GitError;
-use super::config_files::ConfigFiles;
 use super::program::Call;
+use super::{GitError, Repository};
 
 const NAME: &str = "Tavern";
 const EMAIL: &str = "tavern@localhost";
@@ -15,19 +14,21 @@ pub(super) struct Identity {
     pub(super) committer: Signature<'static>,
 }
 
-impl Identity {
+impl Repository {
     /// From `GIT_AUTHOR_*` and `GIT_COMMITTER_*`, then `user.name` and `user.email`; in tests of this room, which must not
     /// depend on who runs them, from the configuration alone.
-    pub(super) fn of(repository: &Repository, config: Option<&ConfigFiles>) -> Result<Identity, GitError> {
-        let (author, committer) = if config.is_some_and(|files| !files.with_names) {
-            (repository.signature(), repository.signature())
+    pub(super) fn identity(&self) -> Result<Identity, GitError> {
+        let (author, committer) = if self.config.as_ref().is_some_and(|files| !files.with_names) {
+            (self.git.signature(), self.git.signature())
         } else {
-            (repository.author_from_env(), repository.committer_from_env())
+            (self.git.author_from_env(), self.git.committer_from_env())
         };
         Ok(Identity { author: or_tavern(author)?, committer: or_tavern(committer)? })
     }
+}
 
-    pub(super) fn give_to(&self, call: Call) -> Call {
+impl Identity {
+    pub(super) fn give_to<'r>(&self, call: Call<'r>) -> Call<'r> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         call.env("GIT_AUTHOR_NAME", text(self.author.name_bytes()))
             .env("GIT_AUTHOR_EMAIL", text(self.author.email_bytes()))

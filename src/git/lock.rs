@@ -1,7 +1,7 @@
 //! An advisory lock on a file, held between processes.
 //!
 //! The lock is `flock` on an open file description: whoever inherits the descriptor holds the lock too. So a `git` that is
-//! given [`Lock::share`] keeps the lock until it ends, also when the process that took it has been killed.
+//! given [`FileLock::share`] keeps the lock until it ends, also when the process that took it has been killed.
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::fs::{File, OpenOptions};
@@ -14,22 +14,22 @@ use fs2::{FileExt, TryLockError};
 use super::GitError;
 use crate::clock;
 
-/// How long [`Lock::take`] waits. Only administrative steps of some milliseconds are done under these locks.
+/// How long [`FileLock::take`] waits. Only administrative steps of some milliseconds are done under these locks.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Held from `take` until it and all inherited copies of the descriptor are gone. The file is never removed by it.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct FileLock {
     file: File,
 }
 
-impl Lock {
+impl FileLock {
     /// Waits for the lock, at most [`PATIENCE`]; makes the file, but not its folder.
-    pub(super) fn take(path: &Path) -> Result<Lock, GitError> {
-        Lock::take_within(path, PATIENCE)
+    pub(super) fn take(path: &Path) -> Result<FileLock, GitError> {
+        FileLock::take_within(path, PATIENCE)
     }
 
-    fn take_within(path: &Path, patience: Duration) -> Result<Lock, GitError> {
+    fn take_within(path: &Path, patience: Duration) -> Result<FileLock, GitError> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -41,7 +41,7 @@ impl Lock {
         let mut pause = Duration::from_millis(1);
         loop {
             match FileExt::try_lock(&file) {
-                Ok(()) => return Ok(Lock { file }),
+                Ok(()) => return Ok(FileLock { file }),
                 Err(TryLockError::WouldBlock) if started.elapsed() >= patience => {
                     return Err(GitError::Busy { path: path.to_owned(), waited: patience });
                 }
@@ -57,14 +57,14 @@ impl Lock {
     }
 
     /// The lock on a file that is there, if nobody holds it. `None` also when the file is gone.
-    pub(super) fn try_take_existing(path: &Path) -> Result<Option<Lock>, GitError> {
+    pub(super) fn try_take_existing(path: &Path) -> Result<Option<FileLock>, GitError> {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(GitError::Io { doing: "open", path: path.to_owned(), source }),
         };
         match FileExt::try_lock(&file) {
-            Ok(()) => Ok(Some(Lock { file })),
+            Ok(()) => Ok(Some(FileLock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(source)) => Err(GitError::Io { doing: "lock", path: path.to_owned(), source }),
         }
@@ -87,20 +87,20 @@ mod tests {
     fn it_is_held_as_long_as_anybody_has_the_descriptor() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = folder.path().join("lock");
-        let lock = Lock::take(&path).expect("nobody holds it");
-        let late = Lock::take_within(&path, Duration::ZERO);
+        let lock = FileLock::take(&path).expect("nobody holds it");
+        let late = FileLock::take_within(&path, Duration::ZERO);
         assert!(matches!(&late, Err(GitError::Busy { path: busy, .. }) if *busy == path), "{late:?}");
-        assert!(Lock::try_take_existing(&path).expect("it can be opened").is_none());
+        assert!(FileLock::try_take_existing(&path).expect("it can be opened").is_none());
         let mut child = Command::new("sleep")
             .arg("600")
             .stdin(lock.share().expect("it is open"))
             .spawn()
             .expect("sleep is everywhere");
         drop(lock);
-        assert!(Lock::try_take_existing(&path).expect("it can be opened").is_none(), "the child holds it");
+        assert!(FileLock::try_take_existing(&path).expect("it can be opened").is_none(), "the child holds it");
         child.kill().expect("it is ours");
         child.wait().expect("it is ours");
-        Lock::take(&path).expect("the child has ended");
-        assert!(Lock::try_take_existing(&folder.path().join("none")).expect("that is no error").is_none());
+        FileLock::take(&path).expect("the child has ended");
+        assert!(FileLock::try_take_existing(&folder.path().join("none")).expect("that is no error").is_none());
     }
 }

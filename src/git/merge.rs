@@ -9,11 +9,9 @@ use std::path::{Path, PathBuf};
 use git2::{Commit, ErrorCode, Oid, Tree};
 
 use super::branch::branch_reference;
-use super::history::{merge_base, path_of, paths};
-use super::identity::Identity;
-use super::program::THOROUGH;
+use super::history::{path_of, paths};
+use super::program::{THOROUGH, records};
 use super::{CommitId, GitError, Head, Repository};
-use crate::process::ProgramExit;
 
 /// How a merge came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,19 +38,18 @@ impl Repository {
     /// Merges `from` into `into`, always as a merge commit, so that one merge is one step of the history. Whatever `from`
     /// changed at or under a path of `without` (relative to the root) is left out.
     pub fn merge(&self, into: &CommitId, from: &CommitId, without: &[&str], message: &str) -> Result<Merge, GitError> {
-        let repository = self.open()?;
-        let (ours, theirs) = (self.commit_in(&repository, into)?, self.commit_in(&repository, from)?);
-        let shared = merge_base(&repository, ours.id(), theirs.id())?;
+        let (ours, theirs) = (self.find_commit(into)?, self.find_commit(from)?);
+        let shared = self.merge_base(ours.id(), theirs.id())?;
         if shared == Some(theirs.id()) {
             return Ok(Merge::UpToDate { left_out: Vec::new() });
         }
-        let mut left_out = if without.is_empty() { Vec::new() } else { changed(&repository, shared, &theirs)? };
+        let mut left_out = if without.is_empty() { Vec::new() } else { self.changed(shared, &theirs)? };
         left_out.retain(|path| is_under(path, without));
-        let kept = self.without(&repository, &ours, &theirs, without)?;
+        let kept = self.without(&ours, &theirs, without)?;
         let tree = if shared == Some(ours.id()) {
             kept.tree().map_err(GitError::library("read the merged tree"))?
         } else {
-            match self.merged_tree(&repository, &ours, &kept)? {
+            match self.merged_tree(&ours, &kept)? {
                 Ok(tree) => tree,
                 Err(paths) => return Ok(Merge::Conflict { paths }),
             }
@@ -60,15 +57,14 @@ impl Repository {
         if tree.id() == ours.tree_id() {
             return Ok(Merge::UpToDate { left_out });
         }
-        let commit = self.write_merge(&repository, &ours, &theirs, &tree, message)?;
+        let commit = self.write_commit(&tree, &[&ours, &theirs], message)?;
         Ok(Merge::Clean { commit, left_out })
     }
 
     /// Is all that `from` changed since it left `into` at or under a path of `paths`? No if it changed nothing.
     pub fn changes_only(&self, into: &CommitId, from: &CommitId, paths: &[&str]) -> Result<bool, GitError> {
-        let repository = self.open()?;
-        let (ours, theirs) = (self.commit_in(&repository, into)?, self.commit_in(&repository, from)?);
-        let changed = changed(&repository, merge_base(&repository, ours.id(), theirs.id())?, &theirs)?;
+        let (ours, theirs) = (self.find_commit(into)?, self.find_commit(from)?);
+        let changed = self.changed(self.merge_base(ours.id(), theirs.id())?, &theirs)?;
         Ok(!changed.is_empty() && changed.iter().all(|path| is_under(path, paths)))
     }
 
@@ -76,14 +72,11 @@ impl Repository {
     /// The branch moves by compare-and-swap; errors as for [`Repository::advance`].
     pub fn follow(&self, branch: &str, base: &CommitId) -> Result<Follow, GitError> {
         let reference = branch_reference(branch)?;
-        let repository = self.open()?;
-        let tip = self
-            .tip_in(&repository, &reference)?
-            .ok_or_else(|| GitError::UnknownReference { name: reference.clone() })?;
-        let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, base)?);
-        let standing = self.standing_of(&repository, branch, &ours, &theirs)?;
+        let tip = self.tip(&reference)?.ok_or_else(|| GitError::UnknownReference { name: reference.clone() })?;
+        let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(base)?);
+        let standing = self.standing_of(branch, &ours, &theirs)?;
         let message = format!("Merge {} into {branch}", base.short());
-        let follow = self.bring(&repository, standing, (&ours, &theirs), &message)?;
+        let follow = self.bring(standing, (&ours, &theirs), &message)?;
         if let Follow::FastForwarded(to) | Follow::Merged(to) = &follow {
             self.advance(&reference, &tip, to, &format!("follow: {base}"))?;
             self.remember_followed(branch, to, base);
@@ -94,25 +87,18 @@ impl Repository {
     /// The commit that `branch` would be at after [`Repository::follow`], where nothing has to be merged for that.
     pub fn foresee_follow(&self, branch: &str, base: &CommitId) -> Result<CommitId, GitError> {
         let Some(tip) = self.branch_tip(branch)? else { return Ok(base.clone()) };
-        let repository = self.open()?;
-        let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, base)?);
-        let standing = self.standing_of(&repository, branch, &ours, &theirs)?;
+        let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(base)?);
+        let standing = self.standing_of(branch, &ours, &theirs)?;
         Ok(if standing == Standing::Behind { base.clone() } else { tip })
     }
 
     /// By what is remembered of the branch, or by its history, and remembered then.
-    fn standing_of(
-        &self,
-        repository: &git2::Repository,
-        branch: &str,
-        ours: &Commit<'_>,
-        theirs: &Commit<'_>,
-    ) -> Result<Standing, GitError> {
+    fn standing_of(&self, branch: &str, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Standing, GitError> {
         let base = theirs.id().into();
         if self.is_known_to_follow(branch, ours, &base) {
             return Ok(Standing::UpToDate);
         }
-        let standing = standing(repository, ours, theirs)?;
+        let standing = self.standing(ours, theirs)?;
         if standing == Standing::UpToDate {
             self.remember_followed(branch, &ours.id().into(), &base);
         }
@@ -122,7 +108,6 @@ impl Repository {
     /// What brings the commits of the second into the first, which no reference is moved to yet.
     fn bring(
         &self,
-        repository: &git2::Repository,
         standing: Standing,
         (ours, theirs): (&Commit<'_>, &Commit<'_>),
         message: &str,
@@ -130,8 +115,8 @@ impl Repository {
         Ok(match standing {
             Standing::UpToDate => Follow::UpToDate,
             Standing::Behind => Follow::FastForwarded(theirs.id().into()),
-            Standing::Apart => match self.merged_tree(repository, ours, theirs)? {
-                Ok(tree) => Follow::Merged(self.write_merge(repository, ours, theirs, &tree, message)?),
+            Standing::Apart => match self.merged_tree(ours, theirs)? {
+                Ok(tree) => Follow::Merged(self.write_commit(&tree, &[ours, theirs], message)?),
                 Err(paths) => Follow::Conflict(paths),
             },
         })
@@ -141,59 +126,48 @@ impl Repository {
     /// folder: by moving it forward if it has none of its own, else by a merge commit. Nothing changes where the two
     /// conflict, or where files that are not committed are in the way (then no path is named).
     pub fn take_in(&self, worktree: &Path, from: &CommitId, message: &str) -> Result<Follow, GitError> {
-        let place = self.linked_place(worktree)?;
-        let repository = self.open()?;
+        let place = self.place(worktree)?;
         let (Head::Branch { commit: tip, .. } | Head::Detached { commit: tip }) = self.head_of(worktree)? else {
             return Ok(Follow::Conflict(Vec::new()));
         };
-        let (ours, theirs) = (self.commit_in(&repository, &tip)?, self.commit_in(&repository, from)?);
-        let follow = self.bring(&repository, standing(&repository, &ours, &theirs)?, (&ours, &theirs), message)?;
+        let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(from)?);
+        let follow = self.bring(self.standing(&ours, &theirs)?, (&ours, &theirs), message)?;
         let (Follow::FastForwarded(to) | Follow::Merged(to)) = &follow else { return Ok(follow) };
         let call =
             self.call(&place).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
-        let ended = call.arg(to.as_str()).limit(THOROUGH).run()?;
+        let ended = call.arg(to.as_str()).limit(THOROUGH).ending(&[0, 1, 128])?;
         Ok(if ended.exit.is_success() { follow } else { Follow::Conflict(Vec::new()) })
     }
 
     /// The tree of the merge, or the paths in conflict.
     fn merged_tree<'r>(
-        &self,
-        repository: &'r git2::Repository,
+        &'r self,
         ours: &Commit<'r>,
         theirs: &Commit<'r>,
     ) -> Result<Result<Tree<'r>, Vec<PathBuf>>, GitError> {
         let (into, from) = (ours.id().to_string(), theirs.id().to_string());
-        let ended = self
+        let ran = self
             .call(&self.main_place())
             // Attributes are those of `ours`, whatever is checked out at present.
             .env("GIT_ATTR_SOURCE", &into)
             .args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--allow-unrelated-histories"])
             .args([&into, &from])
             .limit(THOROUGH)
-            .run()?;
-        match read_merge(ended.exit, &ended.output) {
-            Some(Ok(tree)) => Ok(Ok(repository.find_tree(tree).map_err(GitError::library("read the merged tree"))?)),
-            Some(Err(paths)) => Ok(Err(paths)),
-            // git's status for unknown options.
-            None if ended.exit == ProgramExit::Code(129) => Err(GitError::ProgramTooOld),
-            None => Err(GitError::Program {
-                command: format!("git merge-tree {into} {from}"),
-                dir: self.main_worktree().to_owned(),
-                status: ended.exit.to_string(),
-                stderr: ended.complaint,
-            }),
+            .ending(&[0, 1])?;
+        // The tree, and where it holds conflicts their paths. Source: git-merge-tree(1), output and exit status.
+        let mut records = records(&ran.stdout);
+        let reading = || GitError::library("read the merged tree");
+        let tree = String::from_utf8_lossy(records.next().unwrap_or_default());
+        let tree = Oid::from_str(&tree).map_err(reading())?;
+        if ran.exit.is_success() {
+            return Ok(Ok(self.git.find_tree(tree).map_err(reading())?));
         }
+        Ok(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect()))
     }
 
     /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree
     /// there, and the merge bases stay what they are.
-    fn without<'r>(
-        &self,
-        repository: &'r git2::Repository,
-        ours: &Commit<'r>,
-        theirs: &Commit<'r>,
-        without: &[&str],
-    ) -> Result<Commit<'r>, GitError> {
+    fn without<'r>(&'r self, ours: &Commit<'r>, theirs: &Commit<'r>, without: &[&str]) -> Result<Commit<'r>, GitError> {
         let preparing = || GitError::library(format!("leave parts out of {}", theirs.id()));
         let ours_tree = ours.tree().map_err(preparing())?;
         let mut tree = theirs.tree().map_err(preparing())?;
@@ -204,11 +178,11 @@ impl Repository {
                 Err(error) if error.code() == ErrorCode::NotFound => None,
                 Err(error) => return Err(preparing()(error)),
             };
-            let id = graft(repository, Some(&tree), &names, entry).map_err(preparing())?;
-            let empty = || repository.treebuilder(None).and_then(|builder| builder.write());
+            let id = graft(&self.git, Some(&tree), &names, entry).map_err(preparing())?;
+            let empty = || self.git.treebuilder(None).and_then(|builder| builder.write());
             tree = match id {
-                Some(id) => repository.find_tree(id),
-                None => empty().and_then(|id| repository.find_tree(id)),
+                Some(id) => self.git.find_tree(id),
+                None => empty().and_then(|id| self.git.find_tree(id)),
             }
             .map_err(preparing())?;
         }
@@ -216,23 +190,29 @@ impl Repository {
             return Ok(theirs.clone());
         }
         let (author, committer) = (theirs.author(), theirs.committer());
-        let id = repository.commit(None, &author, &committer, "left out", &tree, &[theirs]).map_err(preparing())?;
-        repository.find_commit(id).map_err(preparing())
+        let id = self.git.commit(None, &author, &committer, "left out", &tree, &[theirs]).map_err(preparing())?;
+        self.git.find_commit(id).map_err(preparing())
     }
 
-    fn write_merge(
-        &self,
-        repository: &git2::Repository,
-        ours: &Commit<'_>,
-        theirs: &Commit<'_>,
-        tree: &Tree<'_>,
-        message: &str,
-    ) -> Result<CommitId, GitError> {
-        let identity = Identity::of(repository, self.config())?;
-        let id = repository
-            .commit(None, &identity.author, &identity.committer, &message.replace('\0', " "), tree, &[ours, theirs])
-            .map_err(GitError::library("write the merge commit"))?;
-        Ok(id.into())
+    fn standing(&self, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Standing, GitError> {
+        let shared = self.merge_base(ours.id(), theirs.id())?;
+        Ok(match shared {
+            Some(shared) if shared == theirs.id() => Standing::UpToDate,
+            Some(shared) if shared == ours.id() => Standing::Behind,
+            _ => Standing::Apart,
+        })
+    }
+
+    /// The paths that `theirs` changed since it was at `base`.
+    fn changed(&self, base: Option<Oid>, theirs: &Commit<'_>) -> Result<Vec<PathBuf>, GitError> {
+        let comparing = || GitError::library(format!("list what {} changed", theirs.id()));
+        let base = match base {
+            Some(id) => Some(self.git.find_commit(id).and_then(|commit| commit.tree()).map_err(comparing())?),
+            None => None,
+        };
+        let tree = theirs.tree().map_err(comparing())?;
+        let diff = self.git.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;
+        Ok(paths(&diff))
     }
 }
 
@@ -243,43 +223,6 @@ enum Standing {
     /// It has nothing that the other lacks.
     Behind,
     Apart,
-}
-
-fn standing(repository: &git2::Repository, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Standing, GitError> {
-    let shared = merge_base(repository, ours.id(), theirs.id())?;
-    Ok(match shared {
-        Some(shared) if shared == theirs.id() => Standing::UpToDate,
-        Some(shared) if shared == ours.id() => Standing::Behind,
-        _ => Standing::Apart,
-    })
-}
-
-/// A tree, or the paths in conflict.
-type Merged = Result<Oid, Vec<PathBuf>>;
-
-/// `None`: it failed. Source: git-merge-tree(1), output and exit status.
-fn read_merge(exit: ProgramExit, output: &[u8]) -> Option<Merged> {
-    let mut records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
-    match exit {
-        ProgramExit::Code(0) => Some(Ok(Oid::from_str(std::str::from_utf8(records.next()?).ok()?).ok()?)),
-        ProgramExit::Code(1) => {
-            records.next()?;
-            Some(Err(records.map(path_of).collect::<BTreeSet<_>>().into_iter().collect()))
-        }
-        _ => None,
-    }
-}
-
-/// The paths that `theirs` changed since it was at `base`.
-fn changed(repository: &git2::Repository, base: Option<Oid>, theirs: &Commit<'_>) -> Result<Vec<PathBuf>, GitError> {
-    let comparing = || GitError::library(format!("list what {} changed", theirs.id()));
-    let base = match base {
-        Some(id) => Some(repository.find_commit(id).and_then(|commit| commit.tree()).map_err(comparing())?),
-        None => None,
-    };
-    let tree = theirs.tree().map_err(comparing())?;
-    let diff = repository.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;
-    Ok(paths(&diff))
 }
 
 fn is_under(path: &Path, prefixes: &[&str]) -> bool {

@@ -14,13 +14,13 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use super::GitError;
-use super::config_files::ConfigFiles;
-use super::lock::Lock;
-use super::stale_lock::{self, LOCK_PATIENCE, LOCK_PAUSE};
+use super::lock::FileLock;
+use super::repository::WorkTree;
+use super::stale_lock::{LOCK_PATIENCE, LOCK_PAUSE};
+use super::{GitError, Repository};
 use crate::clock;
 use crate::process::start::UNATTENDED;
-use crate::process::{ProgramExit, Spec, run_program};
+use crate::process::{ProgramExit, Ran, Spec, run_program};
 
 /// For steps that touch no file contents.
 const QUICK: Duration = Duration::from_secs(60);
@@ -28,9 +28,9 @@ const QUICK: Duration = Duration::from_secs(60);
 /// For steps that read or write a whole work tree, perhaps through filters that fetch from afar.
 pub(super) const THOROUGH: Duration = Duration::from_secs(30 * 60);
 
-/// Settings that win over the user's: what would start a hook, an editor, a daemon, a clean-up or a question; and what
-/// would make git write something that libgit2 can't read.
-const SETTINGS: [&str; 14] = [
+/// Settings that win over the user's. Off is what would start a hook, an editor, a daemon, a clean-up or a question, and what
+/// would make git write something that libgit2 can't read. What git has written is there after a power cut.
+const SETTINGS: [&str; 16] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.editor=true",
@@ -45,6 +45,8 @@ const SETTINGS: [&str; 14] = [
     "worktree.useRelativePaths=false",
     "i18n.commitEncoding=UTF-8",
     "advice.addEmbeddedRepo=false",
+    "core.fsync=committed",
+    "core.fsyncMethod=batch",
 ];
 
 /// What `git rev-parse --local-env-vars` lists, without the user's own `-c` settings, and what changes the meaning of paths.
@@ -69,82 +71,62 @@ const FOREIGN: [&str; 18] = [
     "GIT_WORK_TREE",
 ];
 
-/// A git directory and the work tree that belongs to it: where a call of the `git` program acts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) git_dir: PathBuf,
-    pub(super) work_tree: PathBuf,
-}
-
 /// One call of `git`, being prepared.
-pub(super) struct Call {
+pub(super) struct Call<'r> {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     dir: PathBuf,
     limit: Duration,
     input: Option<File>,
-    /// The common directory and the main work tree, where locks that are in the way are waited for.
-    repository: Option<(PathBuf, PathBuf)>,
+    repository: &'r Repository,
 }
 
-/// How a call ended.
-#[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) exit: ProgramExit,
-    pub(super) output: Vec<u8>,
-    pub(super) complaint: String,
-}
-
-impl Call {
+impl Repository {
     /// `git` at exactly this place. Git directory and work tree are always named, never searched for: in a worktree whose
     /// `.git` an agent has deleted, a search would find the user's own checkout above it.
-    pub(super) fn new(place: &Place, config: Option<&ConfigFiles>) -> Call {
+    pub(super) fn call(&self, place: &WorkTree) -> Call<'_> {
         let args = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from).collect();
-        let call =
-            Call { args, env: Vec::new(), dir: place.work_tree.clone(), limit: QUICK, input: None, repository: None };
+        let dir = place.root.clone();
+        let call = Call { args, env: Vec::new(), dir, limit: QUICK, input: None, repository: self };
         let fixed = UNATTENDED.iter().chain(&[("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")]);
         let call = fixed.fold(call, |call, (name, value)| call.env(name, value));
-        let call = call.env("GIT_DIR", &place.git_dir).env("GIT_WORK_TREE", &place.work_tree);
-        let Some(files) = config else { return call };
+        let call = call.env("GIT_DIR", &place.git_dir).env("GIT_WORK_TREE", &place.root);
+        let Some(files) = &self.config else { return call };
         let call = match &files.system {
             Some(path) => call.env("GIT_CONFIG_SYSTEM", path),
             None => call.env("GIT_CONFIG_NOSYSTEM", "1"),
         };
         call.env("GIT_CONFIG_GLOBAL", files.global.first().map_or(Path::new("/dev/null"), PathBuf::as_path))
     }
+}
 
-    /// Locks of this repository that are in the way are waited for, and removed if a killed git has left them.
-    pub(super) fn of(mut self, common_dir: &Path, main_worktree: &Path) -> Call {
-        self.repository = Some((common_dir.to_owned(), main_worktree.to_owned()));
-        self
-    }
-
-    pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Call {
+impl Call<'_> {
+    pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    pub(super) fn args<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>) -> Call {
-        args.into_iter().fold(self, Call::arg)
+    pub(super) fn args<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>) -> Self {
+        args.into_iter().fold(self, Self::arg)
     }
 
-    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Call {
+    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
-    pub(super) fn limit(mut self, limit: Duration) -> Call {
+    pub(super) fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
     /// The child keeps `lock` until it ends, though this process may be killed before.
-    pub(super) fn holding(mut self, lock: &Lock) -> Result<Call, GitError> {
+    pub(super) fn holding(mut self, lock: &FileLock) -> Result<Self, GitError> {
         self.input = Some(lock.share()?);
         Ok(self)
     }
 
-    pub(super) fn input(mut self, bytes: &[u8]) -> Result<Call, GitError> {
+    pub(super) fn input(mut self, bytes: &[u8]) -> Result<Self, GitError> {
         // A file, which a git that outlives us reads to its end all the same.
         let spooled = spooled(bytes).map_err(GitError::io("write a temporary file in", env::temp_dir()))?;
         self.input = Some(spooled);
@@ -153,32 +135,36 @@ impl Call {
 
     /// Runs it; any exit status other than 0 is [`GitError::Program`]. Returns standard output.
     pub(super) fn read(self) -> Result<Vec<u8>, GitError> {
-        let (command, dir) = (self.describe(), self.dir.clone());
-        let ended = self.run()?;
-        if ended.exit.is_success() {
-            return Ok(ended.output);
-        }
-        Err(GitError::Program { command, dir, status: ended.exit.to_string(), stderr: ended.complaint })
+        self.ending(&[0]).map(|ran| ran.stdout)
     }
 
-    /// Runs it, whatever the exit status. [`GitError::LockedByGit`] if a lock stays in the way.
-    pub(super) fn run(mut self) -> Result<Ended, GitError> {
+    /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a lock stays in
+    /// the way.
+    pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
         let deadline = clock::instant() + LOCK_PATIENCE;
         loop {
-            let ended = self.once()?;
-            let lock = if ended.exit.is_success() { None } else { lock_in_the_way(&ended.complaint) };
-            let (Some(lock), Some((common_dir, main_worktree))) = (lock, &self.repository) else { return Ok(ended) };
-            let is_ours = stale_lock::is_ours(common_dir, &lock);
-            if !is_ours || clock::instant() >= deadline {
+            let ran = self.once()?;
+            let stderr = one_line(&ran.stderr);
+            let lock = lock_in_the_way(&stderr).filter(|_| !ran.exit.is_success());
+            let Some(lock) = lock else {
+                let (command, status) = (self.describe(), ran.exit.to_string());
+                return match ran.exit {
+                    ProgramExit::Code(code) if codes.contains(&code) => Ok(ran),
+                    // git's status for unknown options.
+                    ProgramExit::Code(129) => Err(GitError::ProgramTooOld),
+                    _ => Err(GitError::Program { command, dir: self.dir, status, stderr }),
+                };
+            };
+            if !self.repository.is_ours(&lock) || clock::instant() >= deadline {
                 return Err(GitError::LockedByGit { path: lock });
             }
-            if !stale_lock::remove(common_dir, main_worktree, &lock)? {
+            if !self.repository.remove_stale_lock(&lock)? {
                 thread::sleep(LOCK_PAUSE);
             }
         }
     }
 
-    fn once(&mut self) -> Result<Ended, GitError> {
+    fn once(&mut self) -> Result<Ran, GitError> {
         let stdin = match &mut self.input {
             Some(file) => {
                 let shared = file.rewind().and_then(|()| file.try_clone());
@@ -201,9 +187,7 @@ impl Call {
                 GitError::Io { doing: "start `git` in", path: self.dir.clone(), source }
             }
         })?;
-        let timed_out = || GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), limit: self.limit };
-        let ran = ran.ok_or_else(timed_out)?;
-        Ok(Ended { exit: ran.exit, output: ran.stdout, complaint: one_line(&ran.stderr) })
+        ran.ok_or_else(|| GitError::TimedOut { command: self.describe(), dir: self.dir.clone(), limit: self.limit })
     }
 
     /// The command without the settings that every call has.
@@ -218,6 +202,11 @@ fn lock_in_the_way(complaint: &str) -> Option<PathBuf> {
     let (_, rest) = complaint.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
     path.ends_with(".lock").then(|| PathBuf::from(path))
+}
+
+/// What stands between the zero bytes of an output.
+pub(super) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
 }
 
 fn spooled(bytes: &[u8]) -> std::io::Result<File> {
@@ -238,15 +227,12 @@ mod tests {
     use super::super::fixture::Fixture;
     use super::*;
 
-    fn call(fixture: &Fixture) -> Call {
-        let place = Place { git_dir: fixture.root().join(".git"), work_tree: fixture.root() };
-        Call::new(&place, Some(&ConfigFiles::default()))
-    }
-
     #[test]
     fn failures_carry_what_git_said() {
         let fixture = Fixture::new();
-        let error = call(&fixture).args(["rev-parse", "--verify", "nowhere"]).read().expect_err("there is none");
+        let repository = fixture.repository();
+        let call = repository.call(&repository.main_place());
+        let error = call.args(["rev-parse", "--verify", "nowhere"]).read().expect_err("there is none");
         let GitError::Program { command, dir, status, stderr } = error else { panic!("{error:?}") };
         assert_eq!(command, "git rev-parse --verify nowhere");
         assert_eq!((dir, status.as_str()), (fixture.root(), "exited with code 128"));
@@ -256,27 +242,21 @@ mod tests {
     #[test]
     fn nothing_asks_edits_or_waits_for_input() {
         let fixture = Fixture::new();
+        let repository = fixture.repository();
         let script = "alias.x=!echo $GIT_EDITOR $GIT_SEQUENCE_EDITOR $GIT_TERMINAL_PROMPT \"[$GIT_ASKPASS]\" $SSH_ASKPASS $SSH_ASKPASS_REQUIRE $LC_ALL; cat";
-        let output = call(&fixture).args(["-c", script, "x"]).read().expect("the alias succeeds");
+        let call = repository.call(&repository.main_place());
+        let output = call.args(["-c", script, "x"]).read().expect("the alias succeeds");
         assert_eq!(String::from_utf8_lossy(&output), "true true 0 [] false force C\n");
-    }
-
-    #[test]
-    fn input_is_handed_over_and_large_output_does_not_block() {
-        let fixture = Fixture::new();
-        let text = "0123456789abcdef\n".repeat(1 << 16);
-        let script = "alias.x=!cat; cat >&2 /dev/null";
-        let call = call(&fixture).args(["-c", script, "x"]).input(text.as_bytes()).expect("it can be written");
-        assert_eq!(call.read().expect("the alias succeeds"), text.as_bytes());
     }
 
     #[test]
     fn a_missing_program_and_a_missing_folder_are_told_apart() {
         let fixture = Fixture::new();
-        let missing = call(&fixture).env("PATH", "/nowhere").arg("--version").read();
+        let repository = fixture.repository();
+        let missing = repository.call(&repository.main_place()).env("PATH", "/nowhere").arg("--version").read();
         assert!(matches!(missing, Err(GitError::ProgramMissing)), "{missing:?}");
-        let place = Place { git_dir: fixture.root().join(".git"), work_tree: fixture.beside("nowhere") };
-        let nowhere = Call::new(&place, None).arg("--version").read();
+        let place = WorkTree { root: fixture.beside("nowhere"), ..repository.main_place() };
+        let nowhere = repository.call(&place).arg("--version").read();
         assert!(matches!(nowhere, Err(GitError::Io { .. })), "{nowhere:?}");
     }
 }

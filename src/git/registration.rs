@@ -10,10 +10,8 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 
-use uuid::Uuid;
-
 use super::GitError;
-use super::lock::Lock;
+use super::lock::FileLock;
 
 /// One entry whose folder is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +38,9 @@ pub(super) enum RegisteredHead {
 pub(super) fn all(common_dir: &Path) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
     for admin in admin_dirs(common_dir)? {
-        found.extend(entry(admin)?);
+        if let Some(path) = folder(&admin)? {
+            found.push(entry(admin, path)?);
+        }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
@@ -48,17 +48,15 @@ pub(super) fn all(common_dir: &Path) -> Result<Vec<Registration>, GitError> {
 
 /// The entry of the worktree at `path`, which must be [`resolved`]. The others are not read, however many there are.
 pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration>, GitError> {
-    let linked = fs::read(path.join(".git")).ok().and_then(|bytes| git_file_target(&bytes));
-    let linked = linked.and_then(|target| fs::canonicalize(path.join(target)).ok());
-    let linked = linked.filter(|admin| admin.parent() == Some(&common_dir.join("worktrees")));
+    let linked = pointed_from(path).filter(|admin| admin.parent() == Some(&common_dir.join("worktrees")));
     if let Some(admin) = linked
-        && folder(&admin)?.as_deref() == Some(path)
+        && is_of(&admin, path)?
     {
-        return entry(admin);
+        return entry(admin, path.to_owned()).map(Some);
     }
     for admin in named_for(common_dir, path)? {
-        if folder(&admin)?.as_deref() == Some(path) {
-            return entry(admin);
+        if is_of(&admin, path)? {
+            return entry(admin, path.to_owned()).map(Some);
         }
     }
     Ok(None)
@@ -73,8 +71,8 @@ pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registratio
             // In the middle of a rebase or a bisect HEAD is on no branch.
             _ => branches_under_way(&admin)?.iter().any(|name| name == branch),
         };
-        if holds {
-            found.extend(entry(admin)?);
+        if holds && let Some(path) = folder(&admin)? {
+            found.push(entry(admin, path)?);
         }
     }
     Ok(found)
@@ -83,9 +81,9 @@ pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registratio
 /// A worktree whose folder is there, below `path`.
 pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, GitError> {
     for admin in admin_dirs(common_dir)? {
-        let named = read(&admin.join("gitdir"))?.unwrap_or_default();
+        let Some(named) = named_folder(&admin)? else { continue };
         // Following links of hundreds of others would cost more than all the rest of a removal.
-        let may_be_inside = !named.starts_with(b"/") || named.starts_with(path.as_os_str().as_bytes());
+        let may_be_inside = named.starts_with(path) || named.starts_with(&admin);
         if may_be_inside
             && let Some(folder) = folder(&admin)?
             && folder != path
@@ -99,25 +97,28 @@ pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, 
 }
 
 /// Registers a worktree at `path` whose `HEAD` is `head`, locked for this reason, and holds a lock on the file that says so. The
-/// entry appears with all of its files or not at all.
+/// entry appears with all of its files or not at all. One caller at a time: what a killed one has left is written over.
 ///
 /// It is what `git worktree add --no-checkout --lock` writes; source: add_worktree() in git's builtin/worktree.c.
-pub(super) fn add(common_dir: &Path, path: &Path, head: &str, reason: &str) -> Result<(Registration, Lock), GitError> {
-    let draft = common_dir.join("tavern").join(format!("worktree-{}", Uuid::new_v4()));
-    let added =
-        fill(&draft, common_dir, path, head, reason).and_then(|lock| Ok((claim(common_dir, path, &draft)?, lock)));
-    if added.is_err() {
-        // What can't be removed now is a few bytes that nobody reads.
-        let _ = fs::remove_dir_all(&draft);
-    }
-    let (admin, lock) = added?;
+pub(super) fn add(
+    common_dir: &Path,
+    path: &Path,
+    head: &str,
+    reason: &str,
+) -> Result<(Registration, FileLock), GitError> {
+    let draft = common_dir.join("tavern/worktree");
+    let lock = fill(&draft, common_dir, path, head, reason)?;
+    let admin = claim(common_dir, path, &draft)?;
     let entry =
         Registration { head: self::head(&admin)?, admin, path: path.to_owned(), locked: Some(reason.to_owned()) };
     Ok((entry, lock))
 }
 
-fn fill(draft: &Path, common_dir: &Path, path: &Path, head: &str, reason: &str) -> Result<Lock, GitError> {
+fn fill(draft: &Path, common_dir: &Path, path: &Path, head: &str, reason: &str) -> Result<FileLock, GitError> {
     let writing = |source| GitError::Io { doing: "write in", path: draft.to_owned(), source };
+    if draft.exists() {
+        fs::remove_dir_all(draft).map_err(writing)?;
+    }
     fs::create_dir_all(draft).map_err(writing)?;
     let link = path.join(".git");
     let files = [
@@ -145,7 +146,7 @@ fn fill(draft: &Path, common_dir: &Path, path: &Path, head: &str, reason: &str) 
         }
     }
     let gone = || writing(ErrorKind::NotFound.into());
-    Lock::try_take_existing(&draft.join("locked"))?.ok_or_else(gone)
+    FileLock::try_take_existing(&draft.join("locked"))?.ok_or_else(gone)
 }
 
 /// Moves a filled entry to where it counts, by the name of the worktree's folder.
@@ -197,10 +198,7 @@ impl Registration {
 
     /// Does the folder's `.git` file point back to this entry?
     pub(super) fn is_linked_back(&self) -> bool {
-        let pointed = fs::read(self.path.join(".git")).ok().and_then(|bytes| git_file_target(&bytes));
-        let Some(target) = pointed else { return false };
-        let target = self.path.join(target);
-        fs::canonicalize(target).ok() == fs::canonicalize(&self.admin).ok()
+        pointed_from(&self.path).as_ref() == Some(&self.admin)
     }
 }
 
@@ -217,10 +215,11 @@ pub(super) fn branches_under_way(git_dir: &Path) -> Result<Vec<String>, GitError
     Ok(found)
 }
 
-/// What a `.git` file points to.
-pub(super) fn git_file_target(bytes: &[u8]) -> Option<PathBuf> {
+/// The entry that the `.git` file of a folder points to, which may be gone.
+pub(super) fn pointed_from(folder: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(folder.join(".git")).ok()?;
     let target = bytes.strip_prefix(b"gitdir: ")?;
-    Some(path_of(target.strip_suffix(b"\n").unwrap_or(target)))
+    resolved(&folder.join(path_of(target.strip_suffix(b"\n").unwrap_or(target)))).ok()
 }
 
 /// `HEAD` of a git directory, as it stands in the file.
@@ -235,12 +234,10 @@ pub(super) fn head(git_dir: &Path) -> Result<RegisteredHead, GitError> {
     })
 }
 
-/// `None`: it names no folder.
-fn entry(admin: PathBuf) -> Result<Option<Registration>, GitError> {
-    let Some(path) = folder(&admin)? else { return Ok(None) };
+fn entry(admin: PathBuf, path: PathBuf) -> Result<Registration, GitError> {
     let locked = read(&admin.join("locked"))?.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
     let head = head(&admin)?;
-    Ok(Some(Registration { admin, path, locked, head }))
+    Ok(Registration { admin, path, locked, head })
 }
 
 /// The entries that may be of a worktree at `path`: they are called by the name of the folder, with a number behind it where
@@ -275,15 +272,22 @@ fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
     Ok(found)
 }
 
-/// The folder that the file `gitdir` names; relative ones (git 2.48 and later) start from the entry.
+fn is_of(admin: &Path, path: &Path) -> Result<bool, GitError> {
+    // Following links would cost more than all the rest, and mostly there are none.
+    Ok(named_folder(admin)?.as_deref() == Some(path) || folder(admin)?.as_deref() == Some(path))
+}
+
+/// The folder of an entry, resolved.
 fn folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
-    let Some(bytes) = read(&admin.join("gitdir"))? else { return Ok(None) };
-    let named = admin.join(path_of(bytes.strip_suffix(b"\n").unwrap_or(&bytes)));
-    match named.parent() {
-        // Somebody's worktree may be where nothing can be read; that is no reason to know nothing of the others.
-        Some(root) if !bytes.is_empty() => Ok(Some(resolved(root).unwrap_or_else(|_| root.to_owned()))),
-        _ => Ok(None),
-    }
+    // Somebody's worktree may be where nothing can be read; that is no reason to know nothing of the others.
+    Ok(named_folder(admin)?.map(|named| resolved(&named).unwrap_or(named)))
+}
+
+/// The folder that the file `gitdir` names; relative ones (git 2.48 and later) start from the entry.
+fn named_folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
+    let bytes = read(&admin.join("gitdir"))?.filter(|bytes| !bytes.is_empty());
+    let named = bytes.map(|bytes| admin.join(path_of(bytes.strip_suffix(b"\n").unwrap_or(&bytes))));
+    Ok(named.and_then(|named| named.parent().map(Path::to_owned)))
 }
 
 fn path_of(bytes: &[u8]) -> PathBuf {

@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use super::branch::oid;
 use super::commit::pathspec;
-use super::history::{contains, path_of};
-use super::identity::Identity;
-use super::program::{Call, Place, THOROUGH};
-use super::{Changes, CommitId, GitError, Head, Repository};
+use super::history::path_of;
+use super::program::{Call, THOROUGH, records};
+use super::repository::WorkTree;
+use super::{CommitId, GitError, Head, Repository};
 
 /// What was rescued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Repository {
     /// `None` if there is nothing to rescue, as in a worktree that was never made to the end.
     ///
     /// Repositories inside (untracked ones, submodules with changes) are stored as plain files. What `reference` named
-    /// before becomes a parent, so no earlier rescue is lost; the same state again gives the same commit.
+    /// before stays in its history, so no earlier rescue is lost; the same state again gives the same commit.
     pub fn salvage(
         &self,
         worktree: &Path,
@@ -42,175 +42,113 @@ impl Repository {
         message: &str,
         merged_into: &[CommitId],
     ) -> Result<Option<Salvage>, GitError> {
-        let repository = self.open()?;
         if !worktree.exists() {
             let Some(lost) = self.lost_head(worktree)? else { return Ok(None) };
-            let head = self.commit_in(&repository, &lost)?;
-            return self.keep_unless(&repository, reference, &head, merged_into);
+            let head = self.find_commit(&lost)?;
+            return self.keep_unless(reference, &head, merged_into);
         }
         let place = self.place(worktree)?;
         if Repository::is_half_made(&place) {
             return Ok(None);
         }
-        let head = match self.head_of(&place.work_tree)? {
-            Head::Branch { commit, .. } | Head::Detached { commit } => Some(self.commit_in(&repository, &commit)?),
+        let head = match self.head_in(&place.git_dir)? {
+            Head::Branch { commit, .. } | Head::Detached { commit } => Some(self.find_commit(&commit)?),
             Head::Unborn { .. } => None,
         };
         let rescued = match self.changes_at(&place) {
             Ok(changes) if changes.is_clean() => None,
-            Ok(changes) => Some(self.rescued_tree(&place, &changes, Some(&place.git_dir.join("index")))?),
+            Ok(changes) => {
+                let index = Index::new(self, place.clone())?;
+                let own = place.git_dir.join("index");
+                if own.exists() {
+                    fs::copy(&own, index.file()).map_err(GitError::io("copy", own))?;
+                }
+                Some(index.tree_of_everything(changes.submodules)?)
+            }
             // An index that can't be read says nothing about the files, which are compared with the last commit instead.
-            Err(GitError::Program { .. }) => Some(self.rescued_tree(&place, &Changes::default(), None)?),
+            Err(GitError::Program { .. }) => {
+                let index = Index::new(self, place)?;
+                // Without a commit there is nothing to begin with.
+                index.call().args(["read-tree", "HEAD"]).ending(&[0, 128])?;
+                Some(index.tree_of_everything(Vec::new())?)
+            }
             Err(error) => return Err(error),
         };
-        let (tree, unsaved) = rescued.map_or((None, Vec::new()), |(tree, unsaved)| (Some(tree), unsaved));
-        let changed = tree.filter(|tree| head.as_ref().is_none_or(|head| head.tree_id() != *tree));
+        let changed = rescued.filter(|(tree, _)| head.as_ref().is_none_or(|head| head.tree_id() != *tree));
         match (changed, head) {
-            (Some(tree), head) => {
-                let commit = self.store(&repository, reference, message, tree, head.as_ref())?;
-                Ok(Some(Salvage { commit, unsaved }))
+            (Some((tree, unsaved)), head) => {
+                let commit = self.commit_rescued(reference, message, tree, head.as_ref())?;
+                Ok(Some(Salvage { commit: self.keep_commit(reference, &commit)?, unsaved }))
             }
-            (None, Some(head)) => self.keep_unless(&repository, reference, &head, merged_into),
+            (None, Some(head)) => self.keep_unless(reference, &head, merged_into),
             (None, None) => Ok(None),
         }
     }
 
     fn keep_unless(
         &self,
-        repository: &git2::Repository,
         reference: &str,
         head: &git2::Commit<'_>,
         merged_into: &[CommitId],
     ) -> Result<Option<Salvage>, GitError> {
         for other in merged_into {
             // It may be gone by now.
-            if let Ok(other) = self.commit_in(repository, other)
-                && contains(repository, other.id(), head.id())?
+            if let Ok(other) = self.find_commit(other)
+                && self.contains(other.id(), head.id())?
             {
                 return Ok(None);
             }
         }
-        let commit = self.keep(repository, reference, head)?;
+        let commit = self.keep_commit(reference, &head.id().into())?;
         Ok(Some(Salvage { commit, unsaved: Vec::new() }))
     }
 
-    /// Makes `reference` (`refs/…` in full) keep `commit`, beside what it kept before.
-    pub fn keep_commit(&self, reference: &str, commit: &CommitId) -> Result<CommitId, GitError> {
-        let repository = self.open()?;
-        self.keep(&repository, reference, &self.commit_in(&repository, commit)?)
-    }
-
-    /// The tree of everything in `place`, and what could not be read.
-    fn rescued_tree(
+    /// A commit of `tree` on top of `head`, or what `reference` names if that has both.
+    fn commit_rescued(
         &self,
-        place: &Place,
-        changes: &Changes,
-        seed: Option<&Path>,
-    ) -> Result<(Oid, Vec<PathBuf>), GitError> {
-        let mut index = Index::new(self, place)?;
-        match seed {
-            Some(seed) if seed.exists() => {
-                fs::copy(seed, index.file()).map_err(GitError::io("copy", seed))?;
-            }
-            // Without a commit there is nothing to begin with.
-            _ => drop(index.call().args(["read-tree", "HEAD"]).run()?),
-        }
-        let mut unsaved = index.add_everything(&changes.nested)?;
-        for inner in changes.nested.iter().chain(&changes.submodules) {
-            let (tree, missed) = self.foreign_tree(place, inner)?;
-            unsaved.extend(missed.into_iter().map(|path| inner.join(path)));
-            index.graft(inner, tree)?;
-        }
-        Ok((index.write_tree()?, unsaved))
-    }
-
-    /// The files of a repository inside `place`, written into this repository.
-    fn foreign_tree(&self, place: &Place, inner: &Path) -> Result<(Oid, Vec<PathBuf>), GitError> {
-        let inside = Place { git_dir: place.git_dir.clone(), work_tree: place.work_tree.join(inner) };
-        let empty = Index::new(self, &inside)?;
-        empty.call().args(["read-tree", "--empty"]).read()?;
-        let nested = empty.untracked()?.iter().filter_map(|name| name.strip_suffix(b"/")).map(path_of).collect();
-        self.rescued_tree(&inside, &Changes { nested, ..Changes::default() }, Some(&empty.file()))
-    }
-
-    /// A new commit with `tree`, at `reference`.
-    fn store(
-        &self,
-        repository: &git2::Repository,
         reference: &str,
         message: &str,
         tree: Oid,
         head: Option<&git2::Commit<'_>>,
     ) -> Result<CommitId, GitError> {
-        let storing = || GitError::library(format!("store `{reference}`"));
-        let earlier = match self.tip_in(repository, reference)? {
-            Some(id) => Some(self.commit_in(repository, &id)?),
-            None => None,
-        };
-        if let Some(earlier) = &earlier {
-            let same_parent = earlier.parent_id(0).ok() == head.map(git2::Commit::id);
-            if same_parent && earlier.tree_id() == tree {
-                return Ok(earlier.id().into());
-            }
+        if let Some(id) = self.tip(reference)?
+            && self.find_commit(&id)?.tree_id() == tree
+            && head.map_or(Ok(true), |head| self.contains(oid(&id), head.id()))?
+        {
+            return Ok(id);
         }
-        let identity = Identity::of(repository, self.config())?;
-        let tree = repository.find_tree(tree).map_err(storing())?;
-        let mut parents: Vec<&git2::Commit<'_>> = head.into_iter().collect();
-        if let Some(earlier) = &earlier {
-            let known = match head {
-                Some(head) => contains(repository, head.id(), earlier.id())?,
-                None => false,
-            };
-            if !known {
-                parents.push(earlier);
-            }
-        }
-        let id = repository
-            .commit(None, &identity.author, &identity.committer, &message.replace('\0', " "), &tree, &parents)
-            .map_err(storing())?;
-        self.point(reference, id, earlier.map(|commit| commit.id()))
+        let tree = self.git.find_tree(tree).map_err(GitError::library("read the rescued tree"))?;
+        self.write_commit(&tree, head.as_slice(), message)
     }
 
-    /// `head` itself, at `reference`.
-    fn keep(
-        &self,
-        repository: &git2::Repository,
-        reference: &str,
-        head: &git2::Commit<'_>,
-    ) -> Result<CommitId, GitError> {
-        let Some(earlier) = self.tip_in(repository, reference)? else {
-            return self.point(reference, head.id(), None);
+    /// Makes `reference` (`refs/…` in full) keep `commit`, beside what it kept before. Returns what it names now.
+    pub fn keep_commit(&self, reference: &str, commit: &CommitId) -> Result<CommitId, GitError> {
+        let earlier = self.tip(reference)?;
+        let kept = match &earlier {
+            Some(earlier) if self.is_ancestor(commit, earlier)? => return Ok(earlier.clone()),
+            Some(earlier) if !self.is_ancestor(earlier, commit)? => {
+                let (own, other) = (self.find_commit(commit)?, self.find_commit(earlier)?);
+                let tree = own.tree().map_err(GitError::library("read the rescued tree"))?;
+                self.write_commit(&tree, &[&own, &other], &format!("Keep {commit} beside {}", earlier.short()))?
+            }
+            _ => commit.clone(),
         };
-        let earlier_oid = oid(&earlier)?;
-        if contains(repository, earlier_oid, head.id())? {
-            return Ok(earlier);
-        }
-        if contains(repository, head.id(), earlier_oid)? {
-            return self.point(reference, head.id(), Some(earlier_oid));
-        }
-        let message = format!("Keep {} beside {}", head.id(), earlier.short());
-        let tree = head.tree_id();
-        self.store(repository, reference, &message, tree, Some(head))
-    }
-
-    fn point(&self, reference: &str, to: Oid, from: Option<Oid>) -> Result<CommitId, GitError> {
-        let (to, from) = (CommitId::from(to), from.map(CommitId::from));
-        self.swap(reference, from.as_ref(), Some(&to), "salvage: work kept")?;
-        Ok(to)
+        self.swap(reference, earlier.as_ref(), Some(&kept), "salvage: work kept")?;
+        Ok(kept)
     }
 }
 
-/// An index of its own, in a folder that goes away with it.
-struct Index<'a> {
-    repository: &'a Repository,
-    place: &'a Place,
+/// An index of its own, in a folder that goes away with it. It is empty at first.
+struct Index<'r> {
+    repository: &'r Repository,
+    place: WorkTree,
     folder: TempDir,
     /// `filter.<name>.required` settings that are overruled: unfiltered contents are better than none.
     relaxed: Vec<String>,
 }
 
-impl<'a> Index<'a> {
-    fn new(repository: &'a Repository, place: &'a Place) -> Result<Index<'a>, GitError> {
+impl<'r> Index<'r> {
+    fn new(repository: &'r Repository, place: WorkTree) -> Result<Index<'r>, GitError> {
         let folder = tempfile::Builder::new()
             .prefix("tavern-salvage-")
             .tempdir_in(&place.git_dir)
@@ -222,9 +160,26 @@ impl<'a> Index<'a> {
         self.folder.path().join("index")
     }
 
-    fn call(&self) -> Call {
-        let call = self.repository.call(self.place).env("GIT_INDEX_FILE", self.file()).limit(THOROUGH);
+    fn call(&self) -> Call<'r> {
+        let call = self.repository.call(&self.place).env("GIT_INDEX_FILE", self.file()).limit(THOROUGH);
         self.relaxed.iter().fold(call, |call, name| call.arg("-c").arg(format!("{name}=false")))
+    }
+
+    /// The tree of everything in the work tree, and what could not be read. The files of `submodules`, and of untracked
+    /// repositories inside, are written into this repository.
+    fn tree_of_everything(mut self, submodules: Vec<PathBuf>) -> Result<(Oid, Vec<PathBuf>), GitError> {
+        let untracked = self.untracked()?;
+        let nested: Vec<PathBuf> = untracked.iter().filter_map(|name| name.strip_suffix(b"/")).map(path_of).collect();
+        let mut unsaved = self.add_everything(&nested)?;
+        for inner in nested.into_iter().chain(submodules) {
+            let inside = WorkTree { git_dir: self.place.git_dir.clone(), root: self.place.root.join(&inner) };
+            let (tree, missed) = Index::new(self.repository, inside)?.tree_of_everything(Vec::new())?;
+            unsaved.extend(missed.into_iter().map(|path| inner.join(path)));
+            self.graft(&inner, tree)?;
+        }
+        let output = self.call().arg("write-tree").read()?;
+        let tree = Oid::from_str(String::from_utf8_lossy(&output).trim());
+        Ok((tree.map_err(GitError::library("read a tree id"))?, unsaved))
     }
 
     /// `git add`, as much as can be had, without `nested`. Returns what could not.
@@ -246,7 +201,7 @@ impl<'a> Index<'a> {
     fn add(&self, nested: &[PathBuf]) -> Result<bool, GitError> {
         let call = self.call().args(["add", "--all", "--sparse", "--ignore-errors", "--", ":/"]);
         let excluded = nested.iter().map(|path| pathspec("exclude,top,literal", path));
-        Ok(call.args(excluded).run()?.exit.is_success())
+        Ok(call.args(excluded).ending(&[0, 1, 128])?.exit.is_success())
     }
 
     /// Neither in this index nor ignored; a name that ends in a slash is a repository.
@@ -259,7 +214,7 @@ impl<'a> Index<'a> {
     fn strict_filters(&self) -> Result<Vec<String>, GitError> {
         let query = ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.required$"];
         // Exit status 1: there is none.
-        let output = self.call().args(query).run()?.output;
+        let output = self.call().args(query).ending(&[0, 1])?.stdout;
         Ok(records(&output).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
@@ -271,16 +226,6 @@ impl<'a> Index<'a> {
         prefix.push("/");
         self.call().arg("read-tree").arg(prefix).arg(tree.to_string()).read().map(drop)
     }
-
-    fn write_tree(&self) -> Result<Oid, GitError> {
-        let output = self.call().arg("write-tree").read()?;
-        Oid::from_str(String::from_utf8_lossy(&output).trim()).map_err(GitError::library("read a tree id"))
-    }
-}
-
-/// What stands between zero bytes.
-fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
-    output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
 }
 
 #[cfg(test)]
@@ -342,9 +287,9 @@ mod tests {
         assert_eq!(rescue(&fixture, &path, &[]).as_ref(), Some(&saved));
         fs::remove_file(path.join("new/file")).expect("it is there");
         let second = rescue(&fixture, &path, &[]).expect("there is something");
-        let earlier = fixture.git(&["log", "-1", "--format=%P", REFERENCE]);
-        assert_eq!(earlier, format!("{} {}", fixture.head(), saved.commit));
-        assert_ne!(second.commit, saved.commit);
+        assert!(fixture.repository().is_ancestor(&saved.commit, &second.commit).expect("both are there"));
+        assert_eq!(rescue(&fixture, &path, &[]), Some(second));
+        assert_eq!(files(&fixture), [".gitignore", "a", "b"]);
     }
 
     #[test]
@@ -426,19 +371,6 @@ mod tests {
         assert!(saved.is_some());
         assert_eq!(files(&fixture), ["a", "new"]);
         assert_eq!(fs::read(fixture.root().join(".git/worktrees/w/index")).expect("it is there"), b"broken");
-    }
-
-    #[test]
-    fn the_users_own_checkout_can_be_rescued_without_a_touch() {
-        let fixture = Fixture::new();
-        fixture.write("a", "changed\n");
-        fixture.write("staged", "1\n");
-        fixture.git(&["add", "staged"]);
-        let before = fixture.photograph();
-        let saved = rescue(&fixture, &fixture.root(), &[]).expect("there is something");
-        assert_eq!(files(&fixture), ["a", "staged"]);
-        assert_eq!(fixture.photograph(), before);
-        assert!(saved.unsaved.is_empty());
     }
 
     #[test]

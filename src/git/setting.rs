@@ -7,7 +7,7 @@ use super::{GitError, Repository};
 impl Repository {
     /// The value of a setting, from whichever of git's files it is in.
     pub fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
-        let config = self.open()?.config().map_err(GitError::library("read the configuration"))?;
+        let config = self.git.config().map_err(GitError::library("read the configuration"))?;
         match config.get_string(key) {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),

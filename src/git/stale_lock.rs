@@ -7,14 +7,16 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fs2::FileExt;
+use walkdir::WalkDir;
 
-use super::GitError;
 use super::registration;
+use super::{GitError, Repository};
 use crate::clock;
 use crate::process::file_in_use::may_be_in_use;
 
@@ -31,46 +33,86 @@ const YOUNG: TimeDelta = TimeDelta::seconds(10);
 /// The user's own index and HEAD may be locked for as long as somebody writes a commit message.
 const YOUNG_OF_THE_USER: TimeDelta = TimeDelta::seconds(300);
 
-/// Is this a lock of what only Tavern writes, or of what every git holds for a moment only?
-pub(super) fn is_ours(common_dir: &Path, lock: &Path) -> bool {
-    let Ok(name) = lock.strip_prefix(common_dir) else { return false };
-    let roots = ["packed-refs.lock", "AUTO_MERGE.lock", "refs/heads/tavern", "refs/tavern", "worktrees"];
-    roots.iter().any(|root| name.starts_with(root))
-}
+impl Repository {
+    /// Locks of Tavern's references, of the linked worktrees in `folder` and of the files that `others` names in the git
+    /// directory (the user's own), which a killed git has left, in order.
+    pub fn stale_locks(&self, folder: &Path, others: &[&str]) -> Result<Vec<PathBuf>, GitError> {
+        let common = self.common_dir();
+        let folder = registration::resolved(folder)?;
+        let linked = registration::all(common)?.into_iter().filter(|entry| entry.path.parent() == Some(&folder));
+        let mut roots: Vec<PathBuf> = ["refs/heads/tavern", "refs/tavern"].map(|name| common.join(name)).to_vec();
+        roots.extend(linked.map(|entry| entry.admin));
+        let walk = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().flatten());
+        let mut locks: Vec<PathBuf> = walk.map(walkdir::DirEntry::into_path).collect();
+        locks.retain(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        // While the last of them is there, git never tidies up again by itself.
+        locks.extend(["packed-refs.lock", "AUTO_MERGE.lock", "objects/maintenance.lock"].map(|name| common.join(name)));
+        locks.extend(others.iter().map(|name| common.join(format!("{name}.lock"))));
+        locks.sort();
+        locks.dedup();
+        let mut stale = Vec::new();
+        for lock in locks {
+            if self.is_stale(&lock)? {
+                stale.push(lock);
+            }
+        }
+        Ok(stale)
+    }
 
-/// Removes a lock behind which nobody is any more. False if somebody is or may be, or if it is gone.
-pub(super) fn remove(common_dir: &Path, main_worktree: &Path, lock: &Path) -> Result<bool, GitError> {
-    if !is_stale(common_dir, main_worktree, lock)? {
-        return Ok(false);
+    /// Returns when nobody holds `lock`, which no git holds for long: one that a killed git has left is removed.
+    /// [`GitError::LockedByGit`] if it stays.
+    pub(super) fn await_lock(&self, lock: &Path) -> Result<(), GitError> {
+        let deadline = clock::instant() + LOCK_PATIENCE;
+        while lock.exists() && !self.remove_stale_lock(lock)? {
+            if clock::instant() >= deadline {
+                return Err(GitError::LockedByGit { path: lock.to_owned() });
+            }
+            thread::sleep(LOCK_PAUSE);
+        }
+        Ok(())
     }
-    let removing = || GitError::io("remove", lock);
-    let file = match File::open(lock) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(removing()(error)),
-    };
-    // Of several who have seen it one removes it: another git may make a new one as soon as it is gone.
-    if FileExt::try_lock(&file).is_err() {
-        return Ok(false);
-    }
-    let seen = file.metadata().map_err(removing())?;
-    match fs::symlink_metadata(lock) {
-        Ok(there) if (there.dev(), there.ino()) == (seen.dev(), seen.ino()) => {}
-        _ => return Ok(false),
-    }
-    fs::remove_file(lock).map_err(removing())?;
-    Ok(true)
-}
 
-/// Nobody is behind it any more.
-pub(super) fn is_stale(common_dir: &Path, main_worktree: &Path, lock: &Path) -> Result<bool, GitError> {
-    let Ok(metadata) = fs::symlink_metadata(lock) else { return Ok(false) };
-    let Ok(written) = metadata.modified() else { return Ok(false) };
-    let young = if is_ours(common_dir, lock) { YOUNG } else { YOUNG_OF_THE_USER };
-    if !metadata.is_file() || clock::now() - DateTime::<Utc>::from(written) < young {
-        return Ok(false);
+    /// Removes a lock behind which nobody is any more. False if somebody is or may be, or if it is gone.
+    pub fn remove_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
+        if !self.is_stale(lock)? {
+            return Ok(false);
+        }
+        let removing = || GitError::io("remove", lock);
+        let file = match File::open(lock) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(removing()(error)),
+        };
+        // Of several who have seen it one removes it: another git may make a new one as soon as it is gone.
+        if FileExt::try_lock(&file).is_err() {
+            return Ok(false);
+        }
+        let seen = file.metadata().map_err(removing())?;
+        match fs::symlink_metadata(lock) {
+            Ok(there) if (there.dev(), there.ino()) == (seen.dev(), seen.ino()) => {}
+            _ => return Ok(false),
+        }
+        fs::remove_file(lock).map_err(removing())?;
+        Ok(true)
     }
-    let mut folders = vec![common_dir.to_owned(), main_worktree.to_owned()];
-    folders.extend(registration::all(common_dir)?.into_iter().map(|entry| entry.path));
-    Ok(!may_be_in_use("git", &folders, lock, written))
+
+    /// Is this a lock of what only Tavern writes, or of what every git holds for a moment only?
+    pub(super) fn is_ours(&self, lock: &Path) -> bool {
+        let Ok(name) = lock.strip_prefix(self.common_dir()) else { return false };
+        let roots = ["packed-refs.lock", "AUTO_MERGE.lock", "refs/heads/tavern", "refs/tavern", "worktrees"];
+        roots.iter().any(|root| name.starts_with(root))
+    }
+
+    /// Nobody is behind it any more.
+    fn is_stale(&self, lock: &Path) -> Result<bool, GitError> {
+        let Ok(metadata) = fs::symlink_metadata(lock) else { return Ok(false) };
+        let Ok(written) = metadata.modified() else { return Ok(false) };
+        let young = if self.is_ours(lock) { YOUNG } else { YOUNG_OF_THE_USER };
+        if !metadata.is_file() || clock::now() - DateTime::<Utc>::from(written) < young {
+            return Ok(false);
+        }
+        let mut folders = vec![self.common_dir().to_owned(), self.main_worktree().to_owned()];
+        folders.extend(registration::all(self.common_dir())?.into_iter().map(|entry| entry.path));
+        Ok(!may_be_in_use("git", &folders, lock, written))
+    }
 }

@@ -18,9 +18,10 @@ use uuid::Uuid;
 use walkdir::WalkDir;
 
 use super::branch::branch_reference;
-use super::lock::Lock;
-use super::program::{Place, THOROUGH};
+use super::lock::FileLock;
+use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
+use super::repository::WorkTree;
 use super::{CommitId, GitError, Head, Repository};
 use crate::clock;
 
@@ -64,7 +65,7 @@ impl Repository {
     /// A worktree at `path` without a branch, with exactly the files of `commit`: changed, untracked and ignored files of an
     /// earlier use are removed. [`GitError::OtherHead`] if a branch is checked out there: then it is somebody's work.
     pub fn checkout_scratch(&self, path: &Path, commit: &CommitId, lock_file: &Path) -> Result<(), GitError> {
-        self.commit_in(&self.open()?, commit)?;
+        self.find_commit(commit)?;
         self.make(path, &Goal::Commit(commit), lock_file)?.map_or(Ok(()), Making::finish)
     }
 
@@ -118,9 +119,8 @@ impl Repository {
         if tip != commit {
             self.advance(&reference, &tip, &commit, "tavern: bring the work home")?;
         }
-        let linked = self.open_at(&self.linked_place(path)?.git_dir)?;
-        let moved = linked.reference_symbolic("HEAD", &reference, true, "tavern: bring the work home");
-        moved.map_err(GitError::library("switch a worktree to its branch"))?;
+        let log = ["symbolic-ref", "-m", "tavern: bring the work home", "HEAD"];
+        self.call(&self.place(path)?).args(log).arg(&reference).read()?;
         Ok(true)
     }
 
@@ -136,7 +136,7 @@ impl Repository {
     }
 
     /// Was whoever makes the worktree of this git directory killed before it was handed out? Or is still at it.
-    pub(super) fn is_half_made(place: &Place) -> bool {
+    pub(super) fn is_half_made(place: &WorkTree) -> bool {
         fs::read(place.git_dir.join("locked")).is_ok_and(|mark| mark.starts_with(MAKING.as_bytes()))
     }
 
@@ -166,10 +166,10 @@ impl Repository {
     }
 
     /// Under the caller's lock: what is there, and if nothing is, a new registration with the lock on its mark.
-    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Stage<(Registration, Option<Lock>)>, GitError> {
+    fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Stage<(Registration, Option<FileLock>)>, GitError> {
         if let Some(entry) = registration::find(self.common_dir(), path)? {
             let is_half_made = entry.locked.as_deref() == Some(reason(path).as_str());
-            if is_half_made && Lock::try_take_existing(&entry.admin.join("locked"))?.is_none() {
+            if is_half_made && FileLock::try_take_existing(&entry.admin.join("locked"))?.is_none() {
                 return Ok(Stage::StillBeingMade(entry));
             }
             if !is_half_made && !is_absent_or_empty(&entry.path)? {
@@ -189,7 +189,7 @@ impl Repository {
     }
 
     /// Writes what `git worktree add --no-checkout` does, which reads every other worktree there is.
-    fn register_anew(&self, path: &Path, goal: &Goal<'_>) -> Result<(Registration, Lock), GitError> {
+    fn register_anew(&self, path: &Path, goal: &Goal<'_>) -> Result<(Registration, FileLock), GitError> {
         let head = match goal {
             Goal::Branch { name, reference, start } => {
                 // What did not exist a moment ago nobody has checked out.
@@ -209,8 +209,8 @@ impl Repository {
     }
 
     /// The files of a new worktree, or of a scratch one.
-    fn check_out(&self, entry: &Registration, goal: &Goal<'_>, mark: Option<&Lock>) -> Result<(), GitError> {
-        let place = Place { git_dir: entry.admin.clone(), work_tree: entry.path.clone() };
+    fn check_out(&self, entry: &Registration, goal: &Goal<'_>, mark: Option<&FileLock>) -> Result<(), GitError> {
+        let place = WorkTree { git_dir: entry.admin.clone(), root: entry.path.clone() };
         let mut reset = self.call(&place).args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
         match (goal, mark) {
             (Goal::Branch { .. }, None) => return Ok(()),
@@ -252,7 +252,7 @@ impl Repository {
             if *text != reason(path) {
                 return Err(GitError::Locked { path: entry.path, reason: text.clone() });
             }
-            making = Lock::try_take_existing(&entry.admin.join("locked"))?;
+            making = FileLock::try_take_existing(&entry.admin.join("locked"))?;
             if making.is_none() {
                 return Ok(Stage::StillBeingMade(entry));
             }
@@ -267,9 +267,7 @@ impl Repository {
 
     /// A folder that points to a registration of this repository which is gone.
     fn is_lost_worktree(&self, path: &Path) -> bool {
-        let pointed = fs::read(path.join(".git")).ok().and_then(|bytes| registration::git_file_target(&bytes));
-        let Some(admin) = pointed.map(|target| path.join(target)) else { return false };
-        let Ok(admin) = registration::resolved(&admin) else { return false };
+        let Some(admin) = registration::pointed_from(path) else { return false };
         admin.parent() == Some(&self.common_dir().join("worktrees")) && !admin.exists()
     }
 }
@@ -298,7 +296,7 @@ impl Goal<'_> {
 /// A new worktree, checked out and still marked.
 struct Making {
     entry: Registration,
-    _mark: Lock,
+    _mark: FileLock,
 }
 
 impl Making {
@@ -340,7 +338,7 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
 fn once_made<T>(lock_file: &Path, step: impl Fn() -> Result<Stage<T>, GitError>) -> Result<T, GitError> {
     let deadline = clock::instant() + THOROUGH;
     loop {
-        let lock = Lock::take(lock_file)?;
+        let lock = FileLock::take(lock_file)?;
         let entry = match step()? {
             Stage::Done(done) => return Ok(done),
             Stage::StillBeingMade(entry) => entry,

@@ -255,8 +255,10 @@ fn plan_rest(
     temps.sort();
     temps.dedup();
     actions.extend(temps.into_iter().map(|path| Action::RemoveTemp { path }));
-    let with_checkout = site.config.commit != Commit::Never;
-    let locks = site.repository()?.stale_locks(&folder, site.integration(), with_checkout)?;
+    let branch = format!("refs/heads/{}", site.integration());
+    // The index and HEAD of the user's checkout are written only where the queues are committed.
+    let checkout: &[&str] = if site.config.commit == Commit::Never { &[] } else { &["index", "HEAD"] };
+    let locks = site.repository()?.stale_locks(&folder, &[&[branch.as_str()], checkout].concat())?;
     actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
     Ok(())
 }

@@ -2,12 +2,9 @@
 
 use std::path::PathBuf;
 
-use git2::Oid;
-
 use super::super::fixture::{Fixture, id};
 use super::super::{CommitId, GitError};
-use super::{Follow, Merge, read_merge};
-use crate::process::ProgramExit;
+use super::{Follow, Merge};
 
 /// Commits `files` on a branch that leaves `main` at its present tip; `None` deletes. Leaves `main` checked out.
 fn branch(fixture: &Fixture, name: &str, files: &[(&str, Option<&str>)]) -> CommitId {
@@ -185,24 +182,6 @@ fn the_users_merge_drivers_decide_whatever_is_checked_out() {
     fixture.git(&["checkout", "--quiet", "--detach", bare.as_str()]);
     let (commit, _) = clean(fixture.repository().merge(&into, &from, &[], "merge"));
     assert_eq!(show(&fixture, &commit, "x.lock"), "into\nfrom");
-}
-
-#[test]
-fn what_the_program_says_is_read_by_exit_status() {
-    let tree = "1".repeat(40);
-    let oid = Oid::from_str(&tree).expect("forty digits are an id");
-    let conflicts = |paths: &[&str]| Some(Err(paths.iter().map(PathBuf::from).collect()));
-    let rows = [
-        (ProgramExit::Code(0), format!("{tree}\0"), Some(Ok(oid))),
-        (ProgramExit::Code(1), format!("{tree}\0b\0a\nx\0b\0"), conflicts(&["a\nx", "b"])),
-        (ProgramExit::Code(0), String::new(), None),
-        (ProgramExit::Code(1), String::new(), None),
-        (ProgramExit::Code(128), String::new(), None),
-        (ProgramExit::Signal(9), format!("{tree}\0"), None),
-    ];
-    for (exit, output, expected) in rows {
-        assert_eq!(read_merge(exit, output.as_bytes()), expected, "{exit:?} {output:?}");
-    }
 }
 
 #[test]

@@ -251,7 +251,7 @@ fn what_was_not_furnished_to_the_end_is_made_anew() {
     let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
     let failing = |folder: &Path| {
         write_in(folder, "half", "");
-        let place = repository.linked_place(folder)?;
+        let place = repository.place(folder)?;
         assert!(place.git_dir.join("locked").exists() && names(folder) == ["a", "half"]);
         // As if killed here, nothing of it is anybody's work.
         let saved = repository.salvage(folder, "refs/tavern/salvage/x/1", "saved", &[])?;
