@@ -19,6 +19,7 @@ use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::interrupt::InterruptCause;
+use crate::process::Bell;
 use crate::run::commit::{Occasion, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
@@ -27,11 +28,9 @@ use crate::run::reap::{self, Action, ExpiredLeases, Scope};
 use crate::run::report;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
-use crate::run::{Error, Heartbeat, Ruling, RunResult, Site, attempt, run_name};
+use crate::run::{Error, Heartbeat, Ruling, RunResult, Site, attempt, run_name, show_agent};
 use crate::runner::Outcome;
-use crate::store::{
-    self, AgentFile, AgentState, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, Wake, Watch, life,
-};
+use crate::store::{self, AgentFile, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, life};
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -202,7 +201,7 @@ pub enum End {
 }
 
 /// What an agent does next.
-enum Next {
+enum Doing {
     Work(Box<Claimed>, Slot),
     Wait(Wait),
     End(End),
@@ -232,19 +231,15 @@ impl Agent<'_> {
     }
 
     fn run_loop(&self) -> Result<End, Error> {
-        let mut memory = Memory::default();
+        let (mut memory, bell) = (Memory::default(), Bell::new());
+        let _subscription = bell.ring_at(&self.site.interrupt);
         loop {
-            // Made before looking, so that no change falls between the look and the wait.
-            let watch = Watch::new(&self.site.board, &self.queues)?;
-            let _subscription = self.site.interrupt.subscribe({
-                let waker = watch.waker();
-                move |_| waker.wake()
-            });
+            let _watch = self.site.board.ring_at_changes(&self.queues, &bell)?;
             let wait = loop {
                 match self.next(&mut memory)? {
-                    Next::End(end) => return Ok(end),
-                    Next::Wait(wait) => break wait,
-                    Next::Work(held, _slot) => {
+                    Doing::End(end) => return Ok(end),
+                    Doing::Wait(wait) => break wait,
+                    Doing::Work(held, _slot) => {
                         memory.met.remove(WAIT);
                         self.tell_claimed(&held)?;
                         if self.site.board.is_dry() {
@@ -261,19 +256,19 @@ impl Agent<'_> {
             if self.site.board.is_dry() {
                 return Ok(End::Enough);
             }
-            self.sleep(&watch, &wait)?;
+            self.sleep(&bell, &wait)?;
         }
     }
 
     /// Clears up, merges what is approved, and looks for an item to work on.
-    fn next(&self, memory: &mut Memory) -> Result<Next, Error> {
+    fn next(&self, memory: &mut Memory) -> Result<Doing, Error> {
         let Site { board, interrupt, config, .. } = self.site;
         loop {
             if interrupt.is_raised() {
-                return Ok(Next::End(End::Interrupted));
+                return Ok(Doing::End(End::Interrupted));
             }
             match board.switch() {
-                Switch::Stopped(reason) => return Ok(Next::End(End::Stopped(reason))),
+                Switch::Stopped(reason) => return Ok(Doing::End(End::Stopped(reason))),
                 Switch::Paused(reason) => return Ok(Wait::until(None, format!("paused: {reason}"))),
                 Switch::On => {}
             }
@@ -286,7 +281,7 @@ impl Agent<'_> {
                 continue;
             }
             if self.most_runs.is_some_and(|most| memory.runs >= most) {
-                return Ok(Next::End(End::Enough));
+                return Ok(Doing::End(End::Enough));
             }
             let Some(slot) = board.run_slot(config.limit)? else {
                 return Ok(Wait::until(Some(soon(1)), format!("{} agents run already", config.limit)));
@@ -300,7 +295,7 @@ impl Agent<'_> {
                 self.tell_obstacle(memory, name, told);
             }
             let nothing = match claimed {
-                Ok(held) => return Ok(Next::Work(Box::new(held), slot)),
+                Ok(held) => return Ok(Doing::Work(Box::new(held), slot)),
                 Err(nothing) => nothing,
             };
             // What was approved since we looked frees what is behind it.
@@ -310,19 +305,19 @@ impl Agent<'_> {
             // What is missing may be installed without any change of the board.
             let again = soon(LOOK_AGAIN);
             if let Some(why) = hindrance {
-                return Ok(Next::Wait(Wait { why: Told::Hindered { why }, until: Some(again), is_asleep: false }));
+                return Ok(Doing::Wait(Wait { why: Told::Hindered { why }, until: Some(again), is_asleep: false }));
             }
             if self.wake()? {
                 continue;
             }
             if self.is_finished(&nothing) {
                 self.clear_all();
-                return Ok(Next::End(End::Empty));
+                return Ok(Doing::End(End::Empty));
             }
             let is_idle = !has_skipped && nothing == Nothing::default();
             let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
             let until = nothing.wake_at.into_iter().chain(has_skipped.then_some(again)).min();
-            return Ok(Next::Wait(Wait { why: Told::Waiting { why: self.describe(&nothing)? }, until, is_asleep }));
+            return Ok(Doing::Wait(Wait { why: Told::Waiting { why: self.describe(&nothing)? }, until, is_asleep }));
         }
     }
 
@@ -335,10 +330,10 @@ impl Agent<'_> {
     }
 
     /// Until the board changes, `wait` is over, or somebody died; shows meanwhile that this agent lives.
-    fn sleep(&self, watch: &Watch, wait: &Wait) -> Result<(), Error> {
-        self.show(AgentState::Waiting, None, Some(wait.why.to_string()))?;
+    fn sleep(&self, bell: &Bell, wait: &Wait) -> Result<(), Error> {
+        self.show(None, wait.why.to_string())?;
         if wait.is_asleep {
-            while watch.wait(FOR_EVER) == Wake::TimedOut {}
+            while !bell.wait(FOR_EVER) {}
             return Ok(());
         }
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
@@ -346,10 +341,10 @@ impl Agent<'_> {
         loop {
             let nap = deadline.left().min(HEARTBEAT);
             // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
-            if watch.wait(nap.max(Duration::from_millis(100))) != Wake::TimedOut || deadline.has_passed() {
+            if bell.wait(nap.max(Duration::from_millis(100))) || deadline.has_passed() {
                 return Ok(());
             }
-            self.show(AgentState::Waiting, None, Some(wait.why.to_string()))?;
+            self.show(None, wait.why.to_string())?;
             if self.somebody_died()? {
                 return Ok(());
             }
@@ -369,7 +364,7 @@ impl Agent<'_> {
 
     /// Runs and reports one held task.
     fn handle(&self, held: &Claimed) -> Result<(), Error> {
-        self.show(AgentState::Working, Some(held), Some(held.task.title.clone()))?;
+        self.show(Some(held), held.task.title.clone())?;
         self.commit();
         let heartbeat = Heartbeat::start(&self.site.board, &held.lease);
         let result = attempt::run(self.site, held, &heartbeat);
@@ -455,14 +450,13 @@ impl Agent<'_> {
             if self.site.interrupt.is_raised() {
                 return Ok(());
             }
-            if self.site.board.is_dry() {
-                memory.blocked.push(task.clone());
-                (self.tell)(&Told::WouldMerge { task });
-                continue;
-            }
             match integrate(self.site, &queue, &task)? {
                 Integrated::Merged(commit) => {
                     (self.tell)(&Told::Integrated { task, commit: commit.map(|commit| commit.short().to_owned()) });
+                }
+                Integrated::Untried => {
+                    memory.blocked.push(task.clone());
+                    (self.tell)(&Told::WouldMerge { task });
                 }
                 Integrated::SentBack(reason) => (self.tell)(&Told::SentBack { task, reason }),
                 Integrated::Blocked(why) => {
@@ -501,7 +495,7 @@ impl Agent<'_> {
     }
 
     fn carry_out(&self, action: &Action, slot: &Slot) -> Result<(), Error> {
-        if self.site.board.is_dry() || reap::execute(self.site, action, slot)? {
+        if reap::execute(self.site, action, slot)? {
             (self.tell)(&Told::Cleared { what: action.to_string() });
         }
         Ok(())
@@ -583,20 +577,8 @@ impl Agent<'_> {
         })
     }
 
-    fn show(&self, state: AgentState, held: Option<&Claimed>, doing: Option<String>) -> Result<(), Error> {
-        let now = clock::now();
-        let file = AgentFile {
-            name: self.name.clone(),
-            role: self.role.clone(),
-            state,
-            task: held.map(|held| held.task.id.clone()),
-            run: held.map(|held| run_name(&held.task.id, held.lease.token)),
-            doing,
-            since: now,
-            holder: store::this_process(),
-            heartbeat_at: now,
-        };
-        Ok(self.site.board.write_agent(&file, now)?)
+    fn show(&self, held: Option<&Claimed>, doing: String) -> Result<(), Error> {
+        Ok(show_agent(&self.site.board, &self.name, &self.role, held, doing)?)
     }
 }
 
@@ -609,8 +591,8 @@ struct Wait {
 }
 
 impl Wait {
-    fn until(until: Option<Timestamp>, why: String) -> Next {
-        Next::Wait(Wait { why: Told::Waiting { why }, until, is_asleep: false })
+    fn until(until: Option<Timestamp>, why: String) -> Doing {
+        Doing::Wait(Wait { why: Told::Waiting { why }, until, is_asleep: false })
     }
 }
 
@@ -659,23 +641,19 @@ fn soon(seconds: i64) -> Timestamp {
 }
 
 /// Raises `interrupt` when a `STOP` file appears, also in the middle of a run.
-pub fn obey_stop(site: &Site) -> Result<std::thread::JoinHandle<()>, Error> {
-    let watch = Watch::new(&site.board, &[])?;
+pub fn obey_stop(site: &Site) -> Result<(), Error> {
+    let bell = Bell::new();
+    let watch = site.board.ring_at_changes(&[], &bell)?;
     let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
-    let subscription = interrupt.subscribe({
-        let waker = watch.waker();
-        move |_| waker.wake()
-    });
-    Ok(std::thread::spawn(move || {
-        let _subscription = subscription;
-        loop {
+    // It ends with the interrupt, or with the process.
+    std::thread::spawn(move || {
+        let (_watch, _subscription) = (watch, bell.ring_at(&interrupt));
+        while !interrupt.is_raised() {
             if let Switch::Stopped(_) = board.switch() {
-                interrupt.raise(InterruptCause::Stopped);
+                return interrupt.raise(InterruptCause::Stopped);
             }
-            if interrupt.is_raised() {
-                return;
-            }
-            watch.wait(Duration::from_secs(3600));
+            bell.wait(Duration::from_secs(3600));
         }
-    }))
+    });
+    Ok(())
 }

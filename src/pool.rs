@@ -81,10 +81,7 @@ pub fn run(
     tell: &mut dyn FnMut(News),
 ) -> io::Result<bool> {
     let (sender, news) = channel();
-    let _subscription = interrupt.subscribe({
-        let bell = bell.clone();
-        move |_| bell.ring()
-    });
+    let _subscription = bell.ring_at(interrupt);
     let mut pool = Pool { plan, sender, bell, agents: Vec::new(), places: Vec::new(), asked: None };
     pool.places.resize_with(plan.seats.len(), Place::default);
     for seat in 0..plan.seats.len() {

@@ -57,11 +57,8 @@ impl Verb for Args {
         };
         context.out.note(format!("{name} is a {} with runner {}; Ctrl-C ends it", self.role, begun.runner));
         begun.doubt_line().iter().for_each(|doubt| context.out.note(format!("{name}: {doubt}")));
-        let stopper = obey_stop(&site)?;
-        let end = agent.work();
-        // The watcher of `STOP` ends with the interrupt, or with the process.
-        drop(stopper);
-        let why = match end? {
+        obey_stop(&site)?;
+        let why = match agent.work()? {
             End::Enough => None,
             End::Empty => Some(format!("nothing is left that a {} could do; see tavern status", self.role)),
             End::Stopped(reason) => Some(stopped(&reason)),

@@ -11,8 +11,8 @@ use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::interrupt::Interrupt;
 use crate::run::chat::{Talked, launch, talk};
-use crate::run::{Heartbeat, Preflight, Site, run_name, sandbox};
-use crate::store::{self, AgentFile, AgentState, Claimed, Note, Seek};
+use crate::run::{Heartbeat, Preflight, Site, run_name, sandbox, show_agent};
+use crate::store::{self, Claimed, Note, Seek};
 
 use super::agent::args::Args;
 use super::agent::name::take_name;
@@ -71,7 +71,16 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
                 prompt.display()
             ));
         },
-        || show(&site, &held),
+        // The lease says the same.
+        || {
+            drop(show_agent(
+                &site.board,
+                &name,
+                &role_name,
+                Some(&held),
+                format!("talks with a person: {}", held.task.title),
+            ))
+        },
     );
     drop(heartbeat);
     site.board.remove_agent(&name);
@@ -88,24 +97,6 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
     lacking.or_else(ready).iter().for_each(|next| context.out.note(format!("to go on: {next}")));
     Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
-}
-
-/// In `tavern status`, as any agent at work.
-fn show(site: &Site, held: &Claimed) {
-    let now = clock::now();
-    let file = AgentFile {
-        name: held.lease.agent.clone(),
-        role: held.lease.role.clone(),
-        state: AgentState::Working,
-        task: Some(held.task.id.clone()),
-        run: Some(run_name(&held.task.id, held.lease.token)),
-        doing: Some(format!("talks with a person: {}", held.task.title)),
-        since: now,
-        holder: held.lease.holder.clone(),
-        heartbeat_at: now,
-    };
-    // The lease says the same.
-    drop(site.board.write_agent(&file, now));
 }
 
 /// The item as it was. What was done with it meanwhile, with the token of this claim or by somebody else, stands.

@@ -11,9 +11,10 @@ use crate::board::lease::{Lease, Life};
 use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
 use crate::config::{Config, Period};
+use crate::process::Bell;
 use crate::run::readiness::{stuck, unready};
 use crate::run::{Preflight, Site};
-use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch, Watch};
+use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch};
 
 use super::flags::{DryRun, agent_name, task_id};
 use super::shared::person;
@@ -89,13 +90,11 @@ impl Verb for Args {
         let seek = self.seek(&site.config, &queues);
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
+        let bell = Bell::new();
+        let _subscription = interrupt.map(|interrupt| bell.ring_at(interrupt));
         loop {
             // Only who waits needs a watch, and it must be there before the look.
-            let watch = if self.wait.is_some() { Some(Watch::new(&board, &queues)?) } else { None };
-            let _subscription = watch.as_ref().zip(interrupt).map(|(watch, interrupt)| {
-                let waker = watch.waker();
-                interrupt.subscribe(move |_| waker.wake())
-            });
+            let watch = self.wait.map(|_| board.ring_at_changes(&queues, &bell)).transpose()?;
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);
             }
@@ -132,10 +131,10 @@ impl Verb for Args {
                     }
                 }
             };
-            let Some(watch) = watch.filter(|_| !deadline.has_passed()) else { return Err(why) };
+            let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else { return Err(why) };
             let back_off = nothing.wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
             let longest = Duration::from_secs(3600);
-            watch.wait(deadline.left().min(longest).min(back_off.unwrap_or(longest)));
+            bell.wait(deadline.left().min(longest).min(back_off.unwrap_or(longest)));
         }
     }
 }

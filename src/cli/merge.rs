@@ -56,17 +56,13 @@ impl Verb for Args {
             if !self.tasks.is_empty() && !self.tasks.contains(&task) {
                 continue;
             }
-            if self.plan.dry_run {
-                let record = Record { task: &task, result: "would_merge", commit: None, reason: None };
-                context.out.record(&record, format!("{task} would be merged"))?;
-                continue;
-            }
             let (result, commit, reason, text) = match integrate(&site, &queue, &task)? {
                 Integrated::Merged(commit) => {
                     let commit = commit.map(|commit| commit.short().to_owned());
                     let place = commit.as_ref().map_or_else(String::new, |commit| format!(" as {commit}"));
                     ("merged", commit, None, format!("{task} merged{place}"))
                 }
+                Integrated::Untried => ("would_merge", None, None, format!("{task} would be merged")),
                 Integrated::SentBack(reason) => {
                     exit = Exit::Failed;
                     let text = format!("{task} sent back: {reason}");

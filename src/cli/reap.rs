@@ -1,7 +1,7 @@
 //! `tavern-reap`: clear up after what died.
 
 use crate::clock;
-use crate::run::reap::{Action, ExpiredLeases, Scope, execute, plan};
+use crate::run::reap::{ExpiredLeases, Scope, execute, plan};
 
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
@@ -24,15 +24,9 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;
         let mut looks = ExpiredLeases::load(&site.board);
-        if self.plan.dry_run {
-            if !site.board.is_settled()? {
-                let what = "a queue was saved by hand, or a program was killed";
-                context.out.note(format!("{what}: the run begins with taking that over, and more may come up"));
-            }
-            for action in plan(&site, Scope::All, &mut looks)? {
-                print(context, &action)?;
-            }
-            return Ok(Exit::Done);
+        if context.is_dry && !site.board.is_settled()? {
+            let what = "a queue was saved by hand, or a program was killed";
+            context.out.note(format!("{what}: the run begins with taking that over, and more may come up"));
         }
         // The plan is made of a board on which nothing is half done.
         site.board.settle(clock::now())?;
@@ -40,7 +34,7 @@ impl Verb for Args {
         let mut failure = None;
         for action in plan(&site, Scope::All, &mut looks)? {
             match execute(&site, &action, &slot) {
-                Ok(true) => print(context, &action)?,
+                Ok(true) => context.out.record(&action, &action)?,
                 Ok(false) => {}
                 // It keeps nothing else from being cleared.
                 Err(error) => {
@@ -49,11 +43,9 @@ impl Verb for Args {
                 }
             }
         }
-        looks.save(&site.board)?;
+        if !context.is_dry {
+            looks.save(&site.board)?;
+        }
         failure.map_or(Ok(Exit::Done), |error| Err(error.into()))
     }
-}
-
-fn print(context: &Context, action: &Action) -> Result<(), CliError> {
-    context.out.record(action, action)
 }

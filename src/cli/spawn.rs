@@ -84,8 +84,7 @@ impl Verb for Args {
         } else {
             process::adopt_orphans()?;
             let _slot = run_slot(&site, context)?;
-            // The watcher of `STOP` ends with the process.
-            drop(obey_stop(&site)?);
+            obey_stop(&site)?;
             attempt::agent(&site, &held, &Heartbeat::start(&site.board, &held.lease))?
         };
         let record = Record::of(&held, &answer);

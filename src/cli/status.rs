@@ -12,11 +12,12 @@ use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
+use crate::process::Bell;
 use crate::run::readiness::{Readiness, texts};
 use crate::run::record::{Metadata, runs_of};
 use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site};
-use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, Watch, life};
+use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life};
 
 use children::Child;
 
@@ -177,18 +178,19 @@ impl Verb for Args {
             }
             return Ok(Exit::Done);
         }
+        let bell = Bell::new();
         loop {
             let queues = context.queues(&board, names)?;
-            let watch = if self.watch { Some(Watch::new(&board, &queues)?) } else { None };
+            let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             match &task {
                 Some(task) => one(context, &board, task, None)?,
                 None if self.stats => stats::print(context, &board, &queues)?,
                 None => self.all(context, &board, &queues)?,
             }
-            let Some(watch) = watch else { return Ok(Exit::Done) };
+            let Some(_watch) = watch else { return Ok(Exit::Done) };
             context.out.text("")?;
             context.out.flush()?;
-            watch.wait(Duration::from_secs(30));
+            bell.wait(Duration::from_secs(30));
         }
     }
 }

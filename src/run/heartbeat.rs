@@ -4,11 +4,12 @@
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::record::run_name;
 use crate::board::lease::Lease;
 use crate::clock;
 use crate::interrupt::{Interrupt, InterruptCause, Subscription};
 use crate::process::Bell;
-use crate::store::{Board, Error};
+use crate::store::{AgentFile, AgentState, Board, Claimed, Error, this_process};
 
 /// Beats until dropped. Whoever holds a task starts one, and passes it down.
 pub struct Heartbeat {
@@ -56,6 +57,26 @@ impl Heartbeat {
     pub fn is_lost(&self) -> bool {
         self.lost.is_raised()
     }
+}
+
+/// Shows what an agent does, and that it lives: it works on `held`, or waits.
+///
+/// # Errors
+/// The board can't be written.
+pub fn show_agent(board: &Board, name: &str, role: &str, held: Option<&Claimed>, doing: String) -> Result<(), Error> {
+    let now = clock::now();
+    let file = AgentFile {
+        name: name.to_owned(),
+        role: role.to_owned(),
+        state: if held.is_some() { AgentState::Working } else { AgentState::Waiting },
+        task: held.map(|held| held.task.id.clone()),
+        run: held.map(|held| run_name(&held.task.id, held.lease.token)),
+        doing: Some(doing),
+        since: now,
+        holder: this_process(),
+        heartbeat_at: now,
+    };
+    board.write_agent(&file, now)
 }
 
 fn is_refused(board: &Board, lease: &Lease) -> bool {

@@ -36,6 +36,8 @@ pub enum Integrated {
     SentBack(String),
     /// It stays approved until somebody does what the text says.
     Blocked(String),
+    /// It is a dry run, and nothing is known that stands in the way.
+    Untried,
 }
 
 /// The approved tasks of `queues`, in the order in which they stand.
@@ -63,6 +65,9 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
         if task.worktree {
             return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));
         }
+        if site.board.is_dry() {
+            return Ok(Integrated::Untried);
+        }
         complete(site, &task, None)?;
         clear_ended(site, &task, None)?;
         return Ok(Integrated::Merged(None));
@@ -71,6 +76,9 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
         let reason = format!("its commit {work} is not in the repository");
         return send_back(site, &task, &site.config.outcomes.failed, reason);
     };
+    if site.board.is_dry() {
+        return Ok(Integrated::Untried);
+    }
     loop {
         match attempt(site, queue, &task, &work)? {
             Some(result) => return Ok(result),

@@ -36,7 +36,7 @@ mod result;
 mod site;
 
 pub use error::Error;
-pub use heartbeat::Heartbeat;
+pub use heartbeat::{Heartbeat, show_agent};
 pub use launch::CommandLine;
 pub use preflight::Preflight;
 pub use record::{Metadata, run_name};

@@ -46,6 +46,18 @@ impl Board {
         Ok(Board { dir: root.join(".tavern"), root, rehearsal: None })
     }
 
+    /// The same board, of which nothing is written from now on: what a dry run changes is decided as ever, without the lock,
+    /// and kept in memory.
+    pub fn dry(mut self) -> Board {
+        self.rehearsal = Some(Arc::default());
+        self
+    }
+
+    /// Nothing of it is written: what is done beside the board is to be left out too.
+    pub fn is_dry(&self) -> bool {
+        self.rehearsal.is_some()
+    }
+
     /// `.tavern/` itself, absolute.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -67,4 +67,3 @@ pub use slots::Slot;
 pub use submit::{Done, Found, Note};
 pub use switch::Switch;
 pub use undo::{Undone, Which};
-pub use wait::{Wake, Waker, Watch};

@@ -160,7 +160,7 @@ impl Board {
                 Ok(stamp)
             })
             .map_err(Error::io("read", &queue.path))?;
-        if let Some(content) = self.rehearsal.as_ref().and_then(|rehearsal| rehearsal.text(queue)) {
+        if let Some(content) = self.rehearsal.as_ref().and_then(|rehearsal| rehearsal.text(&queue.path)) {
             return Ok(Text { queue: queue.clone(), content, stamp });
         }
         let content = String::from_utf8(bytes).map_err(|error| {

@@ -1,55 +1,38 @@
-//! The board of a dry run: whatever changes it is decided as ever, and kept in memory. Nothing is written and no lock is
-//! taken, and each step finds what the steps before it have decided.
+//! What a dry run has decided, in memory: each of its steps finds what the steps before it would have changed.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::change::{Change, Rewrite};
-use super::find::Board;
-use super::queue::Queue;
-
-/// What was decided so far.
+/// Of a board of which nothing is written.
 #[derive(Debug, Default)]
 pub(super) struct Rehearsal(Mutex<Decided>);
 
 #[derive(Debug, Default)]
 struct Decided {
     events: u64,
-    queues: HashMap<PathBuf, String>,
-}
-
-impl Board {
-    /// The same board, of which nothing is written from now on.
-    pub fn dry(mut self) -> Board {
-        self.rehearsal = Some(Arc::default());
-        self
-    }
-
-    /// Nothing of it is written: what is done beside the board is to be left out too.
-    pub fn is_dry(&self) -> bool {
-        self.rehearsal.is_some()
-    }
+    files: HashMap<PathBuf, String>,
 }
 
 impl Rehearsal {
     /// How many events were decided.
     pub(super) fn events(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).events
+        self.decided().events
     }
 
-    /// The queue's text, if that was changed.
-    pub(super) fn text(&self, queue: &Queue) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).queues.get(&queue.path).cloned()
+    /// The file's text, if that was changed.
+    pub(super) fn text(&self, file: &Path) -> Option<String> {
+        self.decided().files.get(file).cloned()
     }
 
-    pub(super) fn keep(&self, change: Change) {
-        let mut decided = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        decided.events += change.entries.len() as u64;
-        for file in change.files {
-            if let Rewrite::Queue(rewrite) = file {
-                decided.queues.insert(rewrite.queue.path, rewrite.content);
-            }
-        }
+    /// Keeps a change: so many events, and the new texts of files.
+    pub(super) fn keep(&self, events: usize, files: impl Iterator<Item = (PathBuf, String)>) {
+        let mut decided = self.decided();
+        decided.events += events as u64;
+        decided.files.extend(files);
+    }
+
+    fn decided(&self) -> MutexGuard<'_, Decided> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

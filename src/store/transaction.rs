@@ -61,7 +61,11 @@ impl Board {
     ) -> Result<R, Error> {
         let Some(rehearsal) = &self.rehearsal else { return self.transact_under(Lock::take(self)?, now, decide) };
         let (change, told) = decide(&View { board: self, last_seq: self.last_seq()? + rehearsal.events() })?;
-        rehearsal.keep(change);
+        let content = |file| match file {
+            Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
+            Rewrite::File { path, content } => (path, content),
+        };
+        rehearsal.keep(change.entries.len(), change.files.into_iter().map(content));
         Ok(told)
     }
 

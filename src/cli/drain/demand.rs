@@ -1,29 +1,13 @@
 //! What there is for each role's agents to do, as a drain's pool asks for it.
 
-use std::time::Duration;
-
 use crate::board::lease::Life;
-use crate::cli::{CliError, human};
+use crate::cli::human;
 use crate::clock;
 use crate::pool::Demand;
-use crate::process::Bell;
 use crate::run::{Preflight, Site};
-use crate::store::{AgentState, Queue, Watch, life};
+use crate::store::{AgentState, Queue, life};
 
 use super::crew::Post;
-
-/// Rings `bell` whenever the board changes, as long as this process lives.
-pub fn ring_at_changes(site: &Site, queues: &[Queue], bell: &Bell) -> Result<(), CliError> {
-    let watch = Watch::new(&site.board, queues)?;
-    let bell = bell.clone();
-    std::thread::spawn(move || {
-        loop {
-            watch.wait(Duration::from_secs(3600));
-            bell.ring();
-        }
-    });
-    Ok(())
-}
 
 /// What there is for each post; and each role that items wait for and nobody works as, with what to type.
 pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(String, String)>) {

@@ -25,7 +25,7 @@ use super::{CliError, Context, Exit, Verb, human};
 
 use super::flags::AgentProgram;
 use crew::{Crew, Post, words};
-use demand::{look, ring_at_changes};
+use demand::look;
 use summary::summarise;
 
 mod crew;
@@ -162,7 +162,7 @@ impl Args {
             return Ok(true);
         }
         let bell = Bell::new();
-        ring_at_changes(site, queues, &bell)?;
+        let _watch = site.board.ring_at_changes(queues, &bell)?;
         let well = run(&plan, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
                 let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
