@@ -264,11 +264,9 @@ impl Agent<'_> {
     fn next(&self, memory: &mut Memory) -> Result<Doing, Error> {
         let Site { board, interrupt, config, .. } = self.site;
         loop {
-            if interrupt.is_raised() {
-                return Ok(Doing::End(End::Interrupted));
-            }
             match board.switch() {
                 Switch::Stopped(reason) => return Ok(Doing::End(End::Stopped(reason))),
+                _ if interrupt.is_raised() => return Ok(Doing::End(End::Interrupted)),
                 Switch::Paused(reason) => return Ok(Wait::until(None, format!("paused: {reason}"))),
                 Switch::On => {}
             }

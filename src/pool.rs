@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -97,7 +97,7 @@ pub fn run(
             break;
         }
         bell.wait(pool.next_look());
-        drain(&news, tell);
+        news.try_iter().for_each(&mut *tell);
         pool.pass_on(interrupt);
         pool.bury(tell);
     }
@@ -287,13 +287,4 @@ fn relay(pipe: io::PipeReader, kind: impl Fn(String) -> News + Send + 'static, s
             bell.ring();
         }
     });
-}
-
-fn drain(news: &Receiver<News>, tell: &mut dyn FnMut(News)) {
-    loop {
-        match news.recv_timeout(Duration::ZERO) {
-            Ok(one) => tell(one),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
-        }
-    }
 }

@@ -7,7 +7,7 @@ use crate::board::document::parse;
 use crate::board::front::EmptyBehavior;
 use crate::process;
 use crate::run::{Site, preflight};
-use crate::store::{Queue, Switch};
+use crate::store::Queue;
 
 pub use args::Args;
 
@@ -59,14 +59,10 @@ impl Verb for Args {
         begun.doubt_line().iter().for_each(|doubt| context.out.note(format!("{name}: {doubt}")));
         obey_stop(&site)?;
         let why = match agent.work()? {
-            End::Enough => None,
+            End::Enough | End::Interrupted => None,
             End::Empty => Some(format!("nothing is left that a {} could do; see tavern status", self.role)),
-            End::Stopped(reason) => Some(stopped(&reason)),
-            // The watcher of `STOP` may have been faster than the loop's own look.
-            End::Interrupted => match site.board.switch() {
-                Switch::Stopped(reason) => Some(stopped(&reason)),
-                _ => None,
-            },
+            End::Stopped(reason) if reason.is_empty() => Some(".tavern/STOP is there".to_owned()),
+            End::Stopped(reason) => Some(format!(".tavern/STOP is there: {reason}")),
         };
         why.iter().for_each(|why| context.out.note(format!("{name} ends: {why}")));
         Ok(context.interrupted().unwrap_or(Exit::Done))
@@ -82,11 +78,6 @@ fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
     }
     said.dedup();
     Ok(if let [one] = said.as_slice() { *one } else { general })
-}
-
-fn stopped(reason: &str) -> String {
-    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    format!(".tavern/STOP is there{reason}")
 }
 
 #[derive(Serialize)]

@@ -58,6 +58,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
         context.out.record(&line, &line)?;
         return Ok(Exit::Done);
     }
+    let doing = format!("talks with a person: {}", held.task.title);
     let heartbeat = Heartbeat::start(&site.board, &held.lease);
     let talked = talk(
         &site,
@@ -72,15 +73,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
             ));
         },
         // The lease says the same.
-        || {
-            drop(show_agent(
-                &site.board,
-                &name,
-                &role_name,
-                Some(&held),
-                format!("talks with a person: {}", held.task.title),
-            ))
-        },
+        || drop(show_agent(&site.board, &name, &role_name, Some(&held), doing.clone())),
     );
     drop(heartbeat);
     site.board.remove_agent(&name);

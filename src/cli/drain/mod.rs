@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::agent::Told;
-use crate::board::document::parse;
+use crate::board::document::{Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::clock;
 use crate::pool::{News, Plan, Seat, run};
@@ -187,30 +187,20 @@ impl Args {
 
     /// What runs them, as people are told it.
     fn runners(&self, site: &Site, crew: &[Post]) -> Result<String, CliError> {
-        let mut names = Vec::new();
-        for post in crew {
-            let own = &site.role(&post.role)?.runner;
-            names.push(self.program.runner.clone().unwrap_or_else(|| own.clone()));
-        }
+        let runner = |post: &Post| Ok(self.program.runner.as_ref().unwrap_or(&site.role(&post.role)?.runner).as_str());
+        let mut names = crew.iter().map(runner).collect::<Result<Vec<&str>, CliError>>()?;
         names.dedup();
         Ok(format!("{} {}", if names.len() == 1 { "runner" } else { "runners" }, names.join(", ")))
     }
 
     fn agent_args(&self, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
-        let mut args: Vec<OsString> = Vec::new();
-        args.extend(["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from));
-        // Not the role's: an item may name another one.
-        if let Some(runner) = &self.program.runner {
-            args.extend(["--runner", runner].map(OsString::from));
-        }
-        args.push("--dir".into());
-        args.push(site.board.dir().into());
-        if let Some(model) = &self.program.model {
-            args.extend(["--model", model].map(OsString::from));
-        }
-        for queue in queues {
-            args.push("--queue".into());
-            args.push(queue.id.clone().into());
+        let mut args = ["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from).to_vec();
+        args.extend(["--dir".into(), site.board.dir().into()]);
+        // Not the role's runner: an item may name another one.
+        let named = [("--runner", &self.program.runner), ("--model", &self.program.model)];
+        let named = named.into_iter().filter_map(|(flag, name)| Some((flag, name.as_deref()?)));
+        for (flag, value) in named.chain(queues.iter().map(|queue| ("--queue", queue.id.as_str()))) {
+            args.extend([flag.into(), value.into()]);
         }
         args
     }
@@ -233,13 +223,9 @@ struct Heard {
 }
 
 fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
-    let mut open = 0;
-    for queue in queues {
-        let text = site.board.read(queue)?;
-        let (document, _) = parse(&text.content);
-        open += document.items().iter().filter(|item| !item.status.is_ended()).count();
-    }
-    Ok(open)
+    let is_open = |item: &&Item<'_>| !item.status.is_ended();
+    let open = |queue| Ok(parse(&site.board.read(queue)?.content).0.items().iter().filter(is_open).count());
+    queues.iter().map(open).sum()
 }
 
 /// An agent's line says that it found something to do.
