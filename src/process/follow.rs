@@ -1,7 +1,7 @@
 //! The lines of a file while it grows. It knows nothing of what they say.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,13 +11,9 @@ use crate::file_watch::FileWatch;
 /// Reads whole lines as they are appended, and rings a bell when there may be more.
 #[derive(Debug)]
 pub struct LineFollower {
-    file: File,
-    chunk: Vec<u8>,
-    /// What of `chunk` has been read but not looked at.
-    rest: std::ops::Range<usize>,
+    file: BufReader<File>,
     line: Vec<u8>,
     cut: u64,
-    offset: u64,
     watch: Option<FileWatch>,
 }
 
@@ -41,10 +37,10 @@ impl LineFollower {
     /// same: see [`LineFollower::patience`].
     pub fn open(path: &Path, offset: u64, bell: &Bell) -> io::Result<LineFollower> {
         let mut file = File::open(path)?;
-        io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+        file.seek(SeekFrom::Start(offset))?;
         let bell = bell.clone();
         let watch = FileWatch::new([path.to_owned()], move |_| bell.ring()).ok();
-        Ok(LineFollower { file, chunk: vec![0; 64 * 1024], rest: 0..0, line: Vec::new(), cut: 0, offset, watch })
+        Ok(LineFollower { file: BufReader::with_capacity(64 * 1024, file), line: Vec::new(), cut: 0, watch })
     }
 
     /// How long to sleep at most before looking again without a ring: bounded even while watching, since some network
@@ -53,9 +49,9 @@ impl LineFollower {
         if self.watch.is_some() { Duration::from_secs(2) } else { Duration::from_millis(100) }
     }
 
-    /// How long the file is now, in bytes, read or not.
+    /// How long the file is now, in bytes, read or not; 0 where that can't be told.
     pub fn length(&self) -> u64 {
-        self.file.metadata().map_or(self.offset, |metadata| metadata.len())
+        self.file.get_ref().metadata().map_or(0, |metadata| metadata.len())
     }
 
     /// Pass over all that is not read yet.
@@ -63,8 +59,7 @@ impl LineFollower {
     /// # Errors
     /// What the system says.
     pub fn skip_to_end(&mut self) -> io::Result<()> {
-        self.offset = io::Seek::seek(&mut self.file, io::SeekFrom::End(0))?;
-        self.rest = 0..0;
+        self.file.seek(SeekFrom::End(0))?;
         self.line.clear();
         self.cut = 0;
         Ok(())
@@ -76,25 +71,20 @@ impl LineFollower {
     /// What the system says of reading.
     pub fn next_line(&mut self) -> io::Result<Option<LogLine>> {
         loop {
-            if self.rest.is_empty() {
-                let read = match self.file.read(&mut self.chunk) {
-                    Ok(read) => read,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(error),
-                };
-                if read == 0 {
-                    return Ok(None);
-                }
-                self.offset += read as u64;
-                self.rest = 0..read;
+            let fresh = match self.file.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                fresh => fresh?,
+            };
+            if fresh.is_empty() {
+                return Ok(None);
             }
-            let fresh = &self.chunk[self.rest.clone()];
             let end = fresh.iter().position(|byte| *byte == b'\n');
             let part = &fresh[..end.unwrap_or(fresh.len())];
             let kept = part.len().min(LineFollower::LONGEST - self.line.len());
             self.line.extend_from_slice(&part[..kept]);
             self.cut += (part.len() - kept) as u64;
-            self.rest.start += end.map_or(part.len(), |end| end + 1);
+            let read = end.map_or(part.len(), |end| end + 1);
+            self.file.consume(read);
             if end.is_some() {
                 return Ok(Some(self.take_line()));
             }

@@ -41,7 +41,7 @@ pub struct RunningProgram {
     pid: u32,
     /// In ticks since boot.
     start_time: u64,
-    marks: Vec<Mark>,
+    mark: Option<Mark>,
     seen: Arc<Mutex<Seen>>,
     /// Descendants seen at earlier looks: found again even where they have lost their parent and cleared their
     /// environment since.
@@ -56,13 +56,13 @@ struct Seen {
 }
 
 impl RunningProgram {
-    pub(super) fn new(inner: std::process::Child, marks: Vec<Mark>, root: Root) -> io::Result<RunningProgram> {
+    pub(super) fn new(inner: std::process::Child, mark: Option<Mark>, root: Root) -> io::Result<RunningProgram> {
         let pid = inner.id();
         let start_time = table::ProcessEntry::of(pid).map_or(0, |entry| entry.start_time);
         let seen = Arc::new(Mutex::new(Seen::default()));
         let cell = Arc::clone(&seen);
         let child =
-            RunningProgram { inner, root, pid, start_time, marks, seen, remembered: Vec::new(), is_reaped: false };
+            RunningProgram { inner, root, pid, start_time, mark, seen, remembered: Vec::new(), is_reaped: false };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
         std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
@@ -121,7 +121,7 @@ impl RunningProgram {
         let root = (!self.is_reaped).then_some(self.pid());
         let all = table::all();
         family::lock().reap(&all);
-        let mut members = table::members(all, |entry| self.is_seed(root, entry), &self.marks, self.start_time);
+        let mut members = table::members(all, |entry| self.is_seed(root, entry), self.mark.as_ref(), self.start_time);
         for old in &self.remembered {
             let is_new = members.iter().all(|entry| entry.pid != old.pid);
             let now = if is_new { table::ProcessEntry::of(old.pid) } else { None };

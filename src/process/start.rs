@@ -16,7 +16,7 @@ use super::mark::Mark;
 use super::running_program::{Root, RunningProgram};
 
 /// A program to start. Its environment is this process's own, without the variables that point git at another repository
-/// and without `env_remove`, plus `env` and the marks.
+/// and without `env_remove`, plus `env` and the mark.
 #[derive(Debug)]
 pub struct Spec {
     /// A program and its arguments that start the program and stay its parent: a sandbox. Mostly nothing.
@@ -34,7 +34,7 @@ pub struct Spec {
     pub stdout: Stdio,
     pub stderr: Stdio,
     /// Borne by it and by all that it starts.
-    pub marks: Vec<Mark>,
+    pub mark: Option<Mark>,
 }
 
 /// Variables that make git work on another repository than that of the current folder (gitrepository-layout(5)): set
@@ -77,7 +77,7 @@ impl Spec {
             input: None,
             stdout: Stdio::null(),
             stderr: Stdio::null(),
-            marks: Vec::new(),
+            mark: None,
         }
     }
 
@@ -97,7 +97,7 @@ impl Spec {
     }
 
     pub fn mark(mut self, mark: Mark) -> Spec {
-        self.marks.push(mark);
+        self.mark = Some(mark);
         self
     }
 }
@@ -127,7 +127,7 @@ pub fn start(spec: Spec) -> io::Result<RunningProgram> {
             let _ = pipe.write_all(&bytes);
         });
     }
-    RunningProgram::new(child, spec.marks, if spec.wrapper.is_empty() { Root::Program } else { Root::Wrapper })
+    RunningProgram::new(child, spec.mark, if spec.wrapper.is_empty() { Root::Program } else { Root::Wrapper })
 }
 
 /// Program, arguments, environment and folder of `spec`; streams and group are the caller's.
@@ -150,7 +150,7 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
         command.env_remove(name);
     }
     let set = spec.env.iter().map(|(name, value)| (name, value));
-    command.envs(set).envs(spec.marks.iter().map(|mark| (mark.name(), mark.value())));
+    command.envs(set).envs(spec.mark.iter().map(|mark| (mark.name(), mark.value())));
     Ok(command)
 }
 

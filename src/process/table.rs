@@ -51,19 +51,19 @@ pub(super) fn own_children() -> Option<Vec<u32>> {
     (!lists.is_empty()).then(|| pids.collect())
 }
 
-/// The living processes of `all` that belong to a run: those that `is_seed` knows, all that bear one of `marks`, all descendants
+/// The living processes of `all` that belong to a run: those that `is_seed` knows, all that bear `mark`, all descendants
 /// of these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
 ///
 /// None of them started before `since` (in ticks, as [`ProcessEntry::start_time`]), so the others' environments are not read.
 pub(super) fn members(
     all: Vec<ProcessEntry>,
     is_seed: impl Fn(&ProcessEntry) -> bool,
-    marks: &[Mark],
+    mark: Option<&Mark>,
     since: u64,
 ) -> Vec<ProcessEntry> {
     let spared = ancestry(std::process::id(), &all);
     let is_marked =
-        |entry: &ProcessEntry| !marks.is_empty() && entry.start_time >= since && is_marked(entry.pid, marks);
+        |entry: &ProcessEntry| mark.is_some_and(|mark| entry.start_time >= since && is_marked(entry.pid, mark));
     let mut found: HashSet<u32> = HashSet::new();
     for entry in &all {
         if !spared.contains(&entry.pid) && (is_seed(entry) || is_marked(entry)) {
@@ -89,7 +89,7 @@ pub(super) fn members(
 
 /// The living processes that bear `mark`, and their descendants.
 pub fn marked(mark: &Mark) -> Vec<ProcessEntry> {
-    members(all(), |_| false, std::slice::from_ref(mark), 0)
+    members(all(), |_| false, Some(mark), 0)
 }
 
 /// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
@@ -114,8 +114,8 @@ pub fn marks_around() -> Vec<String> {
     marks
 }
 
-fn is_marked(pid: u32, marks: &[Mark]) -> bool {
-    environ(pid).is_some_and(|environ| marks.iter().any(|mark| mark.is_in(&environ)))
+fn is_marked(pid: u32, mark: &Mark) -> bool {
+    environ(pid).is_some_and(|environ| mark.is_in(&environ))
 }
 
 /// The environment that a process was started with; `None` for another user's, which is none of ours.
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn this_process_and_its_ancestors_are_never_members() {
         let own = ProcessEntry::of(std::process::id()).expect("this process runs");
-        let found = members(all(), |entry| [own.pid, own.parent, 1].contains(&entry.pid), &[], 0);
+        let found = members(all(), |entry| [own.pid, own.parent, 1].contains(&entry.pid), None, 0);
         assert!(found.iter().all(|entry| entry.pid != own.pid && entry.pid != own.parent && entry.pid != 1));
     }
 }

@@ -115,24 +115,15 @@ impl Runner for CommandRunner {
 
 /// One pass from left to right, so that a value with braces in it is not filled in again.
 fn fill(arg: &str, job: &Job) -> String {
-    let mut filled = String::new();
-    let mut rest = arg;
-    while let Some(open) = rest.find('{') {
-        filled.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let value = rest.find('}').and_then(|close| Some((value(&rest[1..close], job)?, close)));
-        match value {
-            Some((value, close)) => {
-                filled.push_str(&value);
-                rest = &rest[close + 1..];
-            }
-            None => {
-                filled.push('{');
-                rest = &rest[1..];
-            }
+    let mut parts = arg.split('{');
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('}').and_then(|(name, rest)| Some((value(name, job)?, rest))) {
+            Some((value, rest)) => filled.extend([value.as_str(), rest]),
+            None => filled.extend(["{", part]),
         }
     }
-    filled + rest
+    filled
 }
 
 fn value(name: &str, job: &Job) -> Option<String> {
