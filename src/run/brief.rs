@@ -7,7 +7,7 @@ use super::children::results;
 use super::error::Error;
 use super::inbox;
 use super::plan;
-use super::record::{Metadata, PROMPT, runs_of};
+use super::record::{Metadata, runs_of};
 use super::report::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
@@ -19,7 +19,7 @@ use crate::prompt::{
     self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Remark, ReviewTask, Template, TemplateError,
     assigned,
 };
-use crate::runner::{Outcome, Prods};
+use crate::runner::{Outcome, PROMPT, Prods};
 use crate::store::{Claimed, Entry, Message, walk_log};
 
 /// The template for a session that goes on.
@@ -54,6 +54,7 @@ impl<'a> Brief<'a> {
         // A board may have thousands of runs.
         let is_first = worktree.is_new && !held.has_history;
         let mut earlier = if is_first { Vec::new() } else { runs_of(&site.board, &task.id)? };
+        let review = review_task(site, held, &earlier);
         // What others did in another role is not this one's past, nor what another reviewer saw.
         let is_review = site.does(held, Does::Review);
         earlier.retain(|run| run.role == lease.role && (!is_review || run.agent == lease.agent));
@@ -80,7 +81,7 @@ impl<'a> Brief<'a> {
             earlier: attempts(site, held, &earlier, &entries),
             mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
-            review: review_task(site, held),
+            review,
             findings: findings(&entries, None),
             answers: answers(&entries, None),
             notes: [notes(&entries, None, &[]), letters(&unread)].concat(),
@@ -273,12 +274,11 @@ fn note(entry: &Entry) -> Option<Remark> {
 }
 
 /// What a reviewer is told of the work, of a task that is in review.
-fn review_task(site: &Site, held: &Claimed) -> Option<ReviewTask> {
+fn review_task(site: &Site, held: &Claimed, runs: &[Metadata]) -> Option<ReviewTask> {
     let task = &held.task;
     if task.status() != Status::Reviewing {
         return None;
     }
-    let runs = runs_of(&site.board, &task.id).unwrap_or_default();
     let is_authors = |run: &&Metadata| run.role != held.lease.role && Some(run.agent.as_str()) == task.author();
     let last = runs.iter().rfind(is_authors);
     Some(ReviewTask {

@@ -9,8 +9,7 @@ use serde::Serialize;
 use super::artifacts::Artifacts;
 use super::brief::Brief;
 use super::error::Error;
-use super::processes::mark_of;
-use super::record::{Metadata, PROMPT, Record, run_name};
+use super::record::{Metadata, Record, run_name};
 use super::sandbox;
 use super::site::{Site, environment_of, runner_named};
 use super::worktree::Worktree;
@@ -119,11 +118,9 @@ impl<'a> Launch<'a> {
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
-            mark: mark_of(site, &run),
             run_dir: artifacts.dir().to_owned(),
             worktree: worktree.path.clone(),
             prompt: String::new(),
-            prompt_file: artifacts.path(PROMPT),
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: metadata.model.clone(),

@@ -13,7 +13,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::git::CommitId;
-use crate::runner::{Outcome, SessionEnd, Usage};
+use crate::runner::{Outcome, PROMPT, SessionEnd, Usage};
 use crate::store::{Board, Error, TEMP_PREFIX};
 
 /// Why a run has ended whose end nobody has seen.
@@ -21,9 +21,6 @@ const DEAD_SUPERVISOR: &str = "its supervisor died";
 
 /// Its name in the run's folder.
 const FILE: &str = "metadata.json";
-
-/// The prompt as it was given, to the byte.
-pub const PROMPT: &str = "prompt.md";
 
 /// What `metadata.json` holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::process::Spec;
 
 use super::job::Job;
-use super::{NotReady, ProgramState, Ready, Runner, Session, found, plain, variable_of};
+use super::{NotReady, PROMPT, ProgramState, Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ fn fill(arg: &str, job: &Job) -> String {
 
 fn value(name: &str, job: &Job) -> Option<String> {
     match name {
-        "prompt_file" => Some(job.prompt_file.display().to_string()),
+        "prompt_file" => Some(job.run_dir.join(PROMPT).display().to_string()),
         "worktree" => Some(job.worktree.display().to_string()),
         "task" => Some(job.task.clone()),
         "run" => Some(job.run.clone()),

@@ -12,15 +12,11 @@ pub struct Job {
     /// Names for `{task}` and `{run}` in command lines.
     pub task: String,
     pub run: String,
-    /// Borne by every process of the run; see [`Mark`] for what makes a good one.
-    pub mark: Mark,
-    /// Where the logs go; must exist.
+    /// Where the logs go, and where the same prompt is in a file; must exist.
     pub run_dir: PathBuf,
     /// The folder the agent works in; must exist.
     pub worktree: PathBuf,
     pub prompt: String,
-    /// A file that holds the same prompt.
-    pub prompt_file: PathBuf,
     /// A uuid; a new one for a new session, since a program refuses to begin one twice.
     pub session: String,
     /// Begin the session, or go on with it where it stopped.
@@ -40,6 +36,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// Borne by every process of the run: its folder, which is unique on this host.
+    pub fn mark(&self) -> Mark {
+        Mark::run(self.run_dir.to_string_lossy())
+    }
+
     /// The variable `name` as the agent sees it.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         variable_of(&self.env, name)
@@ -99,16 +100,13 @@ impl Job {
         for path in [&run_dir, &worktree] {
             std::fs::create_dir_all(path).expect("the test's own folder is writable");
         }
-        let prompt_file = run_dir.join("prompt.md");
-        std::fs::write(&prompt_file, "do it\n").expect("the test's own folder is writable");
+        std::fs::write(run_dir.join(super::PROMPT), "do it\n").expect("the test's own folder is writable");
         Job {
             task: "T-1".to_owned(),
             run: "T-1-1".to_owned(),
-            mark: Mark::run(run_dir.display().to_string()),
             run_dir,
             worktree,
             prompt: "do it\n".to_owned(),
-            prompt_file,
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: None,

@@ -43,6 +43,8 @@ pub use session::{Next, Session};
 pub use shell::Shell;
 pub use signal::Signal;
 
+/// The prompt of a run as it was given, to the byte, in the run's folder.
+pub const PROMPT: &str = "prompt.md";
 /// The log of a run of an agent that writes JSON lines, in the run's folder.
 pub const THREAD_LOG: &str = "thread.jsonl";
 /// The log of a run of any other program, in the run's folder.

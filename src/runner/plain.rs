@@ -132,7 +132,7 @@ mod tests {
         let worktree = fs::canonicalize(&job.worktree).expect("it is there");
         assert_eq!(texts, [worktree.to_str().expect("an ASCII path"), "T-1"]);
         let file = fs::read_to_string(job.worktree.join("file")).expect("the script wrote it");
-        assert_eq!(file.trim_end(), job.mark.value());
+        assert_eq!(file.trim_end(), job.mark().value());
         assert_eq!(fs::read_to_string(job.run_dir.join(OUTPUT_LOG)).expect("the log").lines().count(), 2);
     }
 
@@ -161,7 +161,7 @@ mod tests {
             let session = Shell.start(&job).expect("sh starts");
             let ended = session.finish();
             assert_eq!(ended.outcome, outcome, "{script}: {ended:?}");
-            assert_eq!(table::marked(&job.mark), []);
+            assert_eq!(table::marked(&job.mark()), []);
         }
     }
 

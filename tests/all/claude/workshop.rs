@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tavern::process::{Mark, table};
+use tavern::process::table;
 use tavern::runner::job::Opening;
 use tavern::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
 use tempfile::TempDir;
@@ -53,16 +53,13 @@ impl Workshop {
         let own = env.into_iter().map(|(name, value)| (name.to_owned(), value));
         let env: Vec<(String, String)> = users.chain(own).collect();
         let prompt = "make hello\n".to_owned();
-        let prompt_file = run_dir.join("prompt.md");
-        std::fs::write(&prompt_file, &prompt).expect("the folder is writable");
+        std::fs::write(run_dir.join("prompt.md"), &prompt).expect("the folder is writable");
         let job = Job {
             task: "T-1".to_owned(),
             run: "T-1-1".to_owned(),
-            mark: Mark::run(run_dir.display().to_string()),
             run_dir,
             worktree,
             prompt,
-            prompt_file,
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: None,
@@ -120,7 +117,7 @@ impl Workshop {
 
     /// Living processes of the run.
     pub fn left_running(&self) -> Vec<table::ProcessEntry> {
-        table::marked(&self.job.mark)
+        table::marked(&self.job.mark())
     }
 }
 
