@@ -166,21 +166,5 @@ mod debug {
             assert_eq!(due(&mut plans, "c"), Some(Action::Hold(PathBuf::from("/x"))));
             assert_eq!(due(&mut plans, "d"), None);
         }
-
-        #[test]
-        fn a_held_place_goes_on_when_the_file_is_there() {
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            let path = folder.path().join("go");
-            let held = folder.path().join("go.held");
-            let holder = {
-                let path = path.clone();
-                std::thread::spawn(move || act("a", &Action::Hold(path)))
-            };
-            while !held.exists() {
-                std::thread::yield_now();
-            }
-            std::fs::write(&path, "").expect("the folder is ours");
-            assert!(holder.join().expect("the holder ends").is_ok());
-        }
     }
 }

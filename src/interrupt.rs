@@ -17,22 +17,13 @@ pub enum InterruptCause {
     Stopped,
 }
 
-/// How fast to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
-    /// Begin nothing new, end what runs politely, keep its work.
-    Politely,
-    /// Asked a second time: skip the grace, still leave nothing running.
-    AtOnce,
-}
-
 /// A shared flag with a wake-up; clones are the same flag. Once raised it stays raised.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     shared: Arc<SharedState>,
 }
 
-type Subscriber = Box<dyn Fn(Urgency) + Send>;
+type Subscriber = Box<dyn Fn() + Send>;
 
 #[derive(Default)]
 struct SharedState {
@@ -42,7 +33,8 @@ struct SharedState {
 
 #[derive(Default)]
 struct Raised {
-    raised: Option<(InterruptCause, Urgency)>,
+    cause: Option<InterruptCause>,
+    is_hurried: bool,
     subscribers: Vec<(u64, Subscriber)>,
     /// Number of the next subscriber.
     next: u64,
@@ -64,43 +56,33 @@ impl Interrupt {
     /// Asks for an end; asking again hurries. The first cause stays.
     pub fn raise(&self, cause: InterruptCause) {
         let mut state = self.state();
-        let raised = match state.raised {
-            None => (cause, Urgency::Politely),
-            Some((first, _)) => (first, Urgency::AtOnce),
-        };
-        state.raised = Some(raised);
-        for (_, subscriber) in &state.subscribers {
-            subscriber(raised.1);
-        }
+        state.is_hurried = state.cause.is_some();
+        state.cause.get_or_insert(cause);
+        state.subscribers.iter().for_each(|(_, subscriber)| subscriber());
         drop(state);
         self.shared.wake.notify_all();
     }
 
     /// Has an end been asked for?
     pub fn is_raised(&self) -> bool {
-        self.urgency().is_some()
+        self.cause().is_some()
     }
 
-    /// Has it been asked for a second time?
+    /// Has it been asked for a second time? Then there is no time for a polite end; still nothing is left running.
     pub fn is_hurried(&self) -> bool {
-        self.urgency() == Some(Urgency::AtOnce)
-    }
-
-    /// How fast to end, if an end has been asked for.
-    pub fn urgency(&self) -> Option<Urgency> {
-        self.state().raised.map(|(_, urgency)| urgency)
+        self.state().is_hurried
     }
 
     /// Who asked first.
     pub fn cause(&self) -> Option<InterruptCause> {
-        self.state().raised.map(|(cause, _)| cause)
+        self.state().cause
     }
 
     /// Blocks until an end is asked for, at most `time`; true if it was.
     pub fn wait(&self, time: Duration) -> bool {
         let deadline = Deadline::after(time);
         let mut state = self.state();
-        while state.raised.is_none() {
+        while state.cause.is_none() {
             let left = deadline.left();
             if left.is_zero() {
                 return false;
@@ -112,10 +94,10 @@ impl Interrupt {
 
     /// Calls `subscriber` at each raise, and now if it is raised already, until the value that is returned is dropped: for a
     /// loop that blocks on something of its own. It must be short, and must not use this interrupt.
-    pub fn subscribe(&self, subscriber: impl Fn(Urgency) + Send + 'static) -> Subscription {
+    pub fn subscribe(&self, subscriber: impl Fn() + Send + 'static) -> Subscription {
         let mut state = self.state();
-        if let Some((_, urgency)) = state.raised {
-            subscriber(urgency);
+        if state.cause.is_some() {
+            subscriber();
         }
         let number = state.next;
         state.next += 1;
@@ -154,9 +136,9 @@ mod tests {
         let interrupt = Interrupt::new();
         assert_eq!((interrupt.is_raised(), interrupt.cause()), (false, None));
         interrupt.raise(InterruptCause::Terminated);
-        assert_eq!(interrupt.urgency(), Some(Urgency::Politely));
+        assert!(interrupt.is_raised() && !interrupt.is_hurried());
         interrupt.clone().raise(InterruptCause::Interrupted);
-        assert_eq!(interrupt.urgency(), Some(Urgency::AtOnce));
+        assert!(interrupt.is_hurried());
         assert_eq!(interrupt.cause(), Some(InterruptCause::Terminated));
     }
 
@@ -187,7 +169,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let subscribe = || {
             let tell = tell.clone();
-            interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"))
+            interrupt.subscribe(move || tell.send(()).expect("the test listens"))
         };
         drop(subscribe());
         interrupt.raise(InterruptCause::Stopped);
@@ -195,6 +177,6 @@ mod tests {
         interrupt.raise(InterruptCause::Stopped);
         drop(kept);
         interrupt.raise(InterruptCause::Stopped);
-        assert_eq!(told.try_iter().collect::<Vec<_>>(), [Urgency::Politely, Urgency::AtOnce]);
+        assert_eq!(told.try_iter().count(), 2);
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::clock;
-use crate::interrupt::{Interrupt, Urgency};
+use crate::interrupt::Interrupt;
 use crate::process::{Bell, ProgramExit, RunningProgram, Spec, start};
 
 /// How a pool's agents are started.
@@ -117,8 +117,8 @@ struct Pool<'p> {
     agents: Vec<Agent>,
     /// Of each seat, how it goes there.
     places: Vec<Place>,
-    /// How urgently the agents were asked to end, and when.
-    asked: Option<(Urgency, Instant)>,
+    /// Whether the agents were asked to hurry when they were last asked to end, and when that was.
+    asked: Option<(bool, Instant)>,
 }
 
 #[derive(Default)]
@@ -218,11 +218,14 @@ impl Pool<'_> {
 
     /// Asks the agents to end as the pool was asked.
     fn pass_on(&mut self, interrupt: &Interrupt) {
-        let Some(urgency) = interrupt.urgency() else { return };
+        if !interrupt.is_raised() {
+            return;
+        }
+        let is_hurried = interrupt.is_hurried();
         self.places.iter_mut().for_each(|place| place.again.clear());
-        let is_new = self.asked.is_none_or(|(earlier, at)| earlier < urgency || at.elapsed() > PATIENCE);
+        let is_new = self.asked.is_none_or(|(earlier, at)| (is_hurried && !earlier) || at.elapsed() > PATIENCE);
         if is_new {
-            self.asked = Some((urgency, clock::instant()));
+            self.asked = Some((is_hurried, clock::instant()));
             self.agents.iter().for_each(|agent| agent.child.signal(Signal::TERM));
         }
     }

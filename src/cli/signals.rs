@@ -31,8 +31,6 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use crate::interrupt::Urgency;
-
     use super::*;
 
     #[test]
@@ -41,10 +39,11 @@ mod tests {
         // Not one that would keep the test program from being ended.
         forward(&[signal_hook::consts::SIGUSR1], &interrupt).expect("a free signal");
         let (tell, told) = mpsc::channel();
-        let _subscription = interrupt.subscribe(move |urgency| tell.send(urgency).expect("the test listens"));
-        for urgency in [Urgency::Politely, Urgency::AtOnce] {
+        let _subscription = interrupt.subscribe(move || tell.send(()).expect("the test listens"));
+        for is_hurried in [false, true] {
             kill_process(getpid(), Signal::USR1).expect("we may signal ourselves");
-            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(urgency));
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(()));
+            assert_eq!(interrupt.is_hurried(), is_hurried);
         }
         assert_eq!(interrupt.cause(), Some(InterruptCause::Terminated));
     }

@@ -24,7 +24,7 @@ impl Bell {
     /// Rings at each raise of `interrupt`, and now if it is raised already, until the value that is returned is dropped.
     pub fn ring_at(&self, interrupt: &Interrupt) -> Subscription {
         let bell = self.clone();
-        interrupt.subscribe(move |_| bell.ring())
+        interrupt.subscribe(move || bell.ring())
     }
 
     /// Sleep until the bell rings, at most for `timeout`. True if it rang.

@@ -232,7 +232,6 @@ fn wait_without_reaping(pid: Pid) -> ProgramExit {
 mod tests {
     use super::*;
     use crate::clock;
-    use crate::process::end_marked;
     use crate::process::start::{Spec, start};
     use std::fs;
     use std::path::Path;
@@ -317,39 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_behind_is_swept() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut child = start(shell("sleep 100 & echo $! > left", folder.path())).expect("sh starts");
-        assert_eq!(child.wait(LONG), Some(ProgramExit::Code(0)));
-        let pid = read_line(&folder.path().join("left"));
-        child.sweep();
-        assert!(is_gone(&pid));
-    }
-
-    #[test]
     fn dropping_ends_it() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let child = start(shell("echo $$ > pid; sleep 100", folder.path())).expect("sh starts");
         let pid = read_line(&folder.path().join("pid"));
         drop(child);
         assert!(is_gone(&pid));
-    }
-
-    #[test]
-    fn the_marked_are_found_without_their_parent_and_others_are_left_alone() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mine = Mark::run(format!("{}-mine", folder.path().display()));
-        let other = Mark::run(format!("{}-other", folder.path().display()));
-        let script = |name: &str| format!("(setsid sh -c 'echo $$ > {name}; exec sleep 100' &)");
-        let one = start(shell(&script("mine"), folder.path()).mark(mine.clone())).expect("sh starts");
-        let two = start(shell(&script("other"), folder.path()).mark(other.clone())).expect("sh starts");
-        let pids = [read_line(&folder.path().join("mine")), read_line(&folder.path().join("other"))];
-        assert!(one.wait(LONG).is_some() && two.wait(LONG).is_some());
-        assert_eq!(end_marked(&mine, LONG), Vec::<u32>::new());
-        assert!(is_gone(&pids[0]));
-        assert!(!is_gone(&pids[1]));
-        end_marked(&other, LONG);
-        assert!(is_gone(&pids[1]));
     }
 
     #[test]

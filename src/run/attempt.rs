@@ -20,7 +20,6 @@ use crate::clock;
 use crate::config::Does;
 use crate::failpoint;
 use crate::git::GitError;
-use crate::interrupt::Urgency;
 use crate::runner::job::Opening;
 use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd};
 use crate::store::{Claimed, Entry};
@@ -195,7 +194,7 @@ fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>
         if site.interrupt.is_raised() || heartbeat.is_lost() {
             session.end(EndReason::Stop);
         }
-        if site.interrupt.urgency() == Some(Urgency::AtOnce) {
+        if site.interrupt.is_hurried() {
             session.hurry();
         }
         inbox.pass_on(&mut session);

@@ -111,32 +111,6 @@ mod tests {
     }
 
     #[test]
-    fn the_script_runs_in_the_worktree_with_its_variables() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut job = Job::in_folder(folder.path());
-        job.script = Some("pwd -P; echo $TAVERN_TASK; cat; echo $GIT_DIR$TAVERN_RUN > file".to_owned());
-        job.env = vec![("TAVERN_TASK".to_owned(), "T-1".to_owned()), ("GIT_DIR".to_owned(), String::new())];
-        let mut session = Shell.start(&job).expect("sh starts");
-        let mut texts = Vec::new();
-        loop {
-            match session.next(Duration::from_secs(20)) {
-                Next::Event(AgentEvent::Text { text, .. }) => texts.push(text),
-                Next::Over => break,
-                // Woken by a write of half a line.
-                Next::Quiet => {}
-                Next::Event(event) => panic!("{event:?}"),
-            }
-        }
-        assert!(!session.say("hello"));
-        assert_eq!(session.finish().outcome, Outcome::Success);
-        let worktree = fs::canonicalize(&job.worktree).expect("it is there");
-        assert_eq!(texts, [worktree.to_str().expect("an ASCII path"), "T-1"]);
-        let file = fs::read_to_string(job.worktree.join("file")).expect("the script wrote it");
-        assert_eq!(file.trim_end(), job.mark().value());
-        assert_eq!(fs::read_to_string(job.run_dir.join(OUTPUT_LOG)).expect("the log").lines().count(), 2);
-    }
-
-    #[test]
     fn without_a_script_it_says_what_to_do() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let job = Job::in_folder(folder.path());

@@ -55,7 +55,7 @@ impl Board {
         let (tell, told) = channel();
         let _subscription = interrupt.subscribe({
             let tell = tell.clone();
-            move |_| drop(tell.send(None))
+            move || drop(tell.send(None))
         });
         let board = self.clone();
         std::thread::spawn(move || {
