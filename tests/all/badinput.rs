@@ -2,13 +2,6 @@
 
 use crate::support::{CONFIG, QUEUE, Ran, Scratch};
 
-/// A board for the shell runner, its queue as `tavern-init` writes it.
-fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
-    scratch
-}
-
 /// It ended with `code`, printed nothing, and said just this, where `~` stands for the work folder.
 #[track_caller]
 fn says(scratch: &Scratch, ran: &Ran, code: i32, words: &str) {
@@ -60,12 +53,11 @@ fn a_repository_without_commits() {
 
 #[test]
 fn words_on_the_command_line() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, i32, &str); 25] = [
-        ("tavern-add x --id=../x", 2, id),
+    let rows: [(&str, i32, &str); 21] = [
         ("tavern-add x --id 'a b'", 2, id),
         ("tavern-add x --id=-rf", 2, id),
         ("tavern-add x --after T-1.lock", 2, id),
@@ -73,12 +65,8 @@ fn words_on_the_command_line() {
         ("tavern-add '  '", 2, title),
         ("tavern-add T-5:", 2, title),
         ("tavern-add 'x \u{1b}[31m'", 2, "a title can't hold the control character '\\u{1b}'"),
-        ("tavern-add 'x (priority: soon)'", 2, "hint: write 0 (most urgent) to 9, or critical, high, medium or low"),
         ("tavern-add 'T-1: x' --id T-2", 2, "two IDs for one item: --id T-2, and `T-1:` in the title"),
         ("tavern-add x --queue nope", 2, "error: no queue or file `nope`\nhint: list the queues with"),
-        ("tavern-add x --parent=T-404", 2, "error: no item `T-404` in any queue\nhint: list the items"),
-        ("tavern-agent --role codr", 2, "error: role `codr` is not in config.yaml\nhint: add it under `roles:`"),
-        ("tavern-agent --runner x", 2, "error: runner `x` is not in config.yaml\nhint: add it under `runners:`"),
         ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
         ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),
         (
@@ -92,6 +80,7 @@ fn words_on_the_command_line() {
         ("tavern-log T-404", 2, "error: no item `T-404` in any queue"),
         ("tavern-undo T-404", 2, "error: no item `T-404` in any queue"),
         ("tavern-status nope", 2, "error: `nope` is neither an item nor a queue\nhint: name an item such as T-k3f9"),
+        ("tavern-check NO.md", 2, "error: no queue or file `NO.md`\nhint: "),
         ("tavern-runs show nope", 2, "error: no run `nope`\nhint: list them: tavern runs list"),
         (
             "tavern-renew T-1",
@@ -111,7 +100,7 @@ fn words_on_the_command_line() {
 
 #[test]
 fn titles_of_all_kinds_are_read_again_as_they_were_typed() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let long = "x".repeat(300);
     for (typed, kept) in [
         (long.as_str(), long.as_str()),
@@ -129,15 +118,12 @@ fn titles_of_all_kinds_are_read_again_as_they_were_typed() {
         let item = scratch.json("tavern-status", &[id.trim()]);
         assert_eq!(item["title"], kept, "{typed}");
     }
-    assert!(scratch.run("tavern-check", &[]).code == Some(0));
-    let taken = scratch.run("tavern-add", &["AUTH-7: again"]);
-    let words = "error: `AUTH-7` is there already\nhint: choose another ID, or leave it out and one is made\n";
-    says(&scratch, &taken, 4, words);
+    scratch.run("tavern-check", &[]).ends(0);
 }
 
 #[test]
 fn items_on_standard_input() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let item = "- [ ] T-7: Whole (priority: 1)\n  More.\n\n  ```sh\n  echo hi\n    two\n  ```\n  ```yaml task\n  done_when: [true]\n  ```\n";
     assert_eq!(scratch.program("tavern-add").input(item).run().succeeds(), "T-7\n");
     assert!(scratch.queue().contains(item));
@@ -157,7 +143,7 @@ fn items_on_standard_input() {
 
 #[test]
 fn everything_wrong_with_a_board_is_told_with_its_place() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     scratch.write(
         QUEUE,
         "## Pending\n- [ ] T-1: One (priority: soon)\n- [ ] T-2: Two (after: T-3)\n- [ ] T-3: Three (after: T-2)\n\
@@ -198,10 +184,6 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
         "{ran}"
     );
     assert_eq!(ran.stdout.matches(" = hint: ").count(), heads.len(), "each has a hint");
-    for fault in scratch.records("tavern-check", &[]) {
-        let keys: Vec<&String> = fault.as_object().expect("it is an object").keys().collect();
-        assert_eq!(keys, ["code", "column", "file", "hint", "line", "message", "severity"]);
-    }
     // One file, and what others say of it.
     let one = scratch.run("tavern-check", &["other"]);
     assert_eq!((one.code, one.stdout.lines().count()), (Some(5), 4), "{one}");
@@ -217,7 +199,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
 
 #[test]
 fn a_board_with_warnings_alone_is_fit_for_work() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let ran = scratch.run("tavern-check", &[]);
     assert_eq!(ran.to_string(), "exit 0\n--- stdout\n--- stderr\nnothing is wrong with queue main and .tavern\n");
     scratch.run("tavern-add", &["No script"]).succeeds();
@@ -236,18 +218,6 @@ fn a_board_with_warnings_alone_is_fit_for_work() {
     let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
     assert!(planned.starts_with("remove the worktree of T-404 "), "{planned}");
     assert!(ran.stdout.contains(&format!("warning: something died here; to do: {}", planned.trim_end())), "{ran}");
-}
-
-#[test]
-fn a_task_file_is_checked_anywhere() {
-    let scratch = Scratch::empty();
-    scratch.write("TODO.md", "- [ ] x (priority: 44)\n");
-    let ran = scratch.run("tavern-check", &["TODO.md"]).ends(5);
-    assert!(
-        ran.stdout.starts_with("TODO.md:1:20: error: `priority` can't be this\n1 | - [ ] x (priority: 44)\n"),
-        "{ran}"
-    );
-    scratch.run("tavern-check", &["NO.md"]).ends(2);
 }
 
 #[test]
@@ -270,7 +240,7 @@ fn what_has_a_problem_is_not_claimed_and_all_else_is() {
         (format!("- [ ] {} (priority: 9)\n", "long ".repeat(1_000_000)) + &item("T-2: fine"), "T-2"),
     ];
     for (text, taken) in rows {
-        let scratch = board();
+        let scratch = Scratch::initialized();
         scratch.write(QUEUE, &text);
         scratch.write(".tavern/queues/other.md", item("T-7: also in the main queue"));
         scratch.write(".tavern/queues/zlatin.md", b"- [ ] caf\xe9\n");
@@ -286,7 +256,7 @@ fn what_has_a_problem_is_not_claimed_and_all_else_is() {
 
 #[test]
 fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     scratch.write(QUEUE, b"- [ ] caf\xe9\n");
     let words = "error: `~/.tavern/queues/main.md` is not UTF-8 (line 1)\n\
                  hint: save the file as UTF-8; where it is not: tavern check ~/.tavern/queues/main.md\n";
@@ -299,7 +269,7 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
 
 #[test]
 fn a_broken_configuration_is_shown_with_its_place() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     scratch.write(CONFIG, "lease: soon\n");
     for program in ["tavern-agent", "tavern-drain", "tavern-claim", "tavern-reap", "tavern-merge"] {
         let ran = scratch.run(program, &[]);
@@ -316,7 +286,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
 
 #[test]
 fn pause_and_stop_say_how_to_go_on() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     scratch.run("tavern-add", &["x", "-m", "```sh\ntrue\n```"]).succeeds();
     scratch.write(".tavern/PAUSE", "lunch\n");
     let paused = "error: the board is paused: lunch\nhint: to go on: rm .tavern/PAUSE\n";
@@ -337,35 +307,18 @@ fn pause_and_stop_say_how_to_go_on() {
 }
 
 #[test]
-fn rules_say_no_with_a_way_out() {
-    let scratch = board();
-    scratch.write(QUEUE, "- [ ] T-1: one\n- [x] T-2: two\n");
-    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
-    let rows: [(&str, i32, &str); 8] = [
-        ("tavern-claim --task T-1", 3, "error: `T-1` is held by Rosie\nhint: it comes back by itself if Rosie dies"),
-        (
-            "tavern-claim --task T-2",
-            3,
-            "error: `T-2` can't be taken: it is completed\nhint: all about it: tavern status T-2",
-        ),
-        ("tavern-renew T-1 --token 9", 4, "error: token 9 for `T-1` is stale: Rosie holds it with token 1"),
-        ("tavern-report T-2 --token 1 --done", 4, "error: nobody holds `T-2` any more"),
-        ("tavern-report T-1 --token 1", 2, "hint: say --done, --failed or --waiting, or run the agent"),
-        ("tavern-release T-1", 4, "hint: say --token if you are Rosie, or take it from Rosie with --force"),
-        ("tavern-release T-2 --revive", 4, "error: `T-2` is completed, so it can't be revived"),
-        ("tavern-merge T-2", 4, "error: `T-2` is completed: only what is approved is merged"),
-    ];
-    for (line, code, words) in rows {
-        let ran = scratch.line(line).run();
-        assert_eq!(ran.code, Some(code), "{line}: {ran}");
-        assert!(ran.stderr.contains(words) && ran.stderr.contains("\nhint: "), "{line}: {ran}");
-    }
+fn what_has_ended_can_not_be_taken_or_revived() {
+    let scratch = Scratch::initialized();
+    scratch.write(QUEUE, "- [x] T-2: two\n");
+    let taken = "error: `T-2` can't be taken: it is completed\nhint: all about it: tavern status T-2\n";
+    says(&scratch, &scratch.run("tavern-claim", &["--task", "T-2"]), 3, taken);
+    let revived = scratch.run("tavern-release", &["T-2", "--revive"]).ends(4);
+    revived.says("error: `T-2` is completed, so it can't be revived").says("\nhint: ");
 }
 
 #[test]
 fn what_people_read_is_never_an_endless_line() {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     let (endless, long) = ("x".repeat(100_000), "y".repeat(300));
     let script = "  ```sh\n  echo 1 >one\n  ```\n";
     let failing = "  ```sh\n  false\n  ```\n";
@@ -409,9 +362,6 @@ fn a_task_file_that_is_hardly_one() {
     assert!(ran.stdout.starts_with("2 completed, 1 left") && ran.stdout.contains("has a problem"), "{ran}");
     let kept = scratch.read("NUL.md").replace("[x]", "[ ]");
     assert!(kept.contains(": nul \0 here (attempt: 1"), "{kept:?}");
-    scratch.write("EMPTY.md", "");
-    assert_eq!(drain("EMPTY.md").stdout, "0 completed, 0 left, $0.00 in 0 s\n");
-    assert_eq!(scratch.read("EMPTY.md"), "");
     scratch.write("real/todo.md", format!("- [ ] linked{}", work("linked")));
     std::os::unix::fs::symlink("real/todo.md", scratch.work().join("LINK.md")).expect("the folder is ours");
     assert_eq!(drain("LINK.md").code, Some(0));

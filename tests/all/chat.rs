@@ -35,11 +35,6 @@ struct Talk {
     terminal: Terminal,
 }
 
-/// What the program has written down.
-fn note(scratch: &Scratch, name: &str) -> String {
-    std::fs::read_to_string(scratch.folder().join("home/notes").join(name)).unwrap_or_default()
-}
-
 fn board() -> Scratch {
     let scratch = Scratch::with_agent(AGENT, ITEMS, "grace: 1s\n");
     scratch.change(CONFIG, "agent.sh]", "agent.sh, \"{prompt_file}\"]");
@@ -58,7 +53,8 @@ impl Talk {
     }
 
     fn hears(&self, text: &str) {
-        wait_until(text, || note(&self.scratch, "said").contains(text));
+        let said = self.scratch.folder().join("home/notes/said");
+        wait_until(text, || std::fs::read_to_string(&said).is_ok_and(|said| said.contains(text)));
     }
 
     /// The supervisor.
@@ -113,19 +109,15 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         // Nothing is thrown away, and nothing left running.
         let worktree = format!(".tavern/worktrees/{task}");
         assert_eq!(scratch.read(format!("{worktree}/work.txt")).lines().next_back(), Some("more"));
-        assert_eq!(note(&scratch, "pwd").trim(), scratch.work().join(&worktree).display().to_string());
-        assert_eq!(
-            note(&scratch, "env").split_whitespace().count(),
-            2,
-            "a person's git has an editor: {}",
-            note(&scratch, "env")
-        );
+        assert_eq!(scratch.note("pwd").trim(), scratch.work().join(&worktree).display().to_string());
+        let env = scratch.note("env");
+        assert_eq!(env.split_whitespace().count(), 2, "a person's git has an editor: {env}");
         scratch.has_no_process();
         let run = scratch.run("tavern-runs", &["list", "--format", "json"]).succeeds();
         assert!(run.contains("\"outcome\":\"success\"") && run.contains("\"reason\":\"chat\""), "{run}");
-        let prompt = note(&scratch, "prompt");
+        let prompt = scratch.note("prompt");
         assert!(prompt.contains(&format!("Task: {task}: ")), "{prompt}");
-        let token = note(&scratch, "env").split_whitespace().nth(1).expect("a token").to_owned();
+        let token = env.split_whitespace().nth(1).expect("a token");
         assert_eq!(scratch.read(format!(".tavern/runs/{task}@{token}/prompt.md")), prompt);
         scratch.run("tavern-log", &[task]).ends(0).says(&format!("Frodo took {task} to talk with a person"));
         assert!(std::fs::read_dir(scratch.work().join(".tavern/leases")).expect("it is there").count() == 0);

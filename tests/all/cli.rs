@@ -1,7 +1,6 @@
 //! What all programs promise to people and scripts: JSON, signals, places, dry runs.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -28,8 +27,7 @@ fn has(scratch: &Scratch, file: &str) -> bool {
 /// The item is free again, as if nobody had had it.
 #[track_caller]
 fn assert_given_back(scratch: &Scratch) {
-    let item = scratch.item("T-1");
-    assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{item}");
+    let item = scratch.stands("T-1", "pending", 0);
     assert!(item["lease"].is_null(), "{item}");
     scratch.has_no_process();
     assert_eq!(scratch.run("tavern-reap", &["--dry-run"]).succeeds(), "", "nothing is left to clear up");
@@ -137,20 +135,9 @@ fn the_demo_works_three_items_and_leaves_nothing_unless_told_to() {
 #[test]
 fn a_board_is_made_and_found_from_everywhere() {
     let scratch = Scratch::repository();
-    let files = ["config.yaml", "queues/main.md", ".gitignore", ".gitattributes"];
-    let told = |what: &str| files.map(|file| format!("{what} .tavern/{file}\n")).concat();
-    let set = |what: &str| {
-        ["name", "driver"]
-            .map(|key| format!("{what} merge.tavern.{key} in the repository's git configuration\n"))
-            .concat()
-    };
-    let kept = told("kept");
     let below = scratch.work().join("src/deep");
     std::fs::create_dir_all(&below).expect("it is ours");
-    assert_eq!(scratch.run("tavern-init", &["--dry-run"]).succeeds(), told("would write") + &set("would set"));
-    assert!(!scratch.work().join(".tavern").exists());
-    let made = scratch.program("tavern-init").args(&["--runner", "shell"]).within(&below).run();
-    assert_eq!(made.stdout, told("written") + &set("set"), "{made}");
+    let made = scratch.program("tavern-init").args(&["--runner", "shell"]).within(&below).run().ends(0);
     let place = format!("the board is in {}", scratch.work().display());
     assert!(made.stderr.ends_with(&format!("{place}, and work begins at its branch `main`\n")), "{made}");
     scratch.git(&["worktree", "add", "--quiet", "../linked"]);
@@ -158,27 +145,22 @@ fn a_board_is_made_and_found_from_everywhere() {
     for folder in [scratch.work(), below, linked] {
         let again = scratch.program("tavern-init").within(&folder).run();
         let elsewhere = if folder == scratch.work() { String::new() } else { format!("{place}\n") };
-        let said = format!("the board is there; agents run with `shell`\n{elsewhere}");
-        assert_eq!((again.stdout.as_str(), again.stderr), (kept.as_str(), said));
+        assert_eq!(again.stderr, format!("the board is there; agents run with `shell`\n{elsewhere}"));
+        assert_eq!(again.stdout.matches("kept .tavern/").count(), again.stdout.lines().count(), "{again}");
         let id = scratch.program("tavern-add").args(&["-q", "x"]).within(&folder).run().succeeds();
         assert!(scratch.queue().contains(&format!("- [ ] {}: x\n", id.trim())));
+        assert!(!folder.join(".tavern").exists() || folder == scratch.work(), "there is one board");
     }
     // What people have written is theirs; sample items go into an empty queue only.
-    assert_eq!(scratch.run("tavern-init", &["--demo"]).stdout, kept);
-    let status = scratch.git(&["status", "--short", "--untracked-files=all"]);
-    assert_eq!(
-        status,
-        "?? .tavern/.gitattributes\n?? .tavern/.gitignore\n?? .tavern/config.yaml\n?? .tavern/queues/main.md"
-    );
+    let before = scratch.queue();
+    scratch.run("tavern-init", &["--demo"]).succeeds();
+    assert_eq!(scratch.queue(), before);
 }
 
 #[test]
 fn a_large_board_is_shown_whole() {
-    let items: String = (1..=10_000).fold(String::new(), |mut items, n| {
-        let _ = writeln!(items, "- [ ] T-{n}: Item {n}");
-        items
-    });
-    let scratch = board(&items);
+    let items: Vec<String> = (1..=10_000).map(|n| format!("- [ ] T-{n}: Item {n}\n")).collect();
+    let scratch = board(&items.concat());
     assert_eq!(
         scratch.run("tavern-status", &[]).succeeds(),
         "main: 10000 pending, 10000 that no agent as configured can take: tavern check\n"
@@ -188,27 +170,6 @@ fn a_large_board_is_shown_whole() {
         (all.lines().count(), all.lines().last()),
         (10_001, Some("  T-10000  pending     Item 10000 (no agent can take it)"))
     );
-}
-
-#[test]
-fn a_dry_run_of_the_reaper_prints_what_it_does() {
-    let scratch = board(&format!("{}{}", item("T-1", ""), item("T-2", "")));
-    // A holder that has died, a worktree of nobody's, a file of an agent that is gone.
-    let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().expect("there is a sleep");
-    scratch.run("tavern-claim", &["--task", "T-1", "--pid", &sleeper.id().to_string()]).succeeds();
-    sleeper.kill().and_then(|()| sleeper.wait()).expect("it is ours");
-    scratch.git(&["worktree", "add", "--quiet", "-b", "tavern/T-404", ".tavern/worktrees/T-404"]);
-    scratch.write(".tavern/worktrees/T-404/left.txt", "unfinished\n");
-    let before = scratch.queue();
-    let planned = scratch.run("tavern-reap", &["--dry-run", "--format", "json"]).succeeds();
-    assert_eq!(planned.lines().count(), 2, "{planned}");
-    assert_eq!(scratch.queue(), before);
-    assert!(scratch.work().join(".tavern/worktrees/T-404/left.txt").exists());
-    assert_eq!(scratch.run("tavern-reap", &["--format", "json"]).succeeds(), planned);
-    assert!(!scratch.work().join(".tavern/worktrees/T-404").exists());
-    let salvaged = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern/salvage"]);
-    assert_eq!(scratch.git(&["show", &format!("{salvaged}:left.txt")]), "unfinished");
-    assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), "");
 }
 
 #[test]
@@ -305,8 +266,9 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let claim = format!("{task} queue lease worktree_path");
     let status = format!("kind {task} queue line lease expires_at freshness runs kept children");
     let file = "file action";
-    let rows: [(&str, &[&str]); 20] = [
+    let rows: [(&str, &[&str]); 21] = [
         ("tavern-init", &[file, file, file, file, "setting value action"]),
+        ("tavern-reap --dry-run", &["action task path"]),
         ("tavern-add x --draft", &["task queue"]),
         ("tavern-claim --task T-1", &[&claim]),
         ("tavern-renew T-1 --token TOKEN", &["task token expires_at"]),

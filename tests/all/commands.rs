@@ -103,8 +103,8 @@ fn show(parts: &[Part]) -> String {
     page
 }
 
-/// Runs all of a page in one shell; gives it back with what was printed.
-fn run(parts: &[Part]) -> Vec<Part> {
+/// Runs all of a page in one shell; gives what each command printed, and its exit code.
+fn run(parts: &[Part]) -> Vec<(String, i32)> {
     /// No program prints it: the ASCII record separator.
     const MARK: char = '\u{1e}';
     let mut script = String::from("exec 2>&1\n");
@@ -127,20 +127,9 @@ fn run(parts: &[Part]) -> Vec<Part> {
     scratch.has_no_process();
     let work = scratch.folder().join("work");
     let printed = ran.stdout.replace(&*work.to_string_lossy(), PLACE);
-    let mut pieces = printed.split(MARK);
-    let replay = |part: &Part| match part {
-        Part::Text(text) => Part::Text(text.clone()),
-        Part::File { name, content } => Part::File { name: name.clone(), content: content.clone() },
-        Part::Command(command) => {
-            let printed = pieces.next().unwrap_or_default().to_owned();
-            let exit = pieces
-                .next()
-                .and_then(|code| code.parse().ok())
-                .unwrap_or_else(|| panic!("the shell has ended: {ran}"));
-            Part::Command(Command { typed: command.typed.clone(), exit, printed })
-        }
-    };
-    parts.iter().map(replay).collect()
+    let pieces: Vec<&str> = printed.split(MARK).collect();
+    let ended = |piece: &[&str]| (piece[0].to_owned(), piece[1].parse().expect("the shell prints a number"));
+    pieces.chunks_exact(2).map(ended).collect()
 }
 
 /// With what differs from run to run made the same.
@@ -184,20 +173,23 @@ fn normal_word(word: &str) -> String {
 /// The page is as it was printed, but for what differs from run to run.
 fn holds(page: &Path) {
     let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-    let parts = read(&text);
-    let mut printed = run(&parts);
-    for (was, is) in parts.iter().zip(&mut printed) {
-        if let (Part::Command(was), Part::Command(is)) = (was, is)
-            && normal(&was.printed) == normal(&is.printed)
-        {
-            is.printed.clone_from(&was.printed);
+    let mut parts = read(&text);
+    let ran = run(&parts);
+    let commands =
+        parts.iter_mut().filter_map(|part| if let Part::Command(command) = part { Some(command) } else { None });
+    let commands: Vec<&mut Command> = commands.collect();
+    assert_eq!(commands.len(), ran.len(), "the shell has not ended before the page: {}", page.display());
+    for (command, (printed, exit)) in commands.into_iter().zip(ran) {
+        command.exit = exit;
+        if normal(&command.printed) != normal(&printed) {
+            command.printed = printed;
         }
     }
     if std::env::var_os("TAVERN_WRITE_MANUALS").is_some() {
-        fs::write(page, show(&printed)).expect("the page can be written");
+        fs::write(page, show(&parts)).expect("the page can be written");
         return;
     }
-    assert_data_eq!(show(&printed), snapbox::IntoData::into_data(text).raw());
+    assert_data_eq!(show(&parts), snapbox::IntoData::into_data(text).raw());
 }
 
 fn folder() -> PathBuf {

@@ -157,7 +157,9 @@ fn a_file_that_is_no_work_is_told() {
     for name in ["EMPTY.md", "PROSE.md"] {
         let ran = drain(&scratch, &[name]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "there is nothing to do: no item is open\n"), "{ran}");
+        assert_eq!(ran.stdout, "0 completed, 0 left, $0.00 in 0 s\n");
     }
+    assert_eq!(scratch.read("EMPTY.md"), "");
     for (name, words) in [
         (
             "NO.md",

@@ -12,12 +12,6 @@ fn fixture(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    scratch
-}
-
 /// The lines that aren't blank, but for what Tavern writes into a title: IDs, keys and ticks.
 fn bare_lines(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -61,7 +55,7 @@ fn as_the_plugin_reads(text: &str) -> (BTreeMap<String, Vec<String>>, Vec<String
 
 #[test]
 fn a_board_of_obsidians_kanban_plugin_is_worked_and_stays_one() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let before = fixture("obsidian.md").replace("- [x] 2026-10-01 T-9: Long ago\n", "");
     scratch.write("Board.md", &before);
     let added =
@@ -97,7 +91,7 @@ fn a_board_of_obsidians_kanban_plugin_is_worked_and_stays_one() {
 
 #[test]
 fn what_is_archived_is_never_taken_and_satisfies_dependencies() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     scratch.write("Board.md", fixture("obsidian.md").replace("- [x] 2026-10-01 T-9: Long ago\n", ""));
     scratch.run("tavern-add", &["--queue", "Board.md", "One more"]).succeeds();
     let claim = |task: &str| scratch.run("tavern-claim", &["--queue", "Board.md", "--task", task, "--agent", "Sam"]);
@@ -117,7 +111,7 @@ fn what_is_archived_is_never_taken_and_satisfies_dependencies() {
 
 #[test]
 fn a_todo_md_of_a_vs_code_board_is_worked_and_stays_one() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let before = fixture("todo-kanban.md");
     scratch.write("TODO.md", &before);
     scratch.run("tavern-drain", &["TODO.md", "--agents", "2"]).succeeds();
@@ -134,7 +128,7 @@ fn a_todo_md_of_a_vs_code_board_is_worked_and_stays_one() {
 
 #[test]
 fn a_task_list_of_github_is_ticked_in_place() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let before = fixture("github.md");
     scratch.write("PR.md", &before);
     scratch.run("tavern-drain", &["PR.md", "--agents", "2"]).succeeds();
@@ -198,7 +192,7 @@ const SHAPES: &[(&str, &str)] = &[
 
 #[test]
 fn odd_shapes_keep_every_byte_but_the_items_own() {
-    let scratch = board();
+    let scratch = Scratch::initialized();
     let long: String = (0..3_000).fold(String::new(), |mut text, number| {
         let _ = writeln!(text, "- [ ] Item {number} (priority: {})\n  Its text.", number % 10);
         text

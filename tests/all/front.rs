@@ -3,18 +3,11 @@
 use crate::support::{CONFIG, Scratch};
 
 #[test]
-fn every_program_is_in_the_list_as_a_line_and_as_json() {
-    let scratch = Scratch::empty();
-    let lines = scratch.run("tavern", &[]).succeeds();
-    let records = scratch.records("tavern", &[]);
-    let names: Vec<&str> = tavern::cli::PROGRAMS.iter().map(|program| program.name).collect();
-    let listed: Vec<String> =
-        lines.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join("-")).collect();
-    assert_eq!(listed, names);
-    for (record, name) in records.iter().zip(names) {
-        assert_eq!(record["name"], name);
-        assert!(record["job"].as_str().is_some_and(|job| !job.is_empty()), "{name} says its job");
-    }
+fn every_program_is_listed_as_json() {
+    let records = Scratch::empty().records("tavern", &[]);
+    let listed: Vec<&serde_json::Value> = records.iter().map(|record| &record["name"]).collect();
+    assert_eq!(listed, tavern::cli::PROGRAMS.iter().map(|program| program.name).collect::<Vec<_>>());
+    assert!(records.iter().all(|record| record["job"].as_str().is_some_and(|job| !job.is_empty())), "{records:?}");
 }
 
 #[test]
@@ -37,8 +30,7 @@ fn a_verb_is_the_program_in_process() {
 fn mistakes_are_usage_errors_with_a_hint() {
     let scratch = Scratch::empty();
     for (arguments, error) in [
-        (["chek"].as_slice(), "error: no verb `chek`\nhint: did you mean `tavern check`?\n"),
-        (&["help", "juggle"], "error: no verb `juggle`\nhint: list them all with `tavern`\n"),
+        (["help", "juggle"].as_slice(), "error: no verb `juggle`\nhint: list them all with `tavern`\n"),
         (&["../check"], "error: no verb `../check`\nhint: list them all with `tavern`\n"),
     ] {
         let ran = scratch.run("tavern", arguments);

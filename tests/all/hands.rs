@@ -73,44 +73,6 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
 }
 
 #[test]
-fn a_save_from_an_old_buffer_undoes_no_transition_and_loses_no_word() {
-    let scratch = Scratch::board(ITEMS);
-    let loaded = scratch.queue();
-    // Two are taken meanwhile, one of them gets its ID, one is added and one is finished by a person.
-    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
-    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
-    scratch.run("tavern-add", &["six", "--id", "T-6"]).succeeds();
-    scratch.run("tavern-release", &["T-3", "--cancel"]).succeeds();
-    scratch.run("tavern-claim", &["--agent", "Sam"]).succeeds();
-    let before = State::of(&scratch);
-    let four = before.items.iter().find(|(_, (_, text))| text.contains(": four")).expect("it got an ID").0.clone();
-    let saved = loaded
-        .replace("Words of the owner.", "Words of the owner, and more.")
-        .replace("- [ ] T-1: one\n", "- [ ] T-1: one\n  Mind the gap.\n")
-        .replace("- [ ] four\n", "- [ ] four, at last\n- [ ] seven\n");
-    scratch.write(QUEUE, &saved);
-    scratch.settle();
-
-    let after = State::of(&scratch);
-    let text = &after.texts["main"];
-    for words in ["Words of the owner, and more.", "  Mind the gap.", "four, at last", "- [ ] seven\n"] {
-        assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
-    }
-    let statuses: BTreeMap<&str, Status> = after.items.iter().map(|(id, item)| (id.as_str(), item.0)).collect();
-    let expected = BTreeMap::from([
-        ("T-1", Status::InProgress),
-        ("T-2", Status::Cancelled),
-        ("T-3", Status::Cancelled),
-        ("T-6", Status::Pending),
-        (four.as_str(), Status::InProgress),
-    ]);
-    assert_eq!(statuses, expected, "{text}");
-    assert_eq!(after.leases, before.leases);
-    after.agrees();
-    scratch.run("tavern-log", &[]).ends(0).says("an older copy was saved; what was newer was put back: ");
-}
-
-#[test]
 fn who_takes_back_their_own_edit_means_it() {
     let scratch = Scratch::board(ITEMS);
     let edited = ITEMS.replace("T-1: one", "T-1: one (priority: 0)");
@@ -295,8 +257,7 @@ fn an_editor_and_eight_claimers_lose_nothing_of_each_other() {
     const CLAIMERS: usize = 8;
     const ITEMS: usize = 60;
     let rounds = usize::try_from(number("TAVERN_TEST_ROUNDS", 80)).expect("a small number");
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     let items: String = (0..ITEMS).map(|number| format!("- [ ] T-{number}: item {number}\n")).collect();
     let head = "---\nid: main\n---\n\n## Pending\n\n";
     scratch.write(QUEUE, format!("{head}{items}\n## In Progress\n\n## Waiting\n\n## Completed\n"));
@@ -395,42 +356,6 @@ fn claims_returned(state: &State) -> usize {
     let claims = tokens(Kind::Claimed);
     assert_eq!(claims, tokens(Kind::Returned));
     claims.len()
-}
-
-/// The same while git switches branches under the board: each has an item of its own, committed long ago.
-#[test]
-fn a_branch_switched_under_the_board_undoes_no_transition() {
-    const ITEMS: usize = 30;
-    const SWITCHES: usize = 24;
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
-    let items: String = (0..ITEMS).map(|number| format!("- [ ] T-{number}: item {number}\n")).collect();
-    let queue = format!("---\nid: main\n---\n\n## Pending\n\n{items}\n## In Progress\n\n## Waiting\n\n## Completed\n");
-    let commit = |text: &str| {
-        scratch.write(QUEUE, text);
-        scratch.commit(&["--all"], "Queue");
-    };
-    commit(&queue.replace("\n## In Progress", "- [ ] T-100: of main\n\n## In Progress"));
-    scratch.git(&["switch", "--quiet", "--create", "other"]);
-    commit(&queue.replace("\n## In Progress", "- [ ] T-101: of other\n\n## In Progress"));
-    scratch.settle();
-    while_claiming(&scratch, 4, || {
-        for round in 0..SWITCHES {
-            let branch = ["main", "other"][round % 2];
-            let log = length_of_log(&scratch);
-            wait_until("others have gone on", || length_of_log(&scratch) > log + 900);
-            scratch.git(&["switch", "--quiet", "--discard-changes", branch]);
-        }
-    });
-    scratch.settle();
-    let state = State::of(&scratch);
-    for number in 0..ITEMS {
-        let id = format!("T-{number}");
-        let is_back = matches!(state.status(&id), Some(Status::Pending | Status::Waiting));
-        assert!(is_back, "{id}\n{}", state.texts["main"]);
-    }
-    assert!(claims_returned(&state) > SWITCHES);
-    state.agrees();
 }
 
 fn length_of_log(scratch: &Scratch) -> u64 {

@@ -8,28 +8,15 @@ use std::path::{Path, PathBuf};
 
 use crate::tidy::{assert_none, code, read, rust_files};
 
-/// Files of a room that stand in a circle today. It may only fall; a room that is not named has none.
-const STANDING: &[(&str, usize)] = &[];
-
 #[test]
 fn files_form_no_circle() {
-    let mut circles: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut faults = Vec::new();
     for (folder, root) in [("src", "src/lib.rs"), ("benches/programs", "main.rs"), ("tests/all", "main.rs")] {
         let sources = Sources::read(folder, &Path::new(folder).join(root.trim_start_matches("src/")));
         assert!(sources.uses().values().any(|used| !used.is_empty()), "{folder}: imports are found");
         for circle in sources.circles() {
-            let depth = folder.split('/').count() + usize::from(folder == "src");
-            let room: PathBuf = circle[0].components().take(depth).collect();
             let files: Vec<String> = circle.iter().map(|path| path.display().to_string()).collect();
-            circles.entry(room.display().to_string()).or_default().push(files.join(", "));
-        }
-    }
-    let mut faults = Vec::new();
-    for (room, circles) in circles {
-        let most = STANDING.iter().find(|(name, _)| *name == room).map_or(0, |(_, most)| *most);
-        let files: usize = circles.iter().map(|circle| circle.split(", ").count()).sum();
-        if files > most {
-            faults.push(format!("{room}: {files} files, {most} at most: {}", circles.join("; ")));
+            faults.push(files.join(", "));
         }
     }
     assert_none(&faults, "files that use each other");

@@ -11,8 +11,7 @@ use crate::support::{CONFIG, Running, Scratch, wait_until};
 const LATER: &str = "+3600";
 
 fn board() -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     for number in 1..=2 {
         let script = format!("```sh\necho {number} >{number}\n```");
         scratch.run("tavern-add", &["--id", &format!("T-{number}"), "-m", &script, "Do"]).succeeds();

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::support::{Running, Scratch, wait_until};
+use crate::support::{Scratch, wait_until};
 
 /// A board for the shell runner with `items` in its queue.
 fn board(items: &str) -> Scratch {
@@ -48,27 +48,6 @@ fn a_shell_loop_works_the_queue_to_merged_commits() {
 }
 
 #[test]
-fn loops_side_by_side_do_each_item_once() {
-    let items: String = (1..=12)
-        .map(|n| {
-            format!("- [ ] T-{n}: Item {n}\n  ```sh\n  echo once >> ../../../did-{n}\n  echo {n} > {n}.txt\n  ```\n")
-        })
-        .collect();
-    let scratch = board(&items);
-    let loops: Vec<Running> =
-        (0..3).map(|_| scratch.script("agent-loop.sh").args(&["--until-empty"]).start()).collect();
-    for one in loops {
-        one.end().ends(0);
-    }
-    for n in 1..=12 {
-        assert_eq!(scratch.read(format!("did-{n}")), "once\n", "item {n}");
-        assert_eq!(scratch.item(&format!("T-{n}"))["status"], "completed");
-    }
-    let files = scratch.merged();
-    assert_eq!(files.lines().count(), 13, "{files}");
-}
-
-#[test]
 fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     let scratch = board("");
     scratch.write(".tavern/PAUSE", "lunch\n");
@@ -97,8 +76,7 @@ fn a_terminated_loop_gives_its_item_back_without_an_attempt() {
         }
         let ran = running.end();
         assert_eq!(ran.code, Some(code), "{name}: {ran}");
-        let item = scratch.item("T-1");
-        assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{name}: {item}");
+        let item = scratch.stands("T-1", "pending", 0);
         assert!(item["lease"].is_null(), "{name}: {item}");
         assert!(test_kill_process(sleeper).is_err(), "{name}: the script does not run any more");
         assert_eq!(scratch.read(".tavern/worktrees/T-1/begun.txt"), "begun\n", "what it has done is kept");

@@ -114,31 +114,6 @@ fn merge_rebase_and_cherry_pick_give_the_union() {
 }
 
 #[test]
-fn a_stash_and_a_chain_of_commits_are_taken_over_too() {
-    let scratch = board();
-    let (ours, theirs) = two_sides();
-    branches(&scratch, &ours, &theirs);
-    scratch.write(MAIN, scratch.read(MAIN).replace("T-4: Four", "T-4: Four (priority: 0)"));
-    scratch.git(&["stash", "--quiet"]);
-    scratch.git(&["switch", "--quiet", "theirs"]);
-    scratch.git(&["merge", "--quiet", "--no-edit", "ours"]);
-    scratch.git(&["stash", "pop", "--quiet"]);
-    assert!(scratch.read(MAIN).contains("T-4: Four (priority: 0)"));
-    // Each commit of a branch is taken by itself, and an item that moves twice ends where it went.
-    scratch.commit(&["--all"], "Urgent");
-    scratch.write(MAIN, scratch.read(MAIN).replace("- [ ] T-3: Three\n", "") + "- [x] T-3: Three\n");
-    scratch.commit(&["--all"], "Done");
-    scratch.git(&["switch", "--quiet", "--create", "more", "main"]);
-    scratch.write(MAIN, QUEUE.replace("- [ ] T-3: Three", "- [ ] T-6: Six\n- [ ] T-3: Three and a half"));
-    scratch.commit(&["--all"], "More");
-    scratch.git(&["rebase", "--quiet", "more", "theirs"]);
-    let text = scratch.read(MAIN);
-    for line in ["- [x] T-3: Three and a half\n", "- [ ] T-6: Six\n", "- [ ] T-5: Five\n", "Four (priority: 0)\n"] {
-        assert_eq!(text.matches(line).count(), 1, "{line} in\n{text}");
-    }
-}
-
-#[test]
 fn what_contradicts_does_not_stop_the_merge_and_is_listed() {
     let scratch = board();
     branches(&scratch, &QUEUE.replace("T-2: Two", "T-2: Deux"), &QUEUE.replace("T-2: Two", "T-2: Zwei"));

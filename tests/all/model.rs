@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use chrono::TimeDelta;
 use proptest::prelude::{BoxedStrategy, Just, ProptestConfig, Strategy};
 use proptest::prop_oneof;
+use proptest::sample::select;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use tavern::board::decide::Refusal;
 use tavern::board::edit::NewItem;
@@ -16,10 +17,9 @@ use tavern::board::event::{Blame, Event, Kind, Retry, Review};
 use tavern::board::key::Key;
 use tavern::board::lease::{Life, Work};
 use tavern::board::task::{PERSON, Status, TaskId, Timestamp};
-use tavern::config::Config;
-use tavern::store::{Entry, Error, Note, Seek, no_process, tail_log};
+use tavern::store::{Entry, Error, Note, Seek, tail_log};
 
-use crate::state::{State, board, id};
+use crate::state::{State, board, id, seek};
 use crate::support::Scratch;
 
 /// Seconds that a lease lasts.
@@ -261,7 +261,7 @@ impl Model {
                 Some(Dead) => vec![person(Person::Revive)],
                 Some(Completed | Cancelled) => vec![person(Person::Reopen)],
             };
-            proptest::sample::select(open).boxed()
+            select(open).boxed()
         }
     }
 }
@@ -400,40 +400,23 @@ impl ReferenceStateMachine for Model {
         let item = || prop_oneof![1 => Just(0), 1 => Just(1), 3 => Just(REVIEWED)];
         let whose =
             || prop_oneof![6 => Just(Whose::Newest), 1 => Just(Whose::Former), 1 => Just(Whose::Another)].boxed();
-        let held = prop_oneof![
-            Just(Held::Start),
-            Just(Held::Submit),
-            Just(Held::Fail),
-            Just(Held::Fail),
-            Just(Held::Return),
-            Just(Held::Ask),
-            Just(Held::Park),
-            Just(Held::Approve),
-            Just(Held::Reject)
-        ];
-        let person = prop_oneof![
-            Just(Person::Integrate),
-            Just(Person::SendBack),
-            Just(Person::Resume),
-            Just(Person::Revive),
-            Just(Person::Reopen),
-            Just(Person::Cancel),
-            Just(Person::Approve),
-            Just(Person::Reject)
-        ];
-        let life = prop_oneof![Just(Life::Alive), Just(Life::Gone), Just(Life::Unknown)];
-        let blame = prop_oneof![Just(Blame::Agent), Just(Blame::Nobody)];
-        let reviewer = || prop_oneof![Just(Reviewer::Frodo), Just(Reviewer::Sam)];
+        use Held::{Ask, Fail, Park, Return, Start, Submit};
+        let held = vec![Start, Submit, Fail, Fail, Return, Ask, Park, Held::Approve, Held::Reject];
+        use Person::{Cancel, Integrate, Reopen, Resume, Revive, SendBack};
+        let person = vec![Integrate, SendBack, Resume, Revive, Reopen, Cancel, Person::Approve, Person::Reject];
+        let life = vec![Life::Alive, Life::Gone, Life::Unknown];
+        let blame = vec![Blame::Agent, Blame::Nobody];
+        let reviewer = vec![Reviewer::Frodo, Reviewer::Sam];
         prop_oneof![
             30 => item().prop_flat_map(model.rightful()),
             2 => item().prop_map(Step::Add),
             6 => item().prop_map(Step::Claim),
-            4 => (item(), reviewer()).prop_map(|(item, who)| Step::Review(item, who)),
+            4 => (item(), select(reviewer)).prop_map(|(item, who)| Step::Review(item, who)),
             2 => (item(), whose()).prop_map(|(item, whose)| Step::Renew(item, whose)),
-            8 => (item(), whose(), held).prop_map(|(item, whose, held)| Step::Held(item, whose, held)),
-            3 => (item(), proptest::option::weighted(0.8, whose()), life, blame)
+            8 => (item(), whose(), select(held)).prop_map(|(item, whose, held)| Step::Held(item, whose, held)),
+            3 => (item(), proptest::option::weighted(0.8, whose()), select(life), select(blame))
                 .prop_map(|(item, whose, life, blame)| Step::Reap(item, whose, life, blame)),
-            6 => (item(), person).prop_map(|(item, person)| Step::Person(item, person)),
+            6 => (item(), select(person)).prop_map(|(item, person)| Step::Person(item, person)),
             3 => (1..90u32).prop_map(Step::Pass),
         ]
         .boxed()
@@ -446,44 +429,27 @@ impl ReferenceStateMachine for Model {
     }
 }
 
-/// The real board, and all of its bytes as they were after the last step.
+/// The bytes of each file, and the heartbeat of a lease.
+type Files = BTreeMap<PathBuf, (Vec<u8>, Option<SystemTime>)>;
+
+/// The real board, and all of its files as they were after the last step.
 struct Real {
     scratch: Scratch,
-    files: BTreeMap<PathBuf, (Vec<u8>, Option<SystemTime>)>,
+    files: Files,
 }
 
 impl Real {
-    /// What is on disk; of a lease also its heartbeat, if `beats`.
-    fn look(&self, beats: bool) -> BTreeMap<PathBuf, (Vec<u8>, Option<SystemTime>)> {
-        let files = walkdir::WalkDir::new(self.scratch.work()).into_iter().map(|entry| entry.expect("it can be read"));
-        files
-            .filter(|entry| entry.file_type().is_file())
-            .map(|entry| {
-                let is_lease = entry.path().parent().is_some_and(|folder| folder.ends_with("leases"));
-                let beat =
-                    (beats && is_lease).then(|| entry.metadata().expect("it is there").modified().expect("it has one"));
-                (entry.path().to_owned(), (fs::read(entry.path()).expect("it is there"), beat))
-            })
-            .collect()
-    }
-
-    fn without_beats(&self) -> BTreeMap<PathBuf, (Vec<u8>, Option<SystemTime>)> {
-        self.files.iter().map(|(path, (bytes, _))| (path.clone(), (bytes.clone(), None))).collect()
-    }
-
-    fn seek(&self, agent: &str, role: &str, item: usize) -> Result<Seek, Error> {
-        Ok(Seek {
-            roles: Config::default().known_roles(),
-            is_chat: false,
-            agent: agent.into(),
-            role: role.into(),
-            queues: board(&self.scratch).queues()?,
-            task: Some(task(item)),
-            seconds: LEASE,
-            holder: no_process(),
-            is_for_program: true,
-            runner: None,
-        })
+    fn files(&self) -> Files {
+        let entries =
+            walkdir::WalkDir::new(self.scratch.work()).into_iter().map(|entry| entry.expect("it can be read"));
+        let files = entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
+        let file = |path: PathBuf| {
+            let is_lease = path.parent().is_some_and(|folder| folder.ends_with("leases"));
+            let beat = || fs::metadata(&path).and_then(|file| file.modified()).expect("it is there");
+            let file = (fs::read(&path).expect("it is there"), is_lease.then(beat));
+            (path, file)
+        };
+        files.map(file).collect()
     }
 
     fn send(&self, model: &Model, step: &Step) -> Result<Option<Kind>, Error> {
@@ -499,6 +465,10 @@ impl Real {
             role: if token.is_some() { "reviewer".into() } else { PERSON.into() },
             reviewers: vec!["reviewer".into()],
         };
+        let claim = |agent: &str, role: &str, item| {
+            let seek = Seek { task: Some(task(item)), ..seek(&board, agent, role, LEASE)? };
+            Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed))
+        };
         let (item, event) = match *step {
             Step::Pass(_) => return Ok(None),
             Step::Add(item) => {
@@ -507,14 +477,8 @@ impl Real {
                 board.add(&board.queues()?[0], new, Status::Pending, &Note::default(), now)?;
                 return Ok(Some(Kind::Added));
             }
-            Step::Claim(item) => {
-                let seek = self.seek("Frodo", "coder", item)?;
-                return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
-            }
-            Step::Review(item, who) => {
-                let seek = self.seek(&format!("{who:?}"), "reviewer", item)?;
-                return Ok(board.claim(&seek, now)?.ok().map(|_| Kind::Claimed));
-            }
+            Step::Claim(item) => return claim("Frodo", "coder", item),
+            Step::Review(item, who) => return claim(&format!("{who:?}"), "reviewer", item),
             Step::Renew(item, _) => return board.renew(&task(item), token, now).map(|_| None),
             Step::Held(item, _, held) => (
                 item,
@@ -599,7 +563,7 @@ impl StateMachineTest for Real {
         board.make_folders().expect("the folder is ours");
         board.settle(at(0)).expect("the folder is ours");
         let mut real = Real { scratch, files: BTreeMap::new() };
-        real.files = real.look(true);
+        real.files = real.files();
         real
     }
 
@@ -614,10 +578,10 @@ impl StateMachineTest for Real {
                 assert_eq!((last.seq, Some(last.kind)), (model.events, result.ok().flatten()), "{step:?}");
                 tells(&last, &before, &State::of(&real.scratch));
             }
-            _ if is_beat => assert_eq!(real.look(false), real.without_beats(), "a heartbeat changes no byte"),
-            _ => assert_eq!(real.look(true), real.files, "what is refused changes nothing: {step:?}"),
+            _ if is_beat => assert_eq!(bytes(&real.files()), bytes(&real.files), "a heartbeat changes no byte"),
+            _ => assert_eq!(real.files(), real.files, "what is refused changes nothing: {step:?}"),
         }
-        real.files = real.look(true);
+        real.files = real.files();
         real
     }
 
@@ -651,6 +615,10 @@ impl StateMachineTest for Real {
     fn teardown(real: Real, _: Model) {
         State::of(&real.scratch).agrees();
     }
+}
+
+fn bytes(files: &Files) -> Vec<(&PathBuf, &Vec<u8>)> {
+    files.iter().map(|(path, (bytes, _))| (path, bytes)).collect()
 }
 
 fn last_line(scratch: &Scratch) -> Entry {

@@ -4,8 +4,7 @@ use crate::support::{CONFIG, QUEUE, Scratch};
 
 /// T-1 is merged, T-2 has died with a commit of its own, T-3 has left files that are nowhere else.
 fn worked(config: &str) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     let change = "echo $TAVERN_TASK >$TAVERN_TASK.txt; git add .; git commit -qm Work";
     let item = |id: &str, notes: &str, script: &str| format!("- [ ] {id}: Work{notes}\n  ```sh\n  {script}\n  ```\n");
     let items = [

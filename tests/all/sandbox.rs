@@ -11,8 +11,7 @@ use crate::support::{CONFIG, QUEUE, Scratch, wait_until};
 const BOXED: &str = "base: main\ngrace: 20s\nroles: {coder: {sandbox: true, writable: [~/cache]}}\n";
 
 fn board(script: &str, done_when: &[&str]) -> Scratch {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
     let task = serde_json::json!({ "done_when": done_when });
     let item = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
@@ -114,8 +113,7 @@ fn its_end_is_as_polite_and_as_whole_as_without() {
     assert_eq!(agent.end().code, Some(143));
     assert_eq!(std::fs::read_to_string(worktree.join("bye.txt")).ok().as_deref(), Some("bye\n"), "it had its time");
     scratch.has_no_process();
-    let item = scratch.item("T-1");
-    assert_eq!((&item["status"], &item["attempt"]), (&"pending".into(), &0.into()), "{item:#}");
+    scratch.stands("T-1", "pending", 0);
 }
 
 #[test]

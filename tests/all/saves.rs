@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use proptest::collection::vec;
-use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Just, ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
 use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Retry};
 use tavern::board::task::{Status, TaskId, Timestamp};
-use tavern::config::Config;
-use tavern::store::{Board, Note, Seek, no_process};
+use tavern::store::{Board, Note};
 
-use crate::state::{State, board, id};
+use crate::state::{State, board, id, seek};
 use crate::support::{QUEUE, Scratch};
 
 const LANES: &str = "---\nid: main\n---\n\nWords.\n\n## Pending\n\n- [ ] T-0: a\n- [ ] T-1: b\n  text\n- [ ] T-2: c\n- [ ] d\n\n## In Progress\n\n## Waiting\n\n## Completed\n\n- [x] T-3: e\n";
@@ -44,18 +43,17 @@ enum Edit {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let edit = prop_oneof![
-        2 => (0..1usize).prop_map(|_| Edit::Prose),
-        2 => (0..1usize).prop_map(|_| Edit::Item),
+        4 => select(vec![Edit::Prose, Edit::Item]),
         3 => (0..4usize).prop_map(Edit::Text),
         1 => (0..4usize).prop_map(Edit::Tick),
         1 => (0..4usize).prop_map(Edit::Delete),
     ];
     let step = prop_oneof![
-        4 => (0..1usize).prop_map(|_| Step::Claim),
+        4 => Just(Step::Claim),
         3 => (0..2usize).prop_map(Step::Return),
         1 => (0..4usize).prop_map(Step::Cancel),
-        1 => (0..1usize).prop_map(|_| Step::Add),
-        3 => (0..1usize).prop_map(|_| Step::Load),
+        1 => Just(Step::Add),
+        3 => Just(Step::Load),
         4 => edit.prop_map(Step::Save),
     ];
     vec(step, 1..16)
@@ -76,8 +74,7 @@ struct World {
 
 impl World {
     fn of(text: &str) -> World {
-        let scratch = Scratch::repository();
-        scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+        let scratch = Scratch::initialized();
         scratch.write(QUEUE, text);
         let board = board(&scratch);
         let now = SystemTime::now().into();
@@ -89,18 +86,7 @@ impl World {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Claim => {
-                let seek = Seek {
-                    roles: Config::default().known_roles(),
-                    is_chat: false,
-                    agent: "Frodo".into(),
-                    role: "coder".into(),
-                    queues: self.board.queues().expect("they can be listed"),
-                    task: None,
-                    seconds: 600,
-                    holder: no_process(),
-                    is_for_program: true,
-                    runner: None,
-                };
+                let seek = seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
                 if let Ok(claimed) = self.board.claim(&seek, self.now).expect("it can be written") {
                     self.claims.push((claimed.task.id, claimed.lease.token));
                 }

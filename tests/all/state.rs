@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tavern::board::document::parse;
 use tavern::board::task::{Status, Task, TaskId};
-use tavern::store::{Board, Entry, tail_log};
+use tavern::config::Config;
+use tavern::store::{Board, Entry, Error, Seek, no_process, tail_log};
 
 use crate::support::Scratch;
 
@@ -101,6 +102,22 @@ impl State {
 
 pub fn board(scratch: &Scratch) -> Board {
     Board::open(&scratch.work()).expect("there is a board")
+}
+
+/// A claimer of any item in its turn, with a lease of so many seconds.
+pub fn seek(board: &Board, agent: &str, role: &str, seconds: u32) -> Result<Seek, Error> {
+    Ok(Seek {
+        roles: Config::default().known_roles(),
+        is_chat: false,
+        agent: agent.into(),
+        role: role.into(),
+        queues: board.queues()?,
+        task: None,
+        seconds,
+        holder: no_process(),
+        is_for_program: true,
+        runner: None,
+    })
 }
 
 pub fn id(text: &str) -> TaskId {

@@ -48,10 +48,16 @@ impl Scratch {
         scratch
     }
 
-    /// A repository with a board for the shell runner whose queue `main` and settings, if there are any, read so.
-    pub fn shell(queue: &str, config: &str) -> Scratch {
+    /// A repository with a board for the shell runner, as it is made.
+    pub fn initialized() -> Scratch {
         let scratch = Scratch::repository();
         scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+        scratch
+    }
+
+    /// The same, whose queue `main` and settings, if there are any, read so.
+    pub fn shell(queue: &str, config: &str) -> Scratch {
+        let scratch = Scratch::initialized();
         if !config.is_empty() {
             scratch.write(CONFIG, config);
         }
@@ -209,6 +215,14 @@ impl Scratch {
     #[track_caller]
     pub fn item(&self, id: &str) -> Value {
         self.json("tavern-status", &[id])
+    }
+
+    /// An item has this status and so many attempts; gives all about it.
+    #[track_caller]
+    pub fn stands(&self, id: &str, status: &str, attempt: u32) -> Value {
+        let item = self.item(id);
+        assert_eq!((&item["status"], &item["attempt"]), (&status.into(), &attempt.into()), "{item:#}");
+        item
     }
 
     /// Takes an item; gives its token.

@@ -1,6 +1,7 @@
 //! What was done to an item is taken back, and done again; never what somebody holds, nor what came since.
 
 use tavern::board::task::Status;
+use tavern::store::Entry;
 
 use crate::state::State;
 use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
@@ -67,12 +68,7 @@ fn a_named_event_is_taken_back_once() {
     let scratch = Scratch::board(ITEMS);
     scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
     scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
-    let event = State::of(&scratch)
-        .log
-        .iter()
-        .find(|entry| entry.task.as_ref().is_some_and(|id| id.as_str() == "T-1"))
-        .map(|entry| entry.seq);
-    let event = event.expect("it is in the log").to_string();
+    let event = newest(&scratch, |entry| entry.task.as_ref().is_some_and(|id| id.as_str() == "T-1"));
     let record = scratch.json("tavern-undo", &["--event", &event]);
     assert_eq!(
         (&record["task"], &record["status"], &record["kind"]),
@@ -94,7 +90,8 @@ fn a_deletion_by_hand_comes_back_where_its_lane_is() {
     scratch.write(QUEUE, &without);
     undo(&scratch, &["T-1"]).succeeds();
     // An item without an ID is the last event.
-    let told = undo(&scratch, &["--event", &nameless(&scratch)]).succeeds();
+    let event = newest(&scratch, |entry| entry.task.is_none() && entry.change.before().is_some());
+    let told = undo(&scratch, &["--event", &event]).succeeds();
     assert!(told.starts_with("`three` is back in main as pending"), "{told}");
     has(&scratch.queue(), &["- [ ] T-2: two\n- [ ] T-1: one (priority: 1)\n  Words under it.\n- [ ] three\n\n## In"]);
     State::of(&scratch).agrees();
@@ -104,11 +101,10 @@ fn a_deletion_by_hand_comes_back_where_its_lane_is() {
     State::of(&scratch).agrees();
 }
 
-fn nameless(scratch: &Scratch) -> String {
+/// The number of the newest event that `is_it`.
+fn newest(scratch: &Scratch, is_it: impl Fn(&Entry) -> bool) -> String {
     let log = State::of(scratch).log;
-    let entry =
-        log.iter().rev().find(|entry| entry.task.is_none() && entry.change.before().is_some()).expect("it is there");
-    entry.seq.to_string()
+    log.iter().rev().find(|entry| is_it(entry)).expect("it is in the log").seq.to_string()
 }
 
 #[test]
@@ -116,27 +112,18 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
     let scratch = Scratch::board(ITEMS);
     scratch.write(QUEUE, ITEMS.replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"));
     scratch.settle();
-    let text = scratch.queue();
-    scratch.write(QUEUE, text.replace("Words under it.", "Words under it.\n  More words."));
+    let first = newest(&scratch, |_| true);
+    scratch.change(QUEUE, "Words under it.", "Words under it.\n  More words.");
     scratch.settle();
-    let first = State::of(&scratch)
-        .log
-        .iter()
-        .rev()
-        .filter(|entry| entry.change.before().is_some())
-        .nth(1)
-        .map(|entry| entry.seq);
-    undo(&scratch, &["--event", &first.expect("two edits").to_string()]).succeeds();
+    undo(&scratch, &["--event", &first]).succeeds();
     let state = State::of(&scratch);
     state.agrees();
     assert_eq!(state.items["T-1"].1, "- [ ] T-1: one (priority: 1)\n  Words under it.\n  More words.\n");
     // What contradicts is refused, and it is said what happened.
-    let text = scratch.queue();
-    scratch.write(QUEUE, text.replace("T-2: two", "T-2: second"));
+    scratch.change(QUEUE, "T-2: two", "T-2: second");
     scratch.settle();
-    let event = State::of(&scratch).log.last().expect("an edit").seq.to_string();
-    let text = scratch.queue();
-    scratch.write(QUEUE, text.replace("T-2: second", "T-2: seventh"));
+    let event = newest(&scratch, |_| true);
+    scratch.change(QUEUE, "T-2: second", "T-2: seventh");
     undo(&scratch, &["--event", &event]).ends(4).says("T-2 has changed since event").says("T-2 was edited");
     assert!(scratch.queue().contains("T-2: seventh"));
 }
@@ -153,8 +140,7 @@ fn what_somebody_holds_or_held_is_left_alone() {
 
 #[test]
 fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     undo(&scratch, &[]).ends(3);
     let before = scratch.queue();
     scratch.run("tavern-add", &["Write it", "--id", "T-9"]).succeeds();
@@ -236,8 +222,7 @@ fn killed_anywhere_it_is_done_or_not() {
 
 #[test]
 fn the_merge_of_a_completed_item_is_named() {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     scratch.write(QUEUE, "## Pending\n\n- [ ] T-1: one\n\n  ```sh\n  echo a > a\n  git add a && git commit -qm a\n  ```\n\n## Completed\n");
     scratch.run("tavern-drain", &["--agents", "1"]).succeeds();
     let ran = undo(&scratch, &["T-1"]);
@@ -251,8 +236,7 @@ fn the_merge_of_a_completed_item_is_named() {
 
 #[test]
 fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
-    let scratch = Scratch::repository();
-    scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    let scratch = Scratch::initialized();
     scratch.write(CONFIG, "base: main\narchive: {keep: 1}\n");
     scratch.write(QUEUE, ITEMS);
     scratch.settle();

@@ -3,11 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::project::{HOLD, Project, bash, lines, say};
-use crate::support::wait_until;
-
-const ITEM: &str = "- [ ] T-1: Write hello\n";
-const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
+use super::project::{COMMIT, HOLD, ITEM, Project, bash, say};
 
 /// An agent that has begun, and stands in the middle of a command in a session of its own; and how it goes on.
 fn in_the_middle() -> Project {
@@ -16,11 +12,10 @@ fn in_the_middle() -> Project {
 }
 
 fn assert_went_on(project: &Project, outcomes: &[&str], attempt: u32) {
-    let item = project.item("T-1");
-    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(attempt)), "{item:#}");
+    project.scratch.stands("T-1", "completed", attempt);
     assert_eq!(project.outcomes(), outcomes);
-    let runs = project.runs();
-    assert!(runs.windows(2).all(|pair| pair[0]["session"] == pair[1]["session"]), "{runs:#?}");
+    let sessions = project.sessions();
+    assert!(sessions.windows(2).all(|pair| pair[0] == pair[1]), "{sessions:#?}");
     assert!(project.merged("half").is_some(), "what was there before is there");
     assert!(project.merged("hello").is_some());
     project.assert_tidy();
@@ -49,7 +44,7 @@ fn a_killed_supervisor_is_succeeded() {
     agent.signal(Signal::KILL);
     drop(agent.end());
     // The agent and its commands live on, in sessions of their own.
-    assert!(project.processes().len() >= 3, "{:?}", project.processes());
+    assert!(project.scratch.processes().len() >= 3, "{:?}", project.scratch.processes());
     let told = project.work();
     let cleared: Vec<&Value> = told.iter().filter(|told| told["event"] == "cleared").collect();
     assert_eq!(cleared.len(), 2, "{told:#?}");
@@ -65,8 +60,7 @@ fn ctrl_c_ends_politely_and_uses_no_attempt() {
     let agent = project.agent().start();
     project.wait_for_hold();
     agent.signal(Signal::INT);
-    let ended = agent.end();
-    assert_eq!(ended.code, Some(130), "{ended}");
+    agent.end().ends(130);
     project.assert_tidy();
     let item = project.item("T-1");
     assert_eq!(
@@ -85,51 +79,21 @@ fn ctrl_c_ends_politely_and_uses_no_attempt() {
 }
 
 #[test]
-fn a_second_ctrl_c_hurries() {
-    let project = Project::with(json!({"grace": "1h"}), ITEM, json!([bash(&format!("trap '' INT TERM; {HOLD}"))]));
-    let agent = project.agent().start();
-    project.wait_for_hold();
-    agent.signal(Signal::INT);
-    wait_until("it has begun to end", || project.scratch.read(".tavern/runs/T-1@1/thread.jsonl").contains("tavern-"));
-    agent.signal(Signal::INT);
-    let ended = agent.end();
-    assert_eq!(ended.code, Some(130), "{ended}");
-    project.assert_tidy();
-    assert_eq!(project.outcomes(), ["killed"]);
-}
-
-#[test]
 fn the_stop_file_ends_every_agent_and_a_drain() {
     let project = in_the_middle();
     let drain = project.scratch.program("tavern-drain").args(&["--agents", "2", "--format", "json"]).start();
     project.wait_for_hold();
     project.scratch.write(".tavern/STOP", "the fire alarm\n");
-    let ended = drain.end();
-    assert_eq!(ended.code, Some(1), "{ended}");
+    let ended = drain.end().ends(1).says("the fire alarm");
     project.assert_tidy();
-    assert!(ended.stderr.contains("the fire alarm"), "{ended}");
-    let summary = &lines(&ended.stdout)[0];
+    let summary = ended.json();
     assert_eq!(summary["left"][0]["task"], "T-1", "{summary:#}");
     assert_eq!(project.outcomes(), ["killed"]);
     assert_eq!(project.item("T-1")["attempt"], 0);
     // Nothing begins while it is there.
-    let refused = project.scratch.run("tavern-drain", &[]);
-    assert_eq!(refused.code, Some(4), "{refused}");
+    project.scratch.run("tavern-drain", &[]).ends(4);
     std::fs::remove_file(project.scratch.work().join(".tavern/STOP")).expect("it is ours");
     project.let_go();
     project.work();
     assert_went_on(&project, &["killed", "success"], 1);
-}
-
-#[test]
-fn ctrl_c_ends_a_whole_drain() {
-    let project = in_the_middle();
-    let drain = project.scratch.program("tavern-drain").args(&["--agents", "1", "--quiet"]).start();
-    project.wait_for_hold();
-    drain.signal(Signal::INT);
-    let ended = drain.end();
-    assert_eq!(ended.code, Some(130), "{ended}");
-    project.assert_tidy();
-    assert_eq!(project.outcomes(), ["killed"]);
-    assert_eq!(project.item("T-1")["attempt"], 0);
 }

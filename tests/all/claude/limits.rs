@@ -10,18 +10,12 @@ fn one_run(settings: Value, item: &str, steps: Value) -> (Project, Value) {
     super::project::merge(&mut all, settings);
     let project = Project::with(all, item, steps);
     project.work();
-    let item = project.item("T-1");
-    assert_eq!((&item["status"], &item["attempt"]), (&json!("dead"), &json!(1)), "{item:#}");
+    let item = project.scratch.stands("T-1", "dead", 1);
     let mut runs = project.runs();
     assert_eq!(runs.len(), 1, "{runs:#?}");
     let run = runs.remove(0);
     assert_eq!(item["reason"], run["reason"]);
     (project, run)
-}
-
-fn again_and_again(mut step: Value) -> Value {
-    step["repeat"] = json!(true);
-    json!([step])
 }
 
 const ITEM: &str = "- [ ] T-1: Work\n";
@@ -37,36 +31,36 @@ fn what_is_not_allowed_is_in_the_outcome() {
 }
 
 #[test]
-fn turns_are_bounded() {
-    let settings = json!({"roles": {"coder": {"budget": {"turns": 2}}}});
-    let (_, run) = one_run(settings, ITEM, again_and_again(bash("true")));
-    assert_eq!(run["outcome"], "budget", "{run:#}");
-    assert!(run["reason"].as_str().is_some_and(|reason| reason.contains("turns (2)")), "{run:#}");
-}
-
-#[test]
-fn money_is_bounded_by_the_item_before_the_role() {
-    let settings = json!({"roles": {"coder": {"budget": {"usd": 100}}}});
-    let item = "- [ ] T-1: Work (budget: {usd: 0.02})\n";
-    let (_, run) = one_run(settings, item, again_and_again(bash("true")));
-    assert_eq!(run["outcome"], "budget", "{run:#}");
-    assert!(run["reason"].as_str().is_some_and(|reason| reason.contains("maximum budget ($0.02)")), "{run:#}");
-    assert!(run["usage"]["usd"].as_f64().is_some_and(|usd| (0.02..0.1).contains(&usd)), "{run:#}");
-}
-
-#[test]
-fn tokens_are_bounded() {
-    let settings = json!({"roles": {"coder": {"budget": {"tokens": 1000}}}});
-    let (_, run) = one_run(settings, ITEM, json!([bash("sleep 2.1"), bash("sleep 300")]));
-    assert_eq!((&run["outcome"], &run["reason"]), (&json!("budget"), &json!("token limit reached")), "{run:#}");
-}
-
-#[test]
-fn a_stalled_stream_is_bounded() {
-    let settings = json!({"roles": {"coder": {"idle": "2s"}}});
-    let (_, run) = one_run(settings, ITEM, again_and_again(json!({"text": "half of", "stall": true})));
-    let reason = "no sign of life for too long";
-    assert_eq!((&run["outcome"], &run["reason"]), (&json!("timeout"), &json!(reason)), "{run:#}");
+fn turns_money_tokens_and_silence_are_bounded() {
+    let again = |mut step: Value| {
+        step["repeat"] = json!(true);
+        json!([step])
+    };
+    let budget = |of: Value| json!({"budget": of});
+    // The item's own limit goes before its role's.
+    let cheap = "- [ ] T-1: Work (budget: {usd: 0.02})\n";
+    let stalled = json!({"text": "half of", "stall": true});
+    let rows = [
+        (budget(json!({"turns": 2})), ITEM, again(bash("true")), "budget", "…turns (2)"),
+        (budget(json!({"usd": 100})), cheap, again(bash("true")), "budget", "…maximum budget ($0.02)"),
+        (
+            budget(json!({"tokens": 1000})),
+            ITEM,
+            json!([bash("sleep 2.1"), bash("sleep 300")]),
+            "budget",
+            "token limit reached",
+        ),
+        (json!({"idle": "2s"}), ITEM, again(stalled), "timeout", "no sign of life for too long"),
+    ];
+    for (role, item, steps, outcome, reason) in rows {
+        let (_, run) = one_run(json!({"roles": {"coder": role}}), item, steps);
+        assert_eq!(run["outcome"], outcome, "{run:#}");
+        // `…` stands for words of the CLI's.
+        let is_it = |told: &str| reason.strip_prefix('…').map_or(told == reason, |part| told.contains(part));
+        assert!(run["reason"].as_str().is_some_and(is_it), "{run:#}");
+        let is_bounded = item != cheap || run["usage"]["usd"].as_f64().is_some_and(|usd| (0.02..0.1).contains(&usd));
+        assert!(is_bounded, "{run:#}");
+    }
 }
 
 #[test]

@@ -3,8 +3,6 @@
 //!
 //! No `claude` found elsewhere on a machine is ever run, the environment is cleared, and no key is real.
 
-mod children;
-mod drone;
 mod endings;
 mod limits;
 mod plan;

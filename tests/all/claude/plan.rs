@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::project::{Project, bash, say};
+use crate::support::has;
 
 const PLAN: &str = "I read it.\n\n```markdown\n- [ ] P-1: Say hi (priority: 1)\n  See README.md.\n\n  ```yaml task\n  \
     done_when: [grep -q hi hello]\n  touches: [hello]\n  ```\n- [ ] P-2: Say it twice (after: P-1, done_when: \"test 2 = \
@@ -12,6 +13,7 @@ const PLAN: &str = "I read it.\n\n```markdown\n- [ ] P-1: Say hi (priority: 1)\n
 fn a_request_is_planned_and_worked() {
     let steps = json!([
         bash("ls && git log --oneline && ! git symbolic-ref -q HEAD && touch mine"),
+        say("I think that two items will do."),
         say("It is a small project.\n\n```markdown\n- [ ] P-1: Say hi\n```\n\nDONE"),
         say(PLAN),
         bash("echo hi > hello && git add -A && git commit -qm 'Say hi'"),
@@ -19,7 +21,7 @@ fn a_request_is_planned_and_worked() {
         bash("echo ho >> hello && git commit -qam 'Say it twice'"),
         say("DONE"),
     ]);
-    let project = Project::new("", steps);
+    let project = Project::with(json!({"roles": {"planner": {"runner": "claude", "prods": 1}}}), "", steps);
     let added = project.scratch.run("tavern-plan", &["Build a greeting", "--id", "T-1"]).succeeds();
     assert_eq!(added, "T-1\n");
     let planner = project.agent().args(&["--role", "planner"]).run().succeeds();
@@ -28,35 +30,18 @@ fn a_request_is_planned_and_worked() {
     assert_eq!(project.outcomes(), ["failed", "success"]);
 
     let calls = project.provider.calls();
-    assert_eq!(calls.len(), 3);
-    let first = calls[0].prompt();
-    for part in ["working as planner", "Task: T-1: Build a greeting", "Roles that take items:\n- coder", "- README.md"]
-    {
-        assert!(first.contains(part), "{part} in\n{first}");
-    }
-    assert!(calls[1].messages().contains("Begin"), "it saw the project: {}", calls[1].messages());
-    assert_eq!(calls[2].session, calls[0].session, "it goes on in its session");
-    let again = calls[2].prompt();
-    assert!(
-        again.contains("Your last plan was not taken") && again.contains("plan.md:1:7: error: it has no `done_when`")
-    );
-    assert!(calls[2].messages().contains("It is a small project."), "the session remembers");
+    assert_eq!(calls.len(), 4);
+    let first = ["working as planner", "Task: T-1: Build a greeting", "Roles that take items:\n- coder", "- README.md"];
+    has(&calls[0].prompt(), &first);
+    has(&calls[1].messages(), &["Begin"]);
+    has(&calls[2].prompt(), &["Finish your plan for task\nT-1 (Build a greeting) now"]);
+    assert_eq!(calls[3].session, calls[0].session, "it goes on in its session");
+    has(&calls[3].prompt(), &["Your last plan was not taken", "plan.md:1:7: error: it has no `done_when`"]);
+    has(&calls[3].messages(), &["It is a small project."]);
 
     project.work();
     let status = |task: &str| project.item(task)["status"].clone();
     assert_eq!(["T-1", "T-1.1", "T-1.2"].map(status), ["completed", "completed", "completed"]);
     assert_eq!(project.merged("hello").as_deref(), Some("hi\nho\n"));
     assert_eq!(project.merged("mine"), None, "what the planner wrote is thrown away");
-}
-
-#[test]
-fn a_planner_that_ends_without_a_plan_is_prodded_on_for_the_whole_of_it() {
-    let settings = json!({"roles": {"planner": {"runner": "claude", "prods": 1}}});
-    let project = Project::with(settings, "", json!([say("I think that two items will do."), say(PLAN)]));
-    project.scratch.run("tavern-plan", &["Build a greeting", "--id", "T-1", "--draft"]).succeeds();
-    project.agent().args(&["--role", "planner"]).run().succeeds();
-    project.assert_tidy();
-    assert_eq!(project.item("T-1.2")["status"], "draft");
-    let prod = project.provider.calls()[1].prompt();
-    assert!(prod.contains("Finish your plan for task\nT-1 (Build a greeting) now"), "{prod}");
 }

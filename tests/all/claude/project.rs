@@ -6,8 +6,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::stand_in::StandIn;
-use super::workshop::installed;
-use crate::support::{Ran, Run, Scratch, wait_until};
+use super::workshop::{installed, wait_for_record};
+use crate::support::{CONFIG, QUEUE, Run, Scratch, wait_until};
+
+/// An item, and what does it.
+pub const ITEM: &str = "- [ ] T-1: Write hello\n";
+pub const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
 
 pub struct Project {
     pub scratch: Scratch,
@@ -24,6 +28,12 @@ pub fn say(text: &str) -> Value {
     json!({"text": text})
 }
 
+/// A step for the session whose calls hold `marker`.
+pub fn of(marker: &str, mut step: Value) -> Value {
+    step["for"] = json!(marker);
+    step
+}
+
 /// What stops a command of an agent's until [`Project::let_go`], and tells that it has come so far.
 pub const HOLD: &str = "touch \"$HOME/held\"; while [ ! -e \"$HOME/go\" ]; do sleep 0.05; done";
 
@@ -37,7 +47,8 @@ impl Project {
     pub fn with(settings: Value, items: &str, steps: Value) -> Project {
         let project = Project { scratch: Scratch::repository(), provider: StandIn::start(steps) };
         project.scratch.run("tavern-init", &["--quiet"]).succeeds();
-        project.scratch.write(".tavern/queues/main.md", queue(items));
+        let lanes = "## In Progress\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n";
+        project.scratch.write(QUEUE, format!("## Pending\n\n{items}\n{lanes}"));
         project.set(settings);
         project
     }
@@ -65,7 +76,7 @@ impl Project {
         });
         merge(&mut config, settings);
         // JSON is YAML.
-        self.scratch.write(".tavern/config.yaml", config.to_string());
+        self.scratch.write(CONFIG, config.to_string());
     }
 
     /// An agent that works until nothing is left to do.
@@ -76,22 +87,27 @@ impl Project {
     /// Lets an agent work until nothing is left to do; gives what it told.
     #[track_caller]
     pub fn work(&self) -> Vec<Value> {
-        let told = lines(&self.agent().run().succeeds());
+        let ran = self.agent().run().ends(0);
         self.assert_tidy();
-        told
+        ran.records()
     }
 
     /// The item as `tavern-status ID` has it.
     #[track_caller]
     pub fn item(&self, task: &str) -> Value {
-        let text = self.scratch.run("tavern-status", &[task, "--format", "json"]).succeeds();
-        serde_json::from_str(&text).expect("it is JSON")
+        self.scratch.item(task)
     }
 
     /// The records of all runs, oldest first.
     #[track_caller]
     pub fn runs(&self) -> Vec<Value> {
-        lines(&self.scratch.run("tavern-runs", &["--format", "json", "list"]).succeeds())
+        self.scratch.records("tavern-runs", &["list"])
+    }
+
+    /// The sessions of all runs, oldest first.
+    #[track_caller]
+    pub fn sessions(&self) -> Vec<Value> {
+        self.runs().iter().map(|run| run["session"].clone()).collect()
     }
 
     /// The outcomes of all runs, oldest first.
@@ -123,14 +139,8 @@ impl Project {
     pub fn wait_for_hold(&self) {
         let held = self.scratch.folder().join("home/held");
         wait_until("an agent's command holds", || held.exists());
-        // The CLI writes its transcript late: killed before, it knows nothing of its session.
-        let transcripts = self.scratch.folder().join("home/.claude/projects");
-        wait_until("the session is on disk", || {
-            let files = walkdir::WalkDir::new(&transcripts).into_iter().filter_map(Result::ok);
-            files
-                .filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"))
-                .any(|file| std::fs::read_to_string(file.path()).is_ok_and(|text| text.contains("\"tool_use\"")))
-        });
+        // Killed before, it knows nothing of its session.
+        wait_for_record(&self.scratch, "\"tool_use\"");
     }
 
     /// Lets commands go on that stand at [`HOLD`].
@@ -138,60 +148,33 @@ impl Project {
         self.scratch.write("../home/go", "");
     }
 
-    /// The process that was started with the program `name` (its last part) for this project.
-    pub fn processes_of(&self, name: &str) -> Vec<Pid> {
-        let is_it = |pid: &u32| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let first = line.split(|byte| *byte == 0).next().unwrap_or_default();
-            String::from_utf8_lossy(first).rsplit('/').next() == Some(name)
-        };
-        let pids = self.processes().into_iter().filter(is_it);
-        pids.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).collect()
-    }
-
     /// Kills every process of the program `name` that belongs to this project.
     #[track_caller]
     pub fn kill(&self, name: &str) {
-        let pids = self.processes_of(name);
-        assert!(!pids.is_empty(), "no `{name}` runs");
+        let processes = self.scratch.processes();
+        let pids = processes.iter().filter_map(|line| {
+            let mut words = line.split(' ');
+            let pid = words.next()?.parse().ok()?;
+            words.next().is_some_and(|program| program.rsplit('/').next() == Some(name)).then_some(pid)
+        });
+        let pids: Vec<Pid> = pids.filter_map(Pid::from_raw).collect();
+        assert!(!pids.is_empty(), "no `{name}` runs: {processes:?}");
         for pid in pids {
             kill_process(pid, Signal::KILL).expect("it is ours");
         }
     }
 
-    /// Living processes of this project's, by the folder in their environment.
-    pub fn processes(&self) -> Vec<u32> {
-        let folder = self.scratch.folder().display().to_string();
-        let entries = tavern::process::table::all().into_iter().filter(|entry| !entry.is_zombie);
-        let bears = |pid: u32| {
-            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            String::from_utf8_lossy(&environ).contains(&folder)
-        };
-        entries.map(|entry| entry.pid).filter(|pid| bears(*pid)).collect()
-    }
-
     /// No process runs, nobody holds anything, and nothing half-written lies about.
     #[track_caller]
     pub fn assert_tidy(&self) {
-        assert_eq!(self.processes(), Vec::<u32>::new(), "processes are left");
+        assert_eq!(self.scratch.processes(), Vec::<String>::new(), "processes are left");
         for folder in ["leases", "agents"] {
             let entries = std::fs::read_dir(self.scratch.work().join(".tavern").join(folder)).expect("it is there");
             let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
             assert!(names.is_empty(), "{folder}: {names:?}");
         }
-        let ran: Ran = self.scratch.run("tavern-check", &["--quiet"]);
-        assert_eq!(ran.code, Some(0), "{ran}");
+        self.scratch.run("tavern-check", &["--quiet"]).ends(0);
     }
-}
-
-/// Each line as JSON.
-#[track_caller]
-pub fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
-}
-
-fn queue(items: &str) -> String {
-    format!("## Pending\n\n{items}\n## In Progress\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n")
 }
 
 /// `over` over `under`, key by key.

@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::project::{Project, bash, say};
-use crate::support::wait_until;
+use super::project::{COMMIT, ITEM, Project, bash, say};
+use crate::support::{has, wait_until};
 
-const ITEM: &str = "- [ ] T-1: Write hello\n";
-const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
 const QUOTA: &str = ".tavern/quota/claude.yaml";
 
 /// What the agent tells of a runner that it closed.
@@ -34,15 +32,15 @@ fn a_refused_key_closes_the_runner_and_ends_a_drain() {
         "{item:#}"
     );
     assert_eq!(project.item("T-2")["runs"], json!([]));
-    let quota = project.scratch.read(QUOTA);
-    assert!(quota.contains("needs_person: true") && quota.contains("refused the key"), "{quota}");
+    has(&project.scratch.read(QUOTA), &["needs_person: true", "refused the key"]);
 }
 
 #[test]
-fn a_limit_without_an_end_closes_the_runner_until_its_file_goes() {
+fn a_limit_closes_the_runner_until_its_end_or_until_its_file_goes() {
+    let limit = "You have reached your specified API usage limits. You will regain access on 2096-12-01 at 00:00 UTC.";
     let steps = json!([
         bash("echo begun > begun"),
-        {"error": 429, "message": "too much", "headers": {"retry-after": "3600"}},
+        {"error": 400, "message": limit},
         bash(COMMIT), say("DONE"),
     ]);
     let project = Project::new(ITEM, steps);
@@ -50,22 +48,23 @@ fn a_limit_without_an_end_closes_the_runner_until_its_file_goes() {
     let quota = project.scratch.work().join(QUOTA);
     wait_until("the runner is closed", || quota.exists());
     wait_until("the agent waits", || project.scratch.read(".tavern/agents/Frodo.yaml").contains("state: waiting"));
+    has(&project.scratch.read(QUOTA), &["closed_until: 2096-12-01T00:00:0"]);
+    assert_eq!(project.runs()[0]["resets_at"], "2096-12-01T00:00:00Z");
     let item = project.item("T-1");
     let expected = (&json!("pending"), &json!(0), &json!(1), &Value::Null);
     assert_eq!((&item["status"], &item["attempt"], &item["returns"], &item["not_before"]), expected, "{item:#}");
     assert!(project.worktree("T-1", "begun").exists(), "the work is kept");
     assert!(project.scratch.run("tavern-status", &[]).succeeds().contains("claude"), "a person is told");
     std::fs::remove_file(&quota).expect("it is ours");
-    let told = super::project::lines(&agent.end().succeeds());
+    let told = agent.end().ends(0).records();
     project.assert_tidy();
     assert_eq!(closings(&told).len(), 1, "{told:#?}");
-    let item = project.item("T-1");
-    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");
+    project.scratch.stands("T-1", "completed", 1);
     assert_eq!(project.outcomes(), ["usage_limit", "success"]);
     // It went on with what it knew.
-    let runs = project.runs();
-    assert_eq!(runs[0]["session"], runs[1]["session"]);
-    assert!(project.provider.calls()[2].prompt().contains("Attempt 1 ended: usage_limit"));
+    let sessions = project.sessions();
+    assert_eq!(sessions[0], sessions[1]);
+    has(&project.provider.calls()[2].prompt(), &["Attempt 1 ended: usage_limit"]);
     assert!(project.merged("begun").is_some() && project.merged("hello").is_some());
 }
 
@@ -82,29 +81,7 @@ fn short_limits_are_waited_out() {
     let project = Project::with(json!({"outcomes": {"usage_limit": soon, "overloaded": soon}}), ITEM, steps);
     let told = project.work();
     assert_eq!(project.outcomes(), ["usage_limit", "overloaded", "success"]);
-    let item = project.item("T-1");
-    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");
+    project.scratch.stands("T-1", "completed", 1);
     assert_eq!(closings(&told).len(), 2, "{told:#?}");
     assert!(told.iter().any(|told| told["event"] == "waiting"), "{told:#?}");
-}
-
-#[test]
-fn the_end_of_a_limit_is_the_providers() {
-    let message =
-        "You have reached your specified API usage limits. You will regain access on 2096-12-01 at 00:00 UTC.";
-    let project = Project::new(ITEM, json!([{"error": 400, "message": message}, bash(COMMIT), say("DONE")]));
-    let agent = project.agent().start();
-    let quota = project.scratch.work().join(QUOTA);
-    wait_until("the runner is closed", || quota.exists());
-    assert!(
-        project.scratch.read(QUOTA).contains("closed_until: 2096-12-01T00:00:0"),
-        "{}",
-        project.scratch.read(QUOTA)
-    );
-    wait_until("the run is told of", || project.outcomes() == ["usage_limit"]);
-    assert_eq!(project.runs()[0]["resets_at"], "2096-12-01T00:00:00Z");
-    std::fs::remove_file(&quota).expect("it is ours");
-    agent.end().succeeds();
-    assert_eq!(project.item("T-1")["status"], "completed");
-    project.assert_tidy();
 }

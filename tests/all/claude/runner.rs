@@ -7,7 +7,7 @@ use tavern::runner::job::Opening;
 use tavern::runner::{AgentEvent, EndReason, Outcome, Prodding, Prods, SessionEnd, Signal};
 
 use super::project::{bash, say};
-use super::workshop::{Workshop, wait_for, wait_for_file, watch};
+use super::workshop::{Workshop, wait_for, wait_for_record, watch};
 
 fn is_call(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::ToolCall { .. })
@@ -15,7 +15,7 @@ fn is_call(event: &AgentEvent) -> bool {
 
 fn run(workshop: &Workshop) -> SessionEnd {
     let ended = workshop.start().finish();
-    assert_eq!(workshop.left_running(), []);
+    assert_eq!(workshop.scratch.processes(), Vec::<String>::new());
     ended
 }
 
@@ -25,11 +25,11 @@ fn a_message_reaches_the_very_next_call() {
         Workshop::new(json!([bash("touch begun; while [ ! -e go ]; do sleep 0.05; done"), {"text": "DONE"}]));
     let mut session = workshop.start();
     wait_for(&mut session, is_call);
-    wait_for_file(&workshop.path("begun"));
+    workshop.has_begun();
     let message = "<system-nudge severity=\"hint\">look at \"b\"\nfirst</system-nudge>\n";
     assert!(session.say(message));
     assert!(session.say("  and then at c"));
-    std::fs::write(workshop.path("go"), "").expect("the worktree is writable");
+    workshop.scratch.write("go", "");
     let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
     assert_eq!(receipt, AgentEvent::Delivered { text: message.to_owned() });
     let receipt = wait_for(&mut session, |event| matches!(event, AgentEvent::Delivered { .. }));
@@ -80,7 +80,7 @@ fn a_stop_while_the_provider_is_silent_is_quick() {
     session.end(EndReason::Stop);
     let ended = session.finish();
     assert_eq!(ended.outcome, Outcome::Killed, "{ended:?}");
-    assert_eq!(workshop.left_running(), []);
+    assert_eq!(workshop.scratch.processes(), Vec::<String>::new());
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn what_a_sub_agent_used_is_recovered_after_a_kill() {
         {"text": "never"},
     ]));
     let mut session = workshop.start();
-    wait_for_file(&workshop.path("begun"));
+    workshop.has_begun();
     // Each has a record of its own, written with some delay.
-    workshop.wait_for_transcript("general-purpose");
-    workshop.wait_for_transcript("touch begun");
+    wait_for_record(&workshop.scratch, "general-purpose");
+    wait_for_record(&workshop.scratch, "touch begun");
     session.hurry();
     let ended = session.finish();
     assert_eq!((ended.outcome, ended.usage.output), (Outcome::Killed, 300), "{ended:?}");

@@ -1,9 +1,11 @@
 //! A request becomes merged work by way of everything that can happen to it. Of four planned items one is broken up,
 //! one is rejected, one asks a person, one hits a usage limit; the part of the first uses up its attempts.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::project::{Project, bash, say};
+use super::project::{Project, bash, of, say};
 
 const PLAN: &str = "```markdown\n\
     - [ ] P-1: Put it together (done_when: test -s whole.txt)\n\
@@ -14,13 +16,6 @@ const PLAN: &str = "```markdown\n\
 const REJECT: &str = "```yaml\nverdict: reject\nsummary: it stops at one\nfindings: [{severity: major, file: two.txt, line: 2, \
                       text: two is missing}]\n```\nDONE";
 const APPROVE: &str = "```yaml\nverdict: approve\nsummary: as it should be\n```\nDONE";
-
-/// A step for the session whose calls hold `marker`.
-fn of(marker: &str, step: Value) -> Value {
-    let mut step = step;
-    step["for"] = json!(marker);
-    step
-}
 
 fn commit(file: &str, text: &str) -> Value {
     bash(&format!("echo {text} >> {file} && git add -A && git commit -qm 'Write {file}'"))
@@ -92,9 +87,15 @@ fn a_request_goes_all_ways_and_ends_merged() {
         let calls = project.provider.calls();
         let own: Vec<_> = calls.iter().filter(|call| call.messages().contains(marker)).collect();
         assert!(own.iter().all(|call| call.session == own[0].session), "{marker}: one session");
-        assert!(own.iter().any(|call| call.prompt().contains(word)), "{marker} hears of `{word}`");
+        let heard = own.iter().find(|call| call.prompt().contains(word)).expect("it is told").prompt();
+        assert!(
+            heard.contains("again, and task") && !heard.contains("<working-rules>"),
+            "{marker}: what is new\n{heard}"
+        );
+        own[0].session.clone()
     };
-    told(&two, "two is missing");
-    told(&colour, "Answered: blue");
-    told(&whole, "T-1.1.1 completed: Write the part");
+    let sessions =
+        [(&two, "two is missing"), (&colour, "Answered: blue"), (&whole, "T-1.1.1 completed: Write the part")]
+            .map(|(marker, word)| told(marker, word));
+    assert_eq!(BTreeSet::from(sessions).len(), 3, "each has a session of its own");
 }

@@ -1,19 +1,21 @@
 //! A scripted stand-in for the Messages API on the loopback interface, so that the real CLI can be driven without a
 //! network, an account or a model. It knows only as much of the API as CLI 2.1.197 asks of it.
 //!
-//! A step is JSON. It says what is answered: `text`, `tool` and `input` (or `tools`), `usage`, `stop`, or `error` (an
-//! HTTP status) with `message` and `headers`. It says how: `delay` (seconds before the answer), `trickle` (seconds
-//! between events), `hang` (never answer), `stall` (begin to answer, then say nothing more). `repeat` (a number, or
-//! true for ever) says how often. Calls without the text in `for` pass the step over.
+//! A step is JSON. It says what is answered: `text`, `tool` and `input`, or `error` (an HTTP status) with `message` and
+//! `headers`. It says how: `delay` (seconds before the answer), `hang` (never answer), `stall` (begin to answer, then
+//! say nothing more). `repeat` (a number, or true for ever) says how often. Calls without the text in `for` pass the
+//! step over.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+use crate::support::wait_until;
 
 /// One scripted server. It ends, with all its connections, when it is dropped.
 pub struct StandIn {
@@ -34,7 +36,6 @@ struct State {
     steps: Mutex<Vec<Value>>,
     /// The calls that offered tools, in order.
     calls: Mutex<Vec<Call>>,
-    called: Condvar,
     messages: AtomicU32,
     is_over: AtomicBool,
 }
@@ -71,14 +72,9 @@ impl StandIn {
     }
 
     /// Wait until there were `number` calls.
+    #[track_caller]
     pub fn wait_for_calls(&self, number: usize) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let mut calls = self.state.calls.lock().expect("no server thread panics");
-        while calls.len() < number {
-            let left = deadline.checked_duration_since(Instant::now()).unwrap_or_default();
-            assert!(!left.is_zero(), "only {} of {number} calls came", calls.len());
-            calls = self.state.called.wait_timeout(calls, left).expect("no server thread panics").0;
-        }
+        wait_until(&format!("there were {number} calls"), || self.calls().len() >= number);
     }
 }
 
@@ -173,7 +169,6 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     let step = if offers_tools { state.next_step(&body) } else { json!({"text": "aside"}) };
     if offers_tools {
         state.calls.lock().expect("no server thread panics").push(Call { session, body: body.clone() });
-        state.called.notify_all();
     }
     if step["hang"] == json!(true) {
         state.sleep(600.0);
@@ -204,7 +199,6 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         }
         write!(stream, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())?;
         stream.flush()?;
-        state.sleep(step["trickle"].as_f64().unwrap_or(0.0));
     }
     Ok(())
 }
@@ -225,21 +219,15 @@ fn message(step: &Value, request: &Value, state: &State) -> Value {
     if let Some(text) = step["text"].as_str() {
         content.push(json!({"type": "text", "text": text}));
     }
-    let mut tools = step["tools"].as_array().cloned().unwrap_or_default();
-    if step["tool"].is_string() {
-        tools.push(json!({"name": step["tool"], "input": step["input"]}));
-    }
-    for tool in &tools {
-        let (name, input) = (&tool["name"], &tool["input"]);
+    let is_call = step["tool"].is_string();
+    if is_call {
+        let (name, input) = (&step["tool"], &step["input"]);
         content.push(json!({"type": "tool_use", "id": state.fresh("toolu"), "name": name, "input": input}));
     }
-    let stop = step["stop"].as_str().unwrap_or(if tools.is_empty() { "end_turn" } else { "tool_use" });
-    let mut usage = json!({
+    let stop = if is_call { "tool_use" } else { "end_turn" };
+    let usage = json!({
         "input_tokens": 1200, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 8000, "output_tokens": 150
     });
-    for (name, value) in step["usage"].as_object().into_iter().flatten() {
-        usage[name] = value.clone();
-    }
     json!({
         "id": state.fresh("msg"), "type": "message", "role": "assistant", "model": request["model"],
         "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 
-use super::project::{HOLD, Project, bash, merge, say};
+use super::project::{COMMIT, HOLD, ITEM, Project, bash, merge, say};
+use super::workshop::records;
+use crate::support::{QUEUE, has};
 use crate::terminal::Terminal;
-
-const ITEM: &str = "- [ ] T-1: Write hello\n";
-const COMMIT: &str = "echo hi > hello && git add -A && git commit -qm 'Say hello'";
 
 #[test]
 fn a_message_reaches_the_model_between_two_steps() {
@@ -35,54 +34,27 @@ fn a_message_reaches_the_model_between_two_steps() {
 }
 
 #[test]
-fn a_question_waits_for_a_person_and_the_answer_goes_into_the_session() {
-    let steps =
-        json!([bash("echo half > half"), say("I need to know.\n\nWAITING: red or blue?"), bash(COMMIT), say("DONE")]);
-    let project = Project::new(ITEM, steps);
-    project.work();
-    let item = project.item("T-1");
-    let expected = (&json!("waiting"), &json!("red or blue?"), &json!(0));
-    assert_eq!((&item["status"], &item["question"], &item["attempt"]), expected, "{item:#}");
-    let queue = project.scratch.read(".tavern/queues/main.md");
-    let waiting = queue.split("## Waiting").nth(1).and_then(|rest| rest.split("## ").next());
-    assert!(waiting.is_some_and(|lane| lane.contains("T-1: Write hello (question: red or blue?")), "{queue}");
-    assert_eq!(project.runs()[0]["question"], "red or blue?");
-    assert!(project.worktree("T-1", "half").exists());
-
-    let told = project.scratch.run("tavern-tell", &["T-1", "Blue, as the sky.", "--format", "json"]).succeeds();
-    assert!(told.contains("\"told\":\"answered\""), "{told}");
-    project.work();
-    let item = project.item("T-1");
-    assert_eq!((&item["status"], &item["attempt"]), (&json!("completed"), &json!(1)), "{item:#}");
-    let runs = project.runs();
-    assert_eq!(
-        (project.outcomes(), &runs[0]["session"]),
-        (vec!["waiting".to_owned(), "success".to_owned()], &runs[1]["session"])
-    );
-    let prompt = project.provider.calls()[2].prompt();
-    assert!(prompt.contains("red or blue?") && prompt.contains("Blue, as the sky."), "{prompt}");
-}
-
-#[test]
 fn an_answer_that_is_typed_goes_into_the_session() {
     let ask = "Either would do.\n\n```yaml\nquestion: red or blue?\noptions: [red, blue]\n```";
-    let project = Project::new(ITEM, json!([say(ask), bash(COMMIT), say("DONE")]));
+    let project = Project::new(ITEM, json!([bash("echo half > half"), say(ask), bash(COMMIT), say("DONE")]));
     project.work();
-    let queue = project.scratch.read(".tavern/queues/main.md");
-    assert!(
-        queue.contains("question: red or blue? (1: red; 2: blue)")
-            || queue.contains("question: \"red or blue? (1: red; 2: blue)\""),
-        "{queue}"
-    );
-    project.scratch.run("tavern-status", &["T-1"]).ends(0).says("red or blue? (1: red; 2: blue)");
-    let at = queue.find("- [ ] T-1").expect("it is there");
-    let end = at + queue[at..].find('\n').expect("a line ends") + 1;
-    project.scratch.write(".tavern/queues/main.md", format!("{}  Answer: 2\n{}", &queue[..end], &queue[end..]));
+    let question = "red or blue? (1: red; 2: blue)";
+    let item = project.item("T-1");
+    let expected = (&json!("waiting"), &json!(question), &json!(0));
+    assert_eq!((&item["status"], &item["question"], &item["attempt"]), expected, "{item:#}");
+    assert_eq!(project.runs()[0]["question"], question);
+    assert!(project.worktree("T-1", "half").exists());
+    project.scratch.run("tavern-status", &["T-1"]).ends(0).says(question);
+    let queue = project.scratch.queue();
+    let line = queue.lines().find(|line| line.contains("T-1: Write hello (question: ")).expect("it waits");
+    has(queue.split("## Waiting").nth(1).expect("the lane is there"), &[line]);
+    project.scratch.change(QUEUE, &format!("{line}\n"), &format!("{line}\n  Answer: 2\n"));
     project.work();
     assert_eq!(project.outcomes(), ["waiting", "success"]);
-    let (runs, calls) = (project.runs(), project.provider.calls());
-    assert_eq!((&runs[0]["session"], &calls[1].session), (&runs[1]["session"], &calls[0].session));
-    assert!(calls[1].prompt().contains("2: blue)\nAnswered: 2"), "{}", calls[1].prompt());
+    assert_eq!(project.item("T-1")["attempt"], 1);
+    let (sessions, calls) = (project.sessions(), project.provider.calls());
+    assert_eq!((&sessions[0], &calls[2].session), (&sessions[1], &calls[0].session));
+    has(&calls[2].prompt(), &["2: blue)\nAnswered: 2"]);
 }
 
 #[test]
@@ -105,28 +77,19 @@ fn a_session_that_is_gone_is_begun_anew_in_the_same_attempt() {
     let steps = json!([bash("touch half"), say("WAITING: what now?"), bash(COMMIT), say("DONE")]);
     let project = Project::new(ITEM, steps);
     project.work();
-    let home = project.scratch.folder().join("home/.claude/projects");
     // One is lost with its record; of another, only what the CLI itself says tells that it is lost.
-    let record = find(&home, "jsonl");
+    let record = records(&project.scratch).remove(0);
     std::fs::rename(&record, record.with_file_name("elsewhere")).expect("it is ours");
-    let folder = home.join("-another-project");
-    std::fs::create_dir(&folder).expect("it is ours");
-    std::fs::write(folder.join(record.file_name().expect("it has a name")), "{}\n").expect("it is ours");
+    let name = record.file_name().expect("it has a name").display();
+    project.scratch.write(format!("../home/.claude/projects/-another-project/{name}"), "{}\n");
     project.scratch.run("tavern-release", &["T-1"]).succeeds();
     project.work();
     assert_eq!(project.outcomes(), ["waiting", "success"]);
-    let runs = project.runs();
-    assert_ne!(runs[0]["session"], runs[1]["session"]);
-    assert!(project.log().contains("its session is not known any more"), "{}", project.log());
-    let prompt = project.provider.calls()[2].prompt();
-    assert!(prompt.contains("<working-rules>") && prompt.contains("Attempt 1: waiting: what now?"), "{prompt}");
+    let sessions = project.sessions();
+    assert_ne!(sessions[0], sessions[1]);
+    has(&project.log(), &["its session is not known any more"]);
+    has(&project.provider.calls()[2].prompt(), &["<working-rules>", "Attempt 1: waiting: what now?"]);
     assert_eq!(project.item("T-1")["attempt"], 1);
-}
-
-fn find(folder: &std::path::Path, extension: &str) -> std::path::PathBuf {
-    let files = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).map(walkdir::DirEntry::into_path);
-    let mut found = files.filter(|path| path.extension().is_some_and(|found| found == extension));
-    found.next().expect("it was recorded")
 }
 
 #[test]
@@ -134,7 +97,7 @@ fn a_person_goes_on_in_the_session_that_asked_and_the_agent_after_them() {
     let steps = json!([say("WAITING: red or blue?"), say("Hello, person."), bash(COMMIT), say("DONE")]);
     let project = Project::new(ITEM, steps);
     project.work();
-    let before = project.scratch.read(".tavern/queues/main.md");
+    let before = project.scratch.queue();
     has_been_welcomed(&project);
     let mut terminal = Terminal::start(&project.scratch, "tavern agent --chat T-1 --name Frodo");
     project.provider.wait_for_calls(2);
@@ -143,7 +106,7 @@ fn a_person_goes_on_in_the_session_that_asked_and_the_agent_after_them() {
     terminal.shows("/exit");
     terminal.type_in("\r");
     terminal.end().ends(0).says("T-1 is waiting, as it was").says("tavern tell T-1");
-    assert_eq!(project.scratch.read(".tavern/queues/main.md"), before);
+    assert_eq!(project.scratch.queue(), before);
     project.assert_tidy();
 
     project.scratch.run("tavern-tell", &["T-1", "Blue."]).succeeds();

@@ -7,45 +7,33 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tavern::process::table;
 use tavern::runner::job::Opening;
 use tavern::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
-use tempfile::TempDir;
 
 use super::stand_in::StandIn;
+use crate::support::{Scratch, wait_until};
 
 pub struct Workshop {
-    folder: TempDir,
+    pub scratch: Scratch,
     pub provider: StandIn,
     pub claude: Claude,
     pub job: Job,
 }
 
 impl Workshop {
-    /// A git worktree with one commit, and a provider that follows `steps`.
+    /// A repository with one commit, and a provider that follows `steps`.
     pub fn new(steps: Value) -> Workshop {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = |name: &str| {
-            let path = folder.path().join(name);
-            std::fs::create_dir(&path).expect("the folder is writable");
-            path
-        };
-        let (worktree, run_dir, home, scratch) = (path("worktree"), path("run"), path("home"), path("scratch"));
+        let scratch = Scratch::repository();
         let provider = StandIn::start(steps);
         let env = [
             ("PATH", std::env::var("PATH").expect("tests need programs")),
-            ("HOME", home.display().to_string()),
-            ("TMPDIR", scratch.display().to_string()),
+            ("HOME", scratch.folder().join("home").display().to_string()),
+            ("TMPDIR", scratch.folder().join("tmp").display().to_string()),
             ("ANTHROPIC_BASE_URL", provider.url()),
             ("ANTHROPIC_API_KEY", "sk-ant-test-not-real".to_owned()),
             ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
             ("DISABLE_TELEMETRY", "1".to_owned()),
             ("DISABLE_ERROR_REPORTING", "1".to_owned()),
-            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
-            ("GIT_AUTHOR_NAME", "A".to_owned()),
-            ("GIT_AUTHOR_EMAIL", "a@example.com".to_owned()),
-            ("GIT_COMMITTER_NAME", "A".to_owned()),
-            ("GIT_COMMITTER_EMAIL", "a@example.com".to_owned()),
         ];
         // Nothing that whoever runs the tests has set for the CLI or for Node has a part in it.
         let is_users = |name: &String| ["ANTHROPIC", "CLAUDE", "NODE", "XDG"].iter().any(|set| name.starts_with(set));
@@ -53,12 +41,13 @@ impl Workshop {
         let own = env.into_iter().map(|(name, value)| (name.to_owned(), value));
         let env: Vec<(String, String)> = users.chain(own).collect();
         let prompt = "make hello\n".to_owned();
-        std::fs::write(run_dir.join("prompt.md"), &prompt).expect("the folder is writable");
+        let run_dir = scratch.folder().join("run");
+        scratch.write("../run/prompt.md", &prompt);
         let job = Job {
             task: "T-1".to_owned(),
             run: "T-1-1".to_owned(),
             run_dir,
-            worktree,
+            worktree: scratch.work(),
             prompt,
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
@@ -77,48 +66,31 @@ impl Workshop {
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
             extra_args: Vec::new(),
         };
-        let workshop = Workshop { folder, provider, claude, job };
-        workshop.git(&["init", "--quiet", "--initial-branch=main"]);
-        workshop.git(&["commit", "--quiet", "--allow-empty", "--message=first"]);
-        workshop
+        Workshop { scratch, provider, claude, job }
     }
 
     pub fn start(&self) -> Session {
         self.claude.start(&self.job).expect("the CLI is installed")
     }
 
-    pub fn git(&self, args: &[&str]) -> String {
-        let mut git = Command::new("git");
-        git.args(args).current_dir(&self.job.worktree).env_clear().envs(self.job.env.iter().cloned());
-        let output = git.output().expect("git is on PATH");
-        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    /// Returns once an agent's command has made the file `begun`.
+    pub fn has_begun(&self) {
+        wait_until("the command has begun", || self.scratch.work().join("begun").exists());
     }
+}
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.job.worktree.join(name)
-    }
+/// The CLI's records of sessions and of their sub-agents. It writes them late.
+pub fn records(scratch: &Scratch) -> Vec<PathBuf> {
+    let files = walkdir::WalkDir::new(scratch.folder().join("home/.claude/projects")).into_iter().flatten();
+    let files = files.map(walkdir::DirEntry::into_path);
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect()
+}
 
-    /// Wait until the CLI has written `text` into one of its records, the session's or a sub-agent's.
-    pub fn wait_for_transcript(&self, text: &str) {
-        let projects = self.folder.path().join("home/.claude/projects");
-        let has_text = || {
-            let files = walkdir::WalkDir::new(&projects).into_iter().flatten();
-            let records = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"));
-            let mut texts = records.filter_map(|file| std::fs::read_to_string(file.path()).ok());
-            texts.any(|record| record.contains(text))
-        };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !has_text() {
-            assert!(Instant::now() < deadline, "`{text}` was never recorded");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Living processes of the run.
-    pub fn left_running(&self) -> Vec<table::ProcessEntry> {
-        table::marked(&self.job.mark())
-    }
+/// Returns once the CLI has written `text` into one of its records.
+#[track_caller]
+pub fn wait_for_record(scratch: &Scratch, text: &str) {
+    let has_text = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|record| record.contains(text));
+    wait_until(&format!("`{text}` is recorded"), || records(scratch).iter().any(has_text));
 }
 
 /// The next event that `wanted` likes; the others are passed over.
@@ -144,15 +116,6 @@ pub fn watch(session: &mut Session) -> Vec<AgentEvent> {
             Next::Quiet => {}
             Next::Over => return seen,
         }
-    }
-}
-
-/// Wait until `path` is there.
-pub fn wait_for_file(path: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !path.exists() {
-        assert!(Instant::now() < deadline, "`{}` never came", path.display());
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
