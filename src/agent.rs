@@ -631,7 +631,7 @@ impl<'a> Look<'a> {
 }
 
 fn opening_hint(runner: &str) -> String {
-    format!("sign in or mend its key, then open it: rm .tavern/quota/{runner}.yaml")
+    format!("sign in or fix its key, then open it: rm .tavern/quota/{runner}.yaml")
 }
 
 fn soon(seconds: i64) -> Timestamp {

@@ -42,9 +42,9 @@ pub enum Refusal {
     OwnWork { task: TaskId, agent: String },
     #[error("{agent} has approved `{task}` already")]
     SecondApproval { task: TaskId, agent: String },
-    #[error("`{task}` is in review at {stands}, so what was found at {reviewed} does not count")]
+    #[error("`{task}` is in review at {stands}, so a review of {reviewed} does not count")]
     OtherCommit { task: TaskId, reviewed: String, stands: String },
-    #[error("`{task}` does not wait for anybody's permission")]
+    #[error("`{task}` does not wait for permission")]
     Unasked { task: TaskId },
     #[error("`{task}` is {status}, so it can't have another child")]
     EndedParent { task: TaskId, status: Status },

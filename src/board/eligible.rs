@@ -155,7 +155,7 @@ impl fmt::Display for Lack {
             }
             Lack::FailedChild(child) => write!(f, "its child {child} failed"),
             Lack::NoRole(role) => write!(f, "role `{role}` is not in config.yaml"),
-            Lack::OnlyReviews(role) => write!(f, "those of role `{role}` only review"),
+            Lack::OnlyReviews(role) => write!(f, "agents of role `{role}` only review"),
             Lack::NoReviewer(role) => write!(f, "nobody reviews as `{role}`"),
             Lack::NoRunner(runner) => write!(f, "runner `{runner}` is not in config.yaml"),
             Lack::NoScript { runner, .. } => write!(f, "it has no ```sh block, which the runner `{runner}` needs"),

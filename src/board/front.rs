@@ -115,7 +115,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
                 "broken-front-matter",
                 broken.at..end,
                 format!("the front matter can't be read: {}", broken.message),
-                "mend the YAML, or put texts with colons in double quotes; until then the defaults hold",
+                "fix the YAML, or put texts with colons in double quotes; until then the defaults hold",
             ));
             return front;
         }
@@ -127,7 +127,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             Some((_, shape)) if !front.set(name, read_field(*shape, value)) => {
                 let expects =
                     if name == "empty_behavior" { "write idle, hibernate or terminate" } else { shape.expects() };
-                let message = format!("`{name}` of the queue can't be this");
+                let message = format!("invalid value for the queue's `{name}`");
                 problems.push(Problem::error("wrong-type", span(), message, expects));
             }
             Some(_) => {}

@@ -79,7 +79,7 @@ pub fn mend(
             let seed = xxh3_64_with_seed(name.as_bytes(), 0);
             let random = xxh3_64_with_seed(document.block(item).as_bytes(), seed);
             let fresh = TaskId::mint(random, |id| given.contains(id) || is_archived(id));
-            done.push(format!("line {}: `{id}` stands twice; this one is `{fresh}`", item.line));
+            done.push(format!("line {}: duplicate ID `{id}`; this item is now `{fresh}`", item.line));
             given.insert(fresh.clone());
             edits.extend(document.change(item, &Patch { id: Some(fresh), ..Patch::default() }));
         }

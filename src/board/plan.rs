@@ -171,7 +171,7 @@ impl Judge<'_, '_> {
         let is_status = odd.iter().any(|(key, _)| *key == Key::Status);
         for (key, span) in odd {
             let keys: Vec<&str> = KEYS.iter().map(|key| key.as_str()).collect();
-            let message = format!("`{}` is not for a planner to say", key.as_str());
+            let message = format!("a planner can't set `{}`", key.as_str());
             self.fault("forbidden-key", span, message, format!("leave it out; there are {}", keys.join(", ")));
         }
         is_status
@@ -209,7 +209,7 @@ impl Judge<'_, '_> {
         // What is wrong with it is told already.
         let is_told = |told: &Problem| told.code == "plan-front-matter" || overlap(&told.span, &item.span);
         if is_odd && !item.quarantined && !self.problems.iter().any(is_told) {
-            let message = "in a queue this would read otherwise".to_owned();
+            let message = "in a queue this would be read differently".to_owned();
             self.fault("odd-text", item.head.clone(), message, "write its title and text more plainly");
         }
     }

@@ -192,7 +192,7 @@ impl Args {
         });
         odd.next().map_or(Ok(()), |key| {
             let hint = "leave it out; if you are a person: env -u TAVERN_TOKEN tavern add \"…\"";
-            Err(CliError::refused(format!("`{}` is not for an agent to say", key.as_str()), hint))
+            Err(CliError::refused(format!("an agent can't set `{}`", key.as_str()), hint))
         })
     }
 

@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let Talked { run, worktree, exit, is_lost } = talked?;
     let record =
         Record { task, status: after.status(), run: &run, exit: &exit, worktree: worktree.display().to_string() };
-    let how = if is_lost { "by now somebody else's" } else { "as it was" };
+    let how = if is_lost { "now held by somebody else" } else { "as it was" };
     context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status(), record.worktree))?;
     let queue = &held.queue;
     let lacking =

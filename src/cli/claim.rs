@@ -242,7 +242,7 @@ fn explain_one(board: &Board, id: &TaskId, lacking: Option<Lack>) -> Result<CliE
         return Ok(CliError::new(Exit::NothingToDo, format!("`{id}` is held by {}", lease.agent)).with_hint(hint));
     }
     let lack = lacking.unwrap_or(Lack::Status(found.task.status()));
-    let waits = || (!lack.is_stuck()).then(|| "wait for it too: --wait".to_owned());
+    let waits = || (!lack.is_stuck()).then(|| "to wait for it: --wait".to_owned());
     let hint = hints::lack(&lack, Some(id)).or_else(waits);
     Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {lack}")).with_hint(hint))
 }

@@ -30,7 +30,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
                 format!("only what is in review can be; tavern status {task} shows where it stands")
             }
             (Status::Draft, _) => {
-                format!("it is no more than written down; let it be worked on: tavern release {task}")
+                format!("it is a draft; let it be worked on: tavern release {task}")
             }
             _ => format!("tavern status {task} shows where it stands"),
         },
@@ -45,7 +45,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
                 "let somebody else look at it: tavern claim --role reviewer --task {task}, or do it by hand: tavern report {task} --approve"
             )
         }
-        Refusal::OtherCommit { task, .. } => format!("look again: tavern status {task}"),
+        Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
         Refusal::Unasked { task } => format!("tavern status {task} shows where it stands"),
         Refusal::EndedParent { task, status } => {
             let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
@@ -138,7 +138,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => format!("let it be worked on: tavern release {id}"),
         Lack::Status(Status::Dead) => format!("bring it back: tavern release {id} --revive"),
-        Lack::Status(_) => format!("all about it: tavern status {id}"),
+        Lack::Status(_) => format!("for details: tavern status {id}"),
         Lack::Answer(_) => format!("tavern tell {id} \"…\""),
         Lack::Release(_) => format!("tavern release {id}"),
         Lack::Role(role) | Lack::Reviewer(role) => format!("tavern claim --task {id} --role {role}"),
@@ -148,7 +148,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
         Lack::Dependencies(open) => {
             let stuck = |(needed, status): &(TaskId, Option<Status>)| {
                 Some(match status {
-                    None => format!("add `{needed}`, or mend its `after`: tavern edit {id}"),
+                    None => format!("add `{needed}`, or fix its `after`: tavern edit {id}"),
                     Some(Status::Draft) => format!("tavern release {needed}"),
                     Some(Status::Dead) => format!("tavern release {needed} --revive"),
                     Some(Status::Cancelled) => format!("tavern release {needed} --reopen"),

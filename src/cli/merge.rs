@@ -41,7 +41,7 @@ impl Verb for Args {
             let status = site.board.task(task)?.task.status();
             if status != Status::Approved {
                 let message = format!("`{task}` is {status}: only what is approved is merged");
-                return Err(CliError::refused(message, format!("all about it: tavern status {task}")));
+                return Err(CliError::refused(message, format!("for details: tavern status {task}")));
             }
         }
         let Some(_slot) = site.board.merge_slot(&site.interrupt)? else {

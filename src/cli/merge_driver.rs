@@ -44,7 +44,7 @@ impl Verb for Args {
         // Who holds what is known on one machine only; here two histories meet, perhaps of two machines.
         let merged = merge(&base, &ours, &theirs, &|_| false);
         if merged.has_markers {
-            let message = format!("`{name}` is too odd to be merged item by item");
+            let message = format!("`{name}` can't be merged item by item");
             let hint = format!("settle it by hand: git checkout --conflict=merge -- {name}");
             return Err(CliError::new(Exit::BoardHasErrors, message).with_hint(hint));
         }

@@ -94,7 +94,7 @@ impl Context {
         // Whatever an agent has put into its environment, its run is known.
         let held = held.or_else(|| run_around(board).map(|run| format!("this is run {run}")));
         held.map_or(Ok(()), |held| {
-            let message = format!("{held}, and what it starts would wait for that");
+            let message = format!("{held}, and an agent started here would wait for it");
             Err(CliError::refused(message, "end it first; what others are to do of it: tavern add \"…\" --parent"))
         })
     }

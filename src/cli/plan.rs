@@ -79,7 +79,7 @@ impl Verb for Args {
         };
         let exit = item.run(context)?;
         if !self.no_model && !has_planner(&board, &config) {
-            context.out.note(format!("nobody plans at the moment: tavern agent --role {role}"));
+            context.out.note(format!("no planner is running: tavern agent --role {role}"));
         }
         Ok(exit)
     }

@@ -97,7 +97,7 @@ impl Verb for Args {
                     status @ (Status::Pending | Status::InReview | Status::Approved) => {
                         let task = &self.held.task;
                         let message = format!("nobody holds `{task}`: it is {status}, and can't be given back");
-                        return Err(CliError::refused(message, format!("all about it: tavern status {task}")));
+                        return Err(CliError::refused(message, format!("for details: tavern status {task}")));
                     }
                     _ => Event::Resume { reason: self.reason.clone() },
                 }

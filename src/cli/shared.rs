@@ -94,7 +94,7 @@ pub(super) fn run_around(board: &Board) -> Option<String> {
 /// Refuses what only a person may do if an agent of `board` does it.
 pub(super) fn by_a_person(board: &Board) -> Result<(), CliError> {
     let Some(run) = run_around(board) else { return Ok(()) };
-    let message = format!("this is run {run}, and no agent stands in for a person");
+    let message = format!("this is run {run}: only a person may do this");
     Err(CliError::refused(message, ASK))
 }
 

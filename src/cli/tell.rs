@@ -90,7 +90,7 @@ impl Verb for Args {
 impl Args {
     /// An agent has nothing to tell itself, and its own question is for somebody else.
     fn is_of_another(&self, board: &Board) -> Result<(), CliError> {
-        let message = format!("`{}` is the item of the agent that says this", self.task);
+        let message = format!("`{}` is held by the agent that runs this", self.task);
         let is_own_run = |run: &str| run.split('@').next() == Some(self.task.as_str());
         if run_around(board).is_some_and(|run| is_own_run(&run)) {
             return Err(CliError::refused(message, ASK));
@@ -137,7 +137,7 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
         Status::Completed | Status::Cancelled => "--reopen",
         _ => return Ok(()),
     };
-    let message = format!("`{}` is {}, so nobody would hear it", task.id, task.status());
+    let message = format!("`{}` is {}, so no agent would get it", task.id, task.status());
     let hint = format!("bring it back with what you say: tavern release {} {how} -m \"…\"", task.id);
     Err(CliError::refused(message, hint))
 }
@@ -154,22 +154,22 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
     let next = "with the prompt of its next run";
     let Some(lease) = found.lease.as_ref().filter(|_| found.task.status().is_held()) else {
         let how = match found.task.status() {
-            Status::Approved => format!("it is told {next}, if it comes back"),
-            Status::InReview => format!("it is told {next}, to a reviewer or, if it comes back, to its agent"),
-            Status::Waiting => format!("it is told {next}; what it waits for: tavern status {}", found.task.id),
-            Status::Draft => format!("it is told {next}, when it is released for work"),
-            _ => format!("it is told {next}"),
+            Status::Approved => format!("it is passed on {next}, if it comes back"),
+            Status::InReview => format!("it is passed on {next}, to a reviewer or, if it comes back, to its agent"),
+            Status::Waiting => format!("it is passed on {next}; what it waits for: tavern status {}", found.task.id),
+            Status::Draft => format!("it is passed on {next}, when it is released for work"),
+            _ => format!("it is passed on {next}"),
         };
         return (When::NextRun, how);
     };
     let agent = &lease.agent;
     match (life(&lease.holder), runner(site, &found.task, lease)) {
-        (Life::Gone, _) => (When::NextRun, format!("{agent} is gone, so it is told {next}")),
-        (_, Some((_, true))) => (When::NextStep, format!("{agent} hears it between two steps")),
+        (Life::Gone, _) => (When::NextRun, format!("{agent} is gone, so it is passed on {next}")),
+        (_, Some((_, true))) => (When::NextStep, format!("{agent} gets it between two steps")),
         (_, Some((name, false))) => {
-            (When::NextRun, format!("runner {name} hears nothing while it runs, so it is told {next}"))
+            (When::NextRun, format!("runner {name} takes no messages while it runs, so it is passed on {next}"))
         }
-        (_, None) => (When::NextRun, format!("it is told {next}")),
+        (_, None) => (When::NextRun, format!("it is passed on {next}")),
     }
 }
 

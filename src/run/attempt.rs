@@ -126,7 +126,9 @@ fn tidied(
 ) -> Result<AgentAnswer, Error> {
     let (worktree, does) = (&launch.worktree, launch.role.does);
     match worktree::bring_home(site, worktree)? {
-        Some(Strayed::Home(branch)) => note(site, held, format!("its work was on `{branch}`, and was brought home")),
+        Some(Strayed::Home(branch)) => {
+            note(site, held, format!("its work was on `{branch}`; the item's branch was moved there"))
+        }
         Some(Strayed::Away(branch)) => {
             note(site, held, format!("violation: it left its worktree on `{branch}`, apart from its own branch"));
         }

@@ -61,7 +61,7 @@ impl Error {
             Error::NoRole(_) => Some("add it under `roles:` in .tavern/config.yaml, or use --role coder".into()),
             Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
             Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
-            Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and mend `worktree.setup`".into()),
+            Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and fix `worktree.setup`".into()),
         }
     }
 }

@@ -89,7 +89,7 @@ impl<'a> Preflight<'a> {
         let command = &self.config.worktree.setup;
         self.missing(command).map_or(Ok(()), |program| {
             let message = format!("`{program}`, which `worktree.setup` begins with, is not {}", place_of(&program));
-            Err(NotReady::new(message, format!("install {program}, or mend `worktree.setup` in .tavern/config.yaml")))
+            Err(NotReady::new(message, format!("install {program}, or fix `worktree.setup` in .tavern/config.yaml")))
         })
     }
 
@@ -247,7 +247,7 @@ pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> 
     let ready = runner.try_out(&env)?;
     let (account, doubt) = match runner.access(&env) {
         Access::Unknown { looked, hint } => {
-            (None, Some((format!("nobody knows whether {name} is signed in: {looked}"), hint)))
+            (None, Some((format!("can't tell whether {name} is signed in: {looked}"), hint)))
         }
         Access::Found(by) => (Some(by), None),
         Access::NotAsked => (None, None),

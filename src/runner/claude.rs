@@ -87,7 +87,7 @@ impl Runner for Claude {
         let ready = self.check(env)?;
         let not_ready = |how: &str| {
             let message = format!("`{} --version` {how}", ready.program);
-            NotReady::new(message, "run it by hand; then mend or install it again (claude doctor)")
+            NotReady::new(message, "run it by hand; then fix it or install it again (claude doctor)")
         };
         let command = CommandSpec {
             timeout: PATIENCE,

@@ -60,9 +60,9 @@ pub enum Obstacle {
     NoChange { seq: u64, kind: Kind },
     #[error("event {seq} was taken back already, by event {by}")]
     Already { seq: u64, by: u64 },
-    #[error("`{task}` is in somebody's hands")]
+    #[error("`{task}` is held")]
     Held { task: TaskId, is_leased: bool },
-    #[error("taking event {seq} back would make {name} {}, in the hands of nobody", to.as_str())]
+    #[error("taking event {seq} back would make {name} {}, without a holder", to.as_str())]
     InHands { seq: u64, name: String, to: Status, now: Option<Status> },
     #[error("{name} has changed since event {seq}")]
     Since { seq: u64, name: String, since: Vec<Entry> },

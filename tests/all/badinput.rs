@@ -164,7 +164,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
         [
             ".tavern/queues/latin.md:1:10: error: this byte is not UTF-8: the whole file is left alone",
             ".tavern/queues/folder.md: error: this is a folder, not a file",
-            ".tavern/queues/main.md:2:27: error: `priority` can't be this",
+            ".tavern/queues/main.md:2:27: error: invalid value for `priority`",
             ".tavern/queues/main.md:3:24: error: dependency cycle: T-2 → T-3 → T-2",
             ".tavern/queues/main.md:5:7: warning: no agent can take this: role `codr` is not in config.yaml",
             ".tavern/queues/main.md:6:7: error: no agent can take this: runner `shel` is not in config.yaml",
@@ -175,7 +175,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/leases/T-1.yaml: error: not a lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
             ".tavern/config.yaml: error: roles `coder`, `drone`, `planner`, `reviewer` can't work with runner `own`: `no-such-program` is not on PATH",
-            ".tavern/leases/T-1.yaml: warning: something died here; to do: remove the lease of T-1, which can't be read",
+            ".tavern/leases/T-1.yaml: warning: left by a process that died; to do: remove the lease of T-1, which can't be read",
         ]
     );
     assert!(
@@ -217,7 +217,10 @@ fn a_board_with_warnings_alone_is_fit_for_work() {
     let ran = scratch.run("tavern-check", &[]);
     let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
     assert!(planned.starts_with("remove the worktree of T-404 "), "{planned}");
-    assert!(ran.stdout.contains(&format!("warning: something died here; to do: {}", planned.trim_end())), "{ran}");
+    assert!(
+        ran.stdout.contains(&format!("warning: left by a process that died; to do: {}", planned.trim_end())),
+        "{ran}"
+    );
 }
 
 #[test]
@@ -310,7 +313,7 @@ fn pause_and_stop_say_how_to_go_on() {
 fn what_has_ended_can_not_be_taken_or_revived() {
     let scratch = Scratch::initialized();
     scratch.write(QUEUE, "- [x] T-2: two\n");
-    let taken = "error: `T-2` can't be taken: it is completed\nhint: all about it: tavern status T-2\n";
+    let taken = "error: `T-2` can't be taken: it is completed\nhint: for details: tavern status T-2\n";
     says(&scratch, &scratch.run("tavern-claim", &["--task", "T-2"]), 3, taken);
     let revived = scratch.run("tavern-release", &["T-2", "--revive"]).ends(4);
     revived.says("error: `T-2` is completed, so it can't be revived").says("\nhint: ");

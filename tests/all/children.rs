@@ -335,8 +335,8 @@ fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
         scratch.run("tavern-status", &[id]).ends(0).says("status      in_review").says("waits for   person");
     }
     let refused = scratch.read("../home/notes/refused");
-    assert_eq!(refused.matches("is not for an agent to say").count(), 4, "{refused}");
-    assert!(refused.contains("`review` is not for an agent to say\nhint: leave it out"), "{refused}");
+    assert_eq!(refused.matches("an agent can't set `").count(), 4, "{refused}");
+    assert!(refused.contains("an agent can't set `review`\nhint: leave it out"), "{refused}");
 }
 
 #[test]

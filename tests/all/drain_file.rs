@@ -77,7 +77,7 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
          cycle elsewhere: tavern edit T-4\n\
          TODO.md: T-5 pending — circles\n  dependency cycle: T-4 → T-5 → T-4; remove `T-5` from the `after` of `T-4`, or break the \
          cycle elsewhere: tavern edit T-5\n\
-         TODO.md: T-6 pending — is a reviewer's\n  those of role `reviewer` only review; name a role that works, or none: \
+         TODO.md: T-6 pending — is a reviewer's\n  agents of role `reviewer` only review; name a role that works, or none: \
          tavern edit T-6\n\
          TODO.md: T-7 pending — twins\n  `T-7` is also the ID of the item at line 33; give one of them another ID, or remove its ID \
          and it gets a fresh one: tavern edit T-7\n\
@@ -135,7 +135,7 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     let scratch = Scratch::shell(&format!("- [ ] T-1: Nest\n  ```sh\n  {script}\n  ```\n"), "");
     scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:said.txt"]);
-    let refused = "error: this shell holds `T-1`, and what it starts would wait for that\n\
+    let refused = "error: this shell holds `T-1`, and an agent started here would wait for it\n\
                    hint: end it first; what others are to do of it: tavern add \"…\" --parent\n4";
     assert_eq!(said, format!("{refused}\n{refused}"));
     // Nor under another name than its own.
@@ -144,7 +144,7 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     scratch.write(QUEUE, format!("- [ ] T-2: Nest\n  ```sh\n  {script}\n  ```\n"));
     scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:hidden.txt"]);
-    let told = said.matches(", and what it starts would wait for that\nhint: end it first;").count();
+    let told = said.matches(", and an agent started here would wait for it\nhint: end it first;").count();
     assert_eq!((told, said.matches("error: this is run T-2@").count()), (2, 2), "{said}");
 }
 

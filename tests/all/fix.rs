@@ -36,7 +36,7 @@ fn fixed(scratch: &Scratch) -> Ran {
     let done = fix(scratch, &[]);
     assert_eq!((plan.code, &plan.stdout), (done.code, &done.stdout), "{plan}{done}");
     let again = fix(scratch, &["--dry-run"]);
-    assert!(again.stderr.starts_with("nothing can be mended"), "{again}");
+    assert!(again.stderr.starts_with("nothing can be fixed"), "{again}");
     done
 }
 
@@ -97,7 +97,7 @@ fn a_plain_task_file_is_left_alone_unless_it_is_named() {
     scratch.write("TODO.md", text);
     scratch.write(".tavern/files", "TODO.md\n");
     let left = fix(&scratch, &[]);
-    assert!(left.stderr.starts_with("nothing can be mended"), "{left}");
+    assert!(left.stderr.starts_with("nothing can be fixed"), "{left}");
     assert_eq!(scratch.read("TODO.md"), text);
     let plan = fix(&scratch, &["TODO.md", "--dry-run"]);
     assert_eq!(fix(&scratch, &["TODO.md"]).stdout, plan.stdout);

@@ -102,7 +102,7 @@ fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end()
             "Your last plan was not taken",
             "plan.md:1:7: error: it has no `done_when`",
             "there is no item `P-9` to wait for",
-            "`status` is not for a planner to say",
+            "a planner can't set `status`",
             "Attempt: 2 of 3",
         ],
     );
@@ -147,7 +147,7 @@ fn planned_items_begin_in_draft_if_the_board_says_so() {
 fn without_a_model_the_request_is_the_item() {
     let scratch = board("", &format!("---\nrole: planner\n---\n{EMPTY}"));
     let plan = scratch.program("tavern-plan").args(&["--no-model", "--id", "L-1"]);
-    plan.input("Build a login page\n\nWith a name.\n").run().ends(0).says_not("nobody plans");
+    plan.input("Build a login page\n\nWith a name.\n").run().ends(0).says_not("no planner is running");
     agent(&scratch, "planner").says_not("L-1");
     has(&scratch.queue(), &["- [ ] L-1: Build a login page (role: coder)\n  With a name.\n"]);
     agent(&scratch, "coder").says("L-1 merged as");

@@ -39,14 +39,14 @@ fn a_role_that_nobody_works_as_is_told_once() {
     let scratch = board(&THREE.replace("Three", "Three (role: drone)"));
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1);
     let lines = |text: &str| ran.stderr.lines().filter(|line| line.contains(text)).count();
-    assert_eq!(lines("for a drone, and nobody works as one"), 1, "{ran}");
-    assert_eq!(lines("for a reviewer, and nobody works as one"), 1, "{ran}");
+    assert_eq!(lines("for a drone, and no agent works as one"), 1, "{ran}");
+    assert_eq!(lines("for a reviewer, and no agent works as one"), 1, "{ran}");
     assert!(ran.stdout.contains("T-3 pending — Three\n  it is for role drone"), "{ran}");
     assert!(ran.stdout.contains("T-1 in_review — One\n  verified, and in review"), "{ran}");
     // Of a role that there is not, nobody could.
     let scratch = board(&THREE.replace("Three", "Three (role: tester)"));
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(1).says("role `tester` is not in config.yaml");
-    ran.says_not("for a tester, and nobody works as one");
+    ran.says_not("for a tester, and no agent works as one");
 }
 
 #[test]

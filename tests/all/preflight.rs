@@ -82,7 +82,7 @@ fn nothing_is_claimed_where_the_surroundings_lack_something() {
         (
             "worktree: {setup: 'no-such-program-here install'}\n",
             "`no-such-program-here`, which `worktree.setup` begins with, is not on PATH",
-            "mend `worktree.setup`",
+            "fix `worktree.setup`",
         ),
         (
             "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program-here]}}\n",
@@ -177,8 +177,8 @@ fn nothing_is_said_of_an_account_but_where_it_is() {
         )
     };
     let none = board("").run("tavern-check", &[]);
-    none.says("warning: nobody knows whether claude is signed in: no key is set").ends(0);
-    agent(&board("")).says("Frodo: nobody knows whether claude is signed in");
+    none.says("warning: can't tell whether claude is signed in: no key is set").ends(0);
+    agent(&board("")).says("Frodo: can't tell whether claude is signed in");
     let keyed = board("ANTHROPIC_API_KEY: sk-very-secret").run("tavern-check", &[]);
     assert!(keyed.stderr.contains(", let in by ANTHROPIC_API_KEY\n"), "{keyed}");
     assert!(!keyed.stdout.contains("signed in") && !format!("{keyed}").contains("sk-very-secret"), "{keyed}");

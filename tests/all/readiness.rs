@@ -12,7 +12,7 @@ const DEPENDENCY: &str = "it waits for T-8 (draft)";
 /// What lacks, and what shows it: a line, and its exit code.
 type Row = (&'static str, &'static str, &'static [(&'static str, i32)]);
 
-const ONLY_REVIEWS: &str = "those of role `reviewer` only review";
+const ONLY_REVIEWS: &str = "agents of role `reviewer` only review";
 const CYCLE: &str = "dependency cycle: T-1 → T-8 → T-1";
 const TO_BREAK_IT: &str = "remove `T-8` from the `after` of `T-1`, or break the cycle elsewhere: tavern edit T-1";
 

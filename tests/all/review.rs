@@ -128,7 +128,7 @@ fn a_person_approves_or_rejects_by_hand() {
     agent(&scratch, "coder", "Frodo");
     scratch.run("tavern-status", &["T-1"]).ends(0).says("waits for   person").says("tavern report T-1 --approve");
     agent(&scratch, "reviewer", "Sam").says_not("T-1");
-    scratch.run("tavern-report", &["T-1", "--reject", " "]).ends(2).says("helps nobody");
+    scratch.run("tavern-report", &["T-1", "--reject", " "]).ends(2).says("needs findings");
     let rejected = scratch.program("tavern-report").args(&["T-1", "--reject", "-"]).input("Count on.\nTo three.\n");
     rejected.variable("USER", "rosie").run().ends(0).says("T-1 is pending");
     agent(&scratch, "coder", "Frodo");
@@ -150,7 +150,7 @@ fn a_start_that_asks_for_a_person_waits_for_one() {
     agent(&scratch, "coder", "Frodo").says_not("claimed");
     scratch.run("tavern-claim", &["--task", "T-1"]).ends(3).says("tavern report T-1 --approve");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is pending");
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("anybody's permission");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("does not wait for permission");
     agent(&scratch, "coder", "Frodo").says("T-1 merged as");
 }
 
@@ -204,7 +204,7 @@ fn no_agent_stands_in_for_a_person() {
         let tried = scratch.program("tavern-agent").args(&["--once", "--runner", "own"]).variable("OUT", &out).run();
         let said = scratch.read("../home/out");
         assert!(said.ends_with("ended with 4\n"), "{line}: {said}{tried}");
-        assert!(said.contains("no agent stands in for a person") && !said.contains("env -u"), "{line}: {said}");
+        assert!(said.contains("only a person may do this") && !said.contains("env -u"), "{line}: {said}");
     }
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0).says("T-1 is approved");
     scratch.run("tavern-report", &["T-2", "--approve"]).ends(0).says("T-2 is pending");

@@ -48,7 +48,7 @@ fn an_answer_brings_the_item_back_and_is_told() {
 fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
     // The program has no sessions: each of its runs begins anew, and is told all.
     let scratch = board(ONE, &["exit 1", "exit 1", WORK]);
-    tell(&scratch, "Mind the gap.").ends(0).says("T-1 is pending: it is told with the prompt of its next run");
+    tell(&scratch, "Mind the gap.").ends(0).says("T-1 is pending: it is passed on with the prompt of its next run");
     scratch.write(".tavern/inbox/T-1/007.md", "Typed by hand.\n");
     agent(&scratch);
     for number in 1..=3 {
@@ -70,11 +70,11 @@ fn a_deaf_agent_is_told_at_its_next_run() {
     let scratch = board(ONE, &[hold, WORK]);
     let running = scratch.program("tavern-agent").args(&["--name", "Frodo", "--until-empty"]).start();
     wait_until("it runs", || scratch.folder().join("home/steps/held").exists());
-    tell(&scratch, "Mind the gap.").ends(0).says("runner own hears nothing while it runs, so it is told");
+    tell(&scratch, "Mind the gap.").ends(0).says("runner own takes no messages while it runs, so it is passed on");
     let own = scratch.program("tavern-tell").args(&["T-1", "I am great."]);
     own.variable("TAVERN_TASK", "T-1").variable("TAVERN_TOKEN", "1").run().ends(4).says("env -u TAVERN_TOKEN");
     let own = scratch.read("../home/steps/own");
-    assert!(own.contains("is the item of the agent that says this") && !own.contains("env -u"), "{own}");
+    assert!(own.contains("is held by the agent that runs this") && !own.contains("env -u"), "{own}");
     scratch.write("../home/steps/go", "");
     running.end().ends(0);
     assert!(!scratch.note("1").contains("Mind the gap."));

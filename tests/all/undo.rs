@@ -134,7 +134,7 @@ fn what_somebody_holds_or_held_is_left_alone() {
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     undo(&scratch, &["T-1"]).ends(4).says("hint: take it from its holder: tavern release T-1 --force");
     scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
-    undo(&scratch, &["T-1"]).ends(4).says("in_progress, in the hands of nobody").says("tavern claim --task T-1");
+    undo(&scratch, &["T-1"]).ends(4).says("in_progress, without a holder").says("tavern claim --task T-1");
     State::of(&scratch).agrees();
 }
 

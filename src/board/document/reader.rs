@@ -485,7 +485,7 @@ impl<'t, 's> Reader<'t, 's> {
                 "broken-task-block",
                 broken.at..end,
                 format!("this `yaml task` block can't be read: {}", broken.message),
-                "mend the YAML; put texts with colons, stars or hashes in double quotes",
+                "fix the YAML; put texts with colons, stars or hashes in double quotes",
             ));
         }
     }
@@ -601,7 +601,7 @@ fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, en
             problems.push(Problem::error(
                 "wrong-type",
                 span,
-                format!("`{}` can't be this", entry.name),
+                format!("invalid value for `{}`", entry.name),
                 key.shape().expects(),
             ));
         }

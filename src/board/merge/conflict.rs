@@ -44,11 +44,11 @@ pub fn marks(text: &str) -> Vec<Problem> {
             }
             let (message, hint) = match words {
                 Bound::OURS => (
-                    "two sides changed these lines, each in its own way; both versions follow".to_owned(),
+                    "both sides changed these lines; both versions follow".to_owned(),
                     "keep what is right, and remove the three lines that begin with `<!-- conflict`",
                 ),
                 words => (
-                    format!("two sides changed this, each in its own way; the other side says: {words}"),
+                    format!("both sides changed this; the other side says: {words}"),
                     "keep what is right, and remove this line",
                 ),
             };

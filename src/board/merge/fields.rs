@@ -13,12 +13,12 @@ struct Held<'t> {
     name: &'t str,
     raw: &'t str,
     meaning: Meaning<'t>,
-    site: Site,
+    site: KeyPlace,
 }
 
 /// Where a key stands: on the title line, or in the `yaml task` block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Site {
+enum KeyPlace {
     Line,
     Block,
 }
@@ -44,7 +44,7 @@ impl Held<'_> {
     }
 
     /// The value on one line, fit for the `site`.
-    fn spelling(&self, site: Site) -> String {
+    fn spelling(&self, site: KeyPlace) -> String {
         let is_one_line = !self.raw.contains(['\n', '\r']);
         // Its lines stand further in or out than its beginning, so they can't be read by themselves.
         if (!is_one_line || self.raw.starts_with("- "))
@@ -52,7 +52,7 @@ impl Held<'_> {
         {
             return metadata::flow(&parts.iter().map(|part| Value::from(&**part)).collect());
         }
-        let is_fit = is_one_line && (site == Site::Block || self.site == Site::Line);
+        let is_fit = is_one_line && (site == KeyPlace::Block || self.site == KeyPlace::Line);
         match serde_yaml::from_str::<Value>(self.raw) {
             Ok(value) if !is_fit => metadata::flow(&value),
             _ => self.raw.to_owned(),
@@ -163,7 +163,7 @@ fn held<'t>(one: One<'_, 't>) -> Vec<Held<'t>> {
         name: entry.name,
         raw: one.document.text()[entry.value].trim_end(),
         meaning: entry.meaning,
-        site: if entry.at < one.item.head.end { Site::Line } else { Site::Block },
+        site: if entry.at < one.item.head.end { KeyPlace::Line } else { KeyPlace::Block },
     });
     held.collect()
 }
@@ -216,7 +216,8 @@ fn wanted(
     let name = ours.or(theirs).map_or("", |key| key.name);
     if Key::named(name).is_none_or(|key| key.owner() == Owner::Person) {
         let kept_out = if winner == Some(Side::Theirs) { ours } else { theirs };
-        marks.push((name.to_owned(), kept_out.map_or_else(|| "removed".to_owned(), |key| key.spelling(Site::Line))));
+        marks
+            .push((name.to_owned(), kept_out.map_or_else(|| "removed".to_owned(), |key| key.spelling(KeyPlace::Line))));
     }
     as_side(winner.unwrap_or(Side::Ours))
 }
@@ -250,7 +251,7 @@ fn set(
             {
                 return;
             }
-            key.map(|key| key.spelling(if in_block { Site::Block } else { Site::Line }))
+            key.map(|key| key.spelling(if in_block { KeyPlace::Block } else { KeyPlace::Line }))
         }
     };
     match block {

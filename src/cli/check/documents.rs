@@ -236,7 +236,7 @@ fn missing_specs(document: &Document<'_>, board: &Board) -> Vec<Problem> {
             let is_ours = board.root().join(folder).is_dir();
             if is_ours && !board.root().join(path).exists() && !is_merged(path) {
                 let message = format!("`{path}`, which this tells an agent to look at, is not there");
-                let hint = "mend its name, or write it and commit it";
+                let hint = "correct its name, or write it and commit it";
                 let place = item.span.start + span.start..item.span.start + span.end;
                 problems.push(Problem::warning("no-such-file", place, message, hint));
             }

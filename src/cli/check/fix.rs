@@ -47,7 +47,7 @@ pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<V
     }
     let changes = plan(scene, board)?;
     if changes.is_empty() {
-        context.out.note("nothing can be mended without you");
+        context.out.note("nothing can be fixed without you");
     }
     for Change { name, before, after, done, .. } in &changes {
         let record = Record { file: name, fixed: done, diff: unified(Names { old: name, new: name }, before, after) };

@@ -238,7 +238,7 @@ fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
             }
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
-        let message = format!("something died here; to do: {action}");
+        let message = format!("left by a process that died; to do: {action}");
         let hint = Some("do it, and all else of this kind: tavern reap".to_owned());
         faults.push(Fault::whole(Severity::Warning, "leftover", &shown(&path, here), message, hint));
     }

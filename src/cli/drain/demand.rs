@@ -34,7 +34,7 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
                 let waits = if items == 1 { "waits" } else { "wait" };
                 let hint = format!("tavern agent --role {role}, or --agents …,{role}=1");
                 let line =
-                    format!("{} {waits} for a {role}, and nobody works as one: {hint}", human::count(items, "item"));
+                    format!("{} {waits} for a {role}, and no agent works as one: {hint}", human::count(items, "item"));
                 unstaffed.push((role, line));
             }
         }

@@ -76,7 +76,7 @@ fn words(findings: &str) -> Result<String, CliError> {
     let text = if findings == "-" { read_stdin("the findings")? } else { findings.to_owned() };
     if text.trim().is_empty() {
         let hint = "say what is to be different: tavern report ID --reject \"…\"";
-        return Err(CliError::usage("a rejection without a word helps nobody", hint));
+        return Err(CliError::usage("a rejection needs findings", hint));
     }
     Ok(text.trim().to_owned())
 }

@@ -19,7 +19,7 @@ fn a_message_reaches_the_model_between_two_steps() {
     project.wait_for_hold();
     let said = "Write \"hi\",\ninstead of hello.";
     let told = project.scratch.run("tavern-tell", &["T-1", said, "--from", "rosie"]).succeeds();
-    assert_eq!(told, "T-1 is in_progress: Frodo hears it between two steps\n");
+    assert_eq!(told, "T-1 is in_progress: Frodo gets it between two steps\n");
     let message = project.scratch.work().join(".tavern/inbox/T-1/001.md");
     assert!(message.exists(), "it was sent");
     project.let_go();
