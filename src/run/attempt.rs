@@ -127,7 +127,7 @@ fn tidied(
     let (worktree, does) = (&launch.worktree, launch.role.does);
     match worktree::bring_home(site, worktree)? {
         Some(Strayed::Home(branch)) => {
-            note(site, held, format!("its work was on `{branch}`; the item's branch was moved there"))
+            note(site, held, format!("its work was on `{branch}`; the item's branch was moved there"));
         }
         Some(Strayed::Away(branch)) => {
             note(site, held, format!("violation: it left its worktree on `{branch}`, apart from its own branch"));

@@ -397,12 +397,12 @@ impl ReferenceStateMachine for Model {
     }
 
     fn transitions(model: &Model) -> BoxedStrategy<Step> {
+        use Held::{Ask, Fail, Park, Return, Start, Submit};
+        use Person::{Cancel, Integrate, Reopen, Resume, Revive, SendBack};
         let item = || prop_oneof![1 => Just(0), 1 => Just(1), 3 => Just(REVIEWED)];
         let whose =
             || prop_oneof![6 => Just(Whose::Newest), 1 => Just(Whose::Former), 1 => Just(Whose::Another)].boxed();
-        use Held::{Ask, Fail, Park, Return, Start, Submit};
         let held = vec![Start, Submit, Fail, Fail, Return, Ask, Park, Held::Approve, Held::Reject];
-        use Person::{Cancel, Integrate, Reopen, Resume, Revive, SendBack};
         let person = vec![Integrate, SendBack, Resume, Revive, Reopen, Cancel, Person::Approve, Person::Reject];
         let life = vec![Life::Alive, Life::Gone, Life::Unknown];
         let blame = vec![Blame::Agent, Blame::Nobody];
