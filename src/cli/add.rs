@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde_yaml::Value;
 
 use crate::board::children::Bounds;
-use crate::board::document::parse;
+use crate::board::document::{Document, parse};
 use crate::board::edit::{NewItem, render, written_ids};
 use crate::board::eligible::Lack;
 use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
-use crate::board::problem::Severity;
+use crate::board::problem::{Problem, Severity};
 use crate::board::task::{OnFailure, Status, TaskId};
 use crate::clock;
 use crate::config::Config;
@@ -112,8 +112,10 @@ impl Verb for Args {
             let hint = "say it all by flags, or all in the item";
             return Err(CliError::usage("the item has keys of its own, and flags too", hint));
         }
-        readable(&new)?;
-        self.may_be_said(&new)?;
+        let block = render(&new);
+        let (document, problems) = parse(&block);
+        readable(&block, problems)?;
+        self.may_be_said(&document)?;
         let birth = parent.map(|parent| birth(&board, parent)).transpose()?;
         // A fresh ID is another one in each run.
         let is_fresh = new.id.is_none() && birth.is_none();
@@ -175,12 +177,10 @@ impl Args {
     }
 
     /// An agent hands out work as a planner plans it: who has to approve it, and what it may use, is not for it to say.
-    fn may_be_said(&self, new: &NewItem) -> Result<(), CliError> {
+    fn may_be_said(&self, document: &Document<'_>) -> Result<(), CliError> {
         if std::env::var_os("TAVERN_TOKEN").is_none_or(|token| token.is_empty()) {
             return Ok(());
         }
-        let block = render(new);
-        let (document, _) = parse(&block);
         let is_own = |key: Key| {
             let is_set = self.more.iter().any(|(name, _)| *name == key);
             is_set || KEYS.contains(&key) || HANDED_OUT.contains(&key)
@@ -270,9 +270,7 @@ impl Typed {
 }
 
 /// Refuses what could not be read again as it was meant.
-fn readable(new: &NewItem) -> Result<(), CliError> {
-    let block = render(new);
-    let (_, problems) = parse(&block);
+fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
     match problems.into_iter().find(|problem| problem.severity == Severity::Error) {
         None => Ok(()),
         Some(problem) => {

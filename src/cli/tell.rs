@@ -79,9 +79,7 @@ impl Verb for Args {
             }
         }
         let found = site.board.task(&self.task)?;
-        if !self.plan.dry_run {
-            site.board.send(&self.task, &letter(&from, &text))?;
-        }
+        site.board.send(&self.task, &letter(&from, &text))?;
         let (when, how) = heard(&site, &found);
         self.tell(context, found.task.status(), &from, when, &how)
     }

@@ -44,9 +44,12 @@ impl Board {
             .collect())
     }
 
-    /// Puts a message at the end of the task's inbox.
-    pub fn send(&self, task: &TaskId, text: &str) -> Result<PathBuf, Error> {
+    /// Puts a message at the end of the task's inbox; a dry run puts none there.
+    pub fn send(&self, task: &TaskId, text: &str) -> Result<(), Error> {
         let folder = self.inbox(task);
+        if self.is_dry() {
+            return Ok(());
+        }
         fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
         let last =
             self.messages(task)?.last().and_then(|message| message.path.file_stem()?.to_str()?.parse::<u32>().ok());
@@ -61,7 +64,7 @@ impl Board {
         for number in last.unwrap_or(0) + 1.. {
             let path = folder.join(format!("{number:03}.md"));
             match temp.persist_noclobber(&path) {
-                Ok(_) => return Ok(path),
+                Ok(_) => return Ok(()),
                 Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => temp = error.file,
                 Err(error) => return Err(Error::io("write", &path)(error.error)),
             }

@@ -32,6 +32,7 @@ const ITEMS: &str = "\
 
 - [ ] T-5: Five
 - [ ] T-11: Eleven (question: red or blue?)
+- [ ] T-12: A part of it (parent: T-11, question: which?)
 
 ## Completed
 
@@ -120,6 +121,7 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-release", &["T-8", "--revive", "--reason", "again"], Same::Lines),
         ("tavern-release", &["T-1", "--cancel"], Same::Lines),
         ("tavern-release", &["T-6", "--cancel"], Same::Lines),
+        ("tavern-release", &["T-11", "--cancel", "--children"], Same::Lines),
         ("tavern-release", &["T-1", "--token", "7"], Same::Lines),
         ("tavern-release", &["T-99"], Same::Lines),
         ("tavern-add", &["--id", "T-9", "-p", "1", "Nine", "-m", "More."], Same::Text),
