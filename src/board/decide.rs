@@ -11,7 +11,7 @@ use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
 /// What an event does to the item's state and to its lease.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct Transition {
     pub state: State,
     pub lease: LeaseChange,
 }
@@ -57,141 +57,116 @@ pub enum Refusal {
 }
 
 /// What `event` changes, or the rule that forbids it. `lease` is the task's lease as it stands on disk, if any.
-pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp) -> Result<Change, Refusal> {
+pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp) -> Result<Transition, Refusal> {
+    let lease = match event.token() {
+        Some(token) => Some(held(task, lease, event, token)?),
+        None => lease,
+    };
     let state = &task.state;
-    let wrong = || wrong(task, event);
-    match event {
-        Event::Claim(claim) => decide_claim(task, lease, claim, now),
-        Event::Start { token, work } => {
-            let lease = held(task, lease, event, *token)?;
+    Ok(ended(match (event, &state.phase, lease) {
+        (Event::Claim(claim), ..) => return decide_claim(task, lease, claim, now),
+        (Event::Start { work, .. }, _, Some(lease)) => {
             let lease = Lease { work: Some(work.clone()), heartbeat_at: now, ..lease.clone() };
-            Ok(Change { state: state.clone(), lease: LeaseChange::Put(Box::new(lease)) })
+            return Ok(Transition { state: state.clone(), lease: LeaseChange::Put(Box::new(lease)) });
         }
-        Event::Submit { token, commit, reviewers } => {
-            let lease = held(task, lease, event, *token)?;
-            let Phase::InProgress { .. } = state.phase else { return Err(wrong()) };
+        (Event::Shift { mode, .. }, ..) => {
+            return Ok(Transition { state: State { mode: *mode, ..state.clone() }, lease: LeaseChange::Keep });
+        }
+        (Event::Submit { commit, reviewers, .. }, Phase::InProgress { .. }, Some(lease)) => {
             let done = State { mode: Mode::Execute, reason: None, ..state.clone() };
             let work = Submission { commit: commit.clone(), ..Submission::default() };
-            Ok(ended(if reviewers.is_empty() {
+            if reviewers.is_empty() {
                 State { phase: Phase::Approved { work }, ..done }
             } else {
                 let work = Submission { author: Some(lease.agent.clone()), ..work };
                 // From here on it is reviews that come back.
                 State { phase: Phase::InReview { work, not_before: None }, returns: 0, ..done }
-            }))
+            }
         }
-        Event::Approve { review, commit } => decide_approval(task, lease, event, review, commit.as_deref()),
-        Event::Reject { review, findings, most } => {
+        (Event::Approve { review, commit }, ..) => decide_approval(task, lease, event, review, commit.as_deref())?,
+        (Event::Reject { review, findings, most }, ..) => {
             reviewed(task, lease, event, review)?;
             let rounds = state.rounds + 1;
             let phase = if rounds >= *most { Phase::Dead } else { Phase::default() };
             let reason = Some(one_line(&format!("rejected by {}: {findings}", review.by)));
             let attempt = state.attempt.saturating_sub(1);
-            Ok(ended(State { phase, attempt, returns: 0, rounds, reason, ..state.clone() }))
+            State { phase, attempt, returns: 0, rounds, reason, ..state.clone() }
         }
-        Event::Plan { token, plan, .. } => {
-            held(task, lease, event, *token)?;
-            let Phase::InProgress { .. } = state.phase else { return Err(wrong()) };
+        (Event::Plan { plan, .. }, Phase::InProgress { .. }, _) => {
             let phase = Phase::Completed { at: Some(whole_seconds(now)), commit: None };
             let reason = Some(one_line(&plan.words)).filter(|words| !words.is_empty());
-            Ok(ended(State { phase, returns: 0, mode: Mode::Execute, reason, ..state.clone() }))
+            State { phase, returns: 0, mode: Mode::Execute, reason, ..state.clone() }
         }
-        Event::Park { token, children } => {
-            held(task, lease, event, *token)?;
-            let Phase::InProgress { .. } = state.phase else { return Err(wrong()) };
+        (Event::Park { children, .. }, Phase::InProgress { .. }, _) => {
             let names: Vec<&str> = children.iter().map(TaskId::as_str).collect();
             let phase = Phase::Waiting { question: None, work: None };
             let reason = Some(one_line(&format!("waits for its children: {}", names.join(", "))));
             let attempt = state.attempt.saturating_sub(1);
-            Ok(ended(State { phase, attempt, mode: Mode::Unify, reason, ..state.clone() }))
+            State { phase, attempt, mode: Mode::Unify, reason, ..state.clone() }
         }
-        Event::Shift { token, mode } => {
-            held(task, lease, event, *token)?;
-            Ok(Change { state: State { mode: *mode, ..state.clone() }, lease: LeaseChange::Keep })
+        (Event::Allow { .. }, Phase::Pending { .. }, _) if !task.waits_for_permission() => {
+            return Err(Refusal::Unasked { task: task.id.clone() });
         }
-        Event::Allow { .. } => {
-            let not_before = match state.phase {
-                Phase::Pending { .. } if !task.waits_for_permission() => {
-                    return Err(Refusal::Unasked { task: task.id.clone() });
-                }
-                Phase::Draft { not_before } | Phase::Pending { not_before } => not_before,
-                _ => return Err(wrong()),
-            };
+        (Event::Allow { .. }, Phase::Draft { not_before } | Phase::Pending { not_before }, _) => {
             let allowed = state.allowed || task.waits_for_permission();
-            Ok(ended(State { phase: Phase::Pending { not_before }, allowed, ..state.clone() }))
+            State { phase: Phase::Pending { not_before: *not_before }, allowed, ..state.clone() }
         }
-        Event::Fail { token, retry, reason } | Event::Return { token, retry, reason } => {
-            let lease = held(task, lease, event, *token)?;
-            Ok(ended(come_back(task, Some(lease), retry, reason)))
+        (Event::Fail { retry, reason, .. } | Event::Return { retry, reason, .. }, ..) => {
+            come_back(task, lease, retry, reason)
         }
-        Event::Withdraw { token, retry, reason } => {
-            let lease = held(task, lease, event, *token)?;
-            Ok(ended(come_back(task, Some(lease), retry, reason.as_deref().unwrap_or("given back"))))
+        (Event::SendBack { retry, reason }, Phase::Approved { .. }, _) => come_back(task, None, retry, reason),
+        (Event::Withdraw { retry, reason, .. }, ..) => {
+            come_back(task, lease, retry, reason.as_deref().unwrap_or("given back"))
         }
-        Event::Ask { token, question } => {
-            held(task, lease, event, *token)?;
+        (Event::Ask { question, .. }, phase, _) => {
             // A reviewer's question uses nothing up: the attempt is its author's.
-            let (work, attempt) = match &state.phase {
+            let (work, attempt) = match phase {
                 Phase::Reviewing { work, .. } => (Some(work.clone()), state.attempt),
                 _ => (None, state.attempt.saturating_sub(1)),
             };
             let question = Question { text: one_line(question), answers: task.answers_in_text(), answer: None };
             let phase = Phase::Waiting { question: Some(question), work };
-            Ok(ended(State { phase, attempt, reason: None, ..state.clone() }))
+            State { phase, attempt, reason: None, ..state.clone() }
         }
-        Event::Reap { token, life, retry, reason } => {
-            if !task.status().is_held() {
-                return Err(wrong());
-            }
+        (Event::Reap { token, life, retry, reason }, ..) if task.status().is_held() => match (lease, token) {
             // Between the look and the lock somebody else may have taken the task, or its holder renewed.
-            match (lease, token) {
-                (Some(lease), Some(token)) if lease.token != *token => Err(stale(task, *token, lease)),
-                (Some(lease), token) if token.is_none() || (*life != Life::Gone && lease.is_live(now)) => {
-                    Err(Refusal::StillLive { task: task.id.clone(), until: lease.expires_at() })
-                }
-                _ => Ok(ended(come_back(task, lease, retry, reason))),
+            (Some(lease), Some(token)) if lease.token != *token => return Err(stale(task, *token, lease)),
+            (Some(lease), token) if token.is_none() || (*life != Life::Gone && lease.is_live(now)) => {
+                return Err(Refusal::StillLive { task: task.id.clone(), until: lease.expires_at() });
             }
-        }
-        Event::Integrate { commit } => {
-            let Phase::Approved { .. } = state.phase else { return Err(wrong()) };
+            _ => come_back(task, lease, retry, reason),
+        },
+        (Event::Integrate { commit }, Phase::Approved { .. }, _) => {
             let phase = Phase::Completed { at: Some(whole_seconds(now)), commit: commit.clone() };
-            Ok(ended(State { phase, returns: 0, rounds: 0, mode: Mode::Execute, reason: None, ..state.clone() }))
+            State { phase, returns: 0, rounds: 0, mode: Mode::Execute, reason: None, ..state.clone() }
         }
-        Event::SendBack { retry, reason } => {
-            let Phase::Approved { .. } = state.phase else { return Err(wrong()) };
-            Ok(ended(come_back(task, None, retry, reason)))
-        }
-        Event::Resume { reason } => {
-            let Phase::Waiting { work, .. } = &state.phase else { return Err(wrong()) };
+        (Event::Resume { reason }, Phase::Waiting { work, .. }, _) => {
             let phase = match work {
                 Some(work) => Phase::InReview { work: work.clone(), not_before: None },
                 None => Phase::default(),
             };
             let reason = reason.as_deref().map(one_line);
-            Ok(ended(State { phase, returns: 0, mode: unless_parked(state.mode), reason, ..state.clone() }))
+            State { phase, returns: 0, mode: unless_parked(state.mode), reason, ..state.clone() }
         }
-        Event::Revive { reason } => {
-            let Phase::Dead = state.phase else { return Err(wrong()) };
-            Ok(ended(anew(state, reason.as_deref())))
+        (Event::Revive { reason }, Phase::Dead, _)
+        | (Event::Reopen { reason }, Phase::Completed { .. } | Phase::Cancelled { .. }, _) => {
+            // As if nobody had worked on it.
+            let reason = reason.as_deref().map(one_line);
+            State { phase: Phase::default(), attempt: 0, returns: 0, rounds: 0, reason, ..state.clone() }
         }
-        Event::Reopen { reason } => {
-            let (Phase::Completed { .. } | Phase::Cancelled { .. }) = state.phase else { return Err(wrong()) };
-            Ok(ended(anew(state, reason.as_deref())))
+        (Event::Cancel { .. }, Phase::Completed { .. } | Phase::Cancelled { .. }, _) => return Err(wrong(task, event)),
+        (Event::Cancel { .. }, _, Some(lease)) if task.status().is_held() && lease.is_live(now) => {
+            return Err(held_by(task, lease));
         }
-        Event::Cancel { reason } => {
-            if let Phase::Completed { .. } | Phase::Cancelled { .. } = state.phase {
-                return Err(wrong());
-            }
-            if let Some(lease) = lease.filter(|lease| task.status().is_held() && lease.is_live(now)) {
-                return Err(held_by(task, lease));
-            }
+        (Event::Cancel { reason }, ..) => {
             let phase = Phase::Cancelled { commit: state.commit().map(str::to_owned) };
-            Ok(ended(State { phase, reason: reason.as_deref().map(one_line), ..state.clone() }))
+            State { phase, reason: reason.as_deref().map(one_line), ..state.clone() }
         }
-    }
+        _ => return Err(wrong(task, event)),
+    }))
 }
 
-fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestamp) -> Result<Change, Refusal> {
+fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestamp) -> Result<Transition, Refusal> {
     // A document that was saved from a stale buffer may say pending while somebody holds the task: the lease wins,
     // also a run-out one, until `tavern-reap` has looked after its holder.
     if let Some(lease) = lease {
@@ -246,7 +221,7 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
         work: None,
         back_to: (claim.purpose == Purpose::Chat).then_some(task.status()),
     };
-    Ok(Change { state: taken, lease: LeaseChange::Put(Box::new(lease)) })
+    Ok(Transition { state: taken, lease: LeaseChange::Put(Box::new(lease)) })
 }
 
 /// No agent judges its own work, or the same work twice.
@@ -286,7 +261,7 @@ fn decide_approval(
     event: &Event,
     review: &Review,
     commit: Option<&str>,
-) -> Result<Change, Refusal> {
+) -> Result<State, Refusal> {
     let work = reviewed(task, lease, event, review)?;
     if let (Some(stands), Some(reviewed)) = (work.commit.as_deref(), commit)
         && !are_same_commit(stands, reviewed)
@@ -309,7 +284,7 @@ fn decide_approval(
         [last] if last == role => Phase::Approved { work },
         _ => Phase::InReview { work, not_before: None },
     };
-    Ok(ended(State { phase, returns: 0, reason: None, ..task.state.clone() }))
+    Ok(State { phase, returns: 0, reason: None, ..task.state.clone() })
 }
 
 /// Back to where it can be taken again, or out of the queue when the bound is reached.
@@ -357,12 +332,6 @@ fn after_chat(state: &State, status: Status) -> State {
     State { phase, ..state.clone() }
 }
 
-/// As if nobody had worked on it.
-fn anew(state: &State, reason: Option<&str>) -> State {
-    let reason = reason.map(one_line);
-    State { phase: Phase::default(), attempt: 0, returns: 0, rounds: 0, reason, ..state.clone() }
-}
-
 /// The lease under which `token` may act. An expired lease that nobody else took still counts: work that is finished
 /// late is not thrown away (openagents #7921).
 fn held<'l>(task: &Task, lease: Option<&'l Lease>, event: &Event, token: Token) -> Result<&'l Lease, Refusal> {
@@ -387,8 +356,8 @@ fn held_by(task: &Task, lease: &Lease) -> Refusal {
 }
 
 /// A change that ends any lease.
-fn ended(state: State) -> Change {
-    Change { state, lease: LeaseChange::Drop }
+fn ended(state: State) -> Transition {
+    Transition { state, lease: LeaseChange::Drop }
 }
 
 /// The mode of an item that nobody holds from now on, and that waits for no children: what waits in mode unify is woken
@@ -427,12 +396,8 @@ mod tests {
         "2026-11-22T10:00:00Z".parse().expect("a time")
     }
 
-    fn with(status: Status, keys: &str) -> Task {
-        task_with(status, &format!("attempt: 2, returns: 1{keys}"))
-    }
-
     fn task(status: Status) -> Task {
-        with(status, "")
+        task_with(status, "attempt: 2, returns: 1")
     }
 
     fn claim() -> Claim {
@@ -592,28 +557,14 @@ mod tests {
 
     #[test]
     fn only_the_newest_token_can_write() {
-        let held = task(Status::InProgress);
-        for event in events().into_iter().filter(|event| {
-            matches!(
-                event.kind(),
-                Kind::Started
-                    | Kind::Submitted
-                    | Kind::Planned
-                    | Kind::Parked
-                    | Kind::Shifted
-                    | Kind::Failed
-                    | Kind::Returned
-                    | Kind::Withdrawn
-                    | Kind::Asked
-                    | Kind::Reaped
-            )
-        }) {
-            let newer = Lease { token: TOKEN + 1, agent: "Sam".into(), ..lease() };
-            let refusal = decide(&held, Some(&newer), &event, now()).expect_err("stale");
-            assert!(matches!(refusal, Refusal::StaleToken { current, .. } if current == TOKEN + 1), "{refusal}");
+        let (held, newer) = (task(Status::InProgress), Lease { token: TOKEN + 1, ..lease() });
+        for event in events() {
+            let kind = event.kind();
+            assert!(decide(&held, Some(&newer), &event, now()).is_err(), "{kind}");
             // Work that is finished late is still accepted while nobody else has taken the task.
             let late = now() + chrono::TimeDelta::days(1);
-            assert!(decide(&held, Some(&lease()), &event, late).is_ok(), "{:?}", event.kind());
+            let is_accepted = |at| decide(&held, Some(&lease()), &event, at).is_ok();
+            assert!(!is_accepted(now()) || is_accepted(late), "{kind}");
         }
     }
 
@@ -624,181 +575,64 @@ mod tests {
     }
 
     #[test]
-    fn attempts_count_what_the_agent_is_to_blame_for() {
-        let outcome = |attempt, returns, blame, most| {
-            let held = task_with(Status::InProgress, &format!("attempt: {attempt}, returns: {returns}"));
-            let event = Event::Fail { token: TOKEN, retry: retry(blame, most), reason: "no".into() };
-            let state = decide(&held, Some(&lease()), &event, now()).expect("held").state;
-            (state.status(), state.attempt, state.returns)
-        };
-        assert_eq!(outcome(1, 0, Blame::Agent, 3), (Status::Pending, 1, 0));
-        assert_eq!(outcome(2, 0, Blame::Agent, 3), (Status::Pending, 2, 0));
-        assert_eq!(outcome(3, 0, Blame::Agent, 3), (Status::Dead, 3, 0));
-        assert_eq!(outcome(1, 0, Blame::Nobody, 20), (Status::Pending, 0, 1));
-        assert_eq!(outcome(3, 19, Blame::Nobody, 20), (Status::Pending, 2, 20));
-        assert_eq!(outcome(3, 20, Blame::Nobody, 20), (Status::Waiting, 2, 20));
-    }
-
-    fn in_review(reviewers: &[&str]) -> Task {
-        let event = Event::Submit {
-            token: TOKEN,
-            commit: Some("1a2b3c4d".into()),
-            reviewers: reviewers.iter().map(|&name| name.to_owned()).collect(),
-        };
-        let change = decide(&task(Status::InProgress), Some(&lease()), &event, now()).expect("held");
-        let work = Submission { commit: Some("1a2b3c4d".into()), author: Some("Frodo".into()), approvals: Vec::new() };
-        assert_eq!(change.state.phase, Phase::InReview { work, not_before: None });
-        Task { state: change.state, ..task(Status::InReview) }
-    }
-
-    /// The same work under review by somebody.
-    fn under_review(task: &Task) -> Task {
-        let work = task.state.work().cloned().expect("it is in review");
-        let phase = Phase::Reviewing { work, holder: Holding::default() };
-        Task { state: State { phase, ..task.state.clone() }, ..task.clone() }
-    }
-
-    fn reviews_by(agent: &str) -> Event {
-        Event::Claim(Claim { agent: agent.into(), role: "reviewer".into(), purpose: Purpose::Review, ..claim() })
-    }
-
-    #[test]
-    fn no_agent_reviews_its_own_work_or_the_same_work_twice() {
-        let mut task = in_review(&["2"]);
-        if let Phase::InReview { work, .. } = &mut task.state.phase {
-            work.approvals.push(Approval { role: "reviewer".into(), by: "Sam".into() });
-        }
-        let refusal = |agent| decide(&task, None, &reviews_by(agent), now()).expect_err("refused");
-        assert!(matches!(refusal("Frodo"), Refusal::OwnWork { .. }));
-        assert!(matches!(refusal("Sam"), Refusal::SecondApproval { .. }));
-        let change = decide(&task, None, &reviews_by("Merry"), now()).expect("he may");
-        assert_eq!(change.state.status(), Status::Reviewing);
-        assert_eq!(change.state.attempt, 2, "a review is no attempt of the coder's");
-    }
-
-    #[test]
     fn it_is_approved_when_all_have_approved_who_have_to() {
-        let approve = |task: &Task, who: Review, commit: Option<&str>| {
-            let lease = who.token.map(|_| Lease { agent: who.by.clone(), ..lease() });
-            decide(task, lease.as_ref(), &Event::Approve { review: who, commit: commit.map(str::to_owned) }, now())
-        };
-        let who = |token, by, reviewers: &[&str]| Review {
-            reviewers: reviewers.iter().map(|&name| name.to_owned()).collect(),
-            ..review(token, by)
-        };
-        let fresh = in_review(&["reviewer"]);
-        let held = under_review(&fresh);
-        for (task, who, commit, expected) in [
-            (&held, who(Some(TOKEN), "Sam", &["reviewer"]), Some("1a2b3c4d"), Some(Status::Approved)),
-            (&held, who(Some(TOKEN), "Sam", &["reviewer", "reviewer"]), None, Some(Status::InReview)),
-            (&held, who(Some(TOKEN), "Sam", &["reviewer", PERSON]), None, Some(Status::InReview)),
-            (&held, who(Some(TOKEN), "Sam", &["security"]), None, Some(Status::InReview)),
-            (&held, who(Some(TOKEN), "Sam", &["reviewer"]), Some("9999999"), None),
-            (&fresh, who(None, "rosie", &[PERSON]), Some("1a2b3c4"), Some(Status::Approved)),
-            (&fresh, who(None, "rosie", &["reviewer"]), None, Some(Status::Approved)),
-            (&fresh, who(None, "rosie", &["reviewer", PERSON]), None, Some(Status::InReview)),
-            (&held, who(None, "rosie", &[PERSON]), None, None),
+        let keys = "attempt: 2, author: Frodo, commit: 1a2b3c4d, approvals: [security/Pip]";
+        for (token, by, reviewers, commit, expected) in [
+            (Some(TOKEN), "Sam", &["security", "reviewer"][..], "1a2b3c4d", Some(Status::Approved)),
+            (Some(TOKEN), "Sam", &["security", "reviewer", "reviewer"], "1a2b3c4", Some(Status::InReview)),
+            (Some(TOKEN), "Sam", &["security", "reviewer", PERSON], "1a2b3c4", Some(Status::InReview)),
+            (Some(TOKEN), "Sam", &["other"], "1a2b3c4", Some(Status::InReview)),
+            (None, "rosie", &["security", PERSON], "1a2b3c4", Some(Status::Approved)),
+            (None, "rosie", &["security", "reviewer"], "1a2b3c4", Some(Status::Approved)),
+            (None, "rosie", &["reviewer", PERSON], "1a2b3c4", Some(Status::InReview)),
+            // Of another commit, one's own work, and twice.
+            (Some(TOKEN), "Sam", &["reviewer"], "9999999", None),
+            (Some(TOKEN), "Frodo", &["reviewer"], "1a2b3c4d", None),
+            (Some(TOKEN), "Pip", &["reviewer"], "1a2b3c4d", None),
         ] {
-            let result = approve(task, who.clone(), commit);
-            assert_eq!(result.as_ref().ok().map(|change| change.state.status()), expected, "{who:?}: {result:?}");
+            let status = if token.is_some() { Status::Reviewing } else { Status::InReview };
+            let reviewers = reviewers.iter().map(|&name| name.to_owned()).collect();
+            let review = Review { reviewers, ..review(token, by) };
+            let lease = token.map(|_| Lease { agent: by.to_owned(), ..lease() });
+            let event = Event::Approve { review: review.clone(), commit: Some(commit.to_owned()) };
+            let result = decide(&task_with(status, keys), lease.as_ref(), &event, now());
+            assert_eq!(result.ok().map(|change| change.state.status()), expected, "{review:?} of {commit}");
         }
     }
 
     #[test]
-    fn rounds_of_review_are_bounded_and_use_no_attempt() {
-        let reject = |rounds| {
-            let mut task = under_review(&in_review(&["reviewer"]));
-            task.state.rounds = rounds;
-            let event = Event::Reject { review: review(Some(TOKEN), "Sam"), findings: "a\nb".into(), most: 5 };
-            let state = decide(&task, Some(&lease()), &event, now()).expect("held").state;
-            assert_eq!((state.attempt, state.commit()), (1, None));
-            assert_eq!(state.reason.as_deref(), Some("rejected by Sam: a b"));
-            state.status()
-        };
-        assert_eq!((reject(0), reject(3), reject(4)), (Status::Pending, Status::Pending, Status::Dead));
-    }
-
-    #[test]
-    fn a_failed_review_is_no_rejection() {
-        for (returns, to) in [(0, Status::InReview), (1, Status::InReview), (2, Status::Waiting)] {
-            let mut task = under_review(&in_review(&["reviewer"]));
-            (task.state.returns, task.state.rounds) = (returns, 1);
-            let event = Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "crashed".into() };
-            let change = decide(&task, Some(&lease()), &event, now()).expect("held");
-            assert_eq!(change.state.status(), to);
-            assert_eq!((change.state.rounds, change.state.work()), (1, task.state.work()));
-            if to == Status::Waiting {
-                let waiting = Task { state: change.state, ..task };
-                let change = decide(&waiting, None, &Event::Resume { reason: None }, now()).expect("it waits");
-                assert_eq!(change.state.status(), Status::InReview, "what is in review goes back there");
-            }
-        }
-    }
-
-    #[test]
-    fn what_waits_is_claimed_when_it_is_answered_or_its_children_have_ended() {
-        let waiting = |keys| with(Status::Waiting, keys);
-        let asked = waiting(", question: red?");
-        let answered = waiting(", question: red?, answer: blue");
-        let unifying = waiting(", mode: unify");
-        let waiting = waiting("");
-        for (task, is_claimed) in [(&waiting, false), (&asked, false), (&answered, true), (&unifying, true)] {
-            let to = decide(task, None, &Event::Claim(claim()), now()).ok().map(|change| change.state.status());
-            assert_eq!(to, is_claimed.then_some(Status::InProgress), "{task:?}");
-        }
-    }
-
-    #[test]
-    fn only_a_parked_item_keeps_the_mode_that_wakes_it() {
-        let unifying = |status| with(status, ", mode: unify");
-        let asked = with(Status::Waiting, ", mode: unify, question: red?, answer: blue");
-        let back = |blame, most| Event::Return { token: TOKEN, retry: retry(blame, most), reason: "no".into() };
-        let claim = Event::Claim(claim());
-        for (task, lease, event, kept) in [
-            (unifying(Status::Waiting), None, claim.clone(), true),
-            (asked, None, claim.clone(), true),
-            (unifying(Status::Pending), None, claim, false),
-            (unifying(Status::Waiting), None, Event::Resume { reason: None }, false),
-            (unifying(Status::InProgress), Some(lease()), back(Blame::Agent, 3), false),
-            (unifying(Status::InProgress), Some(lease()), back(Blame::Nobody, 1), false),
+    fn what_waits_is_taken_when_it_may_be_and_what_comes_back_begins_anew() {
+        let fail = || Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "no".into() };
+        let (claim, resume) = (|| Event::Claim(claim()), || Event::Resume { reason: None });
+        let reject = |most| Event::Reject { review: review(None, "rosie"), findings: "no".into(), most };
+        for (status, keys, event, expected) in [
+            (Status::Waiting, "", claim(), None),
+            (Status::Waiting, "question: red?", claim(), None),
+            (Status::Waiting, "question: red?, answer: blue", claim(), Some("in_progress, execute, 1, false")),
+            // Only a parked item keeps the mode that wakes it.
+            (Status::Waiting, "mode: unify", claim(), Some("in_progress, unify, 1, false")),
+            (Status::Pending, "mode: unify", claim(), Some("in_progress, execute, 1, false")),
+            (Status::Waiting, "mode: unify", resume(), Some("pending, execute, 0, false")),
+            (Status::InProgress, "mode: unify, attempt: 1", fail(), Some("pending, execute, 1, false")),
+            // A rejection uses no attempt, and it was the last round, or not.
+            (Status::InReview, "attempt: 2", reject(5), Some("pending, execute, 1, false")),
+            (Status::InReview, "attempt: 2, rounds: 4", reject(5), Some("dead, execute, 1, false")),
+            // It gets its attempts once more.
+            (Status::InProgress, "on_failure: retry, attempt: 3", fail(), Some("pending, execute, 0, true")),
+            (
+                Status::InProgress,
+                "on_failure: retry, attempt: 3, retried: true",
+                fail(),
+                Some("dead, execute, 3, true"),
+            ),
         ] {
-            let change = decide(&task, lease.as_ref(), &event, now()).expect("it may be");
-            assert_eq!(change.state.mode == Mode::Unify, kept, "{:?} of {}", event.kind(), task.status());
+            let lease = (status == Status::InProgress).then(lease);
+            let change = decide(&task_with(status, keys), lease.as_ref(), &event, now());
+            let told = |State { mode, attempt, retried, .. }: &State, status| {
+                format!("{status}, {mode}, {attempt}, {retried}")
+            };
+            let told = change.ok().map(|change| told(&change.state, change.state.status()));
+            assert_eq!(told.as_deref(), expected, "{} of {status} ({keys})", event.kind());
         }
-    }
-
-    #[test]
-    fn a_chat_leaves_the_item_as_it_was() {
-        let chat = Event::Claim(Claim { purpose: Purpose::Chat, ..claim() });
-        let keys = ", question: red?, not_before: 2026-11-22T10:00:00Z, commit: 1a2b3c4, reason: because";
-        for status in [Status::Draft, Status::Pending, Status::Waiting, Status::Dead] {
-            let before = with(status, keys);
-            let change = decide(&before, None, &chat, now()).expect("free");
-            let LeaseChange::Put(lease) = change.lease else { panic!("a claim puts a lease") };
-            let held = Task { state: change.state, ..before.clone() };
-            let event = Event::Return { token: TOKEN, retry: retry(Blame::Nobody, 0), reason: "said".into() };
-            let change = decide(&held, Some(&lease), &event, now()).expect("held");
-            assert_eq!(change.state, before.state);
-        }
-    }
-
-    #[test]
-    fn a_child_that_is_to_be_tried_again_gets_its_attempts_once_more() {
-        let child = |keys: &str| task_with(Status::InProgress, &format!("on_failure: retry, attempt: 3{keys}"));
-        let event = Event::Fail { token: TOKEN, retry: retry(Blame::Agent, 3), reason: "no".into() };
-        let state = decide(&child(""), Some(&lease()), &event, now()).expect("held").state;
-        assert_eq!((state.status(), state.attempt, state.retried), (Status::Pending, 0, true));
-        let again = child(", retried: true");
-        assert_eq!(decide(&again, Some(&lease()), &event, now()).expect("held").state.status(), Status::Dead);
-    }
-
-    #[test]
-    fn a_start_that_needs_permission_is_allowed_once() {
-        let asking = Task { approve: vec![Consent::Start], ..task(Status::Pending) };
-        let allow = Event::Allow { by: "rosie".into() };
-        let change = decide(&asking, None, &allow, now()).expect("it waits for that");
-        assert_eq!(change.state, State { allowed: true, ..asking.state.clone() });
-        let allowed = Task { state: change.state, ..asking };
-        assert!(matches!(decide(&allowed, None, &allow, now()), Err(Refusal::Unasked { .. })));
     }
 }

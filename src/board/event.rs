@@ -104,6 +104,22 @@ pub enum Blame {
 }
 
 impl Event {
+    /// Of the holder, if nobody else may send it.
+    pub(super) fn token(&self) -> Option<Token> {
+        match self {
+            Event::Start { token, .. }
+            | Event::Submit { token, .. }
+            | Event::Plan { token, .. }
+            | Event::Park { token, .. }
+            | Event::Shift { token, .. }
+            | Event::Fail { token, .. }
+            | Event::Return { token, .. }
+            | Event::Withdraw { token, .. }
+            | Event::Ask { token, .. } => Some(*token),
+            _ => None,
+        }
+    }
+
     /// The event's name in the log, in JSON and in refusals.
     pub fn kind(&self) -> Kind {
         match self {
