@@ -325,17 +325,6 @@ fn descriptions_lose_their_margin_only() {
     }
 }
 
-#[test]
-fn a_part_belongs_to_the_item_around_it() {
-    let (document, _) = parse("- [ ] T-1: a\n  - [ ] T-2: b\n  - [ ] T-3: c (parent: T-9)\n");
-    let parents: Vec<_> = document
-        .items()
-        .iter()
-        .map(|item| document.task(item, item.id.clone().expect("all have IDs")).parent.map(|id| id.to_string()))
-        .collect();
-    assert_eq!(parents, [None, Some("T-1".to_owned()), Some("T-9".to_owned())]);
-}
-
 /// Shapes of megabytes that would take minutes if anything were looked at again and again.
 #[test]
 fn huge_documents_are_read_in_linear_time() {

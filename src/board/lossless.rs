@@ -17,7 +17,7 @@ use crate::board::task::{Mode, OnFailure, State, Status, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 
 /// Lines of which half-sane documents are made.
-const LINES: &[&str] = &[
+pub(super) const LINES: &[&str] = &[
     "## Pending",
     "## In Progress",
     "## In Review",
@@ -434,6 +434,29 @@ proptest! {
         // Saying what is so already changes nothing.
         let again: Vec<Edit> = document.change(item, &there);
         prop_assert_eq!(apply(&moved, &again), moved);
+    }
+}
+
+#[test]
+fn neighbours_never_run_together() {
+    for (text, pick) in [
+        // A paragraph and the underline behind the item.
+        ("# Done\n# Todo\ntext\n- [ ] a\n---\n- [ ] b\n", 0),
+        // A list that could not interrupt the paragraph.
+        ("# Done\n# Todo\ntext\n1. [ ] a\n2. [ ] b\n", 0),
+        // A rule that would become front matter.
+        ("- [ ] a\n---\nid: x\n---\n# Done\n", 0),
+        // The same where both are in a list of their own.
+        ("# Done\n# Todo\n- - [ ] z\n   - [ ] a\n    - [ ] b\n", 1),
+        // An indented item that would become the part of another one.
+        ("# Done\n# Todo\n- [ ] T-1: z\n-   [ ] a\n  - [ ] T-2: b\n", 1),
+        // A paragraph that would go on with the item before.
+        ("# Done\n# Todo\n- [ ] z\n- [ ] a\n  ```\n  ```\ntext\n", 1),
+        // An underlined heading that would go on with the item before.
+        ("# Todo\n- [ ] z\n- [ ] a\n  <!-- -->\nDone\n----\n", 1),
+    ] {
+        let patch = Patch { id: Some(marker()), status: Some(Status::Completed), ..Patch::default() };
+        check_change(text, pick, &patch).unwrap_or_else(|fault| panic!("{text:?}: {fault}"));
     }
 }
 

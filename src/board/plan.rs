@@ -248,7 +248,6 @@ fn overlap(one: &std::ops::Range<usize>, other: &std::ops::Range<usize>) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::key::Shape;
 
     fn id(text: &str) -> TaskId {
         text.parse().expect("an ID")
@@ -350,33 +349,6 @@ Two steps.
             let found: Vec<_> = problems.iter().map(|problem| (line(problem), problem.code)).collect();
             assert_eq!(found, expected, "{text}");
             assert!(problems.iter().all(|problem| problem.severity == Severity::Error && !problem.hint.is_empty()));
-        }
-    }
-
-    #[test]
-    fn only_a_few_keys_are_a_planners() {
-        for key in Key::ALL.into_iter().filter(|key| !KEYS.contains(key)) {
-            let value = match key.shape() {
-                Shape::Id => "T-1",
-                Shape::Budget => "{usd: 99}",
-                Shape::Count => "1",
-                Shape::Time => "2026-11-22T10:00:00Z",
-                Shape::Status => "approved",
-                Shape::Moments => "start",
-                Shape::Flag => "true",
-                Shape::Mode => "unify",
-                Shape::OnFailure => "retry",
-                Shape::Lane => "draft",
-                _ => "none",
-            };
-            let name = key.as_str();
-            for text in [
-                format!("- [ ] P-1: a (done_when: true, {name}: {value})\n"),
-                format!("- [ ] P-1: a\n  ```yaml task\n  done_when: [\"true\"]\n  {name}: {value}\n  ```\n"),
-            ] {
-                let problems = read_with(&text, false).expect_err(&text);
-                assert!(problems.iter().any(|problem| problem.code == "forbidden-key"), "{text}{problems:#?}");
-            }
         }
     }
 

@@ -48,15 +48,3 @@ pub fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
     let shift = |edit: &Edit| Edit { span: edit.span.start - start..edit.span.end - start, text: edit.text.clone() };
     apply(block, &edits.iter().map(shift).collect::<Vec<_>>())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edits_touch_only_their_spans() {
-        let edits = [Edit::delete(4..6), Edit::insert(0, ">"), Edit::replace(1..3, "XYZ")];
-        assert_eq!(apply("abcdefgh", &edits), ">aXYZdgh");
-        assert_eq!(apply("a\r\nb", &[]), "a\r\nb");
-    }
-}
