@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::said;
-use crate::board::lane::{LaneSet, Place};
+use crate::board::lane::{LanePlace, LaneSet};
 use crate::board::markup;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::Edit;
@@ -248,7 +248,7 @@ fn own_text(item: &Gone) -> Option<String> {
     let block: String = lines.collect();
     let (document, _) = parse(&block);
     document.items().first().filter(|alone| alone.id == item.id && alone.span.start == 0)?;
-    let text = said(&block, item.status, Place::Loose, LaneSet::default());
+    let text = said(&block, item.status, LanePlace::Loose, LaneSet::default());
     let (read, _) = parse(&text);
     let status = read.items().first().map(|item| item.status);
     (status == Some(item.status)).then_some(text)

@@ -92,13 +92,12 @@ impl<'d> Checker<'d> {
     }
 
     fn duplicate(&mut self, node: usize, other: usize) {
-        let Node { item, document, .. } = self.nodes[node];
+        let item = self.nodes[node].item;
         let message =
             format!("`{}` is also the ID of the item at {}", self.nodes[node].name(), self.place_of(other, node));
         let hint = "give one of them another ID, or remove its ID and it gets a fresh one";
-        self.quarantine(node, &message, hint);
         let span = item.id_span().unwrap_or_else(|| item.head.clone());
-        self.findings.problems.push((document, Problem::error("duplicate-id", span, message, hint)));
+        self.error(&[node], node, Problem::error("duplicate-id", span, message, hint));
     }
 
     fn dependencies(&mut self) {
@@ -169,9 +168,7 @@ impl<'d> Checker<'d> {
             None => format!("correct the ID, or remove `{needed}` from `after`"),
         };
         let (span, message) = (self.span_of(node, needed), format!("there is no item `{needed}` to wait for"));
-        self.quarantine(node, &message, &hint);
-        let problem = Problem::error("unknown-dependency", span, message, hint);
-        self.findings.problems.push((self.nodes[node].document, problem));
+        self.error(&[node], node, Problem::error("unknown-dependency", span, message, hint));
     }
 
     /// Each group of items that wait for one another is reported once, with one way round.
@@ -190,11 +187,13 @@ impl<'d> Checker<'d> {
             let first = path[0];
             let next = &self.nodes[path.get(1).copied().unwrap_or(first)];
             let span = next.item.id.as_ref().map_or(next.item.head.clone(), |id| self.span_of(first, id));
-            let (message, next, node) = (format!("dependency cycle: {shown}"), next.name(), &self.nodes[first]);
-            let hint = format!("remove `{next}` from the `after` of `{}`, or break the cycle elsewhere", node.name());
-            let problem = Problem::error("dependency-cycle", span, message.clone(), hint.clone());
-            self.findings.problems.push((node.document, problem));
-            group.into_iter().for_each(|node| self.quarantine(node, &message, &hint));
+            let (next, name) = (next.name(), self.nodes[first].name());
+            let hint = format!("remove `{next}` from the `after` of `{name}`, or break the cycle elsewhere");
+            self.error(
+                &group,
+                first,
+                Problem::error("dependency-cycle", span, format!("dependency cycle: {shown}"), hint),
+            );
         }
     }
 
@@ -282,12 +281,13 @@ impl<'d> Checker<'d> {
         vec![start]
     }
 
-    fn quarantine(&mut self, node: usize, message: &str, hint: &str) {
-        let node = &self.nodes[node];
-        if !node.item.quarantined {
-            let error = || (message.to_owned(), hint.to_owned());
+    /// Reports what is wrong in the document of `at`, and quarantines the items that it keeps from being worked.
+    fn error(&mut self, nodes: &[usize], at: usize, problem: Problem) {
+        for node in nodes.iter().map(|node| &self.nodes[*node]).filter(|node| !node.item.quarantined) {
+            let error = || (problem.message.clone(), problem.hint.clone());
             self.findings.quarantined.entry((node.document, node.index)).or_insert_with(error);
         }
+        self.findings.problems.push((self.nodes[at].document, problem));
     }
 
     fn warning(&mut self, node: usize, id: &TaskId, code: &'static str, message: String, hint: String) {

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::board::front::Front;
-use crate::board::lane::{LaneKind, LaneSet, Place, Said};
+use crate::board::lane::{LaneKind, LanePlace, LaneSet, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Entry, Fields, Meaning, TaskBlock};
+use crate::board::metadata::{self, Fields, KeyEntry, Meaning, TaskBlock};
 use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 
@@ -165,7 +165,7 @@ impl<'t> Document<'t> {
 
     /// What the item's known keys say, whatever they mean in its status.
     pub(crate) fn fields(&self, item: &Item<'_>) -> Fields<'t> {
-        let known = |entry: Entry<'t>| match entry.meaning {
+        let known = |entry: KeyEntry<'t>| match entry.meaning {
             Meaning::Known(key, field) => Some((key, field)),
             _ => None,
         };
@@ -184,9 +184,9 @@ impl<'t> Document<'t> {
 
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
     /// counts.
-    pub fn entries(&self, item: &Item<'_>) -> Vec<Entry<'t>> {
+    pub fn entries(&self, item: &Item<'_>) -> Vec<KeyEntry<'t>> {
         let (mut seen, mut entries) = (0, Vec::new());
-        let mut once = |entry: Entry<'t>| {
+        let mut once = |entry: KeyEntry<'t>| {
             let bit = entry.meaning.bit();
             if seen & bit == 0 {
                 seen |= bit;
@@ -226,12 +226,12 @@ impl<'t> Document<'t> {
     }
 
     /// Where an item stands, as far as its status is concerned.
-    pub(crate) fn place(&self, item: &Item<'_>) -> Place {
+    pub(crate) fn place(&self, item: &Item<'_>) -> LanePlace {
         let lane = item.lane.map(|index| self.lanes[index].kind);
         match lane {
-            lane if item.nested => Place::Nested(lane),
-            Some(lane) => Place::Lane(lane),
-            None => Place::Loose,
+            lane if item.nested => LanePlace::Nested(lane),
+            Some(lane) => LanePlace::Lane(lane),
+            None => LanePlace::Loose,
         }
     }
 }

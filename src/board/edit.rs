@@ -8,7 +8,7 @@ use std::ops::Range;
 use serde_yaml::Value;
 
 use crate::board::document::{Document, Item, Lane, Tail, parse};
-use crate::board::lane::{self, LaneKind, LaneSet, Place};
+use crate::board::lane::{self, LaneKind, LanePlace, LaneSet};
 use crate::board::markup;
 use crate::board::metadata::{self, Key};
 use crate::board::state::State;
@@ -137,10 +137,10 @@ impl<'t> Document<'t> {
     }
 
     /// The item's own edits, told where it is to stand with that status, and what moves it there.
-    fn placed(&self, item: &Item<'_>, status: Status, own: impl Fn(Place) -> Vec<Edit>) -> Vec<Edit> {
+    fn placed(&self, item: &Item<'_>, status: Status, own: impl Fn(LanePlace) -> Vec<Edit>) -> Vec<Edit> {
         match self.lane_to_move_to(item, status) {
             None => own(self.place(item)),
-            Some(lane) => self.moved(item, status, lane, &own(Place::Lane(lane.kind))),
+            Some(lane) => self.moved(item, status, lane, &own(LanePlace::Lane(lane.kind))),
         }
     }
 
@@ -151,23 +151,21 @@ impl<'t> Document<'t> {
             .lane_of(LaneKind::of(status))
             .or_else(|| LaneKind::ALL[1..].iter().find_map(|kind| self.lane_of(*kind)))
             .or_else(|| self.lane_of(LaneKind::Draft));
-        let place = lane.map_or(Place::Loose, |lane| Place::Lane(lane.kind));
+        let place = lane.map_or(LanePlace::Loose, |lane| LanePlace::Lane(lane.kind));
         let block = said(block, status, place, self.lane_set);
         let block = self.with_bullet_of(lane.map_or(self.tail, |lane| lane.tail).or(self.tail), &block);
         let block = block.replace("\r\n", "\n").replace('\n', markup::newline(self.text));
 
         let spot = lane.map_or_else(|| self.spot_at_end(), |lane| self.spot_in(lane));
-        if self.is_plain_spot(&spot, &block) {
-            return vec![self.insertion(&spot, &block, Fill::Nothing).0];
-        }
         // Whatever swallows the rest of the document can't swallow its beginning.
         let top = Spot { at: self.body, blank_before: self.body > 3, blank_after: true, tail: None };
         let behind = Fill::ALL.map(|fill| (&spot, fill)).into_iter();
-        let tried = behind.chain([(&top, Fill::Nothing), (&top, Fill::Comment)]).map(|(spot, fill)| {
+        let mut tried = behind.chain([(&top, Fill::Nothing), (&top, Fill::Comment)]).map(|(spot, fill)| {
             let (edit, inserted) = self.insertion(spot, &block, fill);
             (vec![edit], inserted)
         });
-        self.first_that_reads(None, tried, status)
+        let plain = self.is_plain_spot(&spot, &block).then(|| tried.next()).flatten();
+        plain.map_or_else(|| self.first_that_reads(None, tried, status), |(edits, _)| edits)
     }
 
     /// The edits that take the item out.
@@ -193,10 +191,10 @@ impl<'t> Document<'t> {
     pub(crate) fn lane_to_move_to(&self, item: &Item<'_>, status: Status) -> Option<&Lane<'t>> {
         let kind = LaneKind::of(status);
         match self.place(item) {
-            Place::Nested(_) => None,
-            Place::Lane(here) if here == kind => None,
+            LanePlace::Nested(_) => None,
+            LanePlace::Lane(here) if here == kind => None,
             // Before the first heading is as good as Pending.
-            Place::Loose if kind == LaneKind::Pending => None,
+            LanePlace::Loose if kind == LaneKind::Pending => None,
             _ => self.lane_of(kind),
         }
     }
@@ -206,16 +204,8 @@ impl<'t> Document<'t> {
         let spot = self.spot_in(lane);
         let stays = item.column == 0 || spot.tail.is_some_and(|tail| self.column_of(tail) == item.column);
         let is_plain = item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(&spot, &block);
-        let first = if stays { block.clone() } else { at_margin(&block, item) };
-        let attempt = |block: &str, gap: Fill, around: Fill| {
-            let (insertion, inserted) = self.insertion(&spot, block, around);
-            (vec![self.removal(&item.span, gap), insertion], inserted)
-        };
-        if is_plain {
-            return attempt(&first, Fill::Nothing, Fill::Nothing).0;
-        }
         // From the least that is put in to the most.
-        let mut shapes = vec![first, at_margin(&block, item)];
+        let mut shapes = vec![if stays { block.clone() } else { at_margin(&block, item) }, at_margin(&block, item)];
         if (1..4).contains(&item.column) {
             shapes.push(block.clone());
         }
@@ -224,8 +214,12 @@ impl<'t> Document<'t> {
         let fills = || Fill::ALL.into_iter().flat_map(Fill::pairs);
         let tried = shapes.iter().flat_map(|shape| fills().map(move |(gap, around)| (shape, gap, around)));
         let last = shapes.last().map(|shape| (shape, Fill::Comment, Fill::Comment));
-        let tried = tried.chain(last).map(|(shape, gap, around)| attempt(shape, gap, around));
-        self.first_that_reads(Some(item), tried, status)
+        let mut tried = tried.chain(last).map(|(shape, gap, around)| {
+            let (insertion, inserted) = self.insertion(&spot, shape, around);
+            (vec![self.removal(&item.span, gap), insertion], inserted)
+        });
+        let plain = is_plain.then(|| tried.next()).flatten();
+        plain.map_or_else(|| self.first_that_reads(Some(item), tried, status), |(edits, _)| edits)
     }
 
     /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last.
@@ -304,7 +298,8 @@ impl<'t> Document<'t> {
         text.push_str(block.trim_end_matches(['\n', '\r']));
         let end = spot.at + text.len();
         if !is_open {
-            text.push_str(block_newline(block).unwrap_or(newline));
+            let own = ["\r\n", "\n"].into_iter().find(|end| block.ends_with(end));
+            text.push_str(own.unwrap_or(newline));
         }
         match fill {
             Fill::Nothing if spot.blank_after => text.push_str(newline),
@@ -571,7 +566,7 @@ fn difference(old: &str, new: &str, at: usize) -> Option<Edit> {
 }
 
 /// A rendered block whose box and `status:` key say the status, at that place of a document with those lanes.
-pub(crate) fn said(block: &str, status: Status, place: Place, lanes: LaneSet) -> String {
+pub(crate) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> String {
     let (document, _) = parse(block);
     let needs_key = lane::needs_key(status, place, lanes);
     match document.items().first() {
@@ -623,16 +618,6 @@ fn forced_to_margin(block: &str, item: &Item<'_>) -> String {
     result
 }
 
-fn block_newline(block: &str) -> Option<&'static str> {
-    if block.ends_with("\r\n") {
-        Some("\r\n")
-    } else if block.ends_with('\n') {
-        Some("\n")
-    } else {
-        None
-    }
-}
-
 /// The first line from `at` that isn't blank begins in the first column; the end of the text does.
 fn is_at_margin(text: &str, at: usize) -> bool {
     let rest = &text[at..];
@@ -650,104 +635,41 @@ mod tests {
     }
 
     /// The text after the item with this title got the status, and that what it then says is so.
-    fn changed(text: &str, title: &str, status: Status, set: &[(Key, Option<Value>)]) -> String {
+    fn changed(text: &str, title: &str, status: Status) -> String {
         let (document, _) = parse(text);
         let item = document.items().iter().find(|item| document.title(item) == title).expect("the row has this item");
-        let patch = Patch { id: None, status: Some(status), set: set.to_vec() };
-        let result = apply(text, &document.change(item, &patch));
+        let result = apply(text, &document.change(item, &Patch { status: Some(status), ..Patch::default() }));
         let (new, _) = parse(&result);
         let item = new.items().iter().find(|item| new.title(item) == title).expect("the item is still there");
         assert_eq!(item.status, status, "{result:?}");
         result
     }
 
-    const QUEUE: &str = "\
----
-id: main
----
-
-Prose.
-
-## Pending
-
-- [ ] T-1: a (priority: 1, role: coder)
-  Text.
-
-  ```yaml task
-  done_when:
-    - cargo test
-  touches: [src/**]
-  ```
-- [ ] b
-
-## In Progress
-
-- [ ] T-3: c (agent: Frodo, attempt: 1)
-
-## In Review
-
-## Completed
-";
-
     #[test]
     fn a_block_moves_to_the_end_of_its_lane_and_all_else_stays() {
-        let claimed = changed(
-            QUEUE,
-            "a",
-            Status::InProgress,
-            &[
-                (Key::Agent, Some("Sam".into())),
-                (Key::Attempt, Some(1.into())),
-                (Key::Touches, None),
-                (Key::Role, None),
-            ],
-        );
-        let expected = "\
----
-id: main
----
-
-Prose.
-
-## Pending
-
-- [ ] b
-
-## In Progress
-
-- [ ] T-3: c (agent: Frodo, attempt: 1)
-- [ ] T-1: a (priority: 1, agent: Sam, attempt: 1)
-  Text.
-
-  ```yaml task
-  done_when:
-    - cargo test
-  ```
-
-## In Review
-
-## Completed
-";
-        assert_eq!(claimed, expected);
-        // From lane to lane and back: an empty lane looks the same before and after.
-        let reviewing = changed(QUEUE, "b", Status::Reviewing, &[]);
-        assert!(reviewing.contains("## In Review\n\n- [ ] b (status: reviewing)\n\n## Completed\n"), "{reviewing}");
-        let approved = changed(&reviewing, "b", Status::Approved, &[]);
-        assert!(approved.contains("## In Review\n\n- [ ] b (status: approved)\n\n## Completed\n"), "{approved}");
-        let pending = changed(&approved, "b", Status::Pending, &[]);
-        assert_eq!(pending, QUEUE);
-        let completed = changed(QUEUE, "b", Status::Completed, &[]);
-        assert!(completed.ends_with("## Completed\n\n- [x] b\n"), "{completed}");
-        // There is no lane for these.
-        let dead = changed(QUEUE, "b", Status::Dead, &[(Key::Reason, Some("a, b".into()))]);
-        assert!(dead.contains("  ```\n- [ ] b (reason: \"a, b\", status: dead)\n\n## In Progress"), "{dead}");
-        assert_eq!(changed(&dead, "b", Status::Pending, &[(Key::Reason, None)]), QUEUE);
-    }
-
-    #[test]
-    fn odd_places() {
-        use Status::{Cancelled, Completed, InProgress, Pending, Waiting};
+        use Status::{Cancelled, Completed, Dead, InProgress, Pending, Reviewing, Waiting};
         let rows = [
+            (
+                "---\nid: x\n---\n\n## Todo\n\n- [ ] a\n  Text.\n- [ ] b\n\n## Doing\n\n- [ ] c\n\n## Done\n",
+                "a",
+                InProgress,
+                "---\nid: x\n---\n\n## Todo\n\n- [ ] b\n\n## Doing\n\n- [ ] c\n- [ ] a\n  Text.\n\n## Done\n",
+            ),
+            // An empty lane looks the same before and after.
+            (
+                "## Todo\n\n- [ ] a\n\n## In Review\n\n## Done\n",
+                "a",
+                Reviewing,
+                "## Todo\n\n## In Review\n\n- [ ] a (status: reviewing)\n\n## Done\n",
+            ),
+            (
+                "## Todo\n\n## In Review\n\n- [ ] a (status: reviewing)\n\n## Done\n",
+                "a",
+                Pending,
+                "## Todo\n\n- [ ] a\n\n## In Review\n\n## Done\n",
+            ),
+            // There is no lane for it.
+            ("## Todo\n\n- [ ] a\n\n## Done\n", "a", Dead, "## Todo\n\n- [ ] a (status: dead)\n\n## Done\n"),
             // In place: no lanes.
             ("- [ ] a\n- [ ] b", "a", Completed, "- [x] a\n- [ ] b"),
             ("- [X] a  \r\n", "a", Pending, "- [ ] a  \r\n"),
@@ -791,74 +713,30 @@ Prose.
             ),
         ];
         for (text, title, status, expected) in rows {
-            assert_eq!(changed(text, title, status, &[]), expected, "{text:?}");
+            assert_eq!(changed(text, title, status), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn neighbours_never_run_together() {
-        let rows = [
-            // A paragraph and the underline behind the item.
-            ("# Done\n# Todo\ntext\n- [ ] a\n---\n- [ ] b\n", "a"),
-            // A list that could not interrupt the paragraph.
-            ("# Done\n# Todo\ntext\n1. [ ] a\n2. [ ] b\n", "a"),
-            // A rule that would become front matter.
-            ("- [ ] a\n---\nid: x\n---\n# Done\n", "a"),
-            // The same where both are in a list of their own.
-            ("# Done\n# Todo\n- - [ ] z\n   - [ ] a\n    - [ ] b\n", "a"),
-            // An indented item that would become the part of another one.
-            ("# Done\n# Todo\n- [ ] T-1: z\n-   [ ] a\n  - [ ] T-2: b\n", "a"),
-            // A paragraph that would go on with the item before.
-            ("# Done\n# Todo\n- [ ] z\n- [ ] a\n  ```\n  ```\ntext\n", "a"),
-            // An underlined heading that would go on with the item before.
-            ("# Todo\n- [ ] z\n- [ ] a\n  <!-- -->\nDone\n----\n", "a"),
-        ];
-        for (text, title) in rows {
-            let result = changed(text, title, Status::Completed, &[]);
-            let others = |text: &str| -> Vec<(String, Status)> {
-                let (document, _) = parse(text);
-                let others = document.items().iter().filter(|item| document.title(item) != title);
-                others.map(|item| (document.block(item).to_owned(), item.status)).collect()
-            };
-            assert_eq!(others(&result), others(text), "{result:?}");
-            assert_eq!(parse(text).0.front(), parse(&result).0.front());
-        }
-    }
-
-    #[test]
-    fn an_id_is_given_where_there_is_none() {
-        let rows = [
-            ("- [ ] a\n", "- [ ] T-9: a\n"),
-            ("- [ ]  a (role: x)\n", "- [ ]  T-9: a (role: x)\n"),
-            ("- [ ] T-1: a\n", "- [ ] T-9: a\n"),
-            ("- [ ] T-9: a\n", "- [ ] T-9: a\n"),
-            ("- [ ]\n", "- [ ] T-9:\n"),
-        ];
-        for (text, expected) in rows {
+    fn ids_and_keys_change_where_they_stand() {
+        let id = |text| Patch { id: Some(id(text)), ..Patch::default() };
+        let set = |key, value| Patch { set: vec![(key, value)], ..Patch::default() };
+        let block = "- [ ] a (role: x)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n";
+        let without_role = block.replace(" (role: x)", "").replace("  role: y\n", "");
+        for (text, patch, expected) in [
+            ("- [ ] a\n", id("T-9"), "- [ ] T-9: a\n"),
+            ("- [ ]  a (role: x)\n", id("T-9"), "- [ ]  T-9: a (role: x)\n"),
+            ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
+            ("- [ ]\n", id("T-9"), "- [ ] T-9:\n"),
+            (block, set(Key::Touches, Some(vec!["c"].into())), &block.replace("[b]", "[c]")),
+            (block, set(Key::Tags, Some(vec!["t"].into())), &block.replace("x)", "x, tags: [t])")),
+            // Of a key that stands twice the first one counts; removed, both go.
+            (block, set(Key::Role, Some("z".into())), &block.replace(": x", ": z")),
+            (block, set(Key::Role, None), &without_role),
+        ] {
             let (document, _) = parse(text);
-            let patch = Patch { id: Some(id("T-9")), ..Patch::default() };
             assert_eq!(apply(text, &document.change(&document.items()[0], &patch)), expected, "{text:?}");
         }
-    }
-
-    #[test]
-    fn keys_change_where_they_stand() {
-        let text = "- [ ] a (role: x)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n";
-        let set = |set: &[(Key, Option<Value>)]| {
-            let (document, _) = parse(text);
-            apply(text, &document.change(&document.items()[0], &Patch { set: set.to_vec(), ..Patch::default() }))
-        };
-        assert_eq!(
-            set(&[(Key::Touches, Some(vec!["c", "*.md"].into())), (Key::Tags, Some(vec!["t"].into()))]),
-            "- [ ] a (role: x, tags: [t])\n  ```yaml task\n  role: y\n  touches: [c, \"*.md\"]  # why\n  ```\n"
-        );
-        // Of a key that stands twice the first one counts; removed, both go.
-        assert_eq!(
-            set(&[(Key::Role, Some("z".into()))]),
-            "- [ ] a (role: z)\n  ```yaml task\n  role: y\n  touches: [b]  # why\n  ```\n"
-        );
-        assert_eq!(set(&[(Key::Role, None)]), "- [ ] a\n  ```yaml task\n  touches: [b]  # why\n  ```\n");
-        assert_eq!(set(&[]), text);
     }
 
     fn added(text: &str, status: Status) -> String {
@@ -896,46 +774,5 @@ Prose.
             let item = document.find(&id("T-9")).expect("it was added");
             assert_eq!(item.status, status, "{result:?}");
         }
-    }
-
-    #[test]
-    fn items_are_written_as_people_write_them() {
-        let new = NewItem {
-            id: Some(id("T-9")),
-            title: "Add a\nlogin".into(),
-            fields: vec![
-                (Key::Priority, 1.into()),
-                (Key::After, vec!["T-1", "T-2"].into()),
-                (Key::Tags, vec!["web app"].into()),
-            ],
-            yaml_fields: vec![(Key::DoneWhen, vec!["cargo test", "a: b"].into()), (Key::Worktree, false.into())],
-            description: "\nFollow the spec.\r\n\r\n    code\n\n".into(),
-        };
-        let expected = "\
-- [ ] T-9: Add a login (priority: 1, after: [T-1, T-2], tags: [web app])
-  Follow the spec.
-
-      code
-
-  ```yaml task
-  done_when:
-    - cargo test
-    - \"a: b\"
-  worktree: false
-  ```
-";
-        assert_eq!(render(&new), expected);
-        let (document, problems) = parse(expected);
-        assert_eq!(problems, []);
-        let task = document.task(&document.items()[0], id("T-9"));
-        assert_eq!(task.description, "Follow the spec.\n\n    code");
-        assert_eq!((task.done_when, task.worktree), (vec!["cargo test".to_owned(), "a: b".to_owned()], false));
-
-        // A description that leaves a fence open doesn't swallow the keys.
-        let open = NewItem { description: "```sh\ncargo test".into(), ..new };
-        let text = render(&open);
-        let (document, _) = parse(&text);
-        let task = document.task(&document.items()[0], id("T-9"));
-        assert_eq!((task.description.as_str(), task.worktree), ("```sh\ncargo test", false));
     }
 }

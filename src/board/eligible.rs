@@ -34,12 +34,12 @@ pub struct Seeker<'a> {
 /// What is known of other items, in any queue.
 pub struct Others<'a> {
     pub status_of: &'a mut dyn FnMut(&TaskId) -> Option<Status>,
-    pub children_of: &'a mut dyn FnMut(&TaskId) -> Vec<Child>,
+    pub children_of: &'a mut dyn FnMut(&TaskId) -> Vec<ChildItem>,
 }
 
 /// An item that another is the parent of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Child {
+pub struct ChildItem {
     pub id: TaskId,
     pub status: Status,
     pub on_failure: OnFailure,
@@ -271,9 +271,9 @@ fn depends_on(item: &Item<'_>, others: &mut Others<'_>) -> Result<(), Lack> {
     if open.is_empty() { Ok(()) } else { Err(Lack::Dependencies(open)) }
 }
 
-fn have_ended(children: &[Child]) -> Result<(), Lack> {
-    let is_open = |child: &&Child| !child.status.is_ended();
-    let has_failed = |child: &&Child| child.on_failure.keeps_waiting(child.status);
+fn have_ended(children: &[ChildItem]) -> Result<(), Lack> {
+    let is_open = |child: &&ChildItem| !child.status.is_ended();
+    let has_failed = |child: &&ChildItem| child.on_failure.keeps_waiting(child.status);
     if let Some(child) = children.iter().find(has_failed) {
         return Err(Lack::FailedChild(child.id.clone()));
     }
@@ -293,93 +293,24 @@ mod tests {
     use super::*;
     use crate::board::document::parse;
 
-    const QUEUE: &str = "\
-## Pending
-- [ ] T-1: Plain
-- [ ] T-2: Asks (approve: start)
-- [ ] T-3: Allowed (approve: start, allowed: true)
-- [ ] T-4: For others (role: drone)
-- [ ] T-5: Behind (after: T-1)
-- [ ] T-6: Later (not_before: 2026-11-23T10:00:00Z)
-- [ ] T-7: For whom? (role: reviewer)
-- [ ] T-8: For whom? (role: wizzard)
-## In Review
-- [ ] R-1: By Frodo (author: Frodo, commit: 1a2b3c4)
-- [ ] R-2: Half approved (author: Frodo, commit: 1a2b3c4, review: 2, approvals: [reviewer/Sam])
-- [ ] R-3: For a person (author: Frodo, commit: 1a2b3c4, review: person)
-- [ ] R-4: For nobody (author: Frodo, commit: 1a2b3c4, review: wizzard)
-## Waiting
-- [ ] W-1: Asks (question: red?)
-- [ ] W-2: Answered (question: red?)
-  Answer: blue
-- [ ] W-3: Reviewer asks (commit: 1a2b3c4, author: Frodo, question: red?, answer: blue)
-- [ ] W-4: Parent (mode: unify)
-- [ ] W-5: Parent of open ones (mode: unify)
-- [ ] W-6: Parent of a failed one (mode: unify)
-- [ ] W-7: Given up on (reason: too often)
-- [ ] W-8: Parent that asks (mode: unify, question: red?)
-";
-
     #[test]
-    fn each_seeker_may_take_its_own() {
-        let (document, _) = parse(QUEUE);
-        let now = "2026-11-22T10:00:00Z".parse().expect("a time");
-        let id = |text: &str| text.parse::<TaskId>().expect("an ID");
-        let child = |status, on_failure| Child { id: id("C-1"), status, on_failure };
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let (working, reviewing) = (names(&["coder", "drone"]), names(&["reviewer"]));
-        let roles = Roles { working, approving: names(&["reviewer"]), reviewing };
-        let take = |item: &str, agent: &str, role: &str| {
-            let seeker = Seeker { agent, role: Some(role).filter(|role| !role.is_empty()), roles: &roles };
-            let mut others = Others {
-                status_of: &mut |_| Some(Status::Pending),
-                children_of: &mut |parent| match parent.as_str() {
-                    "W-4" => vec![
-                        child(Status::Completed, OnFailure::GoOn),
-                        child(Status::Dead, OnFailure::GoOn),
-                        child(Status::Cancelled, OnFailure::Escalate),
-                    ],
-                    "W-5" => vec![child(Status::Dead, OnFailure::GoOn), child(Status::Pending, OnFailure::GoOn)],
-                    _ => vec![child(Status::Dead, OnFailure::Escalate)],
-                },
-            };
-            may_take(&document, document.find(&id(item)).expect(item), &seeker, now, &mut others)
-        };
-        let coder = |item: &str| (item.to_owned(), "Frodo", "coder");
-        let anybody = |item: &str| (item.to_owned(), "", "");
-        let reviewer = |item: &str, agent| (item.to_owned(), agent, "reviewer");
-        for ((item, agent, role), expected) in [
-            (coder("T-1"), Ok(Purpose::Work)),
-            (coder("T-2"), Err(Lack::Permission)),
-            (coder("T-3"), Ok(Purpose::Work)),
-            (coder("T-4"), Err(Lack::Role("drone".into()))),
-            (coder("T-5"), Err(Lack::Dependencies(vec![(id("T-1"), Some(Status::Pending))]))),
-            (coder("T-6"), Err(Lack::BackOff("2026-11-23T10:00:00Z".parse().expect("a time")))),
-            (reviewer("T-1", "Sam"), Err(Lack::Role("coder".into()))),
-            (reviewer("T-7", "Sam"), Err(Lack::OnlyReviews("reviewer".into()))),
-            (coder("T-7"), Err(Lack::OnlyReviews("reviewer".into()))),
-            (coder("T-8"), Err(Lack::NoRole("wizzard".into()))),
-            (anybody("T-4"), Ok(Purpose::Work)),
-            (anybody("R-1"), Ok(Purpose::Review)),
-            (anybody("R-3"), Err(Lack::Approval)),
-            (anybody("R-4"), Err(Lack::NoReviewer("wizzard".into()))),
-            (coder("R-1"), Err(Lack::Reviewer("reviewer".into()))),
-            (reviewer("R-1", "Sam"), Ok(Purpose::Review)),
-            (reviewer("R-1", "Frodo"), Err(Lack::Reviewer("reviewer".into()))),
-            (reviewer("R-2", "Sam"), Err(Lack::Reviewer("reviewer".into()))),
-            (reviewer("R-2", "Merry"), Ok(Purpose::Review)),
-            (reviewer("R-3", "Sam"), Err(Lack::Approval)),
-            (coder("W-1"), Err(Lack::Answer("red?".into()))),
-            (coder("W-2"), Ok(Purpose::Work)),
-            (coder("W-3"), Err(Lack::Reviewer("reviewer".into()))),
-            (reviewer("W-3", "Sam"), Ok(Purpose::Review)),
-            (coder("W-4"), Ok(Purpose::Work)),
-            (coder("W-5"), Err(Lack::Children(vec![id("C-1")]))),
-            (coder("W-6"), Err(Lack::FailedChild(id("C-1")))),
-            (coder("W-7"), Err(Lack::Release("too often".into()))),
-            (coder("W-8"), Err(Lack::Answer("red?".into()))),
+    fn what_waits_or_is_in_review_says_what_it_lacks() {
+        let roles = Roles { working: vec!["coder".into()], reviewing: vec!["reviewer".into()], ..Roles::default() };
+        let seeker = Seeker { agent: "", role: None, roles: &roles };
+        let child = ChildItem { id: TaskId::nobody(), status: Status::Pending, on_failure: OnFailure::GoOn };
+        for (keys, expected) in [
+            ("status: in_review, commit: 1a2b3c4, review: wizzard", Err(Lack::NoReviewer("wizzard".into()))),
+            ("status: waiting, commit: 1a2b3c4, question: red?, answer: blue", Ok(Purpose::Review)),
+            ("status: waiting, reason: too often", Err(Lack::Release("too often".into()))),
+            ("status: waiting, mode: unify", Err(Lack::Children(vec![TaskId::nobody()]))),
+            ("status: waiting, mode: unify, question: red?", Err(Lack::Answer("red?".into()))),
         ] {
-            assert_eq!(take(&item, agent, role), expected, "{item} for {agent}, {role}");
+            let text = format!("- [ ] T-1: a ({keys})\n");
+            let (document, _) = parse(&text);
+            let children = &mut |_: &TaskId| vec![child.clone()];
+            let mut others = Others { status_of: &mut |_| None, children_of: children };
+            let now = Timestamp::UNIX_EPOCH;
+            assert_eq!(may_take(&document, &document.items()[0], &seeker, now, &mut others), expected, "{keys}");
         }
     }
 }

@@ -69,21 +69,12 @@ impl FromStr for TaskId {
         if text.len() > MAX_ID {
             return Err(bad());
         }
-        let hyphen = text.bytes().position(|byte| byte == b'-').ok_or_else(bad)?;
-        let (prefix, rest) = (&text[..hyphen], &text[hyphen + 1..]);
-        let prefix_is_good = prefix.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
+        let (prefix, rest) = text.split_once('-').ok_or_else(bad)?;
+        let prefix_is_good = prefix.starts_with(|c: char| c.is_ascii_uppercase())
             && prefix.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-        // Letters and digits, in parts of at least one.
-        let mut parts_are_good = true;
-        let mut is_in_part = false;
-        let mut has_digit = false;
-        for byte in rest.bytes() {
-            let is_mark = matches!(byte, b'-' | b'.' | b'_');
-            parts_are_good &= if is_mark { is_in_part } else { byte.is_ascii_alphanumeric() };
-            is_in_part = !is_mark;
-            has_digit |= byte.is_ascii_digit();
-        }
-        parts_are_good &= is_in_part;
+        let is_part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let parts_are_good = rest.split(['-', '.', '_']).all(is_part);
+        let has_digit = rest.bytes().any(|byte| byte.is_ascii_digit());
         // Git refuses a ref that ends in `.lock`.
         if prefix_is_good && parts_are_good && has_digit && !rest.ends_with(".lock") {
             Ok(TaskId(text.to_owned()))

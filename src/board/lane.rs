@@ -127,7 +127,7 @@ impl LaneSet {
 
 /// Where an item stands, as far as its status is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LanePlace {
     Lane(LaneKind),
     /// Under no lane: in a document without lanes, or before the first heading of one with lanes.
     Loose,
@@ -147,21 +147,21 @@ pub struct Said {
 
 /// An item's status. The box wins over the lane and the lane over the key, but a key speaks wherever the lane has
 /// several statuses, or where the document has no lane for what the key says.
-pub fn status(place: Place, said: Said, lanes: LaneSet) -> Status {
+pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
     if said.ticked {
         return if said.status == Some(Status::Cancelled) { Status::Cancelled } else { Status::Completed };
     }
     let unplaced = said.status.filter(|status| !lanes.has(LaneKind::of(*status)));
     match place {
-        Place::Loose if lanes.is_empty() => said.status.unwrap_or(Status::Pending),
-        Place::Loose => unplaced.unwrap_or(Status::Pending),
-        Place::Nested(lane) => said.status.unwrap_or(match lane {
+        LanePlace::Loose if lanes.is_empty() => said.status.unwrap_or(Status::Pending),
+        LanePlace::Loose => unplaced.unwrap_or(Status::Pending),
+        LanePlace::Nested(lane) => said.status.unwrap_or(match lane {
             Some(LaneKind::Draft) => Status::Draft,
             Some(LaneKind::Archive) => Status::Completed,
             _ => Status::Pending,
         }),
-        Place::Lane(LaneKind::Archive) => said.status.unwrap_or(Status::Completed),
-        Place::Lane(LaneKind::Completed) => match (unplaced, said) {
+        LanePlace::Lane(LaneKind::Archive) => said.status.unwrap_or(Status::Completed),
+        LanePlace::Lane(LaneKind::Completed) => match (unplaced, said) {
             (Some(status), _) => status,
             // It was completed once, so a person has unticked it.
             (None, Said { completed: true, .. }) => Status::Pending,
@@ -169,11 +169,11 @@ pub fn status(place: Place, said: Said, lanes: LaneSet) -> Status {
             (None, Said { status: Some(Status::Cancelled), .. }) => Status::Cancelled,
             (None, _) => Status::Completed,
         },
-        Place::Lane(LaneKind::InReview) => {
+        LanePlace::Lane(LaneKind::InReview) => {
             let here = said.status.filter(|status| LaneKind::of(*status) == LaneKind::InReview);
             here.or(unplaced).unwrap_or(Status::InReview)
         }
-        Place::Lane(lane) => unplaced.unwrap_or(lane.status()),
+        LanePlace::Lane(lane) => unplaced.unwrap_or(lane.status()),
     }
 }
 
@@ -183,7 +183,7 @@ pub fn is_ticked(status: Status) -> bool {
 }
 
 /// Whether an item that is to be `status` at `place`, its box as it should be, needs a `status:` key to say so.
-pub fn needs_key(status: Status, place: Place, lanes: LaneSet) -> bool {
+pub fn needs_key(status: Status, place: LanePlace, lanes: LaneSet) -> bool {
     self::status(place, Said { ticked: is_ticked(status), status: None, completed: false }, lanes) != status
 }
 
@@ -240,49 +240,49 @@ mod tests {
         let was_done = |status| Said { ticked: false, status, completed: true };
         let rows = [
             // Without lanes the box and the key speak.
-            (Place::Loose, open(None), none, S::Pending),
-            (Place::Loose, open(Some(S::Waiting)), none, S::Waiting),
-            (Place::Loose, done(None), none, S::Completed),
-            (Place::Loose, done(Some(S::Waiting)), none, S::Completed),
-            (Place::Loose, done(Some(S::Cancelled)), none, S::Cancelled),
+            (LanePlace::Loose, open(None), none, S::Pending),
+            (LanePlace::Loose, open(Some(S::Waiting)), none, S::Waiting),
+            (LanePlace::Loose, done(None), none, S::Completed),
+            (LanePlace::Loose, done(Some(S::Waiting)), none, S::Completed),
+            (LanePlace::Loose, done(Some(S::Cancelled)), none, S::Cancelled),
             // Before the first heading of a document with lanes.
-            (Place::Loose, open(None), all, S::Pending),
-            (Place::Loose, open(Some(S::InProgress)), all, S::Pending),
-            (Place::Loose, open(Some(S::InProgress)), few, S::InProgress),
+            (LanePlace::Loose, open(None), all, S::Pending),
+            (LanePlace::Loose, open(Some(S::InProgress)), all, S::Pending),
+            (LanePlace::Loose, open(Some(S::InProgress)), few, S::InProgress),
             // A tick counts in any lane.
-            (Place::Lane(L::Pending), done(None), all, S::Completed),
-            (Place::Lane(L::Dead), done(Some(S::Dead)), all, S::Completed),
-            (Place::Lane(L::Pending), done(Some(S::Cancelled)), all, S::Cancelled),
+            (LanePlace::Lane(L::Pending), done(None), all, S::Completed),
+            (LanePlace::Lane(L::Dead), done(Some(S::Dead)), all, S::Completed),
+            (LanePlace::Lane(L::Pending), done(Some(S::Cancelled)), all, S::Cancelled),
             // The lane wins over the key, unless there is no lane for what the key says.
-            (Place::Lane(L::Pending), open(Some(S::InProgress)), all, S::Pending),
-            (Place::Lane(L::Pending), open(Some(S::InProgress)), few, S::InProgress),
-            (Place::Lane(L::Dead), open(None), all, S::Dead),
-            (Place::Lane(L::Draft), open(Some(S::Pending)), all, S::Draft),
+            (LanePlace::Lane(L::Pending), open(Some(S::InProgress)), all, S::Pending),
+            (LanePlace::Lane(L::Pending), open(Some(S::InProgress)), few, S::InProgress),
+            (LanePlace::Lane(L::Dead), open(None), all, S::Dead),
+            (LanePlace::Lane(L::Draft), open(Some(S::Pending)), all, S::Draft),
             // In Review holds three.
-            (Place::Lane(L::InReview), open(None), all, S::InReview),
-            (Place::Lane(L::InReview), open(Some(S::Reviewing)), all, S::Reviewing),
-            (Place::Lane(L::InReview), open(Some(S::Approved)), all, S::Approved),
-            (Place::Lane(L::InReview), open(Some(S::Pending)), all, S::InReview),
-            (Place::Lane(L::InReview), open(Some(S::Dead)), set(&[L::InReview]), S::Dead),
+            (LanePlace::Lane(L::InReview), open(None), all, S::InReview),
+            (LanePlace::Lane(L::InReview), open(Some(S::Reviewing)), all, S::Reviewing),
+            (LanePlace::Lane(L::InReview), open(Some(S::Approved)), all, S::Approved),
+            (LanePlace::Lane(L::InReview), open(Some(S::Pending)), all, S::InReview),
+            (LanePlace::Lane(L::InReview), open(Some(S::Dead)), set(&[L::InReview]), S::Dead),
             // Unticked among the completed ones.
-            (Place::Lane(L::Completed), open(None), all, S::Completed),
-            (Place::Lane(L::Completed), was_done(None), all, S::Pending),
-            (Place::Lane(L::Completed), open(Some(S::Cancelled)), all, S::Cancelled),
-            (Place::Lane(L::Completed), was_done(Some(S::Cancelled)), all, S::Pending),
-            (Place::Lane(L::Completed), open(Some(S::Waiting)), all, S::Completed),
-            (Place::Lane(L::Completed), open(Some(S::Waiting)), few, S::Waiting),
+            (LanePlace::Lane(L::Completed), open(None), all, S::Completed),
+            (LanePlace::Lane(L::Completed), was_done(None), all, S::Pending),
+            (LanePlace::Lane(L::Completed), open(Some(S::Cancelled)), all, S::Cancelled),
+            (LanePlace::Lane(L::Completed), was_done(Some(S::Cancelled)), all, S::Pending),
+            (LanePlace::Lane(L::Completed), open(Some(S::Waiting)), all, S::Completed),
+            (LanePlace::Lane(L::Completed), open(Some(S::Waiting)), few, S::Waiting),
             // Nested: only its own line speaks, but a draft's parts are drafts.
-            (Place::Nested(Some(L::Completed)), open(None), all, S::Pending),
-            (Place::Nested(Some(L::Pending)), open(Some(S::InProgress)), all, S::InProgress),
-            (Place::Nested(Some(L::Draft)), open(None), all, S::Draft),
-            (Place::Nested(Some(L::Draft)), open(Some(S::Pending)), all, S::Pending),
-            (Place::Nested(None), done(None), all, S::Completed),
+            (LanePlace::Nested(Some(L::Completed)), open(None), all, S::Pending),
+            (LanePlace::Nested(Some(L::Pending)), open(Some(S::InProgress)), all, S::InProgress),
+            (LanePlace::Nested(Some(L::Draft)), open(None), all, S::Draft),
+            (LanePlace::Nested(Some(L::Draft)), open(Some(S::Pending)), all, S::Pending),
+            (LanePlace::Nested(None), done(None), all, S::Completed),
             // What was put away has ended, unless its own line says otherwise.
-            (Place::Lane(L::Archive), open(None), all, S::Completed),
-            (Place::Lane(L::Archive), was_done(None), none, S::Completed),
-            (Place::Lane(L::Archive), open(Some(S::Pending)), all, S::Pending),
-            (Place::Lane(L::Archive), done(Some(S::Cancelled)), all, S::Cancelled),
-            (Place::Nested(Some(L::Archive)), open(None), all, S::Completed),
+            (LanePlace::Lane(L::Archive), open(None), all, S::Completed),
+            (LanePlace::Lane(L::Archive), was_done(None), none, S::Completed),
+            (LanePlace::Lane(L::Archive), open(Some(S::Pending)), all, S::Pending),
+            (LanePlace::Lane(L::Archive), done(Some(S::Cancelled)), all, S::Cancelled),
+            (LanePlace::Nested(Some(L::Archive)), open(None), all, S::Completed),
         ];
         for (place, said, lanes, expected) in rows {
             assert_eq!(status(place, said, lanes), expected, "{place:?} {said:?} {lanes:?}");
@@ -294,17 +294,21 @@ mod tests {
         for bits in 0..128u8 {
             let lanes = LaneSet(bits);
             let archive = LaneKind::Archive;
-            let mut places =
-                vec![Place::Loose, Place::Nested(None), Place::Lane(archive), Place::Nested(Some(archive))];
+            let mut places = vec![
+                LanePlace::Loose,
+                LanePlace::Nested(None),
+                LanePlace::Lane(archive),
+                LanePlace::Nested(Some(archive)),
+            ];
             for kind in LaneKind::ALL.into_iter().filter(|kind| lanes.has(*kind)) {
-                places.extend([Place::Lane(kind), Place::Nested(Some(kind))]);
+                places.extend([LanePlace::Lane(kind), LanePlace::Nested(Some(kind))]);
             }
             for place in places {
                 for wanted in Status::ALL {
                     // An item with a lane of its own moves there; nested ones stay.
                     let place = match place {
-                        Place::Nested(_) => place,
-                        _ if lanes.has(LaneKind::of(wanted)) => Place::Lane(LaneKind::of(wanted)),
+                        LanePlace::Nested(_) => place,
+                        _ if lanes.has(LaneKind::of(wanted)) => LanePlace::Lane(LaneKind::of(wanted)),
                         _ => place,
                     };
                     let key = needs_key(wanted, place, lanes).then_some(wanted);

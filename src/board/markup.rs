@@ -312,54 +312,38 @@ pub struct Unsettled {
 
 /// The regions between conflict markers, from `body` on.
 pub fn conflicts(text: &str, body: usize) -> Vec<Unsettled> {
-    let mut conflicts = Vec::new();
+    let mut conflicts: Vec<Unsettled> = Vec::new();
     let mut at = body;
-    // The next closing marker is looked for once, not from each opening one anew.
-    let mut next_close = Some(body);
-    while let Some(start) = find_marker(text, at, "<<<<<<<") {
-        let opening_end = line_end(text, start, text.len());
-        let opening = start..start + text[start..opening_end].trim_end().len();
-        if next_close.is_some_and(|close| close < opening_end) {
-            next_close = find_marker(text, opening_end, ">>>>>>>");
-        }
-        // Another opening marker before the closing one: this one was left over.
-        let close = next_close.filter(|close| find_marker(&text[..*close], opening_end, "<<<<<<<").is_none());
-        let end = close.map_or(opening_end, |close| line_end(text, close, text.len()));
-        let mut markers = vec![opening.clone()];
-        if let Some(close) = close {
-            for mark in ["|||||||", "======="] {
-                let mut from = opening_end;
-                while let Some(start) = find_marker(&text[..close], from, mark) {
-                    from = line_end(text, start, text.len());
-                    markers.push(start..start + text[start..from].trim_end().len());
+    while at < text.len() {
+        let start = at;
+        at = line_end(text, start, text.len());
+        let Some(mark) = marker(&text[start..at]) else { continue };
+        let line = start..start + text[start..at].trim_end().len();
+        // An opening marker behind another one: that was left over.
+        match (mark, conflicts.last_mut().filter(|last| !last.is_closed)) {
+            (b'<', _) => conflicts.push(Unsettled {
+                span: start..at,
+                opening: line.clone(),
+                is_closed: false,
+                markers: vec![line],
+            }),
+            (_, Some(open)) => {
+                open.markers.push(line);
+                if mark == b'>' {
+                    (open.span.end, open.is_closed) = (at, true);
                 }
             }
-            markers.push(close..close + text[close..end].trim_end().len());
+            (_, None) => {}
         }
-        conflicts.push(Unsettled { span: start..end, opening, is_closed: close.is_some(), markers });
-        at = end;
     }
+    conflicts.iter_mut().filter(|conflict| !conflict.is_closed).for_each(|left| left.markers.truncate(1));
     conflicts
 }
 
-/// The next line from `at`, itself a line's start, that begins with `mark` and ends or goes on with a blank.
-fn find_marker(text: &str, mut at: usize, mark: &str) -> Option<usize> {
-    let needle = format!("\n{mark}");
-    let is_whole = |start: usize| {
-        let next = text.as_bytes().get(start + mark.len());
-        matches!(next, None | Some(b' ' | b'\t' | b'\r' | b'\n'))
-    };
-    if text[at..].starts_with(mark) && is_whole(at) {
-        return Some(at);
-    }
-    while let Some(found) = text[at..].find(&needle) {
-        let start = at + found + 1;
-        if is_whole(start) {
-            return Some(start);
-        }
-        at = start;
-    }
-    None
+/// What the line is made of, if it is a conflict marker: seven of these, and behind them nothing or a blank.
+fn marker(line: &str) -> Option<u8> {
+    let rest = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"].iter().find_map(|mark| line.strip_prefix(mark))?;
+    (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n'])).then(|| line.as_bytes()[0])
 }
 
 /// The text with all conflict markers blanked, so that the lines around them are read as what they are.
@@ -368,9 +352,7 @@ pub fn without_markers<'t>(text: &'t str, conflicts: &[Unsettled]) -> Cow<'t, st
         return Cow::Borrowed(text);
     }
     let mut masked = String::with_capacity(text.len());
-    let mut markers: Vec<&Range<usize>> = conflicts.iter().flat_map(|conflict| &conflict.markers).collect();
-    markers.sort_by_key(|marker| marker.start);
-    for marker in markers {
+    for marker in conflicts.iter().flat_map(|conflict| &conflict.markers) {
         masked.push_str(&text[masked.len()..marker.start]);
         masked.push_str(&" ".repeat(marker.len()));
     }

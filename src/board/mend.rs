@@ -13,7 +13,7 @@ use crate::board::task::TaskId;
 
 /// A document of the board.
 #[derive(Clone, Debug)]
-pub struct Page<'a> {
+pub struct Mendable<'a> {
     /// By which messages call it; fresh IDs are made from it.
     pub name: &'a str,
     pub text: &'a str,
@@ -48,7 +48,7 @@ pub enum Right {
 /// A fresh ID is the same for the same text, so that two who mend it make the same, and a dry run tells what the run
 /// makes.
 pub fn mend(
-    pages: &[Page<'_>],
+    pages: &[Mendable<'_>],
     right: &dyn Fn(usize, &Document<'_>, &Item<'_>) -> Right,
     is_archived: &dyn Fn(&TaskId) -> bool,
 ) -> Vec<Mended> {
@@ -72,7 +72,7 @@ pub fn mend(
     }
     doubles.sort_unstable();
     let mut mended = Vec::new();
-    for (page, (Page { name, text, may_change }, document)) in pages.iter().zip(&documents).enumerate() {
+    for (page, (Mendable { name, text, may_change }, document)) in pages.iter().zip(&documents).enumerate() {
         let (mut edits, mut done) = (Vec::new(), Vec::new());
         for ((_, index), id) in doubles.iter().filter(|(place, _)| *may_change && place.0 == page) {
             let item = &document.items()[*index];
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn mended(text: &str) -> Mended {
-        let page = Page { name: "main", text, may_change: true };
+        let page = Mendable { name: "main", text, may_change: true };
         mend(&[page], &|_, _, _| Right::None, &|_| false).remove(0)
     }
 
@@ -128,22 +128,6 @@ mod tests {
             assert_eq!(found.done.is_empty(), text == expected, "{found:?}");
             assert_eq!(mended(&found.text).done, Vec::<String>::new(), "nothing is left to do");
         }
-    }
-
-    #[test]
-    fn who_has_the_better_right_keeps_the_id() {
-        let text = "- [ ] T-4: a\n- [ ] T-4: b\n";
-        let page = || [Page { name: "main", text, may_change: true }];
-        for right in [Right::History, Right::Held] {
-            let of_b = |_: usize, document: &Document<'_>, item: &Item<'_>| match document.title(item) {
-                "b" => right,
-                _ => Right::None,
-            };
-            let found = mend(&page(), &of_b, &|_| false).remove(0);
-            assert!(found.text.ends_with("- [ ] T-4: b\n") && !found.text.contains("T-4: a"), "{found:?}");
-        }
-        let both = mend(&page(), &|_, _, _| Right::Held, &|_| false).remove(0);
-        assert_eq!(both.text, text);
     }
 
     proptest::proptest! {

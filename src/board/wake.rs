@@ -15,7 +15,7 @@ use crate::board::task::{Status, Task, TaskId};
 /// What a planner may be woken for, in the order in which it is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum WakeCause {
     /// An item used up its attempts.
     Dead,
     /// Work passed its commands, and could not be merged, twice.
@@ -28,7 +28,7 @@ pub enum Cause {
 
 /// A state that needs a planner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct PlannerNeed {
     /// The ID of the planning item for it.
     pub id: TaskId,
     pub trigger: String,
@@ -51,12 +51,12 @@ const PREFIX: &str = "WAKE-";
 /// So often work must have come back from its merge.
 const SENT_BACK: usize = 2;
 
-impl Need {
-    fn new(state: &[&str], trigger: String, title: String, description: String) -> Need {
+impl PlannerNeed {
+    fn new(state: &[&str], trigger: String, title: String, description: String) -> PlannerNeed {
         // Ten digits: of a thousand states two share one in 20,000 boards.
         let number = xxh3_64(state.join("\0").as_bytes()) % 10_000_000_000;
         let id = format!("{PREFIX}{number:010}").parse().expect("it is an ID");
-        Need { id, trigger, title, description }
+        PlannerNeed { id, trigger, title, description }
     }
 
     /// The planning item, for agents of `role`.
@@ -73,7 +73,7 @@ impl Need {
 
 /// What a planner is needed for in the queue of that name, of `causes`; nothing while one of its planning items is open. What came of
 /// waking it wakes it no more: else it could go on for ever.
-pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Known<'_>) -> Vec<Need> {
+pub fn needs(queue: &str, document: &Document<'_>, causes: &[WakeCause], known: &Known<'_>) -> Vec<PlannerNeed> {
     let tasks = || document.items().iter().filter(|item| !item.nested).map(|item| (item, document.task_of(item)));
     let plans = |task: &Task| (known.plans)(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     if tasks().any(|(_, task)| plans(&task) && !task.status().is_ended()) {
@@ -82,15 +82,15 @@ pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Kno
     let is_ours = |task: &Task| plans(task) || task.id.as_str().starts_with(PREFIX);
     let named = || tasks().filter(|(item, task)| item.id.is_some() && !is_ours(task)).map(|(_, task)| task);
     let mut needs = Vec::new();
-    for cause in [Cause::Dead, Cause::Integration, Cause::Blocked, Cause::Goal] {
+    for cause in [WakeCause::Dead, WakeCause::Integration, WakeCause::Blocked, WakeCause::Goal] {
         if !causes.contains(&cause) {
             continue;
         }
         match cause {
-            Cause::Dead => needs.extend(named().filter_map(|task| dead(&task))),
-            Cause::Integration => needs.extend(named().filter_map(|task| not_merged(&task, known))),
-            Cause::Blocked => needs.extend(named().filter_map(|task| blocked(&task, known))),
-            Cause::Goal => {
+            WakeCause::Dead => needs.extend(named().filter_map(|task| dead(&task))),
+            WakeCause::Integration => needs.extend(named().filter_map(|task| not_merged(&task, known))),
+            WakeCause::Blocked => needs.extend(named().filter_map(|task| blocked(&task, known))),
+            WakeCause::Goal => {
                 let is_over = tasks().all(|(_, task)| matches!(task.status(), Status::Completed | Status::Cancelled));
                 needs.extend(document.front().goal.as_ref().filter(|_| is_over).map(|goal| aim(queue, goal)));
             }
@@ -99,24 +99,25 @@ pub fn needs(queue: &str, document: &Document<'_>, causes: &[Cause], known: &Kno
     needs
 }
 
-fn dead(task: &Task) -> Option<Need> {
+fn dead(task: &Task) -> Option<PlannerNeed> {
     let reason = task.reason().unwrap_or("nobody said why");
     let (attempts, rounds) = (task.state.attempt.to_string(), task.state.rounds.to_string());
     let state = ["dead", task.id.as_str(), &attempts, &rounds, reason];
     let trigger = format!("{} used up its attempts: {reason}", task.id);
-    (task.status() == Status::Dead).then(|| Need::new(&state, trigger, format!("Replace {}", task.id), about(task)))
+    (task.status() == Status::Dead)
+        .then(|| PlannerNeed::new(&state, trigger, format!("Replace {}", task.id), about(task)))
 }
 
-fn not_merged(task: &Task, known: &Known<'_>) -> Option<Need> {
+fn not_merged(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
     let is_open = matches!(task.status(), Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing);
     // The log is asked only about what came back at all.
     let is_so = is_open && task.state.attempt > 0 && (known.sent_back)(&task.id) >= SENT_BACK;
     let trigger = format!("{} passes its commands, and could not be merged {SENT_BACK} times", task.id);
     let title = format!("Clear the way for {}", task.id);
-    is_so.then(|| Need::new(&["integration", task.id.as_str()], trigger, title, about(task)))
+    is_so.then(|| PlannerNeed::new(&["integration", task.id.as_str()], trigger, title, about(task)))
 }
 
-fn blocked(task: &Task, known: &Known<'_>) -> Option<Need> {
+fn blocked(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
     if task.status() != Status::Pending {
         return None;
     }
@@ -125,12 +126,12 @@ fn blocked(task: &Task, known: &Known<'_>) -> Option<Need> {
     let names = lost.join(", ");
     let trigger = format!("{} waits for {names}, which will never be completed", task.id);
     let title = format!("Free {}", task.id);
-    (!lost.is_empty()).then(|| Need::new(&["blocked", task.id.as_str(), &names], trigger, title, about(task)))
+    (!lost.is_empty()).then(|| PlannerNeed::new(&["blocked", task.id.as_str(), &names], trigger, title, about(task)))
 }
 
-fn aim(queue: &str, goal: &str) -> Need {
+fn aim(queue: &str, goal: &str) -> PlannerNeed {
     let description = format!("What the queue is to come to:\n\n{}", goal.trim());
-    Need::new(
+    PlannerNeed::new(
         &["goal", queue, goal.trim()],
         "nothing is planned".to_owned(),
         "Plan for the goal".to_owned(),
@@ -152,49 +153,10 @@ mod tests {
     use super::*;
     use crate::board::document::parse;
 
-    const ALL: [Cause; 4] = [Cause::Dead, Cause::Integration, Cause::Blocked, Cause::Goal];
-
-    fn triggers(text: &str, causes: &[Cause]) -> Vec<(String, String)> {
-        let status_of = |id: &TaskId| match id.as_str() {
-            "C-1" => Some(Status::Cancelled),
-            "T-404" => None,
-            _ => Some(Status::Pending),
-        };
-        let sent_back = |id: &TaskId| usize::from(id.as_str() == "T-2") * 2;
-        let known = Known { status_of: &status_of, sent_back: &sent_back, plans: &|role| role == "planner" };
-        let needs = needs("main", &parse(text).0, causes, &known);
-        needs.into_iter().map(|need| (need.id.to_string(), need.trigger)).collect()
-    }
-
-    fn words(text: &str) -> Vec<String> {
-        triggers(text, &ALL).into_iter().map(|(_, trigger)| trigger).collect()
-    }
-
-    #[test]
-    fn each_state_is_found() {
-        for (text, expected) in [
-            ("- [ ] T-1: a (status: dead, reason: no)\n", &["T-1 used up its attempts: no"][..]),
-            ("- [ ] T-2: a (attempt: 2)\n", &["T-2 passes its commands, and could not be merged 2 times"]),
-            ("- [ ] T-2: a\n- [ ] T-3: a (attempt: 2)\n", &[]),
-            ("- [ ] T-1: a (after: [T-404, C-1, T-9])\n", &["T-1 waits for T-404, C-1, which will never be completed"]),
-            ("- [ ] T-1: a (after: T-9)\n- [x] T-4: b (after: C-1)\n", &[]),
-            ("---\ngoal: a shop\n---\n- [x] T-1: a\n", &["nothing is planned"]),
-            ("---\ngoal: a shop\n---\n- [ ] T-1: a\n", &[]),
-            ("---\ngoal: a shop\n---\n- [ ] a (status: dead)\n", &[]),
-            ("# Text\n", &[]),
-            // A planning item is open, or died; or it was the planner's own idea.
-            ("- [ ] T-1: a (status: dead)\n- [ ] P-1: b (role: planner, status: waiting)\n", &[]),
-            ("- [ ] P-1: b (role: planner, status: dead)\n", &[]),
-            ("- [ ] WAKE-1.1: b (status: dead)\n", &[]),
-        ] {
-            assert_eq!(words(text), expected, "{text}");
-        }
-        assert_eq!(triggers("- [ ] T-1: a (status: dead)\n", &[Cause::Goal, Cause::Blocked]), []);
-    }
-
     #[test]
     fn a_state_has_one_id_whatever_is_around_it() {
-        let id = |text: &str| triggers(text, &ALL).remove(0).0;
+        let known = Known { status_of: &|_| None, sent_back: &|_| 0, plans: &|_| false };
+        let id = |text: &str| needs("main", &parse(text).0, &[WakeCause::Dead], &known).remove(0).id.to_string();
         let first = id("- [ ] T-1: a (status: dead, attempt: 3, reason: no)\n");
         assert_eq!(
             first,

@@ -13,7 +13,7 @@ use serde_yaml::{Mapping, Value};
 use crate::board::eligible::Roles;
 use crate::board::front::EmptyBehavior;
 use crate::board::task::PERSON;
-use crate::board::wake::Cause;
+use crate::board::wake::WakeCause;
 use crate::near::nearest;
 
 pub use flaw::Flaw;
@@ -184,7 +184,7 @@ pub struct PlanConfig {
     /// Items of one plan.
     pub most: u32,
     /// What a planner that has nothing to do is woken for.
-    pub wake: Vec<Cause>,
+    pub wake: Vec<WakeCause>,
 }
 
 /// Where planned items begin.

@@ -5,7 +5,7 @@ use super::site::Site;
 use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
-use crate::board::wake::{Known, Need, needs};
+use crate::board::wake::{Known, PlannerNeed, needs};
 use crate::clock;
 use crate::config::Does;
 use crate::store::{self, Note, Queue, walk_log};
@@ -14,7 +14,7 @@ use crate::store::{self, Note, Queue, walk_log};
 ///
 /// # Errors
 /// The board can't be read or written.
-pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Option<Need>, Error> {
+pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Option<PlannerNeed>, Error> {
     let causes = &site.config.plan.wake;
     if causes.is_empty() || site.role(role)?.does != Does::Plan {
         return Ok(None);

@@ -9,7 +9,7 @@ use super::archived::{Archived, statuses};
 use super::find::Board;
 use super::queue::Queue;
 use crate::board::document::{Document, Item, parse};
-use crate::board::eligible::Child;
+use crate::board::eligible::ChildItem;
 use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
@@ -38,7 +38,7 @@ impl<'b> ItemIndex<'b> {
     }
 
     /// The items in other queues than `but` that `parent` is the parent of. Those in an archive have ended well.
-    pub(super) fn children_of(&self, parent: &TaskId, but: &Queue) -> Vec<Child> {
+    pub(super) fn children_of(&self, parent: &TaskId, but: &Queue) -> Vec<ChildItem> {
         let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
         let contents = others.map(|queue_index| queue_index.content(self.board));
         let named = contents.filter(|content| content.contains(parent.as_str()));
@@ -93,8 +93,8 @@ impl IndexedQueue {
 }
 
 /// The items of a document that `parent` is the parent of.
-pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<Child> {
-    let child = |task: Task| Child { status: task.status(), id: task.id, on_failure: task.on_failure };
+pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<ChildItem> {
+    let child = |task: Task| ChildItem { status: task.status(), id: task.id, on_failure: task.on_failure };
     offspring(document, parent).into_iter().map(child).collect()
 }
 

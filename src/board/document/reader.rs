@@ -12,7 +12,7 @@ use super::{Document, Item, Lane, Tail};
 use crate::board::front::{self, Front};
 use crate::board::lane::{self, LaneKind, LaneSet, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Entry, Field, Key, Meaning, TaskBlock};
+use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, TaskBlock};
 use crate::board::problem::Problem;
 use crate::board::scan::{PlainBlock, scan};
 use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId};
@@ -570,7 +570,7 @@ fn unknown_lane(text: &str, other: &Other) -> Problem {
 }
 
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
-fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: Entry<'t>) {
+fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: KeyEntry<'t>) {
     let name_span = entry.at..entry.at + entry.name.len();
     if *seen & entry.meaning.bit() != 0 {
         item.quarantined = true;

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use serde_yaml::Value;
 
+use super::KeyEntry;
 use super::parenthesis::{Pairs, closing_quote};
 use super::value::{Elements, list_of, meaning, plain_of, plain_of_yaml};
-use super::{Entry, Key, Meaning};
 use crate::board::markup::dedent;
 
 /// The `yaml task` block of an item.
@@ -29,7 +29,7 @@ pub struct BrokenYaml {
 }
 
 /// Calls `found` for each key of the block, in order.
-pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(Entry<'t>)) -> Result<(), BrokenYaml> {
+pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(KeyEntry<'t>)) -> Result<(), BrokenYaml> {
     let lines = Lines::of(text, block.content.clone());
     let whole = if lines.is_ordinary { Value::Null } else { parse_block(text, block)? };
     let mut read = HashSet::new();
@@ -38,13 +38,12 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(En
         if !lines.is_ordinary {
             read.insert(name);
         }
-        let value = match pair.style {
+        let meaning = meaning(name, || match pair.style {
             Style::Line => plain_of(&text[pair.value.clone()]),
             Style::List => list_of(&text[pair.value.clone()]),
             Style::Odd => whole.get(name).and_then(plain_of_yaml),
-        };
-        let meaning = Key::named(name).map_or(Meaning::Unknown, |key| meaning(key, value));
-        found(Entry { name, at: pair.name.start, value: pair.value.clone(), meaning });
+        });
+        found(KeyEntry { name, at: pair.name.start, value: pair.value.clone(), meaning });
     }
     // Keys that are written in another way, such as in quotes.
     let keys = whole.as_mapping().into_iter().flatten().filter_map(|(key, _)| key.as_str());
@@ -53,9 +52,8 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(En
         let Some(at) = text[from..block.content.end].find(key) else { continue };
         let at = from + at;
         from = at + key.len();
-        let meaning =
-            Key::named(key).map_or(Meaning::Unknown, |known| meaning(known, whole.get(key).and_then(plain_of_yaml)));
-        found(Entry { name: &text[at..at + key.len()], at, value: at..at + key.len(), meaning });
+        let meaning = meaning(key, || whole.get(key).and_then(plain_of_yaml));
+        found(KeyEntry { name: &text[at..at + key.len()], at, value: at..at + key.len(), meaning });
     }
     Ok(())
 }

@@ -119,9 +119,10 @@ pub fn read_field(shape: Shape, value: &Value) -> Option<Field<'static>> {
     typed(shape, plain_of_yaml(value)?)
 }
 
-/// The value as the key wants it.
-pub(super) fn meaning(key: Key, value: Option<Plain<'_>>) -> Meaning<'_> {
-    match value {
+/// The value as the key of that name wants it.
+pub(super) fn meaning<'t>(name: &str, value: impl FnOnce() -> Option<Plain<'t>>) -> Meaning<'t> {
+    let Some(key) = Key::named(name) else { return Meaning::Unknown };
+    match value() {
         None => Meaning::Wrong(key),
         Some(Plain::Null) => Meaning::Absent(key),
         Some(value) => typed(key.shape(), value).map_or(Meaning::Wrong(key), |field| Meaning::Known(key, field)),

@@ -84,7 +84,7 @@ fn plan(scene: &Scene<'_>, board: &Board) -> Result<Vec<Change>, CliError> {
     let pages: Vec<(Page, Queue)> =
         pages.into_iter().filter_map(|page| queue(&page).map(|queue| (page, queue))).collect();
     let own = board.path("queues");
-    let drafts = pages.iter().map(|(page, queue)| mend::Page {
+    let drafts = pages.iter().map(|(page, queue)| mend::Mendable {
         // Wherever one stands, the same text gets the same ID.
         name: &queue.id,
         text: &page.text,
