@@ -70,7 +70,7 @@ impl Context {
         let commit = || -> io::Result<()> {
             let (program, verb) = sibling("commit")?;
             let spec =
-                Spec::new(program, self.here()).args(verb).args(["--format", "text"]).arg("--dir").arg(board.dir());
+                Spec::new(program, self.here()).args(verb).args(["--format", "text", "--dir"]).args([board.dir()]);
             start(spec)?.wait(Duration::MAX);
             Ok(())
         };

@@ -81,18 +81,8 @@ impl Spec {
         }
     }
 
-    pub fn arg(mut self, arg: impl Into<OsString>) -> Spec {
-        self.args.push(arg.into());
-        self
-    }
-
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Spec {
         self.args.extend(args.into_iter().map(Into::into));
-        self
-    }
-
-    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Spec {
-        self.env.push((name.into(), value.into()));
         self
     }
 

@@ -1,6 +1,6 @@
 //! How long a prompt may be, and what is left out first.
 
-use super::assigned::{Answered, Assigned, ChildResult, EarlierAttempt, QueueState, Remark};
+use super::assigned::{Answered, Assigned, EarlierAttempt, QueueState, Remark};
 
 /// Bounds in bytes, and numbers of things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +64,13 @@ impl PromptLimits {
         cut.earlier =
             latest(&assigned.earlier, self.attempts).iter().map(|attempt| self.cut_attempt(attempt)).collect();
         cut.findings = self.cut_notes(&assigned.findings);
-        cut.answers = latest(&assigned.answers, self.notes).iter().map(|one| self.cut_answer(one)).collect();
-        cut.children = assigned.children.iter().map(|child| self.cut_child(child)).collect();
+        cut.answers = latest(&assigned.answers, self.notes).to_vec();
+        for Answered { question, answer } in &mut cut.answers {
+            (*question, *answer) = (head(question, self.note), head(answer, self.note));
+        }
+        for child in &mut cut.children {
+            (child.title, child.said) = (head(&child.title, 512), tail(child.said.trim(), self.output));
+        }
         if let Some(review) = &mut cut.review {
             review.said = tail(review.said.trim(), self.note);
         }
@@ -101,14 +106,6 @@ impl PromptLimits {
             told.push(format!("[… {left_out} more left out …]"));
         }
         told
-    }
-
-    fn cut_answer(&self, one: &Answered) -> Answered {
-        Answered { question: head(&one.question, self.note), answer: head(&one.answer, self.note) }
-    }
-
-    fn cut_child(&self, child: &ChildResult) -> ChildResult {
-        ChildResult { title: head(&child.title, 512), said: tail(child.said.trim(), self.output), ..child.clone() }
     }
 
     fn cut_notes(&self, notes: &[Remark]) -> Vec<Remark> {

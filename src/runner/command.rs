@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::process::Spec;
 
-use super::job::Job;
-use super::{NotReady, PROMPT, ProgramState, Ready, Runner, Session, found, plain, variable_of};
+use super::job::{Job, PROMPT};
+use super::{NotReady, ProgramState, Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

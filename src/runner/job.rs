@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::process::Mark;
 
+/// The prompt of a run as it was given, to the byte, in the run's folder.
+pub const PROMPT: &str = "prompt.md";
+
 /// One run of one agent program.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -100,7 +103,7 @@ impl Job {
         for path in [&run_dir, &worktree] {
             std::fs::create_dir_all(path).expect("the test's own folder is writable");
         }
-        std::fs::write(run_dir.join(super::PROMPT), "do it\n").expect("the test's own folder is writable");
+        std::fs::write(run_dir.join(PROMPT), "do it\n").expect("the test's own folder is writable");
         Job {
             task: "T-1".to_owned(),
             run: "T-1-1".to_owned(),

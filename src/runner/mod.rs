@@ -37,14 +37,12 @@ mod samples;
 pub use claude::Claude;
 pub use command::CommandRunner;
 pub use event::{AgentEvent, Prodding};
-pub use job::{Job, Limits, Prods, variable_of};
+pub use job::{Job, Limits, PROMPT, Prods, variable_of};
 pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 pub use session::{Next, Session};
 pub use shell::Shell;
 pub use signal::Signal;
 
-/// The prompt of a run as it was given, to the byte, in the run's folder.
-pub const PROMPT: &str = "prompt.md";
 /// The log of a run of an agent that writes JSON lines, in the run's folder.
 pub const THREAD_LOG: &str = "thread.jsonl";
 /// The log of a run of any other program, in the run's folder.
