@@ -60,11 +60,14 @@ impl Repository {
     }
 
     /// Returns when nobody holds `lock`, which no git holds for long: one that a killed git has left is removed.
-    /// [`GitError::LockedByGit`] if it stays.
+    /// [`GitError::LockedByGit`] if it stays, and at once if it is the user's.
     pub(super) fn await_lock(&self, lock: &Path) -> Result<(), GitError> {
         let deadline = clock::instant() + LOCK_PATIENCE;
-        while lock.exists() && !self.remove_stale_lock(lock)? {
-            if clock::instant() >= deadline {
+        while lock.exists() {
+            if self.is_ours(lock) && self.remove_stale_lock(lock)? {
+                break;
+            }
+            if !self.is_ours(lock) || clock::instant() >= deadline {
                 return Err(GitError::LockedByGit { path: lock.to_owned() });
             }
             thread::sleep(LOCK_PAUSE);

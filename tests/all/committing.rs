@@ -120,12 +120,14 @@ fn no_state_of_the_checkout_fails_a_transition() {
     assert_eq!(scratch.git(&["rev-parse", "HEAD"]), main);
     // A git that died, or takes for ever.
     scratch.git(&["switch", "--quiet", "main"]);
-    scratch.write(".git/index.lock", "");
-    claim("T-2").ends(0).says("index.lock");
-    fs::remove_file(scratch.work().join(".git/index.lock")).expect("it is there");
-    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), main);
+    for (task, lock) in [("T-2", "index.lock"), ("T-3", "refs/heads/main.lock")] {
+        let file = scratch.write(format!(".git/{lock}"), "");
+        claim(task).ends(0).says(lock);
+        fs::remove_file(file).expect("nobody else has removed it");
+        assert_eq!(scratch.git(&["rev-parse", "HEAD"]), main);
+    }
     // No git at all.
-    scratch.program("tavern-claim").args(&["--task", "T-3"]).variable("PATH", "/nowhere").run().ends(0);
+    scratch.program("tavern-add").args(&["Without git"]).variable("PATH", "/nowhere").run().ends(0);
     scratch.run("tavern-add", &["One more"]).succeeds();
     assert_eq!(subjects(&scratch, "main").len(), 1);
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
