@@ -283,6 +283,10 @@ mod tests {
         assert!(matches!(&late, Err(GitError::Moved { found: Some(found), .. }) if *found == second), "{late:?}");
         assert_eq!(repository.branch_tip("x").expect("it can be read"), Some(second.clone()));
         assert!(fixture.git(&["reflog", "x"]).contains("test: on"));
+        let lock = fixture.root().join(".git/refs/heads/x.lock");
+        std::fs::write(&lock, "").expect("the folder is writable");
+        let held = repository.advance("refs/heads/x", &second, &first, "test: held");
+        assert!(matches!(&held, Err(GitError::LockedByGit { path }) if *path == lock), "{held:?}");
         let gone = repository.advance("refs/heads/y", &first, &second, "test: gone");
         assert!(matches!(&gone, Err(GitError::Moved { found: None, .. })), "{gone:?}");
         assert_eq!(repository.branch_tip("y").expect("it can be read"), None);
@@ -368,25 +372,5 @@ mod tests {
         let stopped = super::super::fixture::git_command(&fixture.root()).args(["rebase", "main"]).output();
         assert!(!stopped.expect("the tests need git").status.success(), "the rebase must stop at a conflict");
         assert_eq!(fixture.repository().checked_out_at("x").expect("it can be read"), Some(fixture.root()));
-    }
-
-    #[test]
-    fn a_branch_is_deleted_only_where_it_was_expected() {
-        let fixture = Fixture::new();
-        let first = fixture.head();
-        let second = fixture.commit(&[("a", "two\n")], "second");
-        let repository = fixture.repository();
-        repository.start_branch("x", &first).expect("the name is free");
-        fixture.git(&["pack-refs", "--all"]);
-        let moved = repository.branch_delete_if("x", &second);
-        assert!(matches!(&moved, Err(GitError::Moved { .. })), "{moved:?}");
-        assert!(repository.branch_delete_if("x", &first).expect("it is where it was"));
-        assert_eq!(repository.branch_tip("x").expect("it can be read"), None);
-        assert!(!repository.branch_delete_if("x", &first).expect("there is none"));
-        repository.start_branch("x", &second).expect("no lock is left behind");
-        let lock = fixture.root().join(".git/refs/heads/x.lock");
-        std::fs::write(&lock, "").expect("the folder is writable");
-        let held = repository.advance("refs/heads/x", &second, &first, "test: held");
-        assert!(matches!(&held, Err(GitError::LockedByGit { path }) if *path == lock), "{held:?}");
     }
 }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use git2::{DiffFormat, DiffOptions, ErrorCode, Oid, Sort};
 
-use super::branch::oid;
 use super::{CommitId, GitError, Repository};
 
 /// One commit, for lists.
@@ -34,13 +33,10 @@ pub struct PatchText {
 impl Repository {
     /// Is there something at `path` (from the root) in the commit that `branch` is at? No without such a branch.
     pub fn has_file(&self, branch: &str, path: &Path) -> Result<bool, GitError> {
-        let Some(tip) = self.branch_tip(branch)? else { return Ok(false) };
-        let read = || GitError::library(format!("read the last commit of `{branch}`"));
-        let tree = self.git.find_commit(oid(&tip)).and_then(|commit| commit.tree()).map_err(read())?;
-        match tree.get_path(path) {
+        match self.git.revparse_single(&format!("refs/heads/{branch}:{}", path.display())) {
             Ok(_) => Ok(true),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
-            Err(error) => Err(read()(error)),
+            Err(error) => Err(GitError::library(format!("read the last commit of `{branch}`"))(error)),
         }
     }
 
@@ -198,26 +194,6 @@ mod tests {
         }
         let bad = repository.commit_of("a^{nonsense}");
         assert!(matches!(bad, Err(GitError::BadRevision { .. })), "{bad:?}");
-    }
-
-    #[test]
-    fn work_is_found_where_it_arrived() {
-        let fixture = Fixture::new();
-        let first = fixture.head();
-        fixture.git(&["switch", "--quiet", "--create", "side"]);
-        let begun = fixture.commit(&[("side", "one\n")], "begun");
-        let work = fixture.commit(&[("side", "two\n")], "work");
-        fixture.git(&["switch", "--quiet", "main"]);
-        let second = fixture.commit(&[("a", "two\n")], "second");
-        fixture.git(&["merge", "--quiet", "--no-edit", "side"]);
-        let merge = fixture.head();
-        let last = fixture.commit(&[("a", "three\n")], "last");
-        let repository = fixture.repository();
-        let rows = [(&work, Some(&merge)), (&begun, Some(&merge)), (&second, Some(&second)), (&first, Some(&first))];
-        for (work, expected) in rows {
-            assert_eq!(repository.arrival(work, &last).expect("both are there").as_ref(), expected);
-        }
-        assert_eq!(repository.arrival(&work, &second).expect("both are there"), None);
     }
 
     #[test]

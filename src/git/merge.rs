@@ -74,51 +74,42 @@ impl Repository {
         let reference = branch_reference(branch)?;
         let tip = self.tip(&reference)?.ok_or_else(|| GitError::UnknownReference { name: reference.clone() })?;
         let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(base)?);
-        let standing = self.standing_of(branch, &ours, &theirs)?;
-        let message = format!("Merge {} into {branch}", base.short());
-        let follow = self.bring(standing, (&ours, &theirs), &message)?;
-        if let Follow::FastForwarded(to) | Follow::Merged(to) = &follow {
-            self.advance(&reference, &tip, to, &format!("follow: {base}"))?;
-            self.remember_followed(branch, to, base);
+        if self.is_known_to_follow(branch, &ours, base) {
+            return Ok(Follow::UpToDate);
         }
+        let follow = self.bring(&ours, &theirs, &format!("Merge {} into {branch}", base.short()))?;
+        let now = match &follow {
+            Follow::UpToDate => &tip,
+            Follow::FastForwarded(to) | Follow::Merged(to) => {
+                self.advance(&reference, &tip, to, &format!("follow: {base}"))?;
+                to
+            }
+            Follow::Conflict(_) => return Ok(follow),
+        };
+        self.remember_followed(branch, now, base);
         Ok(follow)
     }
 
     /// The commit that `branch` would be at after [`Repository::follow`], where nothing has to be merged for that.
     pub fn foresee_follow(&self, branch: &str, base: &CommitId) -> Result<CommitId, GitError> {
-        let Some(tip) = self.branch_tip(branch)? else { return Ok(base.clone()) };
-        let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(base)?);
-        let standing = self.standing_of(branch, &ours, &theirs)?;
-        Ok(if standing == Standing::Behind { base.clone() } else { tip })
+        match self.branch_tip(branch)? {
+            Some(tip) if !self.is_ancestor(&tip, base)? => Ok(tip),
+            _ => Ok(base.clone()),
+        }
     }
 
-    /// By what is remembered of the branch, or by its history, and remembered then.
-    fn standing_of(&self, branch: &str, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Standing, GitError> {
-        let base = theirs.id().into();
-        if self.is_known_to_follow(branch, ours, &base) {
-            return Ok(Standing::UpToDate);
+    /// What brings the commits of `theirs` into `ours`, which no reference is moved to yet.
+    fn bring(&self, ours: &Commit<'_>, theirs: &Commit<'_>, message: &str) -> Result<Follow, GitError> {
+        let shared = self.merge_base(ours.id(), theirs.id())?;
+        if shared == Some(theirs.id()) {
+            return Ok(Follow::UpToDate);
         }
-        let standing = self.standing(ours, theirs)?;
-        if standing == Standing::UpToDate {
-            self.remember_followed(branch, &ours.id().into(), &base);
+        if shared == Some(ours.id()) {
+            return Ok(Follow::FastForwarded(theirs.id().into()));
         }
-        Ok(standing)
-    }
-
-    /// What brings the commits of the second into the first, which no reference is moved to yet.
-    fn bring(
-        &self,
-        standing: Standing,
-        (ours, theirs): (&Commit<'_>, &Commit<'_>),
-        message: &str,
-    ) -> Result<Follow, GitError> {
-        Ok(match standing {
-            Standing::UpToDate => Follow::UpToDate,
-            Standing::Behind => Follow::FastForwarded(theirs.id().into()),
-            Standing::Apart => match self.merged_tree(ours, theirs)? {
-                Ok(tree) => Follow::Merged(self.write_commit(&tree, &[ours, theirs], message)?),
-                Err(paths) => Follow::Conflict(paths),
-            },
+        Ok(match self.merged_tree(ours, theirs)? {
+            Ok(tree) => Follow::Merged(self.write_commit(&tree, &[ours, theirs], message)?),
+            Err(paths) => Follow::Conflict(paths),
         })
     }
 
@@ -131,7 +122,7 @@ impl Repository {
             return Ok(Follow::Conflict(Vec::new()));
         };
         let (ours, theirs) = (self.find_commit(&tip)?, self.find_commit(from)?);
-        let follow = self.bring(self.standing(&ours, &theirs)?, (&ours, &theirs), message)?;
+        let follow = self.bring(&ours, &theirs, message)?;
         let (Follow::FastForwarded(to) | Follow::Merged(to)) = &follow else { return Ok(follow) };
         let call =
             self.call(&place).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
@@ -194,15 +185,6 @@ impl Repository {
         self.git.find_commit(id).map_err(preparing())
     }
 
-    fn standing(&self, ours: &Commit<'_>, theirs: &Commit<'_>) -> Result<Standing, GitError> {
-        let shared = self.merge_base(ours.id(), theirs.id())?;
-        Ok(match shared {
-            Some(shared) if shared == theirs.id() => Standing::UpToDate,
-            Some(shared) if shared == ours.id() => Standing::Behind,
-            _ => Standing::Apart,
-        })
-    }
-
     /// The paths that `theirs` changed since it was at `base`.
     fn changed(&self, base: Option<Oid>, theirs: &Commit<'_>) -> Result<Vec<PathBuf>, GitError> {
         let comparing = || GitError::library(format!("list what {} changed", theirs.id()));
@@ -214,15 +196,6 @@ impl Repository {
         let diff = self.git.diff_tree_to_tree(base.as_ref(), Some(&tree), None).map_err(comparing())?;
         Ok(paths(&diff))
     }
-}
-
-/// How one commit stands to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    UpToDate,
-    /// It has nothing that the other lacks.
-    Behind,
-    Apart,
 }
 
 fn is_under(path: &Path, prefixes: &[&str]) -> bool {
