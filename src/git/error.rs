@@ -200,12 +200,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_in_hints_can_be_pasted_into_a_shell() {
-        let hint = GitError::Locked { path: PathBuf::from("/w/my repo"), reason: String::new() }.hint();
-        assert!(hint.contains("unlock '/w/my repo'"), "{hint}");
-    }
-
-    #[test]
     fn long_lists_of_conflicts_are_cut() {
         let paths: Vec<PathBuf> = (0..7).map(|n| PathBuf::from(format!("f{n}"))).collect();
         assert_eq!(list(&paths), "`f0`, `f1`, `f2`, `f3`, `f4` and 2 more");

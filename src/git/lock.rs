@@ -26,10 +26,6 @@ pub(super) struct FileLock {
 impl FileLock {
     /// Waits for the lock, at most [`PATIENCE`]; makes the file, but not its folder.
     pub(super) fn take(path: &Path) -> Result<FileLock, GitError> {
-        FileLock::take_within(path, PATIENCE)
-    }
-
-    fn take_within(path: &Path, patience: Duration) -> Result<FileLock, GitError> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -42,8 +38,8 @@ impl FileLock {
         loop {
             match FileExt::try_lock(&file) {
                 Ok(()) => return Ok(FileLock { file }),
-                Err(TryLockError::WouldBlock) if started.elapsed() >= patience => {
-                    return Err(GitError::Busy { path: path.to_owned(), waited: patience });
+                Err(TryLockError::WouldBlock) if started.elapsed() >= PATIENCE => {
+                    return Err(GitError::Busy { path: path.to_owned(), waited: PATIENCE });
                 }
                 Err(TryLockError::WouldBlock) => {
                     thread::sleep(pause);
@@ -73,34 +69,5 @@ impl FileLock {
     /// For a child's standard input: it then holds the lock as well.
     pub(super) fn share(&self) -> Result<File, GitError> {
         self.file.try_clone().map_err(GitError::io("share the lock", Path::new("-")))
-    }
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
-mod tests {
-    use std::process::Command;
-
-    use super::*;
-
-    #[test]
-    fn it_is_held_as_long_as_anybody_has_the_descriptor() {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let path = folder.path().join("lock");
-        let lock = FileLock::take(&path).expect("nobody holds it");
-        let late = FileLock::take_within(&path, Duration::ZERO);
-        assert!(matches!(&late, Err(GitError::Busy { path: busy, .. }) if *busy == path), "{late:?}");
-        assert!(FileLock::try_take_existing(&path).expect("it can be opened").is_none());
-        let mut child = Command::new("sleep")
-            .arg("600")
-            .stdin(lock.share().expect("it is open"))
-            .spawn()
-            .expect("sleep is everywhere");
-        drop(lock);
-        assert!(FileLock::try_take_existing(&path).expect("it can be opened").is_none(), "the child holds it");
-        child.kill().expect("it is ours");
-        child.wait().expect("it is ours");
-        FileLock::take(&path).expect("the child has ended");
-        assert!(FileLock::try_take_existing(&folder.path().join("none")).expect("that is no error").is_none());
     }
 }

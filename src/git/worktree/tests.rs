@@ -299,8 +299,19 @@ fn a_process_may_be_killed_at_any_moment() {
     let files: Vec<(String, String)> = (0..300).map(|n| (format!("d/f{n}"), format!("{n}\n"))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     fixture.commit(&files, "many");
-    let signs =
-        ["lock", "repo/.git/worktrees/w", "repo/.git/worktrees/w/HEAD", "w", "w/.git", "w/a", "w/d/f0", "w/d/f99"];
+    let signs = [
+        "lock",
+        "repo/.git/tavern/worktree/locked",
+        "repo/.git/worktrees/w",
+        "repo/.git/worktrees/w/HEAD",
+        "w",
+        "w/.git",
+        "w/a",
+        "w/d/f0",
+        "w/d/f99",
+    ];
+    // As if the one before had been killed here.
+    write_in(&fixture.root(), ".git/tavern/worktree/half", "");
     for (round, sign) in signs.into_iter().enumerate() {
         let branch = format!("x{round}");
         let mut child = child(&fixture, "w", &branch, &fixture.head());
@@ -310,6 +321,8 @@ fn a_process_may_be_killed_at_any_moment() {
         let made = fixture.add("w", &branch).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
         assert!(is_clean(&fixture.repository(), &made), "killed at {sign}");
         assert_eq!(names(&made.join("d")).len(), 300, "killed at {sign}");
+        assert_eq!(names(&fixture.root().join(".git/tavern")), [""; 0], "killed at {sign}");
+        assert!(!admin(&fixture, "w").join("half").exists(), "killed at {sign}");
         assert!(remove(&fixture, "w").expect("it is ours"), "killed at {sign}");
         fs::remove_file(fixture.lock_file()).expect("nobody holds it");
         fs::remove_dir(admin(&fixture, "")).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
@@ -530,31 +543,6 @@ fn a_scratch_worktree_has_exactly_the_files_of_its_commit() {
     assert_eq!(repository.branch_tip("work").expect("it can be read"), Some(first));
     let unknown = repository.checkout_scratch(&fixture.beside("s2"), &id(&"1".repeat(40)), &lock);
     assert!(matches!(unknown, Err(GitError::UnknownCommit { .. })));
-}
-
-#[test]
-fn twelve_threads_make_and_remove_their_worktrees_at_once() {
-    let fixture = Fixture::new();
-    let files: Vec<(String, String)> = (0..100).map(|n| (format!("d{}/f{n}", n % 7), format!("{n}\n"))).collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    fixture.commit(&files, "many");
-    let before = fixture.photograph();
-    thread::scope(|scope| {
-        for n in 0..12 {
-            let fixture = &fixture;
-            scope.spawn(move || {
-                for round in 0..2 {
-                    let made = fixture.add(&format!("trees/w{n}"), &format!("b{n}-{round}")).expect("nothing is there");
-                    assert!(is_clean(&fixture.repository(), &made));
-                    assert_eq!(names(&made).len(), 8);
-                    assert!(remove(fixture, &format!("trees/w{n}")).expect("it is ours"));
-                }
-            });
-        }
-    });
-    assert_eq!(names(&fixture.beside("trees")), [""; 0]);
-    assert_eq!(fixture.repository().branches("b").expect("they can be listed").len(), 24);
-    assert_eq!(fixture.photograph(), before);
 }
 
 #[test]
