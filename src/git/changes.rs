@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::history::path_of;
 use super::program::THOROUGH;
-use super::repository::WorkTree;
+use super::repository::Checkout;
 use super::{GitError, Repository};
 
 /// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
@@ -36,12 +36,12 @@ impl Changes {
 impl Repository {
     /// The changes of a linked worktree, by the path of its root. Nothing is written.
     pub fn changes(&self, worktree: &Path) -> Result<Changes, GitError> {
-        self.changes_at(&self.place(worktree)?)
+        self.changes_at(&self.checkout(worktree)?)
     }
 
-    pub(super) fn changes_at(&self, place: &WorkTree) -> Result<Changes, GitError> {
+    pub(super) fn changes_at(&self, checkout: &Checkout) -> Result<Changes, GitError> {
         let output = self
-            .call(place)
+            .call(checkout)
             .args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"])
             .arg("--ignore-submodules=none")
             .limit(THOROUGH)

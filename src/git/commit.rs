@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::program::THOROUGH;
-use super::repository::WorkTree;
+use super::repository::Checkout;
 use super::{Changes, CommitId, GitError, Head, Repository};
 
 impl Repository {
@@ -22,36 +22,36 @@ impl Repository {
         message: &str,
         exclude: &[&str],
     ) -> Result<Option<CommitId>, GitError> {
-        let place = self.place(worktree)?;
-        refuse_rebase(&place)?;
-        let paths = still_marked(&place, changes);
+        let checkout = self.checkout(worktree)?;
+        refuse_rebase(&checkout)?;
+        let paths = still_marked(&checkout, changes);
         if !paths.is_empty() {
-            return Err(GitError::Conflicted { worktree: place.root, paths });
+            return Err(GitError::Conflicted { worktree: checkout.root, paths });
         }
-        self.stage(&place, changes, exclude)?;
-        let merges = place.git_dir.join("MERGE_HEAD").exists();
-        match self.commit_staged(&place, message) {
+        self.stage(&checkout, changes, exclude)?;
+        let merges = checkout.git_dir.join("MERGE_HEAD").exists();
+        match self.commit_staged(&checkout, message) {
             // It has nothing to commit.
-            Err(GitError::Program { .. }) if !merges && !self.has_staged(&place)? => Ok(None),
+            Err(GitError::Program { .. }) if !merges && !self.has_staged(&checkout)? => Ok(None),
             committed => committed.map(Some),
         }
     }
 
     /// What is staged.
-    fn commit_staged(&self, place: &WorkTree, message: &str) -> Result<CommitId, GitError> {
-        let call = self.call(place).args(["commit", "--quiet", "--no-verify", "--allow-empty-message"]);
+    fn commit_staged(&self, checkout: &Checkout, message: &str) -> Result<CommitId, GitError> {
+        let call = self.call(checkout).args(["commit", "--quiet", "--no-verify", "--allow-empty-message"]);
         let call = call.args(["--cleanup=whitespace", "--file=-"]).input(message.replace('\0', " ").as_bytes())?;
         self.identity()?.give_to(call).limit(THOROUGH).read()?;
-        match self.head_in(&place.git_dir)? {
+        match self.head_in(&checkout.git_dir)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Ok(commit),
             Head::Unborn { name } => Err(GitError::UnknownReference { name }),
         }
     }
 
-    fn stage(&self, place: &WorkTree, changes: &Changes, exclude: &[&str]) -> Result<(), GitError> {
+    fn stage(&self, checkout: &Checkout, changes: &Changes, exclude: &[&str]) -> Result<(), GitError> {
         // An empty path would mean everything.
         let exclude: Vec<&str> = exclude.iter().copied().filter(|path| !path.is_empty()).collect();
-        let mut call = self.call(place).args(["add", "--all", "--sparse", "--", ":/"]);
+        let mut call = self.call(checkout).args(["add", "--all", "--sparse", "--", ":/"]);
         for path in &exclude {
             call = call.arg(pathspec("exclude,top,literal", Path::new(path)));
         }
@@ -64,20 +64,20 @@ impl Repository {
         if !changes.staged.iter().any(is_excluded) {
             return Ok(());
         }
-        let call = self.call(place).args(["reset", "--quiet", "--"]);
+        let call = self.call(checkout).args(["reset", "--quiet", "--"]);
         let call = call.args(exclude.iter().map(|path| pathspec("top,literal", Path::new(path))));
         call.limit(THOROUGH).read().map(drop)
     }
 
-    fn has_staged(&self, place: &WorkTree) -> Result<bool, GitError> {
+    fn has_staged(&self, checkout: &Checkout) -> Result<bool, GitError> {
         let quiet = ["diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=dirty"];
-        Ok(!self.call(place).args(quiet).limit(THOROUGH).ending(&[0, 1])?.exit.is_success())
+        Ok(!self.call(checkout).args(quiet).limit(THOROUGH).ending(&[0, 1])?.exit.is_success())
     }
 }
 
-pub(super) fn refuse_rebase(place: &WorkTree) -> Result<(), GitError> {
-    if ["rebase-merge", "rebase-apply"].iter().any(|name| place.git_dir.join(name).exists()) {
-        return Err(GitError::Unfinished { worktree: place.root.clone(), operation: "rebase".to_owned() });
+pub(super) fn refuse_rebase(checkout: &Checkout) -> Result<(), GitError> {
+    if ["rebase-merge", "rebase-apply"].iter().any(|name| checkout.git_dir.join(name).exists()) {
+        return Err(GitError::Unfinished { worktree: checkout.root.clone(), operation: "rebase".to_owned() });
     }
     Ok(())
 }
@@ -89,9 +89,9 @@ pub(super) fn pathspec(magic: &str, path: &Path) -> OsString {
 }
 
 /// The conflicted files that still have a line which only git writes.
-fn still_marked(place: &WorkTree, changes: &Changes) -> Vec<PathBuf> {
+fn still_marked(checkout: &Checkout, changes: &Changes) -> Vec<PathBuf> {
     let is_marked = |path: &&PathBuf| {
-        let bytes = fs::read(place.root.join(path)).unwrap_or_default();
+        let bytes = fs::read(checkout.root.join(path)).unwrap_or_default();
         bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))
     };
     changes.conflicted.iter().filter(is_marked).cloned().collect()

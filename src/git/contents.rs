@@ -12,7 +12,7 @@ use git2::{ErrorCode, FileMode, ObjectType, Oid};
 use super::commit::refuse_rebase;
 use super::history::path_of;
 use super::program::{THOROUGH, records};
-use super::repository::WorkTree;
+use super::repository::Checkout;
 use super::{CommitId, GitError, Head, Repository};
 
 /// A file to be committed.
@@ -31,11 +31,11 @@ impl Repository {
     /// [`GitError::Unfinished`] in a merge, a rebase and the like; [`GitError::Conflicted`] if anything in the index is;
     /// [`GitError::NoBranch`]; [`GitError::LockedByGit`] if another git is writing there, or died there.
     pub fn commit_contents(&self, files: &[(PathBuf, Vec<u8>)], message: &str) -> Result<Option<CommitId>, GitError> {
-        let place = self.main_place();
-        refuse_unfinished(&place)?;
-        self.refuse_conflicts(&place)?;
+        let checkout = self.main_checkout();
+        refuse_unfinished(&checkout)?;
+        self.refuse_conflicts(&checkout)?;
         let Head::Branch { name, commit: tip } = self.head()? else {
-            return Err(GitError::NoBranch { worktree: place.root });
+            return Err(GitError::NoBranch { worktree: checkout.root });
         };
         let parent = self.find_commit(&tip)?;
         let tree = parent.tree().map_err(GitError::library("read the last commit"))?;
@@ -56,7 +56,7 @@ impl Repository {
                 }
                 None => FileMode::Blob,
             };
-            leaves.push(Leaf { path, blob: self.store_blob(&place, path, bytes)?, mode });
+            leaves.push(Leaf { path, blob: self.store_blob(&checkout, path, bytes)?, mode });
         }
         let mut builder = TreeUpdateBuilder::new();
         for leaf in &leaves {
@@ -64,7 +64,7 @@ impl Repository {
         }
         let new = builder.create_updated(&self.git, &tree).map_err(GitError::library("make a tree"))?;
         // Before the branch is moved, so that a lock in the way leaves all as it was.
-        self.bring_up_index(&place, &leaves)?;
+        self.bring_up_index(&checkout, &leaves)?;
         if new == tree.id() {
             return Ok(None);
         }
@@ -77,14 +77,14 @@ impl Repository {
     }
 
     /// The contents as an object, through the user's filters.
-    fn store_blob(&self, place: &WorkTree, path: &Path, bytes: &[u8]) -> Result<Oid, GitError> {
-        let call = self.call(place).args(["hash-object", "-w", "--stdin", "--path"]).arg(path).input(bytes)?;
+    fn store_blob(&self, checkout: &Checkout, path: &Path, bytes: &[u8]) -> Result<Oid, GitError> {
+        let call = self.call(checkout).args(["hash-object", "-w", "--stdin", "--path"]).arg(path).input(bytes)?;
         let id = call.read()?;
         let id = String::from_utf8_lossy(&id);
         Oid::from_str(id.trim()).map_err(GitError::library("store a file"))
     }
 
-    fn bring_up_index(&self, place: &WorkTree, leaves: &[Leaf<'_>]) -> Result<(), GitError> {
+    fn bring_up_index(&self, checkout: &Checkout, leaves: &[Leaf<'_>]) -> Result<(), GitError> {
         if leaves.is_empty() {
             return Ok(());
         }
@@ -93,24 +93,24 @@ impl Repository {
             [info.as_bytes(), leaf.path.as_os_str().as_encoded_bytes(), b"\0"].concat()
         });
         let lines: Vec<u8> = lines.collect();
-        let call = self.call(place).args(["update-index", "--add", "-z", "--index-info"]).input(&lines)?;
+        let call = self.call(checkout).args(["update-index", "--add", "-z", "--index-info"]).input(&lines)?;
         call.limit(THOROUGH).read().map(drop)
     }
 
-    fn refuse_conflicts(&self, place: &WorkTree) -> Result<(), GitError> {
-        let unmerged = self.call(place).args(["ls-files", "--unmerged", "-z"]).read()?;
+    fn refuse_conflicts(&self, checkout: &Checkout) -> Result<(), GitError> {
+        let unmerged = self.call(checkout).args(["ls-files", "--unmerged", "-z"]).read()?;
         let paths: BTreeSet<PathBuf> =
             records(&unmerged).filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1)).map(path_of).collect();
         if paths.is_empty() {
             return Ok(());
         }
-        Err(GitError::Conflicted { worktree: place.root.clone(), paths: paths.into_iter().collect() })
+        Err(GitError::Conflicted { worktree: checkout.root.clone(), paths: paths.into_iter().collect() })
     }
 }
 
 /// In the middle of any of these a commit would become a part of it, or end it.
-fn refuse_unfinished(place: &WorkTree) -> Result<(), GitError> {
-    refuse_rebase(place)?;
+fn refuse_unfinished(checkout: &Checkout) -> Result<(), GitError> {
+    refuse_rebase(checkout)?;
     let signs = [
         ("MERGE_HEAD", "merge"),
         ("CHERRY_PICK_HEAD", "cherry-pick"),
@@ -118,10 +118,10 @@ fn refuse_unfinished(place: &WorkTree) -> Result<(), GitError> {
         ("sequencer", "cherry-pick"),
         ("BISECT_LOG", "bisect"),
     ];
-    match signs.iter().find(|(name, _)| place.git_dir.join(name).exists()) {
+    match signs.iter().find(|(name, _)| checkout.git_dir.join(name).exists()) {
         Some((_, operation)) => {
             let operation = (*operation).to_owned();
-            Err(GitError::Unfinished { worktree: place.root.clone(), operation })
+            Err(GitError::Unfinished { worktree: checkout.root.clone(), operation })
         }
         None => Ok(()),
     }

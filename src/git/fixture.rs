@@ -70,7 +70,7 @@ impl Fixture {
     /// The changes of the main work tree.
     pub(super) fn changes(&self) -> Result<Changes, GitError> {
         let repository = self.repository();
-        repository.changes_at(&repository.main_place())
+        repository.changes_at(&repository.main_checkout())
     }
 
     /// Commits all that a linked worktree holds.

@@ -117,7 +117,7 @@ impl Repository {
     /// folder: by moving it forward if it has none of its own, else by a merge commit. Nothing changes where the two
     /// conflict, or where files that are not committed are in the way (then no path is named).
     pub fn take_in(&self, worktree: &Path, from: &CommitId, message: &str) -> Result<Follow, GitError> {
-        let place = self.place(worktree)?;
+        let checkout = self.checkout(worktree)?;
         let (Head::Branch { commit: tip, .. } | Head::Detached { commit: tip }) = self.head_of(worktree)? else {
             return Ok(Follow::Conflict(Vec::new()));
         };
@@ -125,7 +125,7 @@ impl Repository {
         let follow = self.bring(&ours, &theirs, message)?;
         let (Follow::FastForwarded(to) | Follow::Merged(to)) = &follow else { return Ok(follow) };
         let call =
-            self.call(&place).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
+            self.call(&checkout).args(["merge", "--ff-only", "--quiet", "--no-autostash", "--no-verify-signatures"]);
         let ended = call.arg(to.as_str()).limit(THOROUGH).ending(&[0, 1, 128])?;
         Ok(if ended.exit.is_success() { follow } else { Follow::Conflict(Vec::new()) })
     }
@@ -138,7 +138,7 @@ impl Repository {
     ) -> Result<Result<Tree<'r>, Vec<PathBuf>>, GitError> {
         let (into, from) = (ours.id().to_string(), theirs.id().to_string());
         let ran = self
-            .call(&self.main_place())
+            .call(&self.main_checkout())
             // Attributes are those of `ours`, whatever is checked out at present.
             .env("GIT_ATTR_SOURCE", &into)
             .args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--allow-unrelated-histories"])

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::lock::FileLock;
-use super::repository::WorkTree;
+use super::repository::Checkout;
 use super::stale_lock::{LOCK_PATIENCE, LOCK_PAUSE};
 use super::{GitError, Repository};
 use crate::clock;
@@ -84,13 +84,13 @@ pub(super) struct Call<'r> {
 impl Repository {
     /// `git` at exactly this place. Git directory and work tree are always named, never searched for: in a worktree whose
     /// `.git` an agent has deleted, a search would find the user's own checkout above it.
-    pub(super) fn call(&self, place: &WorkTree) -> Call<'_> {
+    pub(super) fn call(&self, checkout: &Checkout) -> Call<'_> {
         let args = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from).collect();
-        let dir = place.root.clone();
+        let dir = checkout.root.clone();
         let call = Call { args, env: Vec::new(), dir, limit: QUICK, input: None, repository: self };
         let fixed = UNATTENDED.iter().chain(&[("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")]);
         let call = fixed.fold(call, |call, (name, value)| call.env(name, value));
-        let call = call.env("GIT_DIR", &place.git_dir).env("GIT_WORK_TREE", &place.root);
+        let call = call.env("GIT_DIR", &checkout.git_dir).env("GIT_WORK_TREE", &checkout.root);
         let Some(files) = &self.config else { return call };
         let call = match &files.system {
             Some(path) => call.env("GIT_CONFIG_SYSTEM", path),
@@ -231,7 +231,7 @@ mod tests {
     fn failures_carry_what_git_said() {
         let fixture = Fixture::new();
         let repository = fixture.repository();
-        let call = repository.call(&repository.main_place());
+        let call = repository.call(&repository.main_checkout());
         let error = call.args(["rev-parse", "--verify", "nowhere"]).read().expect_err("there is none");
         let GitError::Program { command, dir, status, stderr } = error else { panic!("{error:?}") };
         assert_eq!(command, "git rev-parse --verify nowhere");
@@ -244,7 +244,7 @@ mod tests {
         let fixture = Fixture::new();
         let repository = fixture.repository();
         let script = "alias.x=!echo $GIT_EDITOR $GIT_SEQUENCE_EDITOR $GIT_TERMINAL_PROMPT \"[$GIT_ASKPASS]\" $SSH_ASKPASS $SSH_ASKPASS_REQUIRE $LC_ALL; cat";
-        let call = repository.call(&repository.main_place());
+        let call = repository.call(&repository.main_checkout());
         let output = call.args(["-c", script, "x"]).read().expect("the alias succeeds");
         assert_eq!(String::from_utf8_lossy(&output), "true true 0 [] false force C\n");
     }
@@ -253,10 +253,10 @@ mod tests {
     fn a_missing_program_and_a_missing_folder_are_told_apart() {
         let fixture = Fixture::new();
         let repository = fixture.repository();
-        let missing = repository.call(&repository.main_place()).env("PATH", "/nowhere").arg("--version").read();
+        let missing = repository.call(&repository.main_checkout()).env("PATH", "/nowhere").arg("--version").read();
         assert!(matches!(missing, Err(GitError::ProgramMissing)), "{missing:?}");
-        let place = WorkTree { root: fixture.beside("nowhere"), ..repository.main_place() };
-        let nowhere = repository.call(&place).arg("--version").read();
+        let checkout = Checkout { root: fixture.beside("nowhere"), ..repository.main_checkout() };
+        let nowhere = repository.call(&checkout).arg("--version").read();
         assert!(matches!(nowhere, Err(GitError::Io { .. })), "{nowhere:?}");
     }
 }

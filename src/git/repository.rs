@@ -22,7 +22,7 @@ pub struct Repository {
 
 /// A git directory and the work tree that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WorkTree {
+pub(super) struct Checkout {
     pub(super) git_dir: PathBuf,
     pub(super) root: PathBuf,
 }
@@ -89,7 +89,7 @@ impl Repository {
 
     /// `HEAD` of a linked worktree, by the path of its root.
     pub fn head_of(&self, worktree: &Path) -> Result<Head, GitError> {
-        self.head_in(&self.place(worktree)?.git_dir)
+        self.head_in(&self.checkout(worktree)?.git_dir)
     }
 
     pub(super) fn head_in(&self, git_dir: &Path) -> Result<Head, GitError> {
@@ -108,15 +108,15 @@ impl Repository {
         }
     }
 
-    pub(super) fn main_place(&self) -> WorkTree {
-        WorkTree { git_dir: self.common_dir.clone(), root: self.main_worktree.clone() }
+    pub(super) fn main_checkout(&self) -> Checkout {
+        Checkout { git_dir: self.common_dir.clone(), root: self.main_worktree.clone() }
     }
 
     /// A registered linked worktree, by the path of its root; never the main work tree.
-    pub(super) fn place(&self, worktree: &Path) -> Result<WorkTree, GitError> {
+    pub(super) fn checkout(&self, worktree: &Path) -> Result<Checkout, GitError> {
         let path = registration::resolved(worktree)?;
         match registration::find(&self.common_dir, &path)? {
-            Some(found) if path.is_dir() => Ok(WorkTree { git_dir: found.admin, root: path }),
+            Some(found) if path.is_dir() => Ok(Checkout { git_dir: found.admin, root: path }),
             _ => Err(GitError::NotAWorktree { path, repository: self.main_worktree.clone() }),
         }
     }

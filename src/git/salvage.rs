@@ -15,7 +15,7 @@ use super::branch::oid;
 use super::commit::pathspec;
 use super::history::path_of;
 use super::program::{Call, THOROUGH, records};
-use super::repository::WorkTree;
+use super::repository::Checkout;
 use super::{CommitId, GitError, Head, Repository};
 
 /// What was rescued.
@@ -47,19 +47,19 @@ impl Repository {
             let head = self.find_commit(&lost)?;
             return self.keep_unless(reference, &head, merged_into);
         }
-        let place = self.place(worktree)?;
-        if Repository::is_half_made(&place) {
+        let checkout = self.checkout(worktree)?;
+        if Repository::is_half_made(&checkout) {
             return Ok(None);
         }
-        let head = match self.head_in(&place.git_dir)? {
+        let head = match self.head_in(&checkout.git_dir)? {
             Head::Branch { commit, .. } | Head::Detached { commit } => Some(self.find_commit(&commit)?),
             Head::Unborn { .. } => None,
         };
-        let rescued = match self.changes_at(&place) {
+        let rescued = match self.changes_at(&checkout) {
             Ok(changes) if changes.is_clean() => None,
             Ok(changes) => {
-                let index = Index::new(self, place.clone())?;
-                let own = place.git_dir.join("index");
+                let index = Index::new(self, checkout.clone())?;
+                let own = checkout.git_dir.join("index");
                 if own.exists() {
                     fs::copy(&own, index.file()).map_err(GitError::io("copy", own))?;
                 }
@@ -67,7 +67,7 @@ impl Repository {
             }
             // An index that can't be read says nothing about the files, which are compared with the last commit instead.
             Err(GitError::Program { .. }) => {
-                let index = Index::new(self, place)?;
+                let index = Index::new(self, checkout)?;
                 // Without a commit there is nothing to begin with.
                 index.call().args(["read-tree", "HEAD"]).ending(&[0, 128])?;
                 Some(index.tree_of_everything(Vec::new())?)
@@ -141,19 +141,19 @@ impl Repository {
 /// An index of its own, in a folder that goes away with it. It is empty at first.
 struct Index<'r> {
     repository: &'r Repository,
-    place: WorkTree,
+    checkout: Checkout,
     folder: TempDir,
     /// `filter.<name>.required` settings that are overruled: unfiltered contents are better than none.
     relaxed: Vec<String>,
 }
 
 impl<'r> Index<'r> {
-    fn new(repository: &'r Repository, place: WorkTree) -> Result<Index<'r>, GitError> {
+    fn new(repository: &'r Repository, checkout: Checkout) -> Result<Index<'r>, GitError> {
         let folder = tempfile::Builder::new()
             .prefix("tavern-salvage-")
-            .tempdir_in(&place.git_dir)
-            .map_err(GitError::io("write in", &place.git_dir))?;
-        Ok(Index { repository, place, folder, relaxed: Vec::new() })
+            .tempdir_in(&checkout.git_dir)
+            .map_err(GitError::io("write in", &checkout.git_dir))?;
+        Ok(Index { repository, checkout, folder, relaxed: Vec::new() })
     }
 
     fn file(&self) -> PathBuf {
@@ -161,7 +161,7 @@ impl<'r> Index<'r> {
     }
 
     fn call(&self) -> Call<'r> {
-        let call = self.repository.call(&self.place).env("GIT_INDEX_FILE", self.file()).limit(THOROUGH);
+        let call = self.repository.call(&self.checkout).env("GIT_INDEX_FILE", self.file()).limit(THOROUGH);
         self.relaxed.iter().fold(call, |call, name| call.arg("-c").arg(format!("{name}=false")))
     }
 
@@ -172,7 +172,7 @@ impl<'r> Index<'r> {
         let nested: Vec<PathBuf> = untracked.iter().filter_map(|name| name.strip_suffix(b"/")).map(path_of).collect();
         let mut unsaved = self.add_everything(&nested)?;
         for inner in nested.into_iter().chain(submodules) {
-            let inside = WorkTree { git_dir: self.place.git_dir.clone(), root: self.place.root.join(&inner) };
+            let inside = Checkout { git_dir: self.checkout.git_dir.clone(), root: self.checkout.root.join(&inner) };
             let (tree, missed) = Index::new(self.repository, inside)?.tree_of_everything(Vec::new())?;
             unsaved.extend(missed.into_iter().map(|path| inner.join(path)));
             self.graft(&inner, tree)?;

@@ -19,10 +19,10 @@ impl Repository {
     ///
     /// [`GitError::LockedByGit`] if another program is writing there.
     pub fn set(&self, key: &str, value: &str) -> Result<(), GitError> {
-        let place = self.main_place();
-        match self.call(&place).args(["config", "--local", key, value]).read() {
+        let checkout = self.main_checkout();
+        match self.call(&checkout).args(["config", "--local", key, value]).read() {
             Err(GitError::Program { stderr, .. }) if stderr.contains("File exists") => {
-                Err(GitError::LockedByGit { path: place.git_dir.join("config.lock") })
+                Err(GitError::LockedByGit { path: checkout.git_dir.join("config.lock") })
             }
             other => other.map(drop),
         }

@@ -21,7 +21,7 @@ use super::branch::branch_reference;
 use super::lock::FileLock;
 use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
-use super::repository::WorkTree;
+use super::repository::Checkout;
 use super::{CommitId, GitError, Head, Repository};
 use crate::clock;
 
@@ -120,7 +120,7 @@ impl Repository {
             self.advance(&reference, &tip, &commit, "tavern: bring the work home")?;
         }
         let log = ["symbolic-ref", "-m", "tavern: bring the work home", "HEAD"];
-        self.call(&self.place(path)?).args(log).arg(&reference).read()?;
+        self.call(&self.checkout(path)?).args(log).arg(&reference).read()?;
         Ok(true)
     }
 
@@ -136,8 +136,8 @@ impl Repository {
     }
 
     /// Was whoever makes the worktree of this git directory killed before it was handed out? Or is still at it.
-    pub(super) fn is_half_made(place: &WorkTree) -> bool {
-        fs::read(place.git_dir.join("locked")).is_ok_and(|mark| mark.starts_with(MAKING.as_bytes()))
+    pub(super) fn is_half_made(checkout: &Checkout) -> bool {
+        fs::read(checkout.git_dir.join("locked")).is_ok_and(|mark| mark.starts_with(MAKING.as_bytes()))
     }
 
     /// `None`: it was there already.
@@ -210,8 +210,8 @@ impl Repository {
 
     /// The files of a new worktree, or of a scratch one.
     fn check_out(&self, entry: &Registration, goal: &Goal<'_>, mark: Option<&FileLock>) -> Result<(), GitError> {
-        let place = WorkTree { git_dir: entry.admin.clone(), root: entry.path.clone() };
-        let mut reset = self.call(&place).args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
+        let checkout = Checkout { git_dir: entry.admin.clone(), root: entry.path.clone() };
+        let mut reset = self.call(&checkout).args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
         match (goal, mark) {
             (Goal::Branch { .. }, None) => return Ok(()),
             (Goal::Branch { .. }, Some(_)) => {}
@@ -221,7 +221,7 @@ impl Repository {
             return reset.limit(THOROUGH).holding(mark)?.read().map(drop);
         }
         reset.limit(THOROUGH).read()?;
-        self.call(&place).args(["clean", "-ffdx", "--quiet"]).limit(THOROUGH).read().map(drop)
+        self.call(&checkout).args(["clean", "-ffdx", "--quiet"]).limit(THOROUGH).read().map(drop)
     }
 
     /// Under the caller's lock: takes the folder out of sight and the registration away. Was there anything, and what is the

@@ -86,9 +86,9 @@ fn a_branch_that_exists_is_taken_as_it_is() {
 fn a_branch_that_is_checked_out_elsewhere_is_refused_with_its_place() {
     let fixture = Fixture::new();
     fixture.add("w", "x").expect("nothing is there");
-    for (branch, place) in [("x", fixture.beside("w")), ("main", fixture.root())] {
+    for (branch, checkout) in [("x", fixture.beside("w")), ("main", fixture.root())] {
         let refused = fixture.add("v", branch);
-        assert!(matches!(&refused, Err(GitError::CheckedOut { path, .. }) if *path == place), "{refused:?}");
+        assert!(matches!(&refused, Err(GitError::CheckedOut { path, .. }) if *path == checkout), "{refused:?}");
         assert!(!fixture.beside("v").exists());
     }
 }
@@ -251,8 +251,8 @@ fn what_was_not_furnished_to_the_end_is_made_anew() {
     let (repository, path, start) = (fixture.repository(), fixture.beside("w"), fixture.head());
     let failing = |folder: &Path| {
         write_in(folder, "half", "");
-        let place = repository.place(folder)?;
-        assert!(place.git_dir.join("locked").exists() && names(folder) == ["a", "half"]);
+        let checkout = repository.checkout(folder)?;
+        assert!(checkout.git_dir.join("locked").exists() && names(folder) == ["a", "half"]);
         // As if killed here, nothing of it is anybody's work.
         let saved = repository.salvage(folder, "refs/tavern/salvage/x/1", "saved", &[])?;
         assert_eq!(saved, None);
