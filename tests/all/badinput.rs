@@ -200,8 +200,6 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
 #[test]
 fn a_board_with_warnings_alone_is_fit_for_work() {
     let scratch = Scratch::initialized();
-    let ran = scratch.run("tavern-check", &[]);
-    assert_eq!(ran.to_string(), "exit 0\n--- stdout\n--- stderr\nnothing is wrong with queue main and .tavern\n");
     scratch.run("tavern-add", &["No script"]).succeeds();
     let ran = scratch.run("tavern-check", &[]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 warning\n"), "{ran}");

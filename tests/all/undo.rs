@@ -4,7 +4,7 @@ use tavern::board::task::Status;
 use tavern::store::Entry;
 
 use crate::state::State;
-use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
+use crate::support::{QUEUE, Ran, Scratch, has};
 
 const ARCHIVE: &str = ".tavern/queues/archive/main.md";
 
@@ -236,11 +236,9 @@ fn the_merge_of_a_completed_item_is_named() {
 
 #[test]
 fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
-    let scratch = Scratch::initialized();
-    scratch.write(CONFIG, "base: main\narchive: {keep: 1}\n");
-    scratch.write(QUEUE, ITEMS);
+    let scratch = Scratch::shell(ITEMS, "base: main\narchive: {keep: 1}\n");
     scratch.settle();
-    scratch.write(QUEUE, ITEMS.replace("[ ] T-1", "[x] T-1"));
+    scratch.change(QUEUE, "[ ] T-1", "[x] T-1");
     scratch.settle();
     scratch.change(QUEUE, "[ ] T-2", "[x] T-2");
     scratch.settle();
