@@ -53,21 +53,12 @@ pub struct Agent<'a> {
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
-    /// Says what to type next.
-    pub advice: Advice,
+    /// What an item lacks, with what to type.
+    pub advise: fn(&Lack, Option<&TaskId>) -> String,
     /// Told what happens, for people.
     pub tell: &'a dyn Fn(&Told),
     /// Holds the name.
     pub slot: Slot,
-}
-
-/// What to type next, as whoever starts agents says it.
-#[derive(Clone, Copy)]
-pub struct Advice {
-    /// What an item lacks, with what to type.
-    pub lack: fn(&Lack, Option<&TaskId>) -> String,
-    /// What to type after an error.
-    pub error: fn(&Error) -> Option<String>,
 }
 
 /// What an agent tells of its work.
@@ -567,7 +558,7 @@ impl Agent<'_> {
                 format!(
                     "waiting: {items} a person; {}: {}",
                     first.name(),
-                    (self.advice.lack)(first.foremost(), first.task.as_ref())
+                    (self.advise)(first.foremost(), first.task.as_ref())
                 )
             }
             (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
@@ -612,18 +603,18 @@ impl<'a> Look<'a> {
 
     /// What keeps it from being started now.
     fn at(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
-        let (site, name, advice) = (self.agent.site, &self.agent.role, self.agent.advice);
+        let (site, name, advise) = (self.agent.site, &self.agent.role, self.agent.advise);
         let place = self.preflight.surroundings(name).map_err(Error::from);
         if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
-            let lack = Lack::Runner { why: error.to_string(), hint: (advice.error)(&error) };
-            *self.hindrance.borrow_mut() = Some((advice.lack)(&lack, None));
+            let lack = Lack::NotReady(error.into());
+            *self.hindrance.borrow_mut() = Some(advise(&lack, None));
             return Err(lack);
         }
         self.preflight.ready(document, item, purpose, Some(name)).inspect_err(|lack| {
             if lack.is_stuck() {
                 let (task, title) = (item.id.clone(), document.title(item).to_owned());
                 let name = task.as_ref().map_or_else(|| title.clone(), ToString::to_string);
-                let why = (advice.lack)(lack, task.as_ref());
+                let why = advise(lack, task.as_ref());
                 self.skipped.borrow_mut().push((name, Told::Skipped { task, title, why }));
             }
         })

@@ -95,11 +95,23 @@ pub enum Lack {
         program: String,
         command: String,
     },
-    /// Its own runner can't be started, with what to do about it.
-    Runner {
-        why: String,
-        hint: Option<String>,
-    },
+    /// What it needs here besides, such as its own runner.
+    NotReady(NotReady),
+}
+
+/// Why a runner can't be used, or nothing can be started here at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NotReady {
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl NotReady {
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> NotReady {
+        NotReady { message: message.into(), hint: Some(hint.into()) }
+    }
 }
 
 impl Lack {
@@ -123,8 +135,8 @@ impl Lack {
 
     /// It is config.yaml, the item as it is written, or this machine: nothing that another item or a person's word changes.
     pub fn is_of_here(&self) -> bool {
-        use Lack::{NoJudge, NoReviewer, Program, Runner};
-        self.is_of_settings() || matches!(self, NoReviewer(_) | NoJudge { .. } | Program { .. } | Runner { .. })
+        use Lack::{NoJudge, NoReviewer, NotReady, Program};
+        self.is_of_settings() || matches!(self, NoReviewer(_) | NoJudge { .. } | Program { .. } | NotReady(_))
     }
 
     /// It is config.yaml, or the item as it is written, that keeps every agent from it.
@@ -136,11 +148,12 @@ impl Lack {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lack::Problem { why, .. } | Lack::Release(why) | Lack::Runner { why, .. } => f.write_str(why),
+            Lack::Problem { why, .. } | Lack::Release(why) => f.write_str(why),
+            Lack::NotReady(not_ready) => write!(f, "{not_ready}"),
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),
-            Lack::BackOff(until) => write!(f, "it may be taken again at {until}"),
+            Lack::BackOff(_) => f.write_str("it may be taken again later"),
             Lack::Dependencies(open) => {
                 let status = |status: &Option<Status>| status.map_or("unknown", Status::as_str);
                 let names: Vec<String> = open.iter().map(|(id, at)| format!("{id} ({})", status(at))).collect();

@@ -142,9 +142,8 @@ fn aim(queue: &str, goal: &str) -> PlannerNeed {
 fn about(task: &Task) -> String {
     let Task { id, title, .. } = task;
     format!(
-        "{id} is: {title}\n\nIts text and history: `tavern status {id}`, `tavern log {id}`, `tavern runs show {id}`. What it left is on\n\
-         the branch `tavern/{id}`, if there is one. Plan what is to be done in its place or before it; if only a person can\n\
-         help, ask one."
+        "{id} is: {title}\n\nWhat it left is on the branch `tavern/{id}`, if there is one. Plan what is to be done in its place or\n\
+         before it; if only a person can help, ask one."
     )
 }
 

@@ -51,7 +51,7 @@ impl Verb for Args {
             queues,
             on_empty,
             most_runs: (self.once || role.once).then_some(1),
-            advice: hints::ADVICE,
+            advise: hints::sentence,
             tell: &|told| print(context, &name, told),
             slot,
         };

@@ -244,5 +244,5 @@ fn explain_one(board: &Board, id: &TaskId, lacking: Option<Lack>) -> Result<CliE
     let lack = lacking.unwrap_or(Lack::Status(found.task.status()));
     let waits = || (!lack.is_stuck()).then(|| "to wait for it: --wait".to_owned());
     let hint = hints::lack(&lack, Some(id)).or_else(waits);
-    Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {lack}")).with_hint(hint))
+    Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {}", hints::lacking(&lack))).with_hint(hint))
 }

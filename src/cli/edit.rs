@@ -19,7 +19,7 @@ use crate::store::{Board, Entry, Queue, replace};
 
 use super::check::{Fault, errors_if};
 use super::log::sentence;
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, hints};
 
 /// What is put before a faulty line.
 const MARK: &str = "<!-- tavern-edit: ";
@@ -45,7 +45,7 @@ struct Record<'a> {
     changed: bool,
     /// The events that the log has of it.
     events: &'a [Entry],
-    conflicts: &'a [String],
+    conflicts: Vec<String>,
 }
 
 impl Verb for Args {
@@ -60,7 +60,7 @@ impl Verb for Args {
         context.interrupt()?;
         let Some(typed) = copy.typed(context, &board, &editor)? else {
             context.out.record(
-                &Record { queue: &copy.queue.id, changed: false, events: &[], conflicts: &[] },
+                &Record { queue: &copy.queue.id, changed: false, events: &[], conflicts: Vec::new() },
                 "nothing was changed",
             )?;
             return Ok(Exit::Done);
@@ -73,7 +73,7 @@ impl Verb for Args {
             queue: &copy.queue.id,
             changed: edited.is_changed,
             events: &edited.entries,
-            conflicts: &edited.conflicts,
+            conflicts: edited.conflicts.iter().map(ToString::to_string).collect(),
         };
         let words: Vec<String> = edited.entries.iter().map(sentence).collect();
         let text = match (words.is_empty(), edited.is_changed) {
@@ -82,7 +82,7 @@ impl Verb for Args {
             (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
         };
         context.out.record(&record, text)?;
-        edited.conflicts.iter().for_each(|conflict| context.out.note(conflict));
+        edited.conflicts.iter().for_each(|settled| context.out.note(hints::settled(settled)));
         Ok(Exit::Done)
     }
 }

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
+use crate::board::eligible::NotReady;
 use crate::config::ConfigError;
 use crate::git::{GitError, GitErrorKind};
-use crate::runner::NotReady;
 use crate::store::{Obstacle, Switch};
 use crate::{run, store};
 

@@ -2,17 +2,14 @@
 //!
 //! The rooms below say what is so, and name no program.
 
-use crate::agent::Advice;
 use crate::board::decide::Refusal;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::problem::Problem;
 use crate::board::task::{BadId, Status, TaskId};
+use crate::clock;
 use crate::run;
-use crate::store::{Error, Obstacle, not_written};
-
-/// For agents, which tell it to people.
-pub(super) const ADVICE: Advice = Advice { lack: sentence, error: run };
+use crate::store::{Error, Obstacle, Settled, SettledAs, not_written};
 
 /// After a rule's "no".
 pub(super) fn refusal(refusal: &Refusal) -> String {
@@ -184,8 +181,18 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
         Lack::Program { program, command } => {
             format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
         }
-        Lack::Runner { hint, .. } => return hint.clone(),
+        Lack::NotReady(not_ready) => return not_ready.hint.clone(),
     })
+}
+
+/// What became of a change that others had made too, with what to type.
+pub(super) fn settled(settled: &Settled) -> String {
+    let hint = match (settled.as_what, &settled.conflict.item) {
+        (SettledAs::Held, Some(item)) => format!("; to take it from its holder: tavern release {item} --force"),
+        (SettledAs::Both, _) => "; see where: tavern check".to_owned(),
+        _ => String::new(),
+    };
+    format!("{settled}{hint}")
 }
 
 /// Adds the command to what `tavern check` says to do about an item that another waits for, which is named in `text`.
@@ -198,7 +205,16 @@ pub(super) fn add_command(problem: &mut Problem, text: &str) {
     problem.hint.push_str(&format!(": tavern release {flag} {}", &text[problem.span.clone()]));
 }
 
-/// What an item lacks, with what to type.
-pub(super) fn sentence(lacking: &Lack, task: Option<&TaskId>) -> String {
-    lack(lacking, task).map_or_else(|| lacking.to_string(), |hint| format!("{lacking}; {hint}"))
+/// What an item lacks, for people, with times as their clocks show them.
+pub(super) fn lacking(lack: &Lack) -> String {
+    match lack {
+        Lack::BackOff(until) => format!("it may be taken again at {}", clock::shown(*until)),
+        lack => lack.to_string(),
+    }
+}
+
+/// The same, with what to type.
+pub(super) fn sentence(of: &Lack, task: Option<&TaskId>) -> String {
+    let (lacking, hint) = (lacking(of), lack(of, task));
+    hint.map_or_else(|| lacking.clone(), |hint| format!("{lacking}; {hint}"))
 }

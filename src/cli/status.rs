@@ -457,7 +457,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     for dependency in &task.after {
         row("after", format!("{dependency} ({})", known(dependency)));
     }
-    task.state.not_before().iter().for_each(|until| row("not before", until.to_string()));
+    task.state.not_before().iter().for_each(|until| row("not before", clock::shown(*until)));
     task.commit().iter().for_each(|commit| row("commit", (*commit).to_owned()));
     task.done_when.iter().for_each(|command| row("done when", command.clone()));
     for run in &runs {

@@ -373,8 +373,7 @@ impl Config {
             }
         }
         for (name, runner) in &self.runners {
-            if let Some(fault) = runner.fault() {
-                let hint = "see the examples in the commented file that `tavern init` writes";
+            if let Some((fault, hint)) = runner.fault() {
                 return Some((vec!["runners", name], format!("runner `{name}` {fault}"), hint.to_owned()));
             }
         }

@@ -54,16 +54,20 @@ impl Runner {
         BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
     }
 
-    /// What contradicts itself in it.
-    pub(super) fn fault(&self) -> Option<&'static str> {
+    /// What contradicts itself in it, and what to write instead.
+    pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
         match self.kind {
-            RunnerKind::Command if self.command.is_empty() => Some("has no `command`"),
-            RunnerKind::Claude | RunnerKind::Shell if !self.command.is_empty() => {
-                Some("has a `command`, which only `kind: command` runs")
+            RunnerKind::Command if self.command.is_empty() => {
+                Some(("has no `command`", "add one, such as `command: [codex, exec, -]`"))
             }
-            RunnerKind::Command | RunnerKind::Shell if self.program.is_some() || !self.args.is_empty() => {
-                Some("has `program` or `args`, which only `kind: claude` uses")
-            }
+            RunnerKind::Claude | RunnerKind::Shell if !self.command.is_empty() => Some((
+                "has a `command`, which only `kind: command` runs",
+                "write `kind: command`, or take `command` out",
+            )),
+            RunnerKind::Command | RunnerKind::Shell if self.program.is_some() || !self.args.is_empty() => Some((
+                "has `program` or `args`, which only `kind: claude` uses",
+                "write `kind: claude`, or take them out",
+            )),
             _ => None,
         }
     }

@@ -138,7 +138,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         (
             "runners:\n  mine: {env: {}}\n",
             "config.yaml:2:3: runner `mine` has no `command`\n2 |   mine: {env: {}}\n  |   ^^^^",
-            "see the examples in the commented file that `tavern init` writes",
+            "add one, such as `command: [codex, exec, -]`",
         ),
         (
             "names: [Ada, ada]\n",

@@ -4,10 +4,10 @@ use std::error::Error as _;
 use std::io;
 use std::path::PathBuf;
 
+use crate::board::eligible::NotReady;
 use crate::config::ConfigError;
 use crate::git::GitError;
 use crate::prompt::TemplateError;
-use crate::runner::NotReady;
 use crate::store;
 
 /// Why a run could not be made or finished, through no fault of the agent's.
@@ -62,6 +62,15 @@ impl Error {
             Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
             Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
             Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and fix `worktree.setup`".into()),
+        }
+    }
+}
+
+impl From<Error> for NotReady {
+    fn from(error: Error) -> NotReady {
+        match error {
+            Error::NotReady(not_ready) => not_ready,
+            error => NotReady { message: error.to_string(), hint: error.hint() },
         }
     }
 }

@@ -13,6 +13,7 @@ use super::record::{Metadata, Record, run_name};
 use super::sandbox;
 use super::site::{Site, environment_of, runner_named};
 use super::worktree::Worktree;
+use crate::board::eligible::NotReady;
 use crate::board::event::Event;
 use crate::board::lease::Work;
 use crate::board::task::Task;
@@ -21,7 +22,7 @@ use crate::config::Role;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
-use crate::runner::{Job, Limits, NotReady, Runner, Session, Usage};
+use crate::runner::{Job, Limits, Runner, Session, Usage};
 use crate::store::{Claimed, Note};
 
 /// A run that may begin.

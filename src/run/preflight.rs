@@ -15,13 +15,13 @@ use super::error::Error;
 use super::sandbox;
 use super::site::{Site, environment_of, runner_named};
 use crate::board::document::{Document, Item};
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
 use crate::board::event::Purpose;
 use crate::board::task::{Task, Timestamp};
 use crate::clock;
 use crate::config::{Config, Role, RunnerKind};
 use crate::process::{find_program, first_program};
-use crate::runner::{Access, CommandRunner, NotReady, Ready};
+use crate::runner::{Access, CommandRunner, Ready};
 use crate::store::Board;
 
 /// One look: what was found once is not looked for again, so it is not kept for long.
@@ -74,7 +74,7 @@ impl<'a> Preflight<'a> {
         match fs2::available_space(root) {
             Ok(free) if free < least.bytes() => Err(NotReady::new(
                 format!("less than {least} are free on the disk of {}", root.display()),
-                "make room (tavern reap clears what died), or set `free_disk` in .tavern/config.yaml",
+                "make room, or set `free_disk` in .tavern/config.yaml",
             )),
             // A file system that doesn't tell is none that is full.
             _ => Ok(()),
@@ -98,7 +98,7 @@ impl<'a> Preflight<'a> {
     /// # Errors
     /// It is not there, or can't work unattended.
     pub fn runner(&self, name: &str, role: &Role) -> Result<Ready, NotReady> {
-        let runner = runner_named(self.config, name, role).map_err(not_ready)?;
+        let runner = runner_named(self.config, name, role)?;
         runner.check(&environment_of(self.config, name))
     }
 
@@ -154,7 +154,7 @@ impl<'a> Preflight<'a> {
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
             && *name != role.runner
         {
-            self.runner(name, role).map_err(|error| Lack::Runner { why: error.message, hint: error.hint })?;
+            self.runner(name, role).map_err(Lack::NotReady)?;
         }
         for command in &task.done_when {
             if let Some(program) = self.missing(command) {
@@ -212,13 +212,6 @@ fn place_of(program: &str) -> &'static str {
     if program.contains('/') { "there" } else { "on PATH" }
 }
 
-fn not_ready(error: Error) -> NotReady {
-    match error {
-        Error::NotReady(not_ready) => not_ready,
-        error => NotReady { message: error.to_string(), hint: error.hint() },
-    }
-}
-
 /// What was found of an agent program by starting it for its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
@@ -242,7 +235,7 @@ impl Tried {
 /// # Errors
 /// It is not there, can't be started, or can't work unattended.
 pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
-    let runner = runner_named(&site.config, name, role).map_err(not_ready)?;
+    let runner = runner_named(&site.config, name, role)?;
     let env = environment_of(&site.config, name);
     let ready = runner.try_out(&env)?;
     let (account, doubt) = match runner.access(&env) {

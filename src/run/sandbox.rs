@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use super::error::Error;
 use super::site::Site;
+use crate::board::eligible::NotReady;
 use crate::config::{self, Role};
 use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, find_program, run_command};
-use crate::runner::{NotReady, Runner};
+use crate::runner::Runner;
 
 /// Bubblewrap.
 const PROGRAM: &str = "bwrap";

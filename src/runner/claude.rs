@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::board::eligible::NotReady;
 use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, Spec, run_command};
 
 use super::job::{Job, Opening};
 use super::transcript::{Transcript, config_folder};
-use super::{Access, NotReady, ProgramState, Ready, Runner, Session, Usage, conversation, found, variable_of};
+use super::{Access, ProgramState, Ready, Runner, Session, Usage, conversation, found, variable_of};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]

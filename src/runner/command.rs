@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use crate::board::eligible::NotReady;
 use crate::process::Spec;
 
 use super::job::{Job, PROMPT};
-use super::{NotReady, ProgramState, Ready, Runner, Session, found, plain, variable_of};
+use super::{ProgramState, Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

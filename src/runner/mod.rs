@@ -5,14 +5,15 @@
 //! [`answer`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
 //! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `reading` and `transcript`.
 //!
-//! Knows nothing of the board, of tasks or of git: who runs what, and what an outcome means for an item, is decided
-//! above.
+//! Knows nothing of tasks or of git, and of the board only why something is not ready: who runs what, and what an outcome
+//! means for an item, is decided above.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
+use crate::board::eligible::NotReady;
 use crate::process::{Spec, find_program_on};
 
 pub mod answer;
@@ -144,24 +145,9 @@ pub struct ProgramState {
     pub files: Vec<PathBuf>,
 }
 
-/// Why a runner can't be used, or nothing can be started here at all.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct NotReady {
-    pub message: String,
-    /// What to type.
-    pub hint: Option<String>,
-}
-
 impl From<std::io::Error> for NotReady {
     fn from(error: std::io::Error) -> NotReady {
         NotReady { message: format!("can't start the agent: {error}"), hint: None }
-    }
-}
-
-impl NotReady {
-    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> NotReady {
-        NotReady { message: message.into(), hint: Some(hint.into()) }
     }
 }
 

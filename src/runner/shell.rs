@@ -5,10 +5,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 
+use crate::board::eligible::NotReady;
 use crate::process::Spec;
 
 use super::job::Job;
-use super::{NotReady, Ready, Runner, Session, found, plain, variable_of};
+use super::{Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs [`Job::script`] with `sh -eu`.
 #[derive(Clone, Copy, Debug, Default)]

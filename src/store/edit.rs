@@ -8,7 +8,7 @@ use super::change::Change;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::hand::{done_by_hand, note, settled};
+use super::hand::{Settled, done_by_hand, note};
 use super::queue::Queue;
 use crate::board::event::Kind;
 use crate::board::merge::merge;
@@ -22,7 +22,7 @@ pub struct Edited {
     /// The log's new lines: items that were added, edited or removed.
     pub entries: Vec<Entry>,
     /// What others changed meanwhile, each in its own way.
-    pub conflicts: Vec<String>,
+    pub conflicts: Vec<Settled>,
 }
 
 impl Board {
@@ -32,12 +32,14 @@ impl Board {
             let text = view.read(queue)?;
             let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
             let merged = merge(copy, &text.content, edited, &|id| held.contains(id));
-            let conflicts: Vec<String> = merged.conflicts.iter().map(|conflict| settled(conflict, &held)).collect();
+            let conflicts = merged.conflicts.into_iter().map(|conflict| Settled::of(conflict, &held));
+            let conflicts: Vec<Settled> = conflicts.collect();
             if merged.text == text.content {
                 let unchanged = Edited { is_changed: false, entries: Vec::new(), conflicts };
                 return Ok((Change::default(), unchanged));
             }
-            let mut entries: Vec<Entry> = conflicts.iter().map(|conflict| note(queue, conflict.clone(), now)).collect();
+            let mut entries: Vec<Entry> =
+                conflicts.iter().map(|conflict| note(queue, conflict.to_string(), now)).collect();
             entries.extend(done_by_hand(queue, &text.content, &merged.text, now));
             let mut change = Change::rewrite(&text, view.sight(&text), merged.text, entries);
             change.number(view.last_seq);

@@ -5,7 +5,7 @@
 //! three are merged. A transition is never undone by a save, and nothing typed is ever dropped.
 
 use std::collections::HashSet;
-use std::fs;
+use std::{fmt, fs};
 
 use super::applied::is_of_this_boot;
 use super::archived::with_unarchived;
@@ -109,7 +109,7 @@ fn merged(
     if !back.is_empty() {
         entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
     }
-    entries.extend(merged.conflicts.iter().map(|conflict| note(settled(conflict, &held))));
+    entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
     entries.extend(done_by_hand(queue, ours, &merged.text, now));
     Ok(merged.text)
 }
@@ -164,16 +164,46 @@ pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
 }
 
 /// A conflict between a person and others, and what became of it.
-pub(super) fn settled(conflict: &Conflict, held: &HashSet<TaskId>) -> String {
-    let item = conflict.item.as_deref().unwrap_or("the text");
-    let why = match conflict.what.as_str() {
-        "removed" | "status" if conflict.item.as_ref().is_some_and(|item| is_named(item, held)) => {
-            "it is held, so it was put back: tavern release takes it from its holder"
-        }
-        "removed" => "what was changed was kept",
-        _ => "both versions are kept: tavern check shows where",
-    };
-    format!("{item}: {} was changed by hand and by others; {why}", conflict.what)
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    pub conflict: Conflict,
+    pub as_what: SettledAs,
+}
+
+/// What became of a conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettledAs {
+    /// As its holder has it.
+    Held,
+    /// The one that was changed, not the one that was removed.
+    Changed,
+    /// Both versions stand in the text.
+    Both,
+}
+
+impl Settled {
+    pub(super) fn of(conflict: Conflict, held: &HashSet<TaskId>) -> Settled {
+        let is_held = || conflict.item.as_ref().is_some_and(|item| is_named(item, held));
+        let as_what = match conflict.what.as_str() {
+            "removed" | "status" if is_held() => SettledAs::Held,
+            "removed" => SettledAs::Changed,
+            _ => SettledAs::Both,
+        };
+        Settled { conflict, as_what }
+    }
+}
+
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Conflict { item, what } = &self.conflict;
+        let item = item.as_deref().unwrap_or("the text");
+        let kept = match self.as_what {
+            SettledAs::Held => "it is held, so it was put back",
+            SettledAs::Changed => "what was changed was kept",
+            SettledAs::Both => "both versions are kept",
+        };
+        write!(f, "{item}: {what} was changed by hand and by others; {kept}")
+    }
 }
 
 /// The events of what a person made of `ours`.

@@ -53,6 +53,7 @@ pub use edit::Edited;
 pub use entry::{Entry, HAND, LeaseEntry, TextChange};
 pub use error::{Error, Obstacle, not_written};
 pub use find::{Board, GITIGNORE};
+pub use hand::{Settled, SettledAs};
 pub use history::Then;
 pub use inbox::Message;
 pub use index::children as children_in;

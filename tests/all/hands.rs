@@ -94,7 +94,7 @@ fn a_held_item_cannot_be_edited_away() {
         scratch.write(QUEUE, edited);
         scratch.settle();
         assert_eq!(State::of(&scratch).status("T-1"), Some(Status::InProgress));
-        scratch.run("tavern-log", &["-n", "1"]).ends(0).says("T-1").says("tavern release");
+        scratch.run("tavern-log", &["-n", "1"]).ends(0).says("T-1").says("it is held, so it was put back");
     }
     scratch.write(QUEUE, held.replace("T-1: one", "T-1: one, retitled"));
     scratch.settle();

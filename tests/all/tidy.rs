@@ -221,6 +221,23 @@ fn every_program_is_in_every_table() {
 }
 
 #[test]
+fn only_cli_names_programs() {
+    let names: Vec<String> =
+        PROGRAMS.iter().flat_map(|program| [format!("tavern {}", program.verb()), program.name.to_owned()]).collect();
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
+    // Blanks and hyphens stand in no name of the code: it is in a string.
+    let is_named = |line: &str, name: &str| line.match_indices(name).any(|(at, _)| ends(&line[at + name.len()..]));
+    let mut faults = Vec::new();
+    let above = ["src/cli", "src/bin"];
+    for path in rust_files("src").into_iter().filter(|path| !above.iter().any(|room| path.starts_with(room))) {
+        let text = read(&path);
+        let lines = code(&text).filter(|line| names.iter().any(|name| is_named(line, name)));
+        faults.extend(lines.map(|line| format!("{}: {}", path.display(), line.trim())));
+    }
+    assert_none(&faults, "programs that are named below `cli`; what to type next stands in src/cli/hints.rs");
+}
+
+#[test]
 fn every_flag_has_help_and_variables_are_ours() {
     let mut faults = Vec::new();
     for program in PROGRAMS {
