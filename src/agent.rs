@@ -53,8 +53,8 @@ pub struct Agent<'a> {
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
-    /// What an item lacks, with what to type.
-    pub advise: fn(&Lack, Option<&TaskId>) -> String,
+    /// What an item of a queue lacks, with what to type.
+    pub advise: fn(&Lack, Option<&TaskId>, Option<&str>) -> String,
     /// Told what happens, for people.
     pub tell: &'a dyn Fn(&Told),
     /// Holds the name.
@@ -558,7 +558,7 @@ impl Agent<'_> {
                 format!(
                     "waiting: {items} a person; {}: {}",
                     first.name(),
-                    (self.advise)(first.foremost(), first.task.as_ref())
+                    (self.advise)(first.foremost(), first.task.as_ref(), Some(&first.queue))
                 )
             }
             (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
@@ -607,14 +607,15 @@ impl<'a> Look<'a> {
         let place = self.preflight.surroundings(name).map_err(Error::from);
         if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
             let lack = Lack::NotReady(error.into());
-            *self.hindrance.borrow_mut() = Some(advise(&lack, None));
+            *self.hindrance.borrow_mut() = Some(advise(&lack, None, None));
             return Err(lack);
         }
         self.preflight.ready(document, item, purpose, Some(name)).inspect_err(|lack| {
             if lack.is_stuck() {
                 let (task, title) = (item.id.clone(), document.title(item).to_owned());
                 let name = task.as_ref().map_or_else(|| title.clone(), ToString::to_string);
-                let why = advise(lack, task.as_ref());
+                let queue = self.agent.queues.first().map(|queue| queue.id.as_str());
+                let why = advise(lack, task.as_ref(), queue);
                 self.skipped.borrow_mut().push((name, Told::Skipped { task, title, why }));
             }
         })

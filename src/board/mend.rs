@@ -41,7 +41,8 @@ pub enum Right {
 }
 
 /// Mends the pages; gives as many as there are. An ID stays with the item that somebody holds, else with the one that
-/// the log knows by it, else with the first; what depends on it means that one.
+/// the log knows by it, else with the first; one in a page that may not change goes before those that nobody holds. What
+/// depends on it means that one.
 ///
 /// `right` knows an item's right to its ID, by page; `is_archived` knows IDs that are in no page.
 ///
@@ -64,11 +65,15 @@ pub fn mend(
     let mut given: BTreeSet<TaskId> = by_id.keys().copied().cloned().collect();
     let mut doubles: Vec<((usize, usize), &TaskId)> = Vec::new();
     for (id, places) in by_id.into_iter().filter(|(_, places)| places.len() > 1) {
-        let right = |(page, index): (usize, usize)| right(page, &documents[page], &documents[page].items()[index]);
-        let best = places.iter().map(|place| right(*place)).max().unwrap_or(Right::None);
-        let keeper = places.iter().find(|place| right(**place) == best).copied();
-        let others = places.iter().filter(|place| Some(**place) != keeper && right(**place) < Right::Held);
-        doubles.extend(others.map(|place| (*place, id)));
+        let rank = |&(page, index): &(usize, usize)| {
+            let right = right(page, &documents[page], &documents[page].items()[index]);
+            // What is not to be changed can't but keep it.
+            (right == Right::Held, !pages[page].may_change, right)
+        };
+        let best = places.iter().map(rank).max();
+        let keeper = places.iter().position(|place| Some(rank(place)) == best);
+        let others = places.iter().enumerate().filter(|(place, _)| Some(*place) != keeper);
+        doubles.extend(others.map(|(_, place)| (*place, id)));
     }
     doubles.sort_unstable();
     let mut mended = Vec::new();

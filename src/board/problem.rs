@@ -66,16 +66,28 @@ impl Position {
 const SHOWN: usize = 120;
 
 /// The finding as people read it: `path:line:column: error: message`, the line with a caret under the span, and the
-/// hint. Of a very long line only the part around the finding is shown; control characters are shown as `·`.
+/// hint.
 pub fn render(path: &str, text: &str, problem: &Problem) -> String {
-    let start = text.floor_char_boundary(problem.span.start);
-    let end = text.floor_char_boundary(problem.span.end).max(start);
-    let at = Position::of(text, start);
+    let Position { line, column } = Position::of(text, problem.span.start);
     let severity = match problem.severity {
         Severity::Warning => "warning",
         Severity::Error => "error",
     };
-    let mut out = format!("{path}:{}:{}: {severity}: {}\n", at.line, at.column, problem.message);
+    let excerpt = excerpt(text, &problem.span);
+    let mut out = format!("{path}:{line}:{column}: {severity}: {}\n{excerpt}\n", problem.message);
+    if !problem.hint.is_empty() {
+        let gutter = " ".repeat(line.to_string().len());
+        let _ = writeln!(out, "{gutter} = hint: {}", problem.hint);
+    }
+    out
+}
+
+/// The line with its number, and carets under the span. Of a very long line only the part around the span is shown;
+/// control characters are shown as `·`.
+pub fn excerpt(text: &str, span: &Range<usize>) -> String {
+    let start = text.floor_char_boundary(span.start);
+    let end = text.floor_char_boundary(span.end).max(start);
+    let number = Position::of(text, start).line.to_string();
 
     let from = line_start(text, start);
     // Only so much of the line is ever looked at, so that a line of megabytes costs nothing.
@@ -85,21 +97,16 @@ pub fn render(path: &str, text: &str, problem: &Problem) -> String {
         text[window_from..line_end].char_indices().nth(SHOWN).map_or(line_end, |(index, _)| window_from + index);
     let end = end.clamp(start, window_to.max(start));
 
-    let number = at.line.to_string();
     let gutter = " ".repeat(number.len());
     let before_mark = if window_from > from { "…" } else { "" };
     let after_mark = if window_to < line_end { "…" } else { "" };
     let shown = |part: &str| -> String { part.chars().map(printable).collect() };
-    let _ = writeln!(out, "{number} | {before_mark}{}{after_mark}", shown(&text[window_from..window_to]));
+    let line = shown(&text[window_from..window_to]);
     // Tabs stay tabs in front of the caret, so that it stands under its character wherever tabs stop.
     let lead: String = text[window_from..start].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let lead = format!("{}{lead}", if before_mark.is_empty() { "" } else { " " });
     let carets = "^".repeat(text[start..end].chars().count().max(1));
-    let _ = writeln!(out, "{gutter} | {lead}{carets}");
-    if !problem.hint.is_empty() {
-        let _ = writeln!(out, "{gutter} = hint: {}", problem.hint);
-    }
-    out
+    format!("{number} | {before_mark}{line}{after_mark}\n{gutter} | {lead}{carets}")
 }
 
 fn printable(c: char) -> char {

@@ -221,7 +221,7 @@ fn warn(context: &Context, board: &Board, added: &Done, id: Option<&TaskId>) {
     let name = id.map_or("the item", TaskId::as_str);
     let lacks = need::lacks(context, board, &added.task.id, &added.queue);
     for lack in lacks.iter().filter(|lack| !is_no_surprise(lack)) {
-        context.out.note(format!("{name} can't be taken: {}", hints::sentence(lack, id)));
+        context.out.note(format!("{name} can't be taken: {}", hints::sentence(lack, id, Some(&added.queue.id))));
     }
 }
 

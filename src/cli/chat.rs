@@ -85,8 +85,8 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     let how = if is_lost { "now held by somebody else" } else { "as it was" };
     context.out.record(&record, format!("{task} is {}, {how}; your work is in {}", after.status(), record.worktree))?;
     let queue = &held.queue;
-    let lacking =
-        need::lacks(context, &site.board, task, queue).into_iter().find_map(|lack| hints::lack(&lack, Some(task)));
+    let mut lacks = need::lacks(context, &site.board, task, queue).into_iter();
+    let lacking = lacks.find_map(|lack| hints::lack(&lack, Some(task), Some(&queue.id)));
     let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
     lacking.or_else(ready).iter().for_each(|next| context.out.note(format!("to go on: {next}")));
     Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))

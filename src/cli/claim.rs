@@ -10,7 +10,7 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
-use crate::config::{Config, Period};
+use crate::config::Period;
 use crate::process::Bell;
 use crate::run::readiness::{stuck, unready};
 use crate::run::{Preflight, Site};
@@ -87,7 +87,7 @@ impl Verb for Args {
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let seek = self.seek(&site.config, &queues);
+        let seek = self.seek(&site, &queues)?;
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         let bell = Bell::new();
@@ -140,26 +140,22 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn seek(&self, config: &Config, queues: &[Queue]) -> Seek {
+    fn seek(&self, site: &Site, queues: &[Queue]) -> Result<Seek, CliError> {
         let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
-        let mut roles = config.known_roles();
-        // Whoever takes items by hand needs no settings.
-        if !config.roles.contains_key(&role) {
-            roles.working.push(role.clone());
-        }
-        Seek {
+        site.role(&role)?;
+        Ok(Seek {
             agent: self.agent.clone().unwrap_or_else(person),
-            roles,
+            roles: site.config.known_roles(),
             is_chat: false,
             queues: queues.to_vec(),
             task: self.task.clone(),
-            seconds: seconds(self.lease.unwrap_or(config.lease)),
+            seconds: seconds(self.lease.unwrap_or(site.config.lease)),
             holder: self.pid.map_or_else(store::no_process, store::holder),
             runner: self.runner.clone(),
             // Else it is not known what will work on the item: a person may take anything.
             is_for_program: self.task.is_none() && (self.role.is_some() || self.runner.is_some()),
             role,
-        }
+        })
     }
 }
 
@@ -219,7 +215,7 @@ fn explain(args: &Args, site: &Site, seek: &Seek, nothing: &Nothing) -> Result<C
     let hint = match (nothing.wake_at, stuck.first()) {
         (Some(at), _) => format!("the next one may be taken at {}; --wait waits for it", clock::shown(at)),
         (None, Some(one)) => {
-            let why = hints::sentence(one.foremost(), one.task.as_ref());
+            let why = hints::sentence(one.foremost(), one.task.as_ref(), Some(&one.queue));
             format!("{}, line {}: {why}", one.queue, one.line)
         }
         (None, None) if let Some((role, count)) = nothing.elsewhere.iter().find(|(role, _)| **role != seek.role) => {
@@ -243,6 +239,6 @@ fn explain_one(board: &Board, id: &TaskId, lacking: Option<Lack>) -> Result<CliE
     }
     let lack = lacking.unwrap_or(Lack::Status(found.task.status()));
     let waits = || (!lack.is_stuck()).then(|| "to wait for it: --wait".to_owned());
-    let hint = hints::lack(&lack, Some(id)).or_else(waits);
+    let hint = hints::lack(&lack, Some(id), Some(&found.queue.id)).or_else(waits);
     Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {}", hints::lacking(&lack))).with_hint(hint))
 }

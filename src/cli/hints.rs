@@ -2,12 +2,16 @@
 //!
 //! The rooms below say what is so, and name no program.
 
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
 use crate::board::decide::Refusal;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::problem::Problem;
 use crate::board::task::{BadId, Status, TaskId};
 use crate::clock;
+use crate::process::quoted;
 use crate::run;
 use crate::store::{Error, Obstacle, Settled, SettledAs, not_written};
 
@@ -125,27 +129,49 @@ pub(super) fn run(error: &run::Error) -> Option<String> {
     }
 }
 
-/// For an item that can't be worked on here and now. `None` where nobody has to do anything.
-pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
-    let id = task.map_or("ID", TaskId::as_str);
-    let of_item = task.map(|id| format!(" {id}")).unwrap_or_default();
-    Some(match lack {
-        Lack::Problem { hint: Some(hint), .. } => format!("{hint}: tavern edit{of_item}"),
+/// A line of a queue that no command can name.
+struct NoId;
+
+/// For an item that can't be worked on here and now. `None` where nobody has to do anything. `queue` is where it stands, if
+/// it can be typed: a file that belongs to no board can't.
+pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> Option<String> {
+    let hint = match lack {
+        // Those speak of many items at once, too.
+        Lack::NoReviewer(_) | Lack::NoJudge { .. } if task.is_none() => {
+            Ok(Some("name a role with `does: review`, or one with another runner, under `roles:`".to_owned()))
+        }
+        lack => of_item(lack, task.ok_or(NoId), queue),
+    };
+    hint.unwrap_or_else(|NoId| Some("give it an ID in its file first, such as T-7".to_owned()))
+}
+
+fn of_item(lack: &Lack, task: Result<&TaskId, NoId>, queue: Option<&str>) -> Result<Option<String>, NoId> {
+    let edit = match (&task, queue) {
+        (Ok(id), _) => format!(": tavern edit {id}"),
+        (Err(_), Some("main")) => ": tavern edit".to_owned(),
+        (Err(_), Some(queue)) => format!(": tavern edit {}", quoted(queue)),
+        (Err(_), None) => String::new(),
+    };
+    Ok(Some(match lack {
+        Lack::Problem { hint: Some(hint), .. } => format!("{hint}{edit}"),
         Lack::Problem { hint: None, .. } => "see where and why: tavern check".to_owned(),
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
-        Lack::Status(Status::Draft) => format!("let it be worked on: tavern release {id}"),
-        Lack::Status(Status::Dead) => format!("bring it back: tavern release {id} --revive"),
-        Lack::Status(_) => format!("for details: tavern status {id}"),
-        Lack::Answer(_) => format!("tavern tell {id} \"…\""),
-        Lack::Release(_) => format!("tavern release {id}"),
-        Lack::Role(role) | Lack::Reviewer(role) => format!("tavern claim --task {id} --role {role}"),
-        Lack::Permission => format!("tavern report {id} --approve"),
-        Lack::Approval => format!("tavern report {id} --approve, or --reject \"…\""),
+        Lack::Status(Status::Draft) => format!("let it be worked on: tavern release {}", task?),
+        Lack::Status(Status::Dead) => format!("bring it back: tavern release {} --revive", task?),
+        Lack::Status(_) => format!("for details: tavern status {}", task?),
+        Lack::Answer(_) => format!("tavern tell {} \"…\"", task?),
+        Lack::Release(_) => format!("tavern release {}", task?),
+        Lack::Role(role) | Lack::Reviewer(role) => match task {
+            Ok(id) => format!("tavern claim --task {id} --role {role}"),
+            Err(NoId) => format!("tavern claim --role {role}"),
+        },
+        Lack::Permission => format!("tavern report {} --approve", task?),
+        Lack::Approval => format!("tavern report {} --approve, or --reject \"…\"", task?),
         Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
         Lack::Dependencies(open) => {
             let stuck = |(needed, status): &(TaskId, Option<Status>)| {
                 Some(match status {
-                    None => format!("add `{needed}`, or fix its `after`: tavern edit {id}"),
+                    None => format!("add `{needed}`, or fix its `after`{edit}"),
                     Some(Status::Draft) => format!("tavern release {needed}"),
                     Some(Status::Dead) => format!("tavern release {needed} --revive"),
                     Some(Status::Cancelled) => format!("tavern release {needed} --reopen"),
@@ -153,27 +179,31 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
                     _ => return None,
                 })
             };
-            return open.iter().find_map(stuck);
+            return Ok(open.iter().find_map(stuck));
         }
-        Lack::BackOff(_) => return None,
-        Lack::Children(_) => format!("to go on before: tavern release {id}"),
-        Lack::NoRole(_) => {
-            format!("add it under `roles:` in .tavern/config.yaml, or name another: tavern edit{of_item}")
-        }
-        Lack::OnlyReviews(_) => format!("name a role that works, or none: tavern edit{of_item}"),
-        Lack::NoRunner(_) => {
-            format!("add it under `runners:` in .tavern/config.yaml, or name another: tavern edit{of_item}")
-        }
+        Lack::BackOff(_) => return Ok(None),
+        Lack::Children(_) => format!("to go on before: tavern release {}", task?),
+        Lack::NoRole(_) => format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}"),
+        Lack::OnlyReviews(_) => format!("name a role that works, or none{edit}"),
+        Lack::NoRunner(_) => format!("add it under `runners:` in .tavern/config.yaml, or name another{edit}"),
         Lack::NoReviewer(_) => {
+            let id = task?;
             format!(
                 "judge it yourself: tavern report {id} --approve, or --reject \"…\"; or add a role with `does: review`"
             )
         }
         Lack::NoScript { role, .. } => {
             let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
-            format!("indent one under it, or: tavern agent{role} --runner claude")
+            match queue {
+                Some("main") => format!("indent one under it, or: tavern agent{role} --runner claude"),
+                Some(queue) => {
+                    format!("indent one under it, or: tavern drain {}{role} --runner claude", quoted(queue))
+                }
+                None => "indent one under it".to_owned(),
+            }
         }
         Lack::NoJudge { .. } => {
+            let id = task?;
             format!(
                 "name another under `roles:`, or judge it yourself: tavern report {id} --approve, or --reject \"…\""
             )
@@ -181,8 +211,27 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>) -> Option<String> {
         Lack::Program { program, command } => {
             format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
         }
-        Lack::NotReady(not_ready) => return not_ready.hint.clone(),
-    })
+        Lack::NotReady(not_ready) => return Ok(not_ready.hint.clone()),
+    }))
+}
+
+/// Starts an agent of `role` for these queues.
+pub(super) fn agent<'q>(role: &str, queues: impl IntoIterator<Item = &'q str>) -> String {
+    let queues: Vec<&str> = queues.into_iter().collect();
+    let is_usual = queues == ["main"];
+    let flags = queues.iter().filter(|_| !is_usual).map(|queue| format!(" --queue {}", quoted(queue)));
+    format!("tavern agent --role {role}{}", flags.collect::<String>())
+}
+
+/// Adds to a mistake of the command line what was meant, where an ID stands alone, as other programs take it.
+pub(super) fn usage(error: &mut clap::Error, command: &Command) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
+    let takes_task = command.get_arguments().any(|argument| argument.get_long() == Some("task"));
+    if error.kind() == ErrorKind::UnknownArgument && takes_task && word.parse::<TaskId>().is_ok() {
+        let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
+        let tip = format!("to name an item: {called} --task {word}").into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
 }
 
 /// What became of a change that others had made too, with what to type.
@@ -193,6 +242,12 @@ pub(super) fn settled(settled: &Settled) -> String {
         _ => String::new(),
     };
     format!("{settled}{hint}")
+}
+
+/// For an ID that stands twice; `file` is to be named.
+pub(super) fn duplicate(file: Option<&str>) -> String {
+    let file = file.map(|file| format!(" {}", quoted(file))).unwrap_or_default();
+    format!("give all but one a fresh ID: tavern check --fix{file}")
 }
 
 /// Adds the command to what `tavern check` says to do about an item that another waits for, which is named in `text`.
@@ -214,7 +269,7 @@ pub(super) fn lacking(lack: &Lack) -> String {
 }
 
 /// The same, with what to type.
-pub(super) fn sentence(of: &Lack, task: Option<&TaskId>) -> String {
-    let (lacking, hint) = (lacking(of), lack(of, task));
+pub(super) fn sentence(of: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> String {
+    let (lacking, hint) = (lacking(of), lack(of, task, queue));
     hint.map_or_else(|| lacking.clone(), |hint| format!("{lacking}; {hint}"))
 }

@@ -49,10 +49,9 @@ impl What {
 }
 
 /// What an item that lacks all that needs of a person.
-pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>) -> Option<Need> {
+pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<Need> {
     let (lack, need) = lacks.iter().find_map(|lack| Some((lack, What::of(lack)?)))?;
-    let without_id = || "give it an ID in its file first, such as T-7".to_owned();
-    let todo = task.map_or_else(without_id, |_| hints::lack(lack, task).unwrap_or_default());
+    let todo = hints::lack(lack, task, Some(queue)).unwrap_or_default();
     let why = if let Lack::Answer(question) = lack { question.clone() } else { lack.to_string() };
     Some(Need { need, why, todo })
 }

@@ -9,7 +9,7 @@ use crate::store::{Board, life};
 
 use super::flags::{DryRun, NewItemFlags};
 use super::shared::read_stdin;
-use super::{CliError, Context, Exit, Verb, add};
+use super::{CliError, Context, Exit, Verb, add, hints};
 
 /// Longest title that is made of a request, in characters.
 const TITLE: usize = 100;
@@ -79,7 +79,7 @@ impl Verb for Args {
         };
         let exit = item.run(context)?;
         if !self.no_model && !has_planner(&board, &config) {
-            context.out.note(format!("no planner is running: tavern agent --role {role}"));
+            context.out.note(format!("no planner is running: {}", hints::agent(&role, [queue.id.as_str()])));
         }
         Ok(exit)
     }

@@ -13,8 +13,8 @@ use super::output::{Format, no_variables};
 use super::shared::Shared;
 use super::verb::Verb;
 use super::{
-    add, agent, check, claim, commit, drain, edit, init, log, merge, merge_driver, plan, reap, release, renew, report,
-    runs, spawn, status, tell, undo,
+    add, agent, check, claim, commit, drain, edit, hints, init, log, merge, merge_driver, plan, reap, release, renew,
+    report, runs, spawn, status, tell, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -88,7 +88,10 @@ impl Program {
         let line = std::iter::once(OsString::from(called)).chain(arguments);
         match command.try_get_matches_from(line) {
             Ok(matches) => self.end(&matches),
-            Err(error) => usage(&error),
+            Err(mut error) => {
+                hints::usage(&mut error, &self.command().bin_name(called));
+                usage(&error)
+            }
         }
     }
 

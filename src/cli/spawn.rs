@@ -71,7 +71,7 @@ impl Verb for Args {
         let look = Preflight::of(&site);
         look.disk().and_then(|()| look.set_up())?;
         look.item(&held.task).map_err(|lack| {
-            let hint = hints::lack(&lack, Some(&held.task.id));
+            let hint = hints::lack(&lack, Some(&held.task.id), Some(&held.queue.id));
             CliError::new(Exit::Failed, lack.to_string()).with_hint(hint)
         })?;
         look.runner(&runner, role)?;

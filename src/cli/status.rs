@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::Lack;
 use crate::board::lease::{Freshness, Lease, Life};
-use crate::board::task::{Mode, Status, Task, TaskId, Timestamp};
+use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
@@ -19,13 +19,10 @@ use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site};
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life};
 
-use children::Child;
-
 use super::moment::moment;
 use super::need::{self, Need, What};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
-mod children;
 mod stats;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
@@ -63,96 +60,90 @@ fn status_named(name: &str) -> Result<Status, String> {
     })
 }
 
-/// One item's line.
+/// What is printed as one line of JSON.
 #[derive(Serialize)]
-struct Line<'a> {
-    kind: &'static str,
-    queue: &'a str,
-    line: usize,
-    task: Option<&'a TaskId>,
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Record<'a> {
+    Queue {
+        queue: &'a str,
+        items: BTreeMap<&'static str, usize>,
+        quarantined: usize,
+        /// Pending items that no agent can take as config.yaml is.
+        unfit: usize,
+        archived: usize,
+    },
+    Item {
+        queue: &'a str,
+        line: usize,
+        task: Option<&'a TaskId>,
+        status: Status,
+        priority: u8,
+        title: &'a str,
+        quarantined: bool,
+        /// What it would need here and now, and is missing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_ready: Option<&'a str>,
+        /// What its holder does with it, or will.
+        mode: Mode,
+    },
+    Need(&'a NeedLine),
+    Agent {
+        #[serde(flatten)]
+        agent: &'a AgentFile,
+        heartbeat_at: Timestamp,
+        freshness: Freshness,
+        alive: bool,
+        /// What it does with its item.
+        mode: Option<Mode>,
+    },
+    Quota {
+        runner: &'a str,
+        #[serde(flatten)]
+        quota: &'a Quota,
+    },
+    Switch {
+        state: &'static str,
+        reason: &'a str,
+    },
+    Then {
+        at: Timestamp,
+        /// Where it does not reach back so far.
+        log_begins: Option<Timestamp>,
+    },
+    /// One item in full.
+    #[serde(rename = "task")]
+    Full {
+        #[serde(flatten)]
+        task: &'a Task,
+        queue: &'a str,
+        line: usize,
+        lease: Option<&'a Lease>,
+        expires_at: Option<Timestamp>,
+        freshness: Option<Freshness>,
+        runs: &'a [Metadata],
+        /// Where its work is that is not merged, as `git show` takes it.
+        kept: &'a [String],
+        children: &'a [Child],
+    },
+}
+
+/// A child of an item.
+#[derive(Serialize)]
+struct Child {
+    task: TaskId,
+    title: String,
     status: Status,
-    priority: u8,
-    title: &'a str,
-    quarantined: bool,
-    /// What it would need here and now, and is missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    not_ready: Option<String>,
-    /// What its holder does with it, or will.
-    mode: Mode,
+    on_failure: OnFailure,
 }
 
 /// One item that waits for a person.
 #[derive(Serialize)]
 struct NeedLine {
-    kind: &'static str,
     queue: String,
     line: usize,
     task: Option<TaskId>,
     #[serde(flatten)]
     need: Need,
-}
-
-#[derive(Serialize)]
-struct QueueLine<'a> {
-    kind: &'static str,
-    queue: &'a str,
-    items: BTreeMap<&'static str, usize>,
-    quarantined: usize,
-    /// Pending items that no agent can take as config.yaml is.
-    unfit: usize,
-    archived: usize,
-}
-
-#[derive(Serialize)]
-struct AgentLine<'a> {
-    kind: &'static str,
-    #[serde(flatten)]
-    agent: &'a AgentFile,
-    heartbeat_at: Timestamp,
-    freshness: Freshness,
-    alive: bool,
-    /// What it does with its item.
-    mode: Option<Mode>,
-}
-
-#[derive(Serialize)]
-struct QuotaLine<'a> {
-    kind: &'static str,
-    runner: &'a str,
-    #[serde(flatten)]
-    quota: &'a Quota,
-}
-
-#[derive(Serialize)]
-struct SwitchLine<'a> {
-    kind: &'static str,
-    state: &'static str,
-    reason: &'a str,
-}
-
-#[derive(Serialize)]
-struct ThenLine {
-    kind: &'static str,
-    at: Timestamp,
-    /// Where it does not reach back so far.
-    log_begins: Option<Timestamp>,
-}
-
-/// One item in full.
-#[derive(Serialize)]
-struct Full<'a> {
-    kind: &'static str,
-    #[serde(flatten)]
-    task: &'a Task,
-    queue: &'a str,
-    line: usize,
-    lease: Option<&'a Lease>,
-    expires_at: Option<Timestamp>,
-    freshness: Option<Freshness>,
-    runs: &'a [Metadata],
-    /// Where its work is that is not merged, as `git show` takes it.
-    kept: &'a [String],
-    children: &'a [Child],
 }
 
 impl Verb for Args {
@@ -235,20 +226,20 @@ impl Args {
             let quarantined = items().filter(|(index, _)| readiness.is_faulty(number, *index)).count();
             let lacks: Vec<Vec<Lack>> = items().map(|(index, _)| readiness.lacks(number, index, None)).collect();
             let unfit = lacks.iter().filter(|lacks| lacks.iter().any(Lack::is_of_settings)).count();
-            let record = QueueLine {
-                kind: "queue",
+            let archived = archived.count(queue);
+            let record = Record::Queue {
                 queue: &queue.id,
                 items: counts.iter().map(|(status, count)| (status.as_str(), *count)).collect(),
                 quarantined,
                 unfit,
-                archived: archived.count(queue),
+                archived,
             };
             let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             if words.is_empty() {
                 words.push(format!("no items; add one: tavern add --queue {} \"…\"", queue.id));
             }
-            if record.archived > 0 {
-                words.push(format!("{} archived", record.archived));
+            if archived > 0 {
+                words.push(format!("{archived} archived"));
             }
             if quarantined > 0 {
                 words.push(format!("{quarantined} with problems: tavern check"));
@@ -259,8 +250,7 @@ impl Args {
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
             for (index, item) in items() {
-                needs.extend(need::of(&lacks[index], item.id.as_ref()).map(|need| NeedLine {
-                    kind: "need",
+                needs.extend(need::of(&lacks[index], item.id.as_ref(), &queue.id).map(|need| NeedLine {
                     queue: queue.id.clone(),
                     line: item.line,
                     task: item.id.clone(),
@@ -287,8 +277,8 @@ impl Args {
                 }
                 let title = document.title(item);
                 let mode = mode(document, item);
-                let record = Line {
-                    kind: "item",
+                let not_ready = lack.map(|lack| hints::sentence(lack, item.id.as_ref(), Some(&queue.id)));
+                let record = Record::Item {
                     queue: &queue.id,
                     line: item.line,
                     task: item.id.as_ref(),
@@ -296,12 +286,12 @@ impl Args {
                     priority: item.priority,
                     title,
                     quarantined: is_faulty,
-                    not_ready: lack.map(|lack| hints::sentence(lack, item.id.as_ref())),
+                    not_ready: not_ready.as_deref(),
                     mode,
                 };
                 let id = item.id.as_ref().map_or("-", TaskId::as_str);
-                let mark = match (&record.not_ready, mode) {
-                    _ if record.quarantined => " (has a problem)".to_owned(),
+                let mark = match (&not_ready, mode) {
+                    _ if is_faulty => " (has a problem)".to_owned(),
                     _ if is_unfit => " (no agent can take it)".to_owned(),
                     (Some(why), _) => format!(" ({})", human::words(why)),
                     (None, Mode::Execute) => String::new(),
@@ -324,7 +314,7 @@ fn wanted(context: &Context, needs: &[NeedLine]) -> Result<(), CliError> {
     for line in needs {
         let place = format!("{}:{}", line.queue, line.line);
         let text = need::sentence(&place, line.task.as_ref(), &line.need);
-        context.out.record(line, format_args!("  {text}"))?;
+        context.out.record(&Record::Need(line), format_args!("  {text}"))?;
     }
     Ok(())
 }
@@ -341,7 +331,7 @@ fn switch(context: &Context, board: &Board) -> Result<(), CliError> {
         Switch::Paused(reason) => ("paused", reason),
         Switch::Stopped(reason) => ("stopped", reason),
     };
-    let record = SwitchLine { kind: "switch", state, reason: &reason };
+    let record = Record::Switch { state, reason: &reason };
     context.out.record(&record, format!("the board is {state}: {reason}"))
 }
 
@@ -352,7 +342,7 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
         let alive = life(&agent.holder) != Life::Gone;
         let mode = agent.task.as_ref().and_then(|task| Some(board.task(task).ok()?.task.mode()));
         let heartbeat_at = agent.heartbeat_at;
-        let record = AgentLine { kind: "agent", heartbeat_at, freshness, alive, mode, agent: &agent };
+        let record = Record::Agent { heartbeat_at, freshness, alive, mode, agent: &agent };
         let state = match agent.state {
             _ if !alive => "gone",
             AgentState::Working => mode.filter(|mode| *mode != Mode::Execute).map_or("working", Mode::as_str),
@@ -364,7 +354,7 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     }
     for (runner, quota) in board.quotas(now) {
         let text = format!("runner {runner} is closed until {}: {}", quota.closed_until, quota.reason);
-        context.out.record(&QuotaLine { kind: "quota", runner: &runner, quota: &quota }, text)?;
+        context.out.record(&Record::Quota { runner: &runner, quota: &quota }, text)?;
     }
     Ok(())
 }
@@ -372,7 +362,7 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
 /// Which past is shown, and whether the log knows of it.
 fn reach(context: &Context, then: &Then) -> Result<(), CliError> {
     context.out.record(
-        &ThenLine { kind: "then", at: then.at, log_begins: then.begins },
+        &Record::Then { at: then.at, log_begins: then.begins },
         format_args!("as of {}", then.at.format("%Y-%m-%d %H:%M:%S")),
     )?;
     if let Some(begins) = then.begins {
@@ -400,11 +390,10 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     // The log has no heartbeats.
     let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
     let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
-    let children = children::of(board, id, then);
-    let record = Full {
+    let children = children(board, id, then);
+    let record = Record::Full {
         kept: &kept,
         children: &children,
-        kind: "task",
         task,
         queue: &found.queue.id,
         line: found.line,
@@ -467,22 +456,34 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     kept.iter().for_each(|place| row("its work", format!("git show {place}")));
     // There is nothing to be done in the past.
     let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
+    let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
     for lack in &lacks {
         match (What::of(lack), lack) {
-            (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, Some(id))),
-            (Some(_), _) | (None, Lack::Status(_)) => row("to do", hints::lack(lack, Some(id)).unwrap_or_default()),
+            (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, id, queue)),
+            (Some(_), _) | (None, Lack::Status(_)) => row("to do", hints::lack(lack, id, queue).unwrap_or_default()),
             // What it comes after stands above.
             (None, Lack::Dependencies(_)) if !lack.is_stuck() => {}
-            _ => row("not ready", hints::sentence(lack, Some(id))),
+            _ => row("not ready", hints::sentence(lack, id, queue)),
         }
     }
     if task.answered().is_some() && lacks.is_empty() && then.is_none() {
         row("answered", "whoever is free goes on with it".to_owned());
     }
     if task.status() == Status::InReview && lacks.is_empty() && then.is_none() {
-        row("to do", hints::lack(&Lack::Approval, Some(id)).unwrap_or_default());
+        row("to do", hints::lack(&Lack::Approval, id, queue).unwrap_or_default());
     }
     context.out.record(&record, text.trim_end())
+}
+
+/// The children of an item, now or then.
+fn children(board: &Board, id: &TaskId, then: Option<&Then>) -> Vec<Child> {
+    let tasks = match then {
+        None => board.children(id),
+        Some(then) => then.children(id),
+    };
+    let child =
+        |task: Task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure };
+    tasks.into_iter().map(child).collect()
 }
 
 /// Where the work is of an item that is not completed. A display only: it needs no settings that can be read.

@@ -1,45 +1,37 @@
 //! What is wrong with a configuration file: where, shown with a caret, and what to type.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 
+use crate::board::problem::{Position, excerpt};
 use crate::near::nearest;
 
 /// One fault at one place of a file. It prints as `file:line:column: message`, the line and a caret under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     pub path: PathBuf,
-    /// Counted from 1; 0 if the place is not known.
-    pub line: usize,
-    /// In characters, counted from 1; 0 if the place is not known.
-    pub column: usize,
+    /// The content of the file.
+    pub text: String,
+    /// Where it is, if that is known.
+    pub span: Option<Range<usize>>,
     /// Lower case, without a final period.
     pub message: String,
     pub hint: Option<String>,
-    /// The line itself, for the caret.
-    excerpt: String,
-    /// How many characters the caret spans.
-    width: usize,
 }
 
 impl Flaw {
-    /// At line and column `place` of `text`, the content of the file at `path`.
-    pub(super) fn at(path: PathBuf, text: &str, place: Option<(usize, usize)>, message: String) -> Flaw {
-        let (line, column) = place.unwrap_or((0, 0));
-        let excerpt = text.lines().nth(line.wrapping_sub(1)).unwrap_or_default().to_owned();
-        let rest = excerpt.chars().skip(column.saturating_sub(1));
-        let width = rest.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')).count().max(1);
-        Flaw { path, line, column, message, hint: None, excerpt, width }
-    }
-
-    pub(super) fn with_hint(mut self, hint: Option<String>) -> Flaw {
-        self.hint = hint;
-        self
+    /// At the word of `text`, the content of the file at `path`, that begins at the byte `start`.
+    pub(super) fn at(path: PathBuf, text: &str, start: Option<usize>, message: String, hint: Option<String>) -> Flaw {
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let end = |start: usize| text[start..].find(|c| !is_word(c)).map_or(text.len(), |length| start + length);
+        let span = start.map(|start| start..end(start));
+        Flaw { path, text: text.to_owned(), span, message, hint }
     }
 
     /// From what the YAML reader says, put into words for people.
     pub(super) fn from_yaml(path: PathBuf, text: &str, error: &serde_yaml::Error) -> Flaw {
-        let place = error.location().map(|location| (location.line(), location.column()));
+        let place = error.location().map(|location| text.floor_char_boundary(location.index()));
         let full = error.to_string();
         let message = match full.rfind(" at line ") {
             Some(at) if place.is_some() => &full[..at],
@@ -48,28 +40,21 @@ impl Flaw {
         let (within, fault) = split_path(message);
         let (message, hint) = reworded(within, fault);
         let word = quoted(fault).unwrap_or_default();
-        let place = place.map(|place| at_word(text, place, word));
-        Flaw::at(path, text, place, message).with_hint(hint)
+        Flaw::at(path, text, place.map(|place| at_word(text, place, word)), message, hint)
     }
 }
 
 /// The reader names the place of a mapping rather than that of its wrong key: the key is at or below it.
-fn at_word(text: &str, (line, column): (usize, usize), word: &str) -> (usize, usize) {
-    if word.is_empty() {
-        return (line, column);
-    }
-    for (number, content) in text.lines().enumerate().skip(line.saturating_sub(1)) {
-        let code = content.split(" #").next().unwrap_or_default();
-        if code.trim_start().starts_with('#') {
-            continue;
+fn at_word(text: &str, place: usize, word: &str) -> usize {
+    let mut at = place;
+    for line in text[place..].split_inclusive('\n').filter(|_| !word.is_empty()) {
+        let code = line.split(" #").next().unwrap_or_default();
+        if let Some(found) = code.find(word).filter(|_| !code.trim_start().starts_with('#')) {
+            return at + found;
         }
-        let from = if number + 1 == line { column.saturating_sub(1) } else { 0 };
-        let begin = code.char_indices().nth(from).map_or(code.len(), |(index, _)| index);
-        if let Some(found) = code[begin..].find(word) {
-            return (number + 1, code[..begin + found].chars().count() + 1);
-        }
+        at += line.len();
     }
-    (line, column)
+    place
 }
 
 /// `roles.coder: unknown field …` is the path of the mapping and the fault.
@@ -107,17 +92,9 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        if self.line == 0 {
-            return write!(f, ": {}", self.message);
-        }
-        let number = self.line.to_string();
-        let gutter = " ".repeat(number.len());
-        let indent = " ".repeat(self.column.saturating_sub(1));
-        // A tab in the line would put the caret elsewhere.
-        let excerpt = self.excerpt.replace('\t', " ");
-        writeln!(f, ":{}:{}: {}", self.line, self.column, self.message)?;
-        writeln!(f, "{number} | {excerpt}")?;
-        write!(f, "{gutter} | {indent}{}", "^".repeat(self.width))
+        let (path, message) = (self.path.display(), &self.message);
+        let Some(span) = &self.span else { return write!(f, "{path}: {message}") };
+        let Position { line, column } = Position::of(&self.text, span.start);
+        write!(f, "{path}:{line}:{column}: {message}\n{}", excerpt(&self.text, span))
     }
 }

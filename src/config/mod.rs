@@ -350,7 +350,7 @@ impl Config {
         match config.fault() {
             None => Ok(config),
             Some((keys, message, hint)) => {
-                Err(flawed(Flaw::at(path.to_owned(), text, locate(text, &keys), message).with_hint(Some(hint))))
+                Err(flawed(Flaw::at(path.to_owned(), text, locate(text, &keys), message, Some(hint))))
             }
         }
     }
@@ -454,16 +454,17 @@ fn merged(under: Value, over: Value) -> Value {
     }
 }
 
-/// Line and column of the last of `keys` that is found, each looked for below and further in than the one before.
+/// Where the last of `keys` that is found begins, each looked for below and further in than the one before.
 /// Reads block style only; a mapping in braces is found by the key that it belongs to.
-fn locate(text: &str, keys: &[&str]) -> Option<(usize, usize)> {
+fn locate(text: &str, keys: &[&str]) -> Option<usize> {
     let mut keys = keys.iter();
     let mut key = keys.next()?;
-    let mut found = None;
-    let mut least = 0;
-    for (number, line) in text.lines().enumerate() {
+    let (mut found, mut least, mut start) = (None, 0, 0);
+    for line in text.split_inclusive('\n') {
         let content = line.trim_start();
         let indent = line.len() - content.len();
+        let at = start + indent;
+        start += line.len();
         if content.is_empty() || content.starts_with('#') {
             continue;
         }
@@ -472,7 +473,7 @@ fn locate(text: &str, keys: &[&str]) -> Option<(usize, usize)> {
         }
         let is_key = content.strip_prefix(*key).is_some_and(|rest| rest.starts_with(':'));
         if is_key && (least > 0 || indent == 0) {
-            found = Some((number + 1, indent + 1));
+            found = Some(at);
             let Some(next) = keys.next() else { break };
             key = next;
             least = indent + 1;

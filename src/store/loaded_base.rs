@@ -55,7 +55,8 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> R
 
 /// Nothing that Tavern may have written is another: no version is nearer than ours.
 fn is_as_ours(ours: &Document<'_>, saved: &Document<'_>) -> bool {
-    let (mine, theirs) = (items(ours), items(saved));
+    let mine = items(ours, &ByName::new());
+    let theirs = items(saved, &mine);
     let named: HashSet<&str> =
         ours.items().iter().filter(|item| item.id.is_some()).map(|item| ours.title(item)).collect();
     let is_same = |name: &Name| match name {
@@ -71,10 +72,12 @@ type Name = Result<TaskId, String>;
 
 type ByName = HashMap<Name, (Status, State)>;
 
-fn items(document: &Document<'_>) -> ByName {
+/// Of an ID that is there twice the item counts that is as `known`, else the first.
+fn items(document: &Document<'_>, known: &ByName) -> ByName {
     let told = |item: &Item<'_>| (name(document, item), (item.status, state(document, item, item.status)));
-    // Of an ID that is there twice the first item counts.
-    document.items().iter().rev().map(told).collect()
+    let all = document.items().iter().rev().map(told);
+    let (known, others): (Vec<_>, Vec<_>) = all.partition(|(name, told)| known.get(name) == Some(told));
+    others.into_iter().chain(known).collect()
 }
 
 fn name(document: &Document<'_>, item: &Item<'_>) -> Name {
@@ -96,9 +99,9 @@ struct Passed<'e> {
 
 /// The first of `entries` (the newest first) that `saved` knows nothing of; `None` if it knows all of them.
 fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>) -> Option<u64> {
-    let theirs = items(saved);
-    let mut statuses: HashMap<Name, Status> =
-        items(ours).into_iter().map(|(name, (status, _))| (name, status)).collect();
+    let mine = items(ours, &ByName::new());
+    let theirs = items(saved, &mine);
+    let mut statuses: HashMap<Name, Status> = mine.into_iter().map(|(name, (status, _))| (name, status)).collect();
     let mut lines = Tally::default();
     lines.count(saved.text(), -1);
     lines.count(ours.text(), 1);

@@ -88,6 +88,11 @@ impl Board {
 
     /// Takes over what was saved by hand, and finishes what a crash left half done.
     pub fn settle(&self, now: Timestamp) -> Result<(), Error> {
+        // Of a dry run there is no lock that takes it over.
+        let by_hand = if self.is_dry() { self.by_hand()? } else { Vec::new() };
+        for (queue, _) in &by_hand {
+            self.transact(now, |view| Ok((taken_over(self, view.last_seq, queue, now)?.unwrap_or_default(), ())))?;
+        }
         self.transact(now, |_| Ok((Change::default(), ())))
     }
 

@@ -369,3 +369,14 @@ fn a_task_file_that_is_hardly_one() {
     assert!(scratch.work().join("LINK.md").is_symlink(), "a link stays one");
     assert!(scratch.read("real/todo.md").starts_with("- [x] T-"), "and is written through");
 }
+
+#[test]
+fn a_role_that_is_not_there_is_a_mistake_wherever_it_is_typed() {
+    let scratch = Scratch::board("- [ ] T-1: Do it\n");
+    for line in ["tavern-claim --role rogue", "tavern-agent --role rogue", "tavern-drain --role rogue"] {
+        scratch.line(line).run().ends(2).says("role `rogue` is not in config.yaml").says("hint: add it under `roles:`");
+    }
+    let ran = scratch.run("tavern-claim", &["T-1"]).ends(2);
+    ran.says("unexpected argument 'T-1'").says("tip: to name an item: tavern-claim --task T-1\n");
+    scratch.run("tavern-claim", &["--task", "T-1"]).ends(0);
+}

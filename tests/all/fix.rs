@@ -127,3 +127,41 @@ fn a_file_that_goes_by_two_names_is_one_queue() {
     assert!(scratch.work().join(QUEUE).is_symlink(), "it is written through");
     scratch.run("tavern-log", &[]).ends(0).says_not("by hand");
 }
+
+#[test]
+fn a_copy_of_an_item_that_was_taken_gets_the_fresh_id() {
+    let item = "- [ ] T-1: Do it (empty: allowed)\n  ```sh\n  true\n  ```\n";
+    for has_ended in [false, true] {
+        let scratch = Scratch::board(&format!("## Pending\n\n{item}\n## In Progress\n\n## Completed\n"));
+        if has_ended {
+            scratch.run("tavern-drain", &[]).ends(0);
+        } else {
+            scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
+        }
+        scratch.change(QUEUE, "## Pending\n", &format!("## Pending\n\n{item}"));
+        scratch.run("tavern-check", &[]).ends(5).says("= hint: give all but one a fresh ID: tavern check --fix");
+        assert_eq!(fixed(&scratch).code, Some(0));
+        let queue = scratch.queue();
+        let (pending, rest) = queue.split_once("## In Progress").expect("the lane is there");
+        assert!(!pending.contains("T-1") && pending.contains("Do it"), "{queue}");
+        assert!(rest.contains("T-1: Do it") && rest.matches("Do it").count() == 1, "{queue}");
+        if !has_ended {
+            scratch.run("tavern-renew", &["T-1", "--token", "1"]).ends(0);
+        }
+    }
+}
+
+#[test]
+fn an_id_that_stands_twice_in_a_task_file_is_mended_as_the_hint_says() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    scratch.write("TODO.md", "- [ ] T-2: Two\n- [ ] T-2: Three\n");
+    scratch.write(".tavern/files", "TODO.md\n");
+    scratch.run("tavern-check", &[]).ends(5).says("tavern check --fix TODO.md\n");
+    fix(&scratch, &["TODO.md"]);
+    scratch.run("tavern-check", &[]).ends(0);
+    // Of one in each file that of the board is changed.
+    scratch.write("TODO.md", "- [ ] T-1: Two\n");
+    scratch.run("tavern-check", &[]).ends(5).says("a fresh ID: tavern check --fix\n");
+    fix(&scratch, &[]).ends(0);
+    assert_eq!(scratch.read("TODO.md"), "- [ ] T-1: Two\n");
+}

@@ -150,9 +150,39 @@ fn every_program_says_in_the_same_words_what_an_item_lacks() {
 
 #[test]
 fn when_an_item_may_be_taken_again_is_told_in_the_readers_time_zone() {
-    let scratch = Scratch::board("- [ ] T-1: Do it (not_before: 2026-11-22T12:00:00Z)\n");
+    let scratch = Scratch::board("- [ ] T-1: Do it (not_before: 2026-11-22T12:00:00Z)\n  ```sh\n  true\n  ```\n");
     for line in ["tavern-claim --task T-1", "tavern-status T-1"] {
         let there = scratch.line(line).variable("TZ", "JST-9").variable("TAVERN_TEST_NOW", "2026-11-22T10:00:00Z");
         there.run().says("21:00:00").says_not("12:00:00");
     }
+}
+
+#[test]
+fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
+    let scratch = Scratch::repository();
+    let sh = "\n  ```sh\n  true\n  ```\n";
+    let items = [
+        "Plan it (role: planner)\n",
+        &format!("Write it (role: scribe){sh}"),
+        &format!("Do nothing (empty: allowed){sh}"),
+        &format!("T-9: Do it (approve: start){sh}"),
+    ];
+    scratch.write("TODO.md", items.map(|item| format!("- [ ] {item}")).concat());
+    let ran = scratch.run("tavern-drain", &["TODO.md", "--agents", "coder=1"]).ends(1);
+    ran.says("no agent works as one: tavern agent --role planner --queue TODO.md\n")
+        .says("or: tavern drain TODO.md --role planner --runner claude\n")
+        .says("or name another: tavern edit TODO.md\n")
+        .says("to do: tavern report T-9 --approve\n");
+    let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i 's/(role: scribe)//' \"$1\"\n");
+    for line in [
+        "tavern-agent --role planner --queue TODO.md --dry-run",
+        "tavern-drain TODO.md --role planner --runner codex --dry-run",
+        "tavern-edit TODO.md",
+        "tavern-report T-9 --approve",
+    ] {
+        scratch.executable("../home/bin/codex", "#!/bin/sh\n");
+        let path = format!("{}:/usr/bin:/bin", scratch.folder().join("home/bin").display());
+        scratch.line(line).variable("EDITOR", &editor).variable("PATH", path).run().ends(0);
+    }
+    assert!(!scratch.read("TODO.md").contains("scribe"));
 }

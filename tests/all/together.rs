@@ -80,7 +80,7 @@ fn those_who_wait_are_served_in_one_step() {
         let holder = hold(&scratch);
         let mut runs: Vec<Run> = (0..4).map(|_| claimer(&scratch, &[])).collect();
         runs.push(claimer(&scratch, &["--task", "T-7"]));
-        runs.push(claimer(&scratch, &["--role", "nobody"]));
+        runs.push(claimer(&scratch, &["--role", "planner"]));
         runs.push(claimer(&scratch, &[]));
         runs.push(claimer(&scratch, &[]));
         let mut waiting = all_waiting(&scratch, runs);

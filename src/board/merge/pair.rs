@@ -41,7 +41,10 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             }
             let Some(places) = way(*one).and_then(|name| open.get_mut(&name)) else { continue };
             let can_be = |other: &usize| !are_named_apart(*one, new[*other]);
-            if let Some(at) = places.iter().rposition(can_be) {
+            let is_same = |other: &usize| can_be(other) && one.bare_block() == new[*other].bare_block();
+            // Of a copy that reads otherwise by now the other one is meant.
+            let same = if places.len() > 1 { places.iter().rposition(is_same) } else { None };
+            if let Some(at) = same.or_else(|| places.iter().rposition(can_be)) {
                 let other = places.remove(at);
                 (found[place], taken[other]) = (Some(other), true);
             }

@@ -16,7 +16,7 @@ use crate::run::readiness::Readiness;
 use crate::run::{Preflight, Site};
 use crate::store::{Board, Error};
 
-use super::fault::{Fault, KEPT, not_kept, shown};
+use super::fault::{Fault, Faults, KEPT, not_kept, shown};
 use super::mentions::mentioned;
 
 /// A text that could be read, with the name by which messages call it.
@@ -30,13 +30,8 @@ pub(super) struct Page {
 
 /// What is to be looked at: `files`, or without any all queues of the board. Of files that are named the board's other
 /// queues are read too, for what items say of each other.
-pub(super) fn gather(
-    board: Option<&Board>,
-    files: &[String],
-    here: &Path,
-    faults: &mut Vec<Fault>,
-) -> Result<Vec<Page>, CliError> {
-    let mut wanted = Vec::new();
+pub(super) fn gather(board: Option<&Board>, files: &[String], faults: &mut Faults<'_>) -> Result<Vec<Page>, CliError> {
+    let (here, mut wanted) = (faults.here, Vec::new());
     for name in files {
         let path = match board.map(|board| board.queue(name, here)) {
             Some(Ok(queue)) => queue.path,
@@ -57,14 +52,13 @@ pub(super) fn gather(
             if is_wanted {
                 let message = format!("this is the same file as {}: it is one queue, by that name", page.name);
                 let link = if path.is_symlink() { &path } else { &page.path };
-                let hint = Some(format!("remove the link: rm {}", link.display()));
-                faults.push(Fault::whole(Severity::Warning, "same-file", &shown(&path, here), message, hint));
+                faults.warning("same-file", &path, message, format!("remove the link: rm {}", link.display()));
             }
             continue;
         }
         match read(&path, here) {
             Ok(page) => pages.push(Page { is_wanted, ..page }),
-            Err(fault) if is_wanted => faults.push(fault),
+            Err(fault) if is_wanted => faults.found.push(fault),
             Err(_) => {}
         }
     }
@@ -116,7 +110,7 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
 }
 
 /// What is wrong with the wanted ones of the pages.
-pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config>, faults: &mut Vec<Fault>) {
+pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config>, faults: &mut Faults<'_>) {
     let (documents, mut problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) =
         pages.iter().map(|page| parse(&page.text)).unzip();
     let together: Vec<(&str, &Document<'_>)> =
@@ -131,22 +125,31 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
         if !page.is_wanted {
             continue;
         }
-        if board.is_some() {
+        if let Some(board) = board {
+            // Of task files only those that are named are mended.
+            let file = Some(&page.name).filter(|_| !page.path.starts_with(board.path("queues")));
             let doubles = problems.iter_mut().filter(|problem| problem.code == "duplicate-id");
-            doubles.for_each(|problem| "give all but one a fresh ID: tavern check --fix".clone_into(&mut problem.hint));
+            doubles.for_each(|problem| problem.hint = hints::duplicate(file.map(String::as_str)));
         }
         if let Some(config) = config {
-            problems.extend(unmet(document, config, &|item| readiness.lacks(number, item, None)));
+            let queue = board.and_then(|board| board.queue(&page.path.to_string_lossy(), Path::new("/")).ok());
+            let hint = |lack: &Lack| hint(lack, config, queue.as_ref().map(|queue| queue.id.as_str()));
+            problems.extend(unmet(document, config, &|item| readiness.lacks(number, item, None), &hint));
         }
         problems.extend(board.map_or_else(Vec::new, |board| missing_specs(document, board)));
         problems.sort_by_key(|problem| problem.span.start);
-        faults.extend(problems.iter().map(|problem| Fault::at(&page.name, &page.text, problem)));
+        faults.found.extend(problems.iter().map(|problem| Fault::at(&page.name, &page.text, problem)));
     }
 }
 
 /// What items lack as config.yaml and this machine are, and what they ask for that nobody does. Each thing is told once a
 /// document, at the first item, since one line of the front matter may ask for it on behalf of all.
-fn unmet(document: &Document<'_>, config: &Config, lacks: &dyn Fn(usize) -> Vec<Lack>) -> Vec<Problem> {
+fn unmet(
+    document: &Document<'_>,
+    config: &Config,
+    lacks: &dyn Fn(usize) -> Vec<Lack>,
+    hint: &dyn Fn(&Lack) -> String,
+) -> Vec<Problem> {
     let reviews = |name: &str| config.roles.get(name).is_some_and(|role| role.does == Does::Review);
     let nobody = TaskId::nobody();
     // With how many others it is told.
@@ -183,7 +186,7 @@ fn unmet(document: &Document<'_>, config: &Config, lacks: &dyn Fn(usize) -> Vec<
             } else {
                 format!("this is passed over: {lack}")
             };
-            tell(make(code, item.head.clone(), message, hint(&lack, config)));
+            tell(make(code, item.head.clone(), message, hint(&lack)));
         }
         let Some(settings) = config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE)) else { continue };
         let runner = task.runner.as_deref().unwrap_or(&settings.runner);
@@ -210,13 +213,13 @@ fn unmet(document: &Document<'_>, config: &Config, lacks: &dyn Fn(usize) -> Vec<
 }
 
 /// What to type, or the known name that a mistyped one was meant to be.
-fn hint(lack: &Lack, config: &Config) -> String {
+fn hint(lack: &Lack, config: &Config, queue: Option<&str>) -> String {
     let meant = match lack {
         Lack::NoRole(role) => guess(role, config.roles.keys()),
         Lack::NoRunner(runner) => guess(runner, config.runners.keys()),
         _ => None,
     };
-    meant.or_else(|| hints::lack(lack, None)).unwrap_or_default()
+    meant.or_else(|| hints::lack(lack, None, queue)).unwrap_or_default()
 }
 
 /// Files that items tell an agent to follow, and that are neither in the work tree nor merged.

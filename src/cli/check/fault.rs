@@ -66,6 +66,31 @@ impl Fault {
     }
 }
 
+/// What was found to be wrong so far.
+pub(super) struct Faults<'a> {
+    /// Paths are shown from there.
+    pub(super) here: &'a Path,
+    pub(super) found: Vec<Fault>,
+}
+
+impl Faults<'_> {
+    /// About a file, or a folder, as a whole.
+    pub(super) fn error(&mut self, code: &'static str, path: &Path, message: String, hint: impl Into<Option<String>>) {
+        self.found.push(Fault::whole(Severity::Error, code, &shown(path, self.here), message, hint.into()));
+    }
+
+    /// About a file, or a folder, as a whole.
+    pub(super) fn warning(
+        &mut self,
+        code: &'static str,
+        path: &Path,
+        message: String,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.found.push(Fault::whole(Severity::Warning, code, &shown(path, self.here), message, hint.into()));
+    }
+}
+
 pub(super) fn name(severity: Severity) -> &'static str {
     match severity {
         Severity::Warning => "warning",
@@ -75,5 +100,6 @@ pub(super) fn name(severity: Severity) -> &'static str {
 
 /// A path as people would type it.
 pub(super) fn shown(path: &Path, here: &Path) -> String {
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
+    let shown = path.strip_prefix(here).unwrap_or(path);
+    if shown.as_os_str().is_empty() { ".".to_owned() } else { shown.display().to_string() }
 }

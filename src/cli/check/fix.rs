@@ -3,24 +3,23 @@
 //! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use serde::Serialize;
 
 use crate::board::document::{Document, Item};
-use crate::board::mend::{self, Right, mend};
+use crate::board::mend::{self, Mended, Right, mend};
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
 use crate::store::{Archived, Board, Lost, Queue, tail_log};
 
-use super::args::Args;
-use super::documents::{Page, gather};
+use super::documents::Page;
 use super::fault::shown;
-use super::scene::Scene;
 
 /// A queue that is to be another.
-pub(super) struct Change {
-    pub(super) name: String,
+struct Change {
+    name: String,
     queue: Queue,
     before: String,
     after: String,
@@ -38,14 +37,21 @@ struct Record<'a> {
     diff: String,
 }
 
-/// Shows what can be mended, and mends it unless it is only asked for. Gives what was not done of that.
-pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<Vec<Change>, CliError> {
-    let Some(board) = scene.board else { return Ok(Vec::new()) };
-    if board.lost_queues()?.is_empty() {
-        // What was saved by hand is taken over first, as it would be by any program.
-        board.settle(clock::now())?;
+/// Shows what can be mended, and mends it unless it is only asked for. `pages` are as they are then. Gives the names of
+/// the files that were mended.
+pub(super) fn fix(
+    context: &Context,
+    board: &Board,
+    files: &[String],
+    pages: &mut Vec<Page>,
+) -> Result<Vec<String>, CliError> {
+    let here = context.here();
+    // Of a dry run the board knows what the files are to say.
+    for page in pages.iter_mut().filter(|_| board.is_dry()) {
+        let queue = board.queue(&page.path.to_string_lossy(), &here);
+        page.text = queue.and_then(|queue| board.read(&queue)).map_or(page.text.clone(), |text| text.content);
     }
-    let changes = plan(scene, board)?;
+    let changes = plan(board, files, &here, pages)?;
     if changes.is_empty() {
         context.out.note("nothing can be fixed without you");
     }
@@ -53,65 +59,67 @@ pub(super) fn fix(args: &Args, context: &Context, scene: &Scene<'_>) -> Result<V
         let record = Record { file: name, fixed: done, diff: unified(Names { old: name, new: name }, before, after) };
         context.out.record(&record, painted(&record.diff).trim_end())?;
     }
-    if args.dry_run {
-        return Ok(changes);
-    }
-    for change in changes {
+    for change in &changes {
         if !change.carry_out(board)? {
             let message = format!("{} was changed meanwhile", change.name);
             return Err(CliError::new(Exit::Busy, message).with_hint("try again: tavern check --fix".to_owned()));
         }
+        change.apply(pages);
     }
-    Ok(Vec::new())
+    Ok(changes.into_iter().map(|change| change.name).collect())
 }
 
-fn plan(scene: &Scene<'_>, board: &Board) -> Result<Vec<Change>, CliError> {
-    // What can't be read is told when all is looked at.
-    let mut pages = gather(Some(board), scene.files, scene.here, &mut Vec::new())?;
-    let lost = if scene.files.is_empty() { board.lost_queues()? } else { Vec::new() };
-    pages.retain(|page| !lost.iter().any(|lost| lost.queue.path == page.path));
-    let put_back = lost.into_iter().map(|lost| Change {
-        name: shown(&lost.queue.path, scene.here),
-        queue: lost.queue.clone(),
-        before: String::new(),
-        after: lost.text.clone(),
-        done: vec!["the file was lost; it is put back".to_owned()],
-        lost: Some(lost),
-    });
-    let mut changes: Vec<Change> = put_back.collect();
-
-    let queue = |page: &Page| board.queue(&page.path.to_string_lossy(), scene.here).ok();
-    let pages: Vec<(Page, Queue)> =
-        pages.into_iter().filter_map(|page| queue(&page).map(|queue| (page, queue))).collect();
+fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<Vec<Change>, CliError> {
+    let lost = if files.is_empty() { board.lost_queues()? } else { Vec::new() };
+    let is_there = |page: &&Page| !lost.iter().any(|lost| lost.queue.path == page.path);
+    let queue = |page: &Page| board.queue(&page.path.to_string_lossy(), here).ok();
+    let pages: Vec<(&Page, Queue)> =
+        pages.iter().filter(is_there).filter_map(|page| Some((page, queue(page)?))).collect();
     let own = board.path("queues");
     let drafts = pages.iter().map(|(page, queue)| mend::Mendable {
         // Wherever one stands, the same text gets the same ID.
         name: &queue.id,
         text: &page.text,
         // A task file that is nobody's but a person's is left alone unless it is named.
-        may_change: page.is_wanted && (!scene.files.is_empty() || page.path.starts_with(&own)),
+        may_change: page.is_wanted && (!files.is_empty() || page.path.starts_with(&own)),
     });
     let history = history(board);
     let right =
         |page: usize, document: &Document<'_>, item: &Item<'_>| right(board, &history, &pages[page].1, document, item);
     let archived = Archived::of(board);
     let mended = mend(&drafts.collect::<Vec<_>>(), &right, &|id| archived.status_of(id).is_some());
-    for ((page, queue), mended) in pages.into_iter().zip(mended) {
-        if page.text != mended.text {
-            let (before, after, done) = (page.text, mended.text, mended.done);
-            changes.push(Change { name: page.name, queue, before, after, done, lost: None });
-        }
-    }
-    Ok(changes)
+    let mended = pages.iter().zip(mended).filter(|((page, _), mended)| page.text != mended.text);
+    let mended = mended.map(|((page, queue), Mended { text, done })| {
+        let (name, queue, before) = (page.name.clone(), queue.clone(), page.text.clone());
+        Change { name, queue, before, after: text, done, lost: None }
+    });
+    let put_back = lost.iter().map(|lost| Change {
+        name: shown(&lost.queue.path, here),
+        queue: lost.queue.clone(),
+        before: String::new(),
+        after: lost.text.clone(),
+        done: vec!["the file was lost; it is put back".to_owned()],
+        lost: Some(lost.clone()),
+    });
+    Ok(put_back.chain(mended).collect())
 }
 
-/// The newest text under each ID, by queue.
+/// What became of the first text under each ID, by queue. One that was added beside it is a copy, and no news of it.
 fn history(board: &Board) -> HashMap<(String, String), String> {
-    let entries = tail_log(board, 0).unwrap_or_default().into_iter();
-    let texts = entries.filter_map(|entry| {
-        Some(((entry.queue?, entry.task?.to_string()), entry.change.after()?.trim_end().to_owned()))
-    });
-    texts.collect()
+    let mut texts = HashMap::new();
+    for entry in tail_log(board, 0).unwrap_or_default() {
+        let text = |text: Option<&str>| text.map(|text| text.trim_end().to_owned());
+        let (before, after) = (text(entry.change.before()), text(entry.change.after()));
+        let (Some(queue), Some(task), true) = (entry.queue, entry.task, before != after) else { continue };
+        let key = (queue, task.to_string());
+        if texts.get(&key).is_none_or(|known| before.as_ref() == Some(known)) {
+            match after {
+                Some(after) => texts.insert(key, after),
+                None => texts.remove(&key),
+            };
+        }
+    }
+    texts
 }
 
 /// Who has the better right to an ID that stands twice.
@@ -138,7 +146,7 @@ fn right(
 
 impl Change {
     /// The pages as they would be.
-    pub(super) fn apply(&self, pages: &mut Vec<Page>) {
+    fn apply(&self, pages: &mut Vec<Page>) {
         match pages.iter_mut().find(|page| page.path == self.queue.path) {
             Some(page) => page.text.clone_from(&self.after),
             None => {

@@ -1,26 +1,43 @@
 //! `tavern-check`: everything wrong with a board, told with its place and a hint.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::board::problem::{Problem, Severity};
+use crate::clock;
 use crate::config::{Config, ConfigError};
 use crate::store::{Board, Queue};
 
 use super::{CliError, Context, Exit, Verb, human};
 
-pub use args::Args;
 pub(super) use fault::Fault;
 
-use fault::{name, shown};
-use scene::Scene;
+use fault::{Faults, name, shown};
 
-mod args;
 mod documents;
 mod fault;
 mod fix;
 mod mentions;
 mod preflight;
-mod scene;
+
+/// Say what is wrong with a board and its configuration, where, and what to type
+///
+/// Looks at config.yaml, all queues, templates and leases, at what died and was not cleared up, and whether the agents
+/// could start; of files that are named, at these alone. Exits with 5 if there are errors, with 0 if there are only
+/// warnings. Changes nothing, unless told to with --fix.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these queues or task files, by name or path
+    #[arg(value_name = "FILE")]
+    pub files: Vec<String>,
+
+    /// Mend what needs no person: IDs that stand twice get fresh ones, lost queues are put back. Shows what it does
+    #[arg(long)]
+    pub fix: bool,
+
+    /// Print what --fix would do, and what it would leave
+    #[arg(long, short = 'n', requires = "fix")]
+    pub dry_run: bool,
+}
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-check";
@@ -33,36 +50,43 @@ impl Verb for Args {
             Err(_) if !self.files.is_empty() && !self.fix && context.shared.dir.is_none() => None,
             Err(error) => return Err(error),
         };
-        let mut faults = Vec::new();
+        let mut faults = Faults { here: &here, found: Vec::new() };
         let config = board.as_ref().map_or_else(
             || Some(Config::default()),
             |board| match Config::load(board.dir()) {
                 Ok(config) => Some(config),
                 Err(error) => {
-                    faults.push(flaw(&error, &here));
+                    faults.found.push(flaw(&error, &here));
                     None
                 }
             },
         );
         if !self.files.is_empty() {
             // What is wrong with the settings is not what was asked.
-            faults.clear();
+            faults.found.clear();
         }
-        let scene = Scene { board: board.as_ref(), config: config.as_ref(), files: &self.files, here: &here };
-        let planned = if self.fix { fix::fix(&self, context, &scene)? } else { Vec::new() };
-        let mut pages = documents::gather(scene.board, scene.files, &here, &mut faults)?;
-        planned.iter().for_each(|change| change.apply(&mut pages));
-        documents::look(&pages, scene.board, scene.config, &mut faults);
+        if let Some(board) = board.as_ref().filter(|_| self.fix)
+            && board.lost_queues()?.is_empty()
+        {
+            // What was saved by hand is taken over first, as it would be by any program.
+            board.settle(clock::now())?;
+        }
+        let mut pages = documents::gather(board.as_ref(), &self.files, &mut faults)?;
+        let mended = match &board {
+            Some(board) if self.fix => fix::fix(context, board, &self.files, &mut pages)?,
+            _ => Vec::new(),
+        };
+        documents::look(&pages, board.as_ref(), config.as_ref(), &mut faults);
         let mut found = Vec::new();
-        let looked_at = match scene.whole() {
+        let looked_at = match board.filter(|_| self.files.is_empty()) {
             Some(board) => {
-                found = preflight::check(board, scene.config, &here, &mut faults);
-                let is_planned = |file: &str| planned.iter().any(|change| change.name == file);
-                faults.retain(|fault| fault.code != "lost-queue" || !is_planned(&fault.file));
-                named(board, &shown(board.dir(), &here))
+                found = preflight::check(&board, config.as_ref(), &mut faults);
+                faults.found.retain(|fault| fault.code != "lost-queue" || !mended.contains(&fault.file));
+                named(&board, &shown(board.dir(), &here))
             }
             None => self.files.join(", "),
         };
+        let faults = faults.found;
         faults.iter().try_for_each(|fault| context.out.record(fault, &fault.text))?;
         context.out.flush()?;
         found.iter().for_each(|found| context.out.note(found));
@@ -81,8 +105,10 @@ impl Verb for Args {
 /// The errors that `queue` would have with this content, in the light of the other queues and of config.yaml.
 pub(super) fn errors_if(board: &Board, queue: &Queue, content: &str, here: &Path) -> Result<Vec<Fault>, CliError> {
     let config = Config::load(board.dir()).ok();
-    let mut faults = Vec::new();
-    let mut pages = documents::gather(Some(board), &[], here, &mut Vec::new())?;
+    let mut faults = Faults { here, found: Vec::new() };
+    let mut pages = documents::gather(Some(board), &[], &mut faults)?;
+    // Those of the others are none of this one.
+    faults.found.clear();
     pages.retain(|page| page.path != queue.path);
     pages.iter_mut().for_each(|page| page.is_wanted = false);
     let page = documents::Page {
@@ -93,38 +119,27 @@ pub(super) fn errors_if(board: &Board, queue: &Queue, content: &str, here: &Path
     };
     pages.insert(0, page);
     documents::look(&pages, Some(board), config.as_ref(), &mut faults);
-    faults.retain(|fault| fault.severity == name(Severity::Error));
-    Ok(faults)
+    faults.found.retain(|fault| fault.severity == name(Severity::Error));
+    Ok(faults.found)
 }
 
 /// What is wrong with config.yaml.
 fn flaw(error: &ConfigError, here: &Path) -> Fault {
-    let ConfigError::Flawed(flaw) = error else {
-        let (path, cause) = match error {
-            ConfigError::Read { path, source } => (path.clone(), format!("{error}: {source}")),
-            ConfigError::Flawed(_) => (PathBuf::new(), error.to_string()),
-        };
-        return Fault::whole(Severity::Error, "unreadable-config", &shown(&path, here), cause, error.hint());
+    let flaw = match error {
+        ConfigError::Read { path, source } => {
+            let (path, cause) = (shown(path, here), format!("{error}: {source}"));
+            return Fault::whole(Severity::Error, "unreadable-config", &path, cause, error.hint());
+        }
+        ConfigError::Flawed(flaw) => flaw,
     };
-    let file = shown(&flaw.path, here);
-    let text = std::fs::read_to_string(&flaw.path).unwrap_or_default();
-    let Some(start) = offset(&text, flaw.line, flaw.column) else {
-        return Fault::whole(Severity::Error, "broken-config", &file, flaw.message.clone(), flaw.hint.clone());
-    };
-    let word = text[start..].chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    let end = start + word.map(char::len_utf8).sum::<usize>();
-    let hint = flaw.hint.clone().unwrap_or_default();
-    Fault::at(&file, &text, &Problem::error("broken-config", start..end, flaw.message.clone(), hint))
-}
-
-/// Of a line and a column, both counted from 1.
-fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
-    let start = match line.checked_sub(1)? {
-        0 => 0,
-        before => text.match_indices('\n').nth(before - 1)?.0 + 1,
-    };
-    let within = text[start..].char_indices().nth(column.checked_sub(1)?);
-    Some(within.map_or(text.len(), |(index, _)| start + index))
+    let (code, path, message) = ("broken-config", shown(&flaw.path, here), flaw.message.clone());
+    match flaw.span.clone() {
+        None => Fault::whole(Severity::Error, code, &path, message, flaw.hint.clone()),
+        Some(span) => {
+            let problem = Problem::error(code, span, message, flaw.hint.clone().unwrap_or_default());
+            Fault::at(&path, &flaw.text, &problem)
+        }
+    }
 }
 
 /// A board as messages call it: `queue main and .tavern`.

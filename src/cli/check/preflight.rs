@@ -4,103 +4,98 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::board::problem::{Problem, Severity};
+use crate::board::problem::Problem;
 use crate::board::task::TaskId;
 use crate::config::{Config, Role};
 use crate::interrupt::Interrupt;
-use crate::prompt::{self, Template, TemplateError};
+use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::{Error, Preflight, Site, preflight, sandbox};
 use crate::store::{self, Board, Switch};
 
-use super::fault::{Fault, KEPT, not_kept, shown};
+use super::fault::{Fault, Faults, KEPT, not_kept, shown};
 use crate::cli::hints;
 
 /// Everything but the text of queues. Without a configuration that can be read, only what needs none.
 /// Gives what was found to be right and is worth a line.
-pub(super) fn check(board: &Board, config: Option<&Config>, here: &Path, faults: &mut Vec<Fault>) -> Vec<String> {
-    let mut found = Vec::new();
-    templates(board, here, faults);
-    leases(board, here, faults);
-    lost(board, here, faults);
-    archives(board, here, faults);
-    switches(board, here, faults);
-    let Some(config) = config else { return found };
-    let config_file = shown(&board.path(crate::config::FILE), here);
+pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<'_>) -> Vec<String> {
+    templates(board, faults);
+    leases(board, faults);
+    lost(board, faults);
+    archives(board, faults);
+    switches(board, faults);
+    let Some(config) = config else { return Vec::new() };
+    roles(board, config, faults);
+    match Site::open(board.clone(), Interrupt::new()) {
+        Ok(site) => {
+            let found = programs(&site, faults);
+            repository(&site, faults);
+            leftovers(&site, faults);
+            found
+        }
+        Err(error) => {
+            from_error("no-repository", board.root(), &error, faults);
+            Vec::new()
+        }
+    }
+}
+
+/// Templates that are not there, and limits that nobody keeps.
+fn roles(board: &Board, config: &Config, faults: &mut Faults<'_>) {
+    let config_file = board.path(crate::config::FILE);
     for (name, role) in &config.roles {
         let path = board.path("templates").join(&role.template);
         if !path.exists() && Template::built_in(&role.template).is_none() {
             let message = format!("the template `{}` of role `{name}` is not there", role.template);
             let known: Vec<&str> = Template::names().collect();
-            let hint = format!("write {}, or use a built-in one: {}", shown(&path, here), known.join(", "));
-            faults.push(Fault::whole(Severity::Error, "no-template", &config_file, message, Some(hint)));
+            let hint = format!("write {}, or use a built-in one: {}", shown(&path, faults.here), known.join(", "));
+            faults.error("no-template", &config_file, message, hint);
         }
-        let unkept =
-            config.runners.get(&role.runner).map(|runner| runner.kind.unkept(&role.budget)).unwrap_or_default();
-        if !unkept.is_empty() {
+        let unkept = config.runners.get(&role.runner).map(|runner| runner.kind.unkept(&role.budget));
+        if let Some(unkept) = unkept.filter(|unkept| !unkept.is_empty()) {
             let message = format!("role `{name}`: {}", not_kept(&role.runner, &unkept));
-            let hint = Some(KEPT.to_owned());
-            faults.push(Fault::whole(Severity::Warning, "unkept-limit", &config_file, message, hint));
+            faults.warning("unkept-limit", &config_file, message, KEPT.to_owned());
         }
     }
-    match Site::open(board.clone(), Interrupt::new()) {
-        Ok(site) => {
-            found = programs(&site, &config_file, faults);
-            repository(&site, here, faults);
-            leftovers(&site, here, faults);
-        }
-        Err(error) => faults.push(from_error("no-repository", board.root(), here, &error)),
-    }
-    found
 }
 
-fn from_error(code: &'static str, path: &Path, here: &Path, error: &Error) -> Fault {
-    let mut message = error.to_string();
-    if let Some(cause) = std::error::Error::source(error) {
-        message.push_str(&format!(": {cause}"));
-    }
-    let name = match shown(path, here) {
-        empty if empty.is_empty() => ".".to_owned(),
-        name => name,
-    };
-    Fault::whole(Severity::Error, code, &name, message, hints::run(error))
+fn from_error(code: &'static str, path: &Path, error: &Error, faults: &mut Faults<'_>) {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    faults.error(code, path, format!("{error}{cause}"), hints::run(error));
 }
 
 /// Templates of the board's own, each tried with samples.
-fn templates(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+fn templates(board: &Board, faults: &mut Faults<'_>) {
     for path in files(&board.path("templates")) {
-        let name = shown(&path, here);
+        let name = shown(&path, faults.here);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) => {
-                let hint = Some("save the file as UTF-8, or delete it, and the built-in one is used".to_owned());
-                let message = format!("it can't be read: {error}");
-                faults.push(Fault::whole(Severity::Error, "unreadable-template", &name, message, hint));
+                let hint = "save the file as UTF-8, or delete it, and the built-in one is used".to_owned();
+                faults.error("unreadable-template", &path, format!("it can't be read: {error}"), hint);
                 continue;
             }
         };
-        let template = Template { name: name.clone(), text };
-        if let Err(error) = prompt::check(&template) {
-            faults.push(in_template(&template, &error));
+        let template = Template { name, text };
+        let Err(error) = prompt::check(&template) else { continue };
+        let (code, hint) = ("broken-template", error.hint());
+        match error.span {
+            None => faults.error(code, &path, error.message, hint),
+            Some(span) => {
+                let problem = Problem::error(code, span, error.message, hint);
+                faults.found.push(Fault::at(&template.name, &template.text, &problem));
+            }
         }
     }
 }
 
-fn in_template(template: &Template, error: &TemplateError) -> Fault {
-    let (code, hint) = ("broken-template", error.hint());
-    let Some(span) = error.span.clone() else {
-        return Fault::whole(Severity::Error, code, &template.name, error.message.clone(), Some(hint));
-    };
-    Fault::at(&template.name, &template.text, &Problem::error(code, span, error.message.clone(), hint))
-}
-
 /// Lease files that nobody can read: their items can't be given back.
-fn leases(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+fn leases(board: &Board, faults: &mut Faults<'_>) {
     for path in files(&board.path("leases")) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // Temp files are told of by the plan of a clean-up.
         let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.starts_with(store::TEMP_PREFIX)) else { continue };
-        let hint = Some(format!("remove it, then give its item back: rm {}; tavern reap", path.display()));
+        let hint = format!("remove it, then give its item back: rm {}; tavern reap", path.display());
         let message = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
                 Ok(_) => continue,
@@ -109,35 +104,33 @@ fn leases(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
             },
             Err(error) => format!("not a lease: {error}"),
         };
-        faults.push(Fault::whole(Severity::Error, "broken-lease", &shown(&path, here), message, hint));
+        faults.error("broken-lease", &path, message, hint);
     }
 }
 
 /// Archives that can't be read: nothing is archived there, and nobody knows what they hold.
-fn archives(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
-    for path in
-        files(&board.path("queues/archive")).iter().filter(|path| path.extension().is_some_and(|end| end == "md"))
-    {
-        if let Err(error) = fs::read_to_string(path) {
-            let hint = Some("save the file as UTF-8, or move it elsewhere".to_owned());
-            let message = format!("it can't be read: {error}");
-            faults.push(Fault::whole(Severity::Error, "unreadable-archive", &shown(path, here), message, hint));
+fn archives(board: &Board, faults: &mut Faults<'_>) {
+    let paths = files(&board.path("queues/archive")).into_iter();
+    for path in paths.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+        if let Err(error) = fs::read_to_string(&path) {
+            let hint = "save the file as UTF-8, or move it elsewhere".to_owned();
+            faults.error("unreadable-archive", &path, format!("it can't be read: {error}"), hint);
         }
     }
 }
 
 /// Queues whose text is gone, though Tavern knows it.
-fn lost(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
         let what = if lost.is_gone { "removed, though something is left to do in it" } else { "emptied" };
         let message = format!("this queue was {what}: Tavern has its text");
         let forget = board.seen_path(&lost.queue);
         let hint = format!("put it back: tavern check --fix; or forget it: rm {}", forget.display());
-        faults.push(Fault::whole(Severity::Warning, "lost-queue", &shown(&lost.queue.path, here), message, Some(hint)));
+        faults.warning("lost-queue", &lost.queue.path, message, hint);
     }
 }
 
-fn switches(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
+fn switches(board: &Board, faults: &mut Faults<'_>) {
     let (file, words, reason) = match board.switch() {
         Switch::On => return,
         Switch::Paused(reason) => ("PAUSE", "nothing new starts", reason),
@@ -146,18 +139,17 @@ fn switches(board: &Board, here: &Path, faults: &mut Vec<Fault>) {
     let path = board.path(file);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     let (message, hint) = (format!("while this file is here, {words}{reason}"), format!("rm {}", path.display()));
-    faults.push(Fault::whole(Severity::Warning, "switched-off", &shown(&path, here), message, Some(hint)));
+    faults.warning("switched-off", &path, message, hint);
 }
 
 /// The agent programs that the roles name, and what every run needs besides.
-fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) -> Vec<String> {
-    let mut found = Vec::new();
+fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
+    let (mut found, config_file) = (Vec::new(), site.board.path(crate::config::FILE));
     // Those that start the same program in the same way need it only once.
     let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
     for (name, role) in &site.config.roles {
         if let Err(error) = sandbox::try_out(role) {
-            let (message, hint) = (format!("role `{name}`: {error}"), error.hint);
-            faults.push(Fault::whole(Severity::Error, "no-sandbox", config_file, message, hint));
+            faults.error("no-sandbox", &config_file, format!("role `{name}`: {error}"), error.hint);
         }
         let way = (role.runner.as_str(), role.permission_mode.as_str());
         alike.entry(way).or_insert((role, Vec::new())).1.push(format!("`{name}`"));
@@ -169,41 +161,40 @@ fn programs(site: &Site, config_file: &str, faults: &mut Vec<Fault>) -> Vec<Stri
                 if let Some(by) = &tried.account {
                     found.push(format!("{}: runner {}, let in by {by}", roles.replace('`', ""), tried.runner));
                 }
-                faults.extend(tried.doubt.map(|(doubt, hint)| {
-                    Fault::whole(Severity::Warning, "sign-in-unknown", config_file, doubt, Some(hint.to_owned()))
-                }));
+                if let Some((doubt, hint)) = tried.doubt {
+                    faults.warning("sign-in-unknown", &config_file, doubt, hint.to_owned());
+                }
             }
             Err(error) => {
                 let message = format!("{roles} can't work with runner `{}`: {error}", role.runner);
-                faults.push(Fault::whole(Severity::Error, "runner-not-ready", config_file, message, error.hint));
+                faults.error("runner-not-ready", &config_file, message, error.hint);
             }
         }
     }
     let look = Preflight::of(site);
     for (code, missing) in [("no-room", look.disk()), ("no-set-up", look.set_up())] {
         if let Err(error) = missing {
-            faults.push(Fault::whole(Severity::Error, code, config_file, error.message, error.hint));
+            faults.error(code, &config_file, error.message, error.hint);
         }
     }
     found
 }
 
 /// git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
-fn merging(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
+fn merging(site: &Site, faults: &mut Faults<'_>) {
     let path = site.board.path(".gitattributes");
     let is_named = fs::read_to_string(&path).is_ok_and(|text| text.contains("merge=tavern"));
     if is_named && matches!(site.repository().map(|repository| repository.setting("merge.tavern.driver")), Ok(Ok(None)))
     {
         let message = "this clone has no `merge.tavern.driver`, so git merges queues line by line".to_owned();
-        let hint = Some("set it up: tavern init".to_owned());
-        faults.push(Fault::whole(Severity::Warning, "no-merge-driver", &shown(&path, here), message, hint));
+        faults.warning("no-merge-driver", &path, message, "set it up: tavern init".to_owned());
     }
 }
 
-fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
-    merging(site, here, faults);
+fn repository(site: &Site, faults: &mut Faults<'_>) {
+    merging(site, faults);
     if let Err(error) = site.base() {
-        faults.push(from_error("no-base", site.board.root(), here, &error));
+        from_error("no-base", site.board.root(), &error, faults);
     }
     let branch = site.integration();
     if let Ok(repository) = site.repository()
@@ -211,16 +202,15 @@ fn repository(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
     {
         let message = format!("the integration branch `{branch}` is checked out here: nothing can be merged into it");
         let hint = format!("switch to another branch there: git -C {} switch -", path.display());
-        let name = if path == here { ".".to_owned() } else { shown(&path, here) };
-        faults.push(Fault::whole(Severity::Warning, "integration-checked-out", &name, message, Some(hint)));
+        faults.warning("integration-checked-out", &path, message, hint);
     }
 }
 
 /// What `tavern reap --dry-run` would say.
-fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
+fn leftovers(site: &Site, faults: &mut Faults<'_>) {
     let actions = match plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)) {
         Ok(actions) => actions,
-        Err(error) => return faults.push(from_error("no-plan", site.board.dir(), here, &error)),
+        Err(error) => return from_error("no-plan", site.board.dir(), &error, faults),
     };
     for action in actions.into_iter().filter(|action| !action.is_upkeep()) {
         let board = &site.board;
@@ -239,8 +229,7 @@ fn leftovers(site: &Site, here: &Path, faults: &mut Vec<Fault>) {
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
         let message = format!("left by a process that died; to do: {action}");
-        let hint = Some("do it, and all else of this kind: tavern reap".to_owned());
-        faults.push(Fault::whole(Severity::Warning, "leftover", &shown(&path, here), message, hint));
+        faults.warning("leftover", &path, message, "do it, and all else of this kind: tavern reap".to_owned());
     }
 }
 

@@ -1,7 +1,7 @@
 //! What there is for each role's agents to do, as a drain's pool asks for it.
 
 use crate::board::lease::Life;
-use crate::cli::human;
+use crate::cli::{hints, human};
 use crate::clock;
 use crate::pool::Demand;
 use crate::run::{Preflight, Site};
@@ -32,7 +32,7 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
             let is_there = agents.iter().any(|agent| agent.role == role && life(&agent.holder) != Life::Gone);
             if !is_there && !crew.iter().any(|post| post.role == role) {
                 let waits = if items == 1 { "waits" } else { "wait" };
-                let hint = format!("tavern agent --role {role}, or --agents …,{role}=1");
+                let hint = hints::agent(&role, queues.iter().map(|queue| queue.id.as_str()));
                 let line =
                     format!("{} {waits} for a {role}, and no agent works as one: {hint}", human::count(items, "item"));
                 unstaffed.push((role, line));

@@ -124,7 +124,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
             let runs = item.id.as_ref().map(|id| runs_of(&site.board, id)).transpose()?.unwrap_or_default();
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
             let lacking = unready.remove(&(queue.id.clone(), item.line));
-            let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref()));
+            let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
             match item.status {
                 Status::Completed => summary.completed += 1,
                 Status::Cancelled => summary.cancelled += 1,
@@ -135,7 +135,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
                     task: item.id.clone(),
                     title: document.title(item).to_owned(),
                     status,
-                    reason: why(&document.task_of(item), lacking.as_ref(), crew),
+                    reason: why(&document.task_of(item), lacking.as_ref(), queue, crew),
                     need,
                     run: runs.last().map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
                 }),
@@ -146,7 +146,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
 }
 
 /// Why an item is not completed: what its last run came to, else what it lacks.
-fn why(task: &Task, lacking: Option<&Unready>, crew: &[Post]) -> Option<String> {
+fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> Option<String> {
     let lack = lacking.map(Unready::foremost);
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     match (task.status(), lack) {
@@ -154,12 +154,12 @@ fn why(task: &Task, lacking: Option<&Unready>, crew: &[Post]) -> Option<String> 
         (_, Some(lack)) if What::of(lack).is_some() => Some(lack.to_string()),
         _ if task.reason().is_some() => task.reason().map(str::to_owned),
         (Status::Approved, _) => Some("verified, but not merged: tavern merge says why".to_owned()),
-        (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()))),
+        (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id))),
         (Status::InReview, None) => {
             Some(format!("verified, and in review: tavern status {} says who has to approve it", task.id))
         }
         (Status::Pending, None) if !crew.iter().any(|post| post.role == role) => {
-            Some(hints::sentence(&Lack::Role(role.to_owned()), Some(&task.id)))
+            Some(hints::sentence(&Lack::Role(role.to_owned()), Some(&task.id), Some(&queue.id)))
         }
         _ => None,
     }
