@@ -5,13 +5,26 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use serde::Serialize;
+
 /// How bad a problem is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth a look; everything goes on.
     Warning,
     /// The item (or the document, if no item is named) is quarantined: not claimed, not touched.
     Error,
+}
+
+impl Severity {
+    /// As messages have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
 }
 
 /// One finding. `code` is a stable kebab-case name (`duplicate-id`, `dependency-cycle`, …) for programs; `message` and
@@ -69,10 +82,7 @@ const SHOWN: usize = 120;
 /// hint.
 pub fn render(path: &str, text: &str, problem: &Problem) -> String {
     let Position { line, column } = Position::of(text, problem.span.start);
-    let severity = match problem.severity {
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    };
+    let severity = problem.severity.as_str();
     let excerpt = excerpt(text, &problem.span);
     let mut out = format!("{path}:{line}:{column}: {severity}: {}\n{excerpt}\n", problem.message);
     if !problem.hint.is_empty() {

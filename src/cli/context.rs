@@ -30,7 +30,7 @@ impl Context {
         };
         color.write_global();
         let is_dry = matches.try_get_one("dry_run").is_ok_and(|dry_run| dry_run == Some(&true));
-        let out = Output::stdout(shared.format, shared.notes());
+        let out = Output::stdout(&shared);
         Context { shared, out, is_dry, interrupt: OnceLock::new() }
     }
 

@@ -6,9 +6,9 @@
 pub use context::Context;
 pub use error::CliError;
 pub use exit::Exit;
-pub use output::{Format, Output};
+pub use output::Output;
 pub use program::{PROGRAMS, Program, main};
-pub use shared::Shared;
+pub use shared::{Format, Shared};
 pub use verb::Verb;
 
 pub mod demo;

@@ -1,6 +1,6 @@
 //! A time in the past as people type it. Times without an offset are UTC, as the log prints them.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
+use chrono::{DateTime, NaiveDateTime, NaiveTime, TimeDelta};
 
 use crate::board::task::Timestamp;
 use crate::clock;
@@ -18,24 +18,17 @@ fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         let ago = TimeDelta::from_std(period.duration()).map_err(|_| bad())?;
         return now.checked_sub_signed(ago).ok_or_else(bad);
     }
-    if let Some(time) = time(text) {
+    let text = text.replacen(' ', "T", 1);
+    // What is left out is zero.
+    let whole = ["", ":00", "T00:00:00"].map(|rest| format!("{text}{rest}"));
+    if let Some(time) = whole.iter().find_map(|time| NaiveTime::parse_from_str(time, "%H:%M:%S").ok()) {
         let today = now.date_naive().and_time(time).and_utc();
         return Ok(if today > now { today - TimeDelta::days(1) } else { today });
     }
-    let moment = DateTime::parse_from_rfc3339(text)
-        .map(|moment| moment.to_utc())
-        .ok()
-        .or_else(|| {
-            let formats = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
-            formats.iter().find_map(|format| Some(NaiveDateTime::parse_from_str(text, format).ok()?.and_utc()))
-        })
-        .or_else(|| Some(NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc()))
-        .ok_or_else(bad)?;
+    let local = || whole.iter().find_map(|moment| NaiveDateTime::parse_from_str(moment, "%Y-%m-%dT%H:%M:%S").ok());
+    let moment = DateTime::parse_from_rfc3339(&text).map(|moment| moment.to_utc()).ok();
+    let moment = moment.or_else(|| Some(local()?.and_utc())).ok_or_else(bad)?;
     if moment > now { Err("this is still to come".to_owned()) } else { Ok(moment) }
-}
-
-fn time(text: &str) -> Option<NaiveTime> {
-    ["%H:%M:%S", "%H:%M"].iter().find_map(|format| NaiveTime::parse_from_str(text, format).ok())
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::output::{Format, no_variables};
-use super::shared::Shared;
+use super::output::no_variables;
+use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
     add, agent, check, claim, commit, drain, edit, hints, init, log, merge, merge_driver, plan, reap, release, renew,

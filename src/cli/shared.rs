@@ -12,7 +12,18 @@ use crate::process::table::marks_around;
 use crate::store::Board;
 
 use super::CliError;
-use super::output::{Format, Notes};
+
+/// The form of what a program prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people: one line a record
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+    /// `NAME=value` pairs for a shell's `eval`
+    Env,
+}
 
 /// Where the board is, and how to speak. A program's own help takes the place of this comment.
 #[derive(Clone, Debug, clap::Args)]
@@ -109,10 +120,4 @@ pub(super) fn by_a_person_without(
     by_a_person(board)?;
     let hint = || format!("if you are a person: env -u TAVERN_TOKEN {command}");
     token.map_or(Ok(()), |_| Err(CliError::refused(why, hint())))
-}
-
-impl Shared {
-    pub(super) fn notes(&self) -> Notes {
-        if self.quiet { Notes::Left } else { Notes::Told }
-    }
 }

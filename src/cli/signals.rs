@@ -23,28 +23,3 @@ pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
     })?;
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use rustix::process::{Signal, getpid, kill_process};
-
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_signal_wakes_and_a_second_one_hurries() {
-        let interrupt = Interrupt::new();
-        // Not one that would keep the test program from being ended.
-        forward(&[signal_hook::consts::SIGUSR1], &interrupt).expect("a free signal");
-        let (tell, told) = mpsc::channel();
-        let _subscription = interrupt.subscribe(move || tell.send(()).expect("the test listens"));
-        for is_hurried in [false, true] {
-            kill_process(getpid(), Signal::USR1).expect("we may signal ourselves");
-            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(()));
-            assert_eq!(interrupt.is_hurried(), is_hurried);
-        }
-        assert_eq!(interrupt.cause(), Some(InterruptCause::Terminated));
-    }
-}

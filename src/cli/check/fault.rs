@@ -24,7 +24,7 @@ pub(in crate::cli) struct Fault {
     pub(in crate::cli) line: Option<usize>,
     /// In characters, counted from 1.
     column: Option<usize>,
-    pub(super) severity: &'static str,
+    pub(super) severity: Severity,
     /// A stable name for programs.
     pub(in crate::cli) code: &'static str,
     pub(in crate::cli) message: String,
@@ -42,7 +42,7 @@ impl Fault {
             file: file.to_owned(),
             line: Some(place.line),
             column: Some(place.column),
-            severity: name(problem.severity),
+            severity: problem.severity,
             code: problem.code,
             message: problem.message.clone(),
             hint: (!problem.hint.is_empty()).then(|| problem.hint.clone()),
@@ -58,11 +58,11 @@ impl Fault {
         message: String,
         hint: Option<String>,
     ) -> Fault {
-        let mut text = format!("{file}: {}: {message}", name(severity));
+        let mut text = format!("{file}: {}: {message}", severity.as_str());
         if let Some(hint) = &hint {
             text.push_str(&format!("\n  = hint: {hint}"));
         }
-        Fault { file: file.to_owned(), line: None, column: None, severity: name(severity), code, message, hint, text }
+        Fault { file: file.to_owned(), line: None, column: None, severity, code, message, hint, text }
     }
 }
 
@@ -88,13 +88,6 @@ impl Faults<'_> {
         hint: impl Into<Option<String>>,
     ) {
         self.found.push(Fault::whole(Severity::Warning, code, &shown(path, self.here), message, hint.into()));
-    }
-}
-
-pub(super) fn name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Warning => "warning",
-        Severity::Error => "error",
     }
 }
 

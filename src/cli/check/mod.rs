@@ -11,7 +11,7 @@ use super::{CliError, Context, Exit, Verb, human};
 
 pub(super) use fault::Fault;
 
-use fault::{Faults, name, shown};
+use fault::{Faults, shown};
 
 mod documents;
 mod fault;
@@ -91,7 +91,7 @@ impl Verb for Args {
         context.out.flush()?;
         found.iter().for_each(|found| context.out.note(found));
         let count = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
-        let (errors, warnings) = (count("error"), count("warning"));
+        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         context.out.note(match (human::count(errors, "error"), human::count(warnings, "warning")) {
             _ if errors + warnings == 0 => format!("nothing is wrong with {looked_at}"),
             (errors, _) if warnings == 0 => errors,
@@ -119,7 +119,7 @@ pub(super) fn errors_if(board: &Board, queue: &Queue, content: &str, here: &Path
     };
     pages.insert(0, page);
     documents::look(&pages, Some(board), config.as_ref(), &mut faults);
-    faults.found.retain(|fault| fault.severity == name(Severity::Error));
+    faults.found.retain(|fault| fault.severity == Severity::Error);
     Ok(faults.found)
 }
 

@@ -11,8 +11,6 @@ use crate::run::{Metadata, artifacts::Artifacts};
 use crate::runner::Outcome;
 use crate::store::Board;
 
-use super::find::find;
-
 /// Which runs are compared, and what of them.
 #[derive(clap::Args)]
 pub struct Diff {
@@ -114,6 +112,14 @@ impl Diff {
             named => Ok((find(all, &named[0])?, find(all, &named[1])?)),
         }
     }
+}
+
+/// A run by its name, or the last one of an item.
+pub(super) fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, CliError> {
+    let by_name = all.iter().find(|run| run.run == name);
+    by_name
+        .or_else(|| all.iter().rfind(|run| run.task.as_str() == name))
+        .ok_or_else(|| CliError::usage(format!("no run `{name}`"), "list them: tavern runs list"))
 }
 
 impl Part {

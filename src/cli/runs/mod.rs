@@ -14,10 +14,9 @@ use crate::store::Board;
 use super::{CliError, Context, Exit, Verb, human};
 
 mod diff;
-mod find;
 
 use super::flags::task_id;
-use find::find;
+use diff::find;
 
 /// List, show, read and compare what the agents' runs left
 #[derive(clap::Args)]
