@@ -81,6 +81,12 @@ pub enum Told {
         /// The end of its back-off.
         again_at: Option<Timestamp>,
     },
+    /// Turned into other items: their IDs, or the planner's words if there are none.
+    Planned {
+        task: TaskId,
+        run: String,
+        reason: String,
+    },
     Reviewed {
         task: TaskId,
         run: String,
@@ -138,6 +144,17 @@ pub enum Told {
     },
 }
 
+impl Told {
+    /// It says that an item is completed.
+    pub fn completes(&self) -> bool {
+        match self {
+            Told::Ended { status, .. } | Told::Reviewed { status, .. } => *status == Status::Completed,
+            Told::Planned { .. } | Told::Integrated { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -147,10 +164,11 @@ impl fmt::Display for Told {
                 write!(f, "{task} claimed, attempt {attempt}: {title}")
             }
             Told::Ended { task, status: Status::Approved, .. } => write!(f, "{task} done and verified"),
-            Told::Ended { task, status: Status::Completed, reason, .. } => write!(f, "{task} planned: {reason}"),
             Told::Ended { task, status: Status::InReview, outcome: Outcome::Success, .. } => {
                 write!(f, "{task} done and verified, now in review")
             }
+            Told::Ended { task, status: Status::Completed, .. } => write!(f, "{task} done and verified, now completed"),
+            Told::Planned { task, reason, .. } => write!(f, "{task} planned: {reason}"),
             Told::Ended { task, status: Status::Waiting, outcome: Outcome::Success, reason, .. } => {
                 write!(f, "{task} {reason}")
             }
@@ -391,19 +409,16 @@ impl Agent<'_> {
                         let (verdict, reason) = (verdict.verdict, reason.clone());
                         Told::Reviewed { task, run, verdict, reason, status }
                     }
+                    RunResult::Planned { reason, .. } => {
+                        Told::Planned { task, run, reason: done.entry.cause.unwrap_or_else(|| reason.clone()) }
+                    }
                     result => {
-                        let planned = done.entry.cause.filter(|_| matches!(result, RunResult::Planned { .. }));
-                        Told::Ended {
-                            task,
-                            run,
-                            outcome: result.outcome(),
-                            reason: planned.unwrap_or_else(|| result.reason()),
-                            status,
-                            again_at: done.task.state.not_before().filter(|at| *at > clock::now()),
-                        }
+                        let (outcome, reason) = (result.outcome(), result.reason());
+                        let again_at = done.task.state.not_before().filter(|at| *at > clock::now());
+                        Told::Ended { task, run, outcome, reason, status, again_at }
                     }
                 });
-                if done.task.status() == Status::Dead {
+                if done.task.status().is_ended() {
                     let merged = self.site.repository()?.branch_tip(self.site.integration())?;
                     clear_ended(self.site, &done.task, merged.as_ref())?;
                 }

@@ -76,14 +76,14 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             let done = State { mode: Mode::Execute, reason: None, ..state.clone() };
             let work = Submission { commit: commit.clone(), ..Submission::default() };
             if reviewers.is_empty() {
-                State { phase: Phase::Approved { work }, ..done }
+                approved(task, done, work, now)
             } else {
                 let work = Submission { author: Some(lease.agent.clone()), ..work };
                 // From here on it is reviews that come back.
                 State { phase: Phase::InReview { work, not_before: None }, returns: 0, ..done }
             }
         }
-        (Event::Approve { review, commit }, ..) => decide_approval(task, lease, event, review, commit.as_deref())?,
+        (Event::Approve { review, commit }, ..) => decide_approval(task, lease, event, review, commit.as_deref(), now)?,
         (Event::Reject { review, findings, most }, ..) => {
             reviewed(task, lease, event, review)?;
             let rounds = state.rounds + 1;
@@ -136,10 +136,7 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             }
             _ => come_back(task, lease, retry, reason),
         },
-        (Event::Integrate { commit }, Phase::Approved { .. }, _) => {
-            let phase = Phase::Completed { at: Some(whole_seconds(now)), commit: commit.clone() };
-            State { phase, returns: 0, rounds: 0, mode: Mode::Execute, reason: None, ..state.clone() }
-        }
+        (Event::Integrate { commit }, Phase::Approved { .. }, _) => completed(state, commit.clone(), now),
         (Event::Resume { reason }, Phase::Waiting { work, .. }, _) => {
             let phase = match work {
                 Some(work) => Phase::InReview { work: work.clone(), not_before: None },
@@ -261,6 +258,7 @@ fn decide_approval(
     event: &Event,
     review: &Review,
     commit: Option<&str>,
+    now: Timestamp,
 ) -> Result<State, Refusal> {
     let work = reviewed(task, lease, event, review)?;
     if let (Some(stands), Some(reviewed)) = (work.commit.as_deref(), commit)
@@ -278,13 +276,28 @@ fn decide_approval(
     };
     let mut work = work.clone();
     work.approvals.push(Approval { role: role.clone(), by: review.by.clone() });
+    let state = State { returns: 0, reason: None, ..task.state.clone() };
     // This one may be the last that was missing.
-    let phase = match open.as_slice() {
-        [] => Phase::Approved { work },
-        [last] if last == role => Phase::Approved { work },
-        _ => Phase::InReview { work, not_before: None },
-    };
-    Ok(State { phase, returns: 0, reason: None, ..task.state.clone() })
+    let is_last = open.iter().all(|open| open == role) && open.len() <= 1;
+    Ok(if is_last {
+        approved(task, state, work, now)
+    } else {
+        State { phase: Phase::InReview { work, not_before: None }, ..state }
+    })
+}
+
+/// Nobody's approval is missing any more: the work is merged next, and ends here where there is nothing to merge.
+fn approved(task: &Task, state: State, work: Submission, now: Timestamp) -> State {
+    if task.worktree || work.commit.is_some() {
+        State { phase: Phase::Approved { work }, ..state }
+    } else {
+        completed(&state, None, now)
+    }
+}
+
+fn completed(state: &State, commit: Option<String>, now: Timestamp) -> State {
+    let phase = Phase::Completed { at: Some(whole_seconds(now)), commit };
+    State { phase, returns: 0, rounds: 0, mode: Mode::Execute, reason: None, ..state.clone() }
 }
 
 /// Back to where it can be taken again, or out of the queue when the bound is reached.
@@ -490,7 +503,9 @@ mod tests {
                 all.push(Event::Approve { review, commit: None });
             }
         }
-        all.push(Event::Submit { token: TOKEN, commit: None, reviewers: vec!["reviewer".into()] });
+        for reviewers in [Vec::new(), vec!["reviewer".into()]] {
+            all.push(Event::Submit { token: TOKEN, commit: None, reviewers });
+        }
         all
     }
 
@@ -504,7 +519,8 @@ mod tests {
         for (status, keys) in Status::ALL.into_iter().flat_map(|status| variants.map(|keys| (status, keys))) {
             let late = now() + chrono::TimeDelta::days(1);
             for (event, back_to) in all_events().iter().flat_map(|event| leases.iter().map(move |to| (event, *to))) {
-                let task = Task { approve: vec![Consent::Start], ..task_with(status, keys) };
+                let worktree = !keys.is_empty();
+                let task = Task { approve: vec![Consent::Start], worktree, ..task_with(status, keys) };
                 let is_chat = back_to.is_some() && status == Status::InProgress;
                 let lease = Lease { back_to: back_to.filter(|_| is_chat), ..lease() };
                 let lease = status.is_held().then_some(&lease);

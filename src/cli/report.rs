@@ -69,13 +69,16 @@ impl Verb for Args {
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run) };
         let done = site.board.submit(task, &report::event(&site, &held, &result), &note, clock::now())?;
         let status = done.task.status();
-        let is_open = self.plan.dry_run && matches!(status, Status::Approved | Status::InReview);
-        let commands = if is_open { held.task.done_when.as_slice() } else { &[] };
-        let mut text = match status {
-            Status::Approved => format!("{task} approved"),
-            Status::InReview if result.outcome() == Outcome::Success => format!("{task} in_review"),
-            Status::Completed => format!("{task} planned: {}", done.entry.cause.unwrap_or_else(|| result.reason())),
-            status => format!("{task} {status}: {}", result.reason()),
+        let is_passed = matches!(result, RunResult::Passed { .. });
+        let commands = if self.plan.dry_run && is_passed { held.task.done_when.as_slice() } else { &[] };
+        let mut text = match (&result, status) {
+            (RunResult::Planned { .. }, _) => {
+                format!("{task} planned: {}", done.entry.cause.unwrap_or_else(|| result.reason()))
+            }
+            (_, Status::InReview | Status::Approved | Status::Completed) if result.outcome() == Outcome::Success => {
+                format!("{task} {status}")
+            }
+            _ => format!("{task} {status}: {}", result.reason()),
         };
         if !commands.is_empty() {
             let commands: Vec<String> = commands.iter().map(|command| format!("\n  {}", command.trim_end())).collect();

@@ -171,7 +171,7 @@ impl Args {
                     Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
                     _ => true,
                 };
-                bar.inc(u64::from(matches!(told, Told::Integrated { .. })));
+                bar.inc(u64::from(told.completes()));
                 if is_told {
                     say(sentence(&agent, &told));
                 }

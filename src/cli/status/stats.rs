@@ -93,7 +93,7 @@ fn measure(stats: &mut Stats, entries: &[Entry], pending: &[TaskId], now: Timest
                 waits.extend(since.remove(task).map(|from| (entry.time - from).num_seconds()));
                 claimed.insert(task, entry.time);
             }
-            Kind::Integrated => {
+            Kind::Integrated | Kind::Submitted | Kind::Approved if entry.change.to() == Some(Status::Completed) => {
                 stats.completed += 1;
                 stats.completed_last_hour += usize::from((now - entry.time).num_minutes() < 60);
                 works.extend(claimed.remove(task).map(|from| (entry.time - from).num_seconds()));
