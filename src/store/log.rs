@@ -13,6 +13,7 @@ use super::applied::read_applied;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
+use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
 use crate::failpoint;
 
@@ -96,7 +97,7 @@ impl Log {
         self.last_seq
     }
 
-    /// Appends and syncs. When it returns, the change has happened; if it fails, it has not.
+    /// Appends, and syncs what is to survive a power cut. When it returns, the change has happened; if it fails, it has not.
     pub(super) fn append(&mut self, entries: &[Entry]) -> Result<(), Error> {
         let Some(last) = entries.last() else { return Ok(()) };
         let mut line = Vec::new();
@@ -118,7 +119,10 @@ impl Log {
             file.write_all(&line[..half])?;
             failpoint::hit("log.torn")?;
             file.write_all(&line[half..])?;
-            file.sync_data()?;
+            // The machine that goes down takes the agent's program with it.
+            if entries.iter().any(|entry| entry.kind != Kind::Started) {
+                file.sync_data()?;
+            }
             if is_new && let Some(folder) = log.path.parent() {
                 File::open(folder)?.sync_all()?;
             }

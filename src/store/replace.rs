@@ -136,20 +136,25 @@ impl Staged {
     }
 }
 
+/// A bare name is one in the working directory.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// The names in the folder that `path` is in are on disk when it returns.
 pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(path);
+    let folder = folder_of(path);
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
 }
 
 /// The new bytes in a temp file beside the target, with the target's mode and owner. A symlink is written through.
 fn stage(path: &Path, bytes: &[u8]) -> Result<(NamedTempFile, PathBuf), Error> {
-    let path = match fs::canonicalize(path) {
-        Ok(path) => path,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(Error::io("follow", path)(error)),
+    let path = match path.is_symlink().then(|| fs::canonicalize(path)) {
+        Some(Ok(target)) => target,
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("follow", path)(error)),
+        _ => path.to_owned(),
     };
-    let folder = path.parent().unwrap_or(&path);
+    let folder = folder_of(&path);
     let mut temp = tempfile::Builder::new()
         .prefix(TEMP_PREFIX)
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))

@@ -185,8 +185,10 @@ impl Board {
 
 impl View<'_> {
     fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<(Change, Done), Error> {
-        let read = |queue: &Queue| self.read(queue);
-        let done = with_item(self.board, task, read, whole, |text, document, item| match event {
+        // What changes only the lease leaves the text as it is.
+        let read = if matches!(event, Event::Start { .. }) { parse_for } else { whole };
+        let text_of = |queue: &Queue| self.read(queue);
+        let done = with_item(self.board, task, text_of, read, |text, document, item| match event {
             Event::Plan { plan, to, .. } => self.plan(text, task, event, note, now, plan, *to),
             _ => self.transition(text, document, item, task, event, note, now),
         });
