@@ -8,12 +8,18 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         return None;
     }
     let word = word.to_lowercase();
-    let most = |candidate: &str| count.min(candidate.chars().count()).div_ceil(3).min(3);
     candidates
         .into_iter()
-        .filter(|candidate| candidate.len().abs_diff(word.len()) <= 4 * most(candidate))
-        .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= most(candidate))
+        .filter_map(|candidate| {
+            let length = candidate.chars().count();
+            let most = count.min(length).div_ceil(3).min(3);
+            // So many letters are missing or added at least: to compare them all costs far more, and a long queue asks often.
+            let distance = || strsim::osa_distance(&word, &candidate.to_lowercase());
+            (length.abs_diff(count) <= most)
+                .then(distance)
+                .filter(|distance| *distance <= most)
+                .map(|it| (it, candidate))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
