@@ -295,7 +295,7 @@ impl Agent<'_> {
             };
             let look = Look::new(self, &memory.templates);
             let claimed = board
-                .claim_if(&self.seek()?, clock::now(), &|document, item, purpose| look.at(document, item, purpose))?;
+                .claim(&self.seek()?, clock::now(), &|document, item, purpose| look.at(document, item, purpose))?;
             let (skipped, hindrance) = (look.skipped.take(), look.hindrance.take());
             let has_skipped = !skipped.is_empty();
             for (name, told) in skipped {

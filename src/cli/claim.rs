@@ -119,7 +119,7 @@ impl Verb for Args {
                 let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| {
                     if seek.is_for_program { look.ready(document, item, purpose, Some(&seek.role)) } else { Ok(()) }
                 };
-                match board.claim_if(&seek, now, &is_ready)? {
+                match board.claim(&seek, now, &is_ready)? {
                     Ok(held) => {
                         // Else nobody would find the item once it is given back.
                         board.remember(&held.queue)?;

@@ -6,7 +6,6 @@ use super::baseline::Sight;
 use super::entry::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
 use crate::board::decide::LeaseChange;
-use crate::board::event::Kind;
 
 /// What is logged and which files are replaced: all of it or nothing.
 #[derive(Debug, Default)]
@@ -78,13 +77,12 @@ impl Change {
         })
     }
 
-    /// Numbers the entries, the first of which follows on `last`, and ties them together. (Claims that are made together
-    /// are several changes, each of which may happen alone.)
+    /// Numbers the entries, the first of which follows on `last`, and ties them together.
     pub(super) fn number(&mut self, last: u64) {
         let end = last + self.entries.len() as u64;
         for (entry, seq) in self.entries.iter_mut().zip(last + 1..) {
             entry.seq = seq;
-            entry.through = (seq < end && entry.kind != Kind::Claimed).then_some(end);
+            entry.through = (seq < end).then_some(end);
         }
     }
 }

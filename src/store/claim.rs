@@ -1,25 +1,19 @@
 //! Taking the next item.
-//!
-//! Whoever takes one takes one for each claimer that waits for the lock too ([`super::together`]), in the same step.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use super::applied::read_applied;
 use super::archived::statuses;
 use super::change::{Change, Step};
-use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, children, mint};
-use super::lock::Lock;
 use super::queue::Queue;
 use super::seek::Seek;
 use super::submit::Note;
-use super::together::{Request, waiting};
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
-use crate::board::document::{Document, Item, parse, parse_alone, parse_for};
+use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::{Lack, Others, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Lease, Token};
@@ -64,61 +58,14 @@ pub struct Nothing {
 
 impl Board {
     /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
-    /// the named one, whatever its status is.
-    pub fn claim(&self, seek: &Seek, now: Timestamp) -> Result<Result<Claimed, Nothing>, Error> {
-        self.claim_if(seek, now, &|_, _, _| Ok(()))
-    }
-
-    /// As [`Board::claim`], of those that `is_ready` agrees to.
-    pub fn claim_if(
+    /// the named one, whatever its status is. Only what `is_ready` agrees to is taken.
+    pub fn claim(
         &self,
         seek: &Seek,
         now: Timestamp,
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Claimed, Nothing>, Error> {
-        if self.is_dry() {
-            return self.transact(now, |view| view.claim(seek, now, is_ready));
-        }
-        let wanted = Lock::begin(self)?;
-        let may_ask = !wanted.is_taken && seek.may_be_served();
-        let request = if may_ask { Request::leave(self, seek) } else { None };
-        let lock = wanted.wait(&|| request.as_ref().is_none_or(Request::withdraw))?;
-        if let Some(request) = request
-            && let Some((event, lease)) = request.answer(self)?
-        {
-            return self.answered(lock, &event, lease, now).map(Ok);
-        }
-        self.transact_under(lock, now, |view| view.claim(seek, now, is_ready))
-    }
-
-    /// What somebody else has claimed for us. All is in the event: what is in the file by now may be somebody's half save.
-    fn answered(&self, lock: Lock, event: &Entry, lease: Lease, now: Timestamp) -> Result<Claimed, Error> {
-        let (id, queue) = (lease.task.clone(), self.queue_of(&lease.queue));
-        let is_shown = read_applied(self).is_some_and(|applied| applied >= event.seq);
-        if !is_shown {
-            // They died of it.
-            self.transact_under(lock, now, |_| Ok((Change::default(), ())))?;
-        }
-        let text = self.read_settled(&queue).map(|text| text.content).unwrap_or_default();
-        let (before, after) = (event.change.before().unwrap_or_default(), event.change.after().unwrap_or_default());
-        let (was, is) = (parse_alone(before, &text), parse_alone(after, &text));
-        let whole = parse_for(&text, &id);
-        let of = |document: &Document<'_>, status: Option<Status>| {
-            let item = document.items().first()?;
-            Some(document.task_as(item, id.clone(), status.unwrap_or(item.status)))
-        };
-        let status = event.change.to().unwrap_or(Status::InProgress);
-        let shown = whole.find(&id).filter(|item| item.status.is_held());
-        let shown = shown.map(|item| whole.task_as(item, id.clone(), status));
-        let task = shown.or_else(|| of(&is, Some(status))).unwrap_or_else(|| Task::new(id.clone(), ""));
-        Ok(Claimed {
-            queue,
-            task,
-            lease: Lease { heartbeat_at: event.time, ..lease },
-            script: is.items().first().and_then(|item| is.shell(item)),
-            has_history: of(&was, event.change.from()).is_none_or(|was| has_history(&was)),
-            unknown: Unknown::default(),
-        })
+        self.transact(now, |view| view.claim(seek, now, is_ready))
     }
 
     /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
@@ -173,11 +120,7 @@ impl View<'_> {
                 Ok(Some((step, held)))
             })?;
             if let Some((step, held)) = found {
-                let mut steps = vec![step];
-                if !board.is_dry() {
-                    look.take_for_others(self.last_seq, seek, &mut steps);
-                }
-                return Ok((Change::of_queue(self.sight(&text), &text, steps), Ok(held)));
+                return Ok((Change::of_queue(self.sight(&text), &text, vec![step]), Ok(held)));
             }
         }
         Ok((Change::default(), Err(nothing)))
@@ -265,30 +208,6 @@ impl Look<'_> {
         let lease = (**lease).clone();
         let (queue, unknown) = (self.queue.clone(), Unknown::default());
         Ok((Claimed { queue, task, lease, script, has_history, unknown }, step))
-    }
-
-    /// Takes an item of the same queue for each claimer that waits for the lock and would take the same as `seek`. `seq` is
-    /// the last event's.
-    fn take_for_others(&self, seq: u64, seek: &Seek, steps: &mut Vec<Step>) {
-        for other in waiting(self.board) {
-            // What is ready for us is ready for its like.
-            if !other.seek.is_like(seek) || !other.take_up() {
-                continue;
-            }
-            let Some(content) = steps.last().and_then(|step| step.content.as_deref()) else { return };
-            let token = seq + 1 + steps.len() as u64;
-            // It looks by itself where we have nothing for it.
-            let (document, _) = parse(content);
-            let taken = self.each(&document, &other.seek, &mut Nothing::default(), &mut |item, purpose| {
-                self.taken(&document, item, &other.seek, purpose, token).map(Some)
-            });
-            if let Ok(Some((_, mut step))) = taken {
-                step.entry.request = Some(other.name);
-                // Only the last is written.
-                steps.iter_mut().for_each(|step| step.content = None);
-                steps.push(step);
-            }
-        }
     }
 }
 

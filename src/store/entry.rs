@@ -45,9 +45,6 @@ pub struct Entry {
     pub change: TextChange,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseEntry>,
-    /// The request of a waiting claimer that this answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
 }
 
 /// What became of a queue's text.
@@ -104,7 +101,6 @@ impl Entry {
             commit: None,
             change: TextChange::Nothing,
             lease: None,
-            request: None,
         }
     }
 

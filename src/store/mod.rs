@@ -39,7 +39,6 @@ mod slots;
 mod stamp;
 mod submit;
 mod switch;
-mod together;
 mod transaction;
 mod undo;
 mod wait;

@@ -52,31 +52,24 @@ impl View<'_> {
 }
 
 impl Board {
-    /// Changes the board as `decide` says; a dry run keeps the change in memory. All that may lack room or leave is done before an event is logged, so that an
-    /// error means that nothing has happened; once it is logged it stands, also if the files can't show it yet.
+    /// Changes the board as `decide` says; a dry run keeps the change in memory. All that may lack room or leave is done before
+    /// an event is logged, so that an error means that nothing has happened. Once it is logged it stands, also if the files can't
+    /// show it yet.
     pub(super) fn transact<R>(
         &self,
         now: Timestamp,
         decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
     ) -> Result<R, Error> {
-        let Some(rehearsal) = &self.rehearsal else { return self.transact_under(Lock::take(self)?, now, decide) };
-        let (change, told) = decide(&View { board: self, last_seq: self.last_seq()? + rehearsal.events() })?;
-        let content = |file| match file {
-            Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
-            Rewrite::File { path, content } => (path, content),
-        };
-        rehearsal.keep(change.entries.len(), change.files.into_iter().map(content));
-        Ok(told)
-    }
-
-    /// As [`Board::transact`], with a lock that was taken.
-    pub(super) fn transact_under<R>(
-        &self,
-        lock: Lock,
-        now: Timestamp,
-        decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
-    ) -> Result<R, Error> {
-        let mut locked = Locked::new(lock, self, now)?;
+        if let Some(rehearsal) = &self.rehearsal {
+            let (change, told) = decide(&View { board: self, last_seq: self.last_seq()? + rehearsal.events() })?;
+            let content = |file| match file {
+                Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
+                Rewrite::File { path, content } => (path, content),
+            };
+            rehearsal.keep(change.entries.len(), change.files.into_iter().map(content));
+            return Ok(told);
+        }
+        let mut locked = Locked::new(self, now)?;
         let (change, told) = decide(&locked.view())?;
         let queues: Vec<Queue> = change.queues().cloned().collect();
         // `applied` stays behind where it is not shown, and whoever next holds the lock tries again, and says so if it can't.
@@ -113,12 +106,10 @@ struct Locked<'b> {
 
 impl<'b> Locked<'b> {
     /// Also takes over what was saved by hand, once whoever is writing has finished.
-    fn new(lock: Lock, board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
-        let mut lock = Some(lock);
+    fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
         let mut before = Vec::new();
         for look in 0.. {
-            let lock = lock.take().map_or_else(|| Lock::take(board), Ok)?;
-            let mut locked = Locked::open(lock, board, now)?;
+            let mut locked = Locked::open(Lock::take(board)?, board, now)?;
             let by_hand = board.by_hand()?;
             let is_settled =
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());

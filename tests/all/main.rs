@@ -41,7 +41,6 @@ mod support;
 mod tell;
 mod terminal;
 mod tidy;
-mod together;
 mod undo;
 mod words;
 mod work;
