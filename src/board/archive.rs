@@ -114,7 +114,7 @@ pub fn archive(
     let is_long_ended = |item: &Item<'_>| is_long_ended(&document, item);
     let mut due: HashSet<usize> = due(&document, policy, now, is_held, &is_long_ended).into_iter().collect();
     due.extend(twins(&document, archive, is_held));
-    let due = (0..document.items().len()).filter(|index| due.contains(index));
+    let due = (0..document.items().len()).filter(|index| due.contains(index) && reads_alike(&document, *index));
     let items = due.map(|index| Gone::of(&document, &document.items()[index])).collect();
     let items = without_doubles(items, &document, archive);
     let archive = if archive.trim().is_empty() { head(name) } else { archive.to_owned() };
@@ -139,6 +139,14 @@ pub fn together(queue: &str, archive: &str, items: &[Gone]) -> Option<Moved> {
     let queue = taken_out(queue, items)?;
     let archive = put_in(archive, items)?;
     Some(Moved { queue, archive, items: items.to_vec() })
+}
+
+/// The item and its parts would say the same in an archive: what a lane says of a part goes with the lane.
+fn reads_alike(document: &Document<'_>, index: usize) -> bool {
+    let item = &document.items()[index];
+    let Some(own) = own_text(&Gone::of(document, item)) else { return false };
+    let inside = document.items()[index..].iter().take_while(|part| part.span.start < item.span.end);
+    parse(&own).0.items().iter().map(|item| (&item.id, item.status)).eq(inside.map(|item| (&item.id, item.status)))
 }
 
 /// Items that are in the archive already, as they are: a crash, or a merge of two branches, has left them in both.
@@ -306,6 +314,7 @@ mod tests {
             ("- [x] T-1: a\n  - [ ] T-2: b\n", keep(0), "- [x] T-1: a\n  - [ ] T-2: b\n", ""),
             ("- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n", keep(0), "", "- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n"),
             ("- [ ] T-1: a\n  - [x] T-2: b\n", keep(0), "- [ ] T-1: a\n  - [x] T-2: b\n", ""),
+            ("# Done\n- [ ] a\n  - [ ] T-2: b\n", keep(0), "# Done\n- [ ] a\n  - [ ] T-2: b\n", ""),
             // Of an item that was pasted twice the one goes that has ended.
             ("- [ ] T-1: a\n# Done\n- [ ] T-1: a\n", keep(0), "- [ ] T-1: a\n# Done\n", "- [x] T-1: a\n"),
             // Held; and what nobody could tell apart.
