@@ -90,7 +90,7 @@ const VERBS: &[Verb] = &[
         .late(&[1, 4]),
     change("report --waiting", PLAIN, &[CLAIM], "tavern-report T-1 --token $TOKEN --waiting which?", Status::Waiting)
         .late(&[4, 8]),
-    change("report --approve", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --approve", Status::Approved).late(&[4]),
+    change("report --approve", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --approve", Status::Completed).late(&[4]),
     change("report --reject", REVIEWED, &[CLAIM, DONE], "tavern-report T-1 --reject no", Status::Pending).late(&[4]),
     change("report --done of a parent", PARENT, &[CLAIM], DONE, Status::Waiting).late(&[4]),
     change("tell an answer", ASKING, &[], "tavern-tell T-1 blue", Status::Pending),

@@ -188,39 +188,6 @@ fn the_log_tells_an_items_whole_life_in_words() {
 }
 
 #[test]
-fn killed_anywhere_it_is_done_or_not() {
-    // A change, a removal and an addition; by text alone, too.
-    let makers: [fn(&Scratch); 4] = [
-        |scratch| drop(scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds()),
-        |scratch| drop(scratch.run("tavern-add", &["new", "--id", "T-9"]).succeeds()),
-        |scratch| drop(scratch.write(QUEUE, ITEMS.replace("- [ ] T-2: two\n", ""))),
-        |scratch| drop(scratch.write(QUEUE, ITEMS.replace("- [ ] three\n", ""))),
-    ];
-    for make in makers {
-        let scratch = Scratch::board(ITEMS);
-        let before = State::of(&scratch).items;
-        make(&scratch);
-        scratch.settle();
-        let made = State::of(&scratch).items;
-        for point in ["log.torn", "log.appended", "replace.renamed", "submit.replaced"] {
-            let ran = scratch.program("tavern-undo").variable("TAVERN_FAILPOINT", format!("{point}=kill")).run();
-            assert_eq!(ran.code, None, "{point}\n{ran}");
-            scratch.settle();
-            let state = State::of(&scratch);
-            state.agrees();
-            if point == "log.torn" {
-                assert_eq!(state.items, made, "{point}");
-                continue;
-            }
-            assert_eq!(state.items, before, "{point}");
-            assert_eq!(state.texts["main"].matches("three").count(), 1, "{point}");
-            undo(&scratch, &["--redo"]).succeeds();
-            assert_eq!(State::of(&scratch).items, made, "{point}");
-        }
-    }
-}
-
-#[test]
 fn the_merge_of_a_completed_item_is_named() {
     let scratch = Scratch::initialized();
     scratch.write(QUEUE, "## Pending\n\n- [ ] T-1: one\n\n  ```sh\n  echo a > a\n  git add a && git commit -qm a\n  ```\n\n## Completed\n");
