@@ -1,5 +1,6 @@
 //! `tavern-init`: make or bring up to date the blackboard.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -9,12 +10,13 @@ use crate::clock;
 use crate::config::{self, Config};
 use crate::git::{Head, Repository};
 use crate::near::nearest;
+use crate::process::find_program;
 use crate::runner::CommandRunner;
 use crate::store::{Board, GITIGNORE};
 
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
-use merging::{ATTRIBUTES, attributes, attributes_at, missing_settings};
+use merging::{ATTRIBUTES, attributes, missing_settings};
 
 mod merging;
 
@@ -46,8 +48,8 @@ const QUEUE: &str = include_str!("../../templates/queue.md");
 const DEMO: &str = include_str!("../../templates/demo.md");
 
 #[derive(Serialize)]
-struct Record {
-    file: PathBuf,
+struct Record<'a> {
+    file: &'a Path,
     action: &'static str,
 }
 
@@ -69,15 +71,17 @@ impl Verb for Args {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name),
             Head::Detached { .. } => None,
         };
-        let runner = self.runner.clone().unwrap_or_else(|| runner_at_hand().to_owned());
+        // Found once, and written into config.yaml where everybody sees it; nothing is run.
+        let at_hand = || if find_program("claude".as_ref()).is_some() { "claude" } else { "shell" };
+        let runner = self.runner.as_deref().unwrap_or_else(at_hand);
         let is_new = board.is_volatile();
         let queue = if self.demo { DEMO } else { QUEUE };
         let mut files = vec![
-            (config::FILE, settings(&runner, base.as_deref())?),
+            (config::FILE, settings(runner, base.as_deref())?),
             ("queues/main.md", queue.to_owned()),
             (".gitignore", GITIGNORE.to_owned()),
         ];
-        let found = attributes_at(&board.path(ATTRIBUTES));
+        let found = fs::read(board.path(ATTRIBUTES)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let wanted = attributes(found.as_deref()).filter(|_| !self.no_merge_driver);
         if !self.no_merge_driver {
             files.push((ATTRIBUTES, wanted.clone().unwrap_or_default()));
@@ -96,13 +100,17 @@ impl Verb for Args {
                 (true, true) => "would_write",
                 (true, false) => "written",
             };
-            tell(context, &board, &board.path(name), action)?;
+            let path = board.path(name);
+            let file = path.strip_prefix(board.root()).unwrap_or(&path);
+            context.out.record(&Record { file, action }, format!("{} {}", action.replace('_', " "), file.display()))?;
         }
         if !self.no_merge_driver {
             self.set_up_merging(context, &repository)?;
         }
         if is_new {
-            next_steps(context, &runner);
+            let what = if runner == "shell" { "an item's own ```sh block".to_owned() } else { format!("`{runner}`") };
+            context.out.note(format!("agents run {what}; another program: tavern agent --runner NAME, or config.yaml"));
+            context.out.note("next: tavern add \"what is to be done\", then tavern agent (or tavern drain)");
         } else {
             self.stands(context, &board)?;
         }
@@ -129,11 +137,11 @@ impl Args {
     /// git is told what merges queues item by item. What a person has said of that stands.
     fn set_up_merging(&self, context: &Context, repository: &Repository) -> Result<(), CliError> {
         for (setting, value) in missing_settings(repository)? {
-            let (action, words) = if self.plan.dry_run { ("would_set", "would set") } else { ("set", "set") };
+            let action = if self.plan.dry_run { "would_set" } else { "set" };
             if !self.plan.dry_run {
                 repository.set(setting, &value)?;
             }
-            let words = format!("{words} {setting} in the repository's git configuration");
+            let words = format!("{} {setting} in the repository's git configuration", action.replace('_', " "));
             context.out.record(&Setting { setting, value, action }, words)?;
         }
         Ok(())
@@ -153,21 +161,6 @@ impl Args {
     }
 }
 
-fn tell(context: &Context, board: &Board, path: &Path, action: &'static str) -> Result<(), CliError> {
-    let file = path.strip_prefix(board.root()).unwrap_or(path).to_owned();
-    let words = action.replace('_', " ");
-    context.out.record(&Record { file: file.clone(), action }, format!("{words} {}", file.display()))
-}
-
-fn next_steps(context: &Context, runner: &str) {
-    let what = match runner {
-        "shell" => "an item's own ```sh block".to_owned(),
-        other => format!("`{other}`"),
-    };
-    context.out.note(format!("agents run {what}; another program: tavern agent --runner NAME, or config.yaml"));
-    context.out.note("next: tavern add \"what is to be done\", then tavern agent (or tavern drain)");
-}
-
 /// config.yaml with the agents' program in it; one that only the presets know is written out.
 fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
     let text = config::written(runner, base);
@@ -176,8 +169,7 @@ fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
         return Ok(text);
     }
     let Some(preset) = CommandRunner::preset(runner) else {
-        let known = built_in.into_keys().chain(CommandRunner::presets().map(str::to_owned));
-        let known: Vec<String> = known.collect();
+        let known: Vec<String> = built_in.into_keys().chain(CommandRunner::presets().map(str::to_owned)).collect();
         let hint = match nearest(runner, known.iter().map(String::as_str)) {
             Some(guess) => format!("did you mean `{guess}`?"),
             None => format!("one of: {}; others can be added to config.yaml later", known.join(", ")),
@@ -186,9 +178,4 @@ fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
     };
     let words: Vec<String> = preset.argv.iter().map(|word| format!("{word:?}")).collect();
     Ok(text.replace("\n#runners:\n", &format!("\nrunners:\n  {runner}: {{command: [{}]}}\n", words.join(", "))))
-}
-
-/// Found once, and written into config.yaml where everybody sees it; nothing is run.
-fn runner_at_hand() -> &'static str {
-    if crate::process::find_program("claude".as_ref()).is_some() { "claude" } else { "shell" }
 }

@@ -1,8 +1,5 @@
 //! What lets git merge queues item by item: a line of `.tavern/.gitattributes`, and two settings of the repository.
 
-use std::fs;
-use std::path::Path;
-
 use crate::cli::sibling::sibling;
 use crate::cli::{CliError, Exit};
 use crate::git::Repository;
@@ -40,11 +37,6 @@ pub(super) fn attributes(found: Option<&str>) -> Option<String> {
     Some(format!("{found}{gap}{line}"))
 }
 
-/// The text of a file of attributes; `None` if there is none.
-pub(super) fn attributes_at(path: &Path) -> Option<String> {
-    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
 /// The settings of git that are missing, or that name a program of ours in an old place, with their values. A setting
 /// that a person has made stands.
 pub(super) fn missing_settings(repository: &Repository) -> Result<Vec<(&'static str, String)>, CliError> {
@@ -72,27 +64,4 @@ fn driver() -> Result<String, CliError> {
     // git takes `%` for a placeholder.
     let program = quoted(&program).replace('%', "%%");
     Ok(format!("{program}{verb}{ARGUMENTS}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_is_added_once_and_all_others_stay() {
-        let line = "/queues/**/*.md merge=tavern\n";
-        for (found, expected) in [
-            ("", Some(line.to_owned())),
-            ("* text", Some(format!("* text\n{line}"))),
-            ("*.md text\n", Some(format!("*.md text\n{line}"))),
-            ("# /queues/*.md merge=tavern\n", Some(format!("# /queues/*.md merge=tavern\n{line}"))),
-            (line, None),
-            ("queues/*.md -merge\n", None),
-        ] {
-            assert_eq!(attributes(Some(found)), expected, "{found:?}");
-        }
-        let new = attributes(None).expect("it is missing");
-        assert!(new.ends_with(line));
-        assert_eq!(attributes(Some(&new)), None);
-    }
 }
