@@ -28,18 +28,9 @@ pub struct Diff {
     pub patch: bool,
 }
 
-/// What is compared.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Part {
-    Outcome,
-    Prompt,
-    Patch,
-}
-
 #[derive(Serialize)]
 struct Record<'a> {
-    part: Part,
+    part: &'a str,
     /// Which file's patch.
     file: Option<&'a str>,
     old: &'a str,
@@ -53,22 +44,22 @@ impl Diff {
     pub(super) fn run(&self, context: &Context, board: &Board, all: &[Metadata]) -> Result<Exit, CliError> {
         let (old, new) = self.pair(all)?;
         let read = |run: &Metadata, name: &str| Artifacts::open(board, &run.run).read(name);
-        let compare = |part: Part, file: Option<&str>, was: &str, is: &str| {
+        let compare = |part: &str, artifact: &str, file: Option<&str>, was: &str, is: &str| {
             let suffix = file.map_or_else(String::new, |file| format!(":{file}"));
-            let name = |run: &Metadata| format!("{}/{}{suffix}", run.run, part.artifact());
+            let name = |run: &Metadata| format!("{}/{artifact}{suffix}", run.run);
             let diff = unified(Names { old: &name(old), new: &name(new) }, was, is);
-            let text = match file.unwrap_or(part.artifact()) {
-                what if diff.is_empty() => format!("{what}: the same"),
-                _ => painted(&diff).trim_end().to_owned(),
+            let text = match diff.as_str() {
+                "" => format!("{}: the same", file.unwrap_or(artifact)),
+                diff => painted(diff).trim_end().to_owned(),
             };
             context.out.record(&Record { part, file, old: &old.run, new: &new.run, same: diff.is_empty(), diff }, text)
         };
         let is_all = self.prompt == self.patch;
         if is_all {
-            compare(Part::Outcome, None, &outcome(old), &outcome(new))?;
+            compare("outcome", "outcome", None, &outcome(old), &outcome(new))?;
         }
         if is_all || self.prompt {
-            compare(Part::Prompt, None, &read(old, "prompt.md"), &read(new, "prompt.md"))?;
+            compare("prompt", "prompt.md", None, &read(old, "prompt.md"), &read(new, "prompt.md"))?;
         }
         if is_all || self.patch {
             let (was, is) = (read(old, "diff.patch"), read(new, "diff.patch"));
@@ -76,7 +67,7 @@ impl Diff {
             let names: BTreeSet<&str> = was.keys().chain(is.keys()).copied().collect();
             for name in &names {
                 let part = |files: &BTreeMap<&str, String>| files.get(name).cloned().unwrap_or_default();
-                compare(Part::Patch, Some(name), &part(&was), &part(&is))?;
+                compare("patch", "diff.patch", Some(name), &part(&was), &part(&is))?;
             }
             if names.is_empty() {
                 context.out.text("diff.patch: neither changed anything")?;
@@ -122,16 +113,6 @@ pub(super) fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, 
         .ok_or_else(|| CliError::usage(format!("no run `{name}`"), "list them: tavern runs list"))
 }
 
-impl Part {
-    fn artifact(self) -> &'static str {
-        match self {
-            Part::Outcome => "outcome",
-            Part::Prompt => "prompt.md",
-            Part::Patch => "diff.patch",
-        }
-    }
-}
-
 /// What a run was and what it came to, a line each.
 fn outcome(run: &Metadata) -> String {
     let took = human::took_seconds(run.seconds(clock::now()).unsigned_abs());
@@ -175,23 +156,4 @@ fn by_file(patch: &str) -> BTreeMap<&str, String> {
         text.push('\n');
     }
     files
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patches_that_change_the_same_read_the_same() {
-        let patch = |digest: &str, place: &str| {
-            format!(
-                "diff --git a/x.txt b/x.txt\nindex {digest}\n--- a/x.txt\n+++ b/x.txt\n@@ {place} @@ fn\n a\n--- b\n+c\n"
-            )
-        };
-        let (one, other) = (patch("1..2", "-1,2 +1,2"), patch("3..4", "-9,2 +9,2"));
-        assert_eq!(by_file(&one), by_file(&other));
-        assert_eq!(by_file(&one), BTreeMap::from([("x.txt", "@@\n a\n--- b\n+c\n".to_owned())]));
-        let renamed = "diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n";
-        assert_eq!(by_file(renamed).keys().copied().collect::<Vec<_>>(), ["new"]);
-    }
 }
