@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::process::{CommandEnd, CommandSpec, ProgramExit, find_program, run_command};
@@ -22,14 +22,6 @@ pub struct Args {
     /// Leave the repository there, to look around in
     #[arg(long)]
     pub keep: bool,
-}
-
-/// One command that was typed.
-#[derive(Serialize)]
-struct Record<'a> {
-    command: &'a str,
-    exit: Option<i32>,
-    output: &'a str,
 }
 
 const README: &str = "# A project\n\nSoon with a greeting, and something to drink.\n";
@@ -130,7 +122,7 @@ fn play(context: &Context, mut spec: CommandSpec) -> Result<Exit, CliError> {
         let ran = run_command(&spec, context.interrupt()?)?;
         if out.format() == Format::Json {
             let exit = if let CommandEnd::Exited(ProgramExit::Code(code)) = ran.end { Some(code) } else { None };
-            out.record(&Record { command, exit, output: &ran.output }, "")?;
+            out.record(&json!({"command": command, "exit": exit, "output": ran.output}), "")?;
         } else if !ran.output.is_empty() {
             out.text(ran.output.trim_end_matches('\n'))?;
         }

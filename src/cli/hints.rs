@@ -129,47 +129,37 @@ pub(super) fn run(error: &run::Error) -> Option<String> {
     }
 }
 
-/// A line of a queue that no command can name.
-struct NoId;
-
 /// For an item that can't be worked on here and now. `None` where nobody has to do anything. `queue` is where it stands, if
 /// it can be typed: a file that belongs to no board can't.
 pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> Option<String> {
-    let hint = match lack {
-        // Those speak of many items at once, too.
-        Lack::NoReviewer(_) | Lack::NoJudge { .. } if task.is_none() => {
-            Ok(Some("name a role with `does: review`, or one with another runner, under `roles:`".to_owned()))
-        }
-        lack => of_item(lack, task.ok_or(NoId), queue),
+    let edit = match (task, queue) {
+        (Some(id), _) => format!(": tavern edit {id}"),
+        (None, Some("main")) => ": tavern edit".to_owned(),
+        (None, Some(queue)) => format!(": tavern edit {}", quoted(queue)),
+        (None, None) => String::new(),
     };
-    hint.unwrap_or_else(|NoId| Some("give it an ID in its file first, such as T-7".to_owned()))
-}
-
-fn of_item(lack: &Lack, task: Result<&TaskId, NoId>, queue: Option<&str>) -> Result<Option<String>, NoId> {
-    let edit = match (&task, queue) {
-        (Ok(id), _) => format!(": tavern edit {id}"),
-        (Err(_), Some("main")) => ": tavern edit".to_owned(),
-        (Err(_), Some(queue)) => format!(": tavern edit {}", quoted(queue)),
-        (Err(_), None) => String::new(),
+    // A line without an ID no command can name.
+    let of_item = |hint: &dyn Fn(&TaskId) -> String| {
+        task.map_or_else(|| "give it an ID in its file first, such as T-7".to_owned(), hint)
     };
-    Ok(Some(match lack {
+    Some(match lack {
         Lack::Problem { hint: Some(hint), .. } => format!("{hint}{edit}"),
         Lack::Problem { hint: None, .. } => "see where and why: tavern check".to_owned(),
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
-        Lack::Status(Status::Draft) => format!("let it be worked on: tavern release {}", task?),
-        Lack::Status(Status::Dead) => format!("bring it back: tavern release {} --revive", task?),
-        Lack::Status(_) => format!("for details: tavern status {}", task?),
-        Lack::Answer(_) => format!("tavern tell {} \"…\"", task?),
-        Lack::Release(_) => format!("tavern release {}", task?),
+        Lack::Status(Status::Draft) => of_item(&|id| format!("let it be worked on: tavern release {id}")),
+        Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern release {id} --revive")),
+        Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
+        Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
+        Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
         Lack::Role(role) | Lack::Reviewer(role) => match task {
-            Ok(id) => format!("tavern claim --task {id} --role {role}"),
-            Err(NoId) => format!("tavern claim --role {role}"),
+            Some(id) => format!("tavern claim --task {id} --role {role}"),
+            None => format!("tavern claim --role {role}"),
         },
-        Lack::Permission => format!("tavern report {} --approve", task?),
-        Lack::Approval => format!("tavern report {} --approve, or --reject \"…\"", task?),
+        Lack::Permission => of_item(&|id| format!("tavern report {id} --approve")),
+        Lack::Approval => of_item(&|id| format!("tavern report {id} --approve, or --reject \"…\"")),
         Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
         Lack::Dependencies(open) => {
-            let stuck = |(needed, status): &(TaskId, Option<Status>)| {
+            return open.iter().find_map(|(needed, status)| {
                 Some(match status {
                     None => format!("add `{needed}`, or fix its `after`{edit}"),
                     Some(Status::Draft) => format!("tavern release {needed}"),
@@ -178,19 +168,23 @@ fn of_item(lack: &Lack, task: Result<&TaskId, NoId>, queue: Option<&str>) -> Res
                     Some(Status::Waiting) => format!("tavern status {needed}"),
                     _ => return None,
                 })
-            };
-            return Ok(open.iter().find_map(stuck));
+            });
         }
-        Lack::BackOff(_) => return Ok(None),
-        Lack::Children(_) => format!("to go on before: tavern release {}", task?),
+        Lack::BackOff(_) => return None,
+        Lack::Children(_) => of_item(&|id| format!("to go on before: tavern release {id}")),
         Lack::NoRole(_) => format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}"),
         Lack::OnlyReviews(_) => format!("name a role that works, or none{edit}"),
         Lack::NoRunner(_) => format!("add it under `runners:` in .tavern/config.yaml, or name another{edit}"),
-        Lack::NoReviewer(_) => {
-            let id = task?;
-            format!(
-                "judge it yourself: tavern report {id} --approve, or --reject \"…\"; or add a role with `does: review`"
-            )
+        // Those speak of many items at once, too.
+        Lack::NoReviewer(_) | Lack::NoJudge { .. } => {
+            let Some(id) = task else {
+                return Some("name a role with `does: review`, or one with another runner, under `roles:`".to_owned());
+            };
+            let judge = format!("judge it yourself: tavern report {id} --approve, or --reject \"…\"");
+            match lack {
+                Lack::NoReviewer(_) => format!("{judge}; or add a role with `does: review`"),
+                _ => format!("name another under `roles:`, or {judge}"),
+            }
         }
         Lack::NoScript { role, .. } => {
             let role = if role == DEFAULT_ROLE { String::new() } else { format!(" --role {role}") };
@@ -202,17 +196,11 @@ fn of_item(lack: &Lack, task: Result<&TaskId, NoId>, queue: Option<&str>) -> Res
                 None => "indent one under it".to_owned(),
             }
         }
-        Lack::NoJudge { .. } => {
-            let id = task?;
-            format!(
-                "name another under `roles:`, or judge it yourself: tavern report {id} --approve, or --reject \"…\""
-            )
-        }
         Lack::Program { program, command } => {
             format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
         }
-        Lack::NotReady(not_ready) => return Ok(not_ready.hint.clone()),
-    }))
+        Lack::NotReady(not_ready) => return not_ready.hint.clone(),
+    })
 }
 
 /// Starts an agent of `role` for these queues.

@@ -1,20 +1,21 @@
 //! `tavern-log`: the event log, and one item's history in words.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use serde::Serialize;
+use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
-use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::task::{Status, TaskId};
 use crate::clock;
 use crate::config::Period;
 use crate::file_watch::FileWatch;
+use crate::interrupt::{Interrupt, InterruptCause};
+use crate::process::Bell;
 use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 
 use super::flags::task_id;
@@ -48,18 +49,13 @@ pub struct Args {
     pub heartbeat: Period,
 }
 
-#[derive(Serialize)]
-struct Beat {
-    kind: &'static str,
-    time: Timestamp,
-}
-
 impl Verb for Args {
     const NAME: &'static str = "tavern-log";
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let follower = if self.follow { Some(Follower::new(&board)?) } else { None };
+        let (bell, end) = (Bell::new(), Interrupt::new());
+        let watch = self.follow.then(|| follow(&board, &bell, &end)).transpose()?;
         let (mut seen, most) = (0, self.last.unwrap_or(usize::MAX));
         let mut wanted = Vec::new();
         walk_log(&board, None, &mut |entry| {
@@ -70,7 +66,7 @@ impl Verb for Args {
         for entry in wanted.iter().rev() {
             self.print(context, entry)?;
         }
-        let Some(follower) = follower else {
+        let Some(_watch) = watch else {
             if let (true, Some(task)) = (wanted.is_empty(), &self.task) {
                 if self.agent.is_none() {
                     board.task(task)?;
@@ -79,14 +75,15 @@ impl Verb for Args {
             }
             return Ok(Exit::Done);
         };
+        let _reader = bell.ring_at(&end);
         loop {
             context.out.flush()?;
-            match follower.wait(self.heartbeat.duration().max(Duration::from_millis(100))) {
-                Woken::Reader => return Ok(Exit::Done),
-                Woken::Time if context.out.format() == Format::Json => {
-                    context.out.record(&Beat { kind: "heartbeat", time: clock::now() }, "")?;
-                }
-                Woken::Time | Woken::Log => {}
+            let has_rung = bell.wait(self.heartbeat.duration().max(Duration::from_millis(100)));
+            if end.is_raised() {
+                return Ok(Exit::Done);
+            }
+            if !has_rung && context.out.format() == Format::Json {
+                context.out.record(&json!({"kind": "heartbeat", "time": clock::now()}), "")?;
             }
             for entry in tail_log(&board, seen)? {
                 seen = entry.seq;
@@ -245,52 +242,24 @@ pub(super) fn diff(entry: &Entry) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Woken when the log grows, or when its reader has gone.
-struct Follower {
-    changes: Receiver<Woken>,
-    _watch: FileWatch,
-}
-
-impl Follower {
-    fn new(board: &Board) -> Result<Follower, CliError> {
-        board.make_folders()?;
-        let (sender, changes) = channel();
-        watch_reader(sender.clone());
-        let told = move |_: Option<&_>| {
-            // Nobody follows any more.
-            let _ = sender.send(Woken::Log);
-        };
-        let watch = FileWatch::new([board.path("events")], told)
-            .map_err(|(_, error)| CliError::from_error(Exit::Failed, &error))?;
-        Ok(Follower { changes, _watch: watch })
-    }
-
-    fn wait(&self, time: Duration) -> Woken {
-        let first = self.changes.recv_timeout(time).unwrap_or(Woken::Time);
-        self.changes.try_iter().fold(first, |woken, next| if next == Woken::Reader { next } else { woken })
-    }
-}
-
-/// What ended a follower's wait.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Woken {
-    Log,
-    Time,
-    Reader,
+/// Rings `bell` when the log grows, until what is returned is dropped, and raises `end` when nobody reads any more.
+fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<FileWatch, CliError> {
+    board.make_folders()?;
+    watch_reader(end.clone());
+    let bell = bell.clone();
+    Ok(FileWatch::new([board.path("events")], move |_| bell.ring()).map_err(|(_, error)| error)?)
 }
 
 /// Nobody may write for hours, and only a write would tell that `tavern log --follow | head` has lost its reader: a
 /// thread asks the system to say so. It ends with the process.
-fn watch_reader(sender: Sender<Woken>) {
+fn watch_reader(end: Interrupt) {
     std::thread::spawn(move || {
         let stdout = std::io::stdout();
         loop {
             let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
             match poll(&mut fds, None) {
                 Ok(_) if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
-                    // Nobody follows any more.
-                    let _ = sender.send(Woken::Reader);
-                    return;
+                    return end.raise(InterruptCause::Stopped);
                 }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, parse};
 use crate::board::eligible::Lack;
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
@@ -86,7 +86,14 @@ enum Record<'a> {
         /// What its holder does with it, or will.
         mode: Mode,
     },
-    Need(&'a NeedLine),
+    /// One item that waits for a person.
+    Need {
+        queue: String,
+        line: usize,
+        task: Option<TaskId>,
+        #[serde(flatten)]
+        need: Need,
+    },
     Agent {
         #[serde(flatten)]
         agent: &'a AgentFile,
@@ -136,16 +143,6 @@ struct Child {
     on_failure: OnFailure,
 }
 
-/// One item that waits for a person.
-#[derive(Serialize)]
-struct NeedLine {
-    queue: String,
-    line: usize,
-    task: Option<TaskId>,
-    #[serde(flatten)]
-    need: Need,
-}
-
 impl Verb for Args {
     const NAME: &'static str = "tavern-status";
 
@@ -161,7 +158,11 @@ impl Verb for Args {
         let names: &[String] = if task.is_some() { &[] } else { &self.what };
         if let Some(at) = self.at {
             let then = board.then(at, task.as_ref())?;
-            reach(context, &then)?;
+            let text = format!("as of {}", at.format("%Y-%m-%d %H:%M:%S"));
+            context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
+            if let Some(begins) = then.begins {
+                context.out.note(format!("the log begins only at {begins}: this is what was there by then"));
+            }
             let queues = context.queues(&board, names)?;
             match &task {
                 Some(task) => one(context, &board, task, Some(&then))?,
@@ -188,7 +189,15 @@ impl Verb for Args {
 
 impl Args {
     fn all(&self, context: &Context, board: &Board, queues: &[Queue]) -> Result<(), CliError> {
-        switch(context, board)?;
+        let switched = match board.switch() {
+            Switch::On => None,
+            Switch::Paused(reason) => Some(("paused", reason)),
+            Switch::Stopped(reason) => Some(("stopped", reason)),
+        };
+        if let Some((state, reason)) = switched {
+            let text = format!("the board is {state}: {reason}");
+            context.out.record(&Record::Switch { state, reason: &reason }, text)?;
+        }
         let (texts, lost) = texts(board, queues);
         for lost in lost.iter().filter(|lost| queues.iter().any(|queue| queue.id == lost.queue)) {
             context.out.note(format!("{}: {}", lost.queue, lost.foremost()));
@@ -196,12 +205,17 @@ impl Args {
         // Of settings that can't be read `tavern check` tells.
         let site = context.light_site(board.clone()).ok();
         let needs = self.list(context, board, texts, queues, site.as_ref())?;
-        wanted(context, &needs)?;
+        if !needs.is_empty() {
+            context.out.text("waits for you:")?;
+        }
+        for (record, text) in &needs {
+            context.out.record(record, format_args!("  {text}"))?;
+        }
         agents(context, board)
     }
 
     /// The items of `queues`; the other texts are looked at for what items say of each other. What items need here is
-    /// looked at only of the present. Gives what waits for a person.
+    /// looked at only of the present. Gives what waits for a person, as JSON and in words.
     fn list(
         &self,
         context: &Context,
@@ -209,7 +223,7 @@ impl Args {
         mut texts: Vec<Text>,
         queues: &[Queue],
         site: Option<&Site>,
-    ) -> Result<Vec<NeedLine>, CliError> {
+    ) -> Result<Vec<(Record<'static>, String)>, CliError> {
         let mut needs = Vec::new();
         texts.sort_by_key(|text| queues.iter().position(|queue| *queue == text.queue).unwrap_or(usize::MAX));
         let shown = texts.iter().filter(|text| queues.contains(&text.queue)).count();
@@ -227,13 +241,8 @@ impl Args {
             let lacks: Vec<Vec<Lack>> = items().map(|(index, _)| readiness.lacks(number, index, None)).collect();
             let unfit = lacks.iter().filter(|lacks| lacks.iter().any(Lack::is_of_settings)).count();
             let archived = archived.count(queue);
-            let record = Record::Queue {
-                queue: &queue.id,
-                items: counts.iter().map(|(status, count)| (status.as_str(), *count)).collect(),
-                quarantined,
-                unfit,
-                archived,
-            };
+            let items_by_status = counts.iter().map(|(status, count)| (status.as_str(), *count)).collect();
+            let record = Record::Queue { queue: &queue.id, items: items_by_status, quarantined, unfit, archived };
             let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             if words.is_empty() {
                 words.push(format!("no items; add one: tavern add --queue {} \"…\"", queue.id));
@@ -250,38 +259,37 @@ impl Args {
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
             for (index, item) in items() {
-                needs.extend(need::of(&lacks[index], item.id.as_ref(), &queue.id).map(|need| NeedLine {
-                    queue: queue.id.clone(),
-                    line: item.line,
-                    task: item.id.clone(),
-                    need,
-                }));
+                let (line, task) = (item.line, item.id.as_ref());
+                if let Some(need) = need::of(&lacks[index], task, &queue.id) {
+                    let text = need::sentence(&format!("{}:{line}", queue.id), task, &need);
+                    let record = Record::Need { queue: queue.id.clone(), line, task: task.cloned(), need };
+                    needs.push((record, text));
+                }
                 // What a person has to do is told of below.
                 let lack = lacks[index].iter().find(|lack| lack.is_stuck() && What::of(lack).is_none());
                 let is_faulty = readiness.is_faulty(number, index);
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);
-                let is_shown = match (self.status.as_slice(), self.items) {
-                    ([], true) => true,
-                    ([], false) => {
-                        // What an item waits for is listed by itself.
+                let is_usual =
+                    matches!(item.status, Status::Pending | Status::Draft | Status::Completed | Status::Cancelled);
+                let is_shown = match self.status.as_slice() {
+                    // What an item waits for is listed by itself.
+                    [] if is_usual && !self.items => {
                         lack.is_some_and(|lack| !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_)))
-                            || !matches!(
-                                item.status,
-                                Status::Pending | Status::Draft | Status::Completed | Status::Cancelled
-                            )
                     }
-                    (statuses, _) => statuses.contains(&item.status),
+                    statuses => statuses.is_empty() || statuses.contains(&item.status),
                 };
                 if !is_shown {
                     continue;
                 }
                 let title = document.title(item);
-                let mode = mode(document, item);
-                let not_ready = lack.map(|lack| hints::sentence(lack, item.id.as_ref(), Some(&queue.id)));
+                // Of an item without keys there is nothing to read.
+                let read = task.filter(|_| item.metadata.is_some() || item.block.is_some());
+                let mode = read.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
+                let not_ready = lack.map(|lack| hints::sentence(lack, task, Some(&queue.id)));
                 let record = Record::Item {
                     queue: &queue.id,
-                    line: item.line,
-                    task: item.id.as_ref(),
+                    line,
+                    task,
                     status: item.status,
                     priority: item.priority,
                     title,
@@ -289,7 +297,7 @@ impl Args {
                     not_ready: not_ready.as_deref(),
                     mode,
                 };
-                let id = item.id.as_ref().map_or("-", TaskId::as_str);
+                let id = task.map_or("-", TaskId::as_str);
                 let mark = match (&not_ready, mode) {
                     _ if is_faulty => " (has a problem)".to_owned(),
                     _ if is_unfit => " (no agent can take it)".to_owned(),
@@ -304,35 +312,6 @@ impl Args {
         }
         Ok(needs)
     }
-}
-
-/// What only a person can go on with, at a glance.
-fn wanted(context: &Context, needs: &[NeedLine]) -> Result<(), CliError> {
-    if !needs.is_empty() {
-        context.out.text("waits for you:")?;
-    }
-    for line in needs {
-        let place = format!("{}:{}", line.queue, line.line);
-        let text = need::sentence(&place, line.task.as_ref(), &line.need);
-        context.out.record(&Record::Need(line), format_args!("  {text}"))?;
-    }
-    Ok(())
-}
-
-/// Of an item without keys there is nothing to read.
-fn mode(document: &Document<'_>, item: &Item<'_>) -> Mode {
-    let task = item.id.clone().filter(|_| item.metadata.is_some() || item.block.is_some());
-    task.map_or(Mode::Execute, |id| document.task(item, id).mode())
-}
-
-fn switch(context: &Context, board: &Board) -> Result<(), CliError> {
-    let (state, reason) = match board.switch() {
-        Switch::On => return Ok(()),
-        Switch::Paused(reason) => ("paused", reason),
-        Switch::Stopped(reason) => ("stopped", reason),
-    };
-    let record = Record::Switch { state, reason: &reason };
-    context.out.record(&record, format!("the board is {state}: {reason}"))
 }
 
 fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
@@ -359,18 +338,6 @@ fn agents(context: &Context, board: &Board) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Which past is shown, and whether the log knows of it.
-fn reach(context: &Context, then: &Then) -> Result<(), CliError> {
-    context.out.record(
-        &Record::Then { at: then.at, log_begins: then.begins },
-        format_args!("as of {}", then.at.format("%Y-%m-%d %H:%M:%S")),
-    )?;
-    if let Some(begins) = then.begins {
-        context.out.note(format!("the log begins only at {begins}: this is what was there by then"));
-    }
-    Ok(())
-}
-
 /// The item as it is, or as it was.
 fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Result<(), CliError> {
     let find = |id: &TaskId| match then {
@@ -390,7 +357,10 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     // The log has no heartbeats.
     let freshness = lease.filter(|_| then.is_none()).map(|lease| Freshness::of(lease.heartbeat_at, now));
     let kept = if then.is_some() { Vec::new() } else { kept(board, task) };
-    let children = children(board, id, then);
+    let children = then.map_or_else(|| board.children(id), |then| then.children(id)).into_iter();
+    let children: Vec<Child> = children
+        .map(|task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure })
+        .collect();
     let record = Record::Full {
         kept: &kept,
         children: &children,
@@ -438,7 +408,12 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     }
     if let (Some(lease), Some(freshness)) = (lease, freshness) {
         let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
-        row("heartbeat", format!("{beat} ago ({}), until {}", words(freshness), lease.expires_at()));
+        let words = match freshness {
+            Freshness::Fresh => "fresh",
+            Freshness::Stale => "stale",
+            Freshness::VeryStale => "very stale",
+        };
+        row("heartbeat", format!("{beat} ago ({words}), until {}", lease.expires_at()));
     }
     if task.state.attempt > 0 {
         row("attempts", task.state.attempt.to_string());
@@ -475,17 +450,6 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     context.out.record(&record, text.trim_end())
 }
 
-/// The children of an item, now or then.
-fn children(board: &Board, id: &TaskId, then: Option<&Then>) -> Vec<Child> {
-    let tasks = match then {
-        None => board.children(id),
-        Some(then) => then.children(id),
-    };
-    let child =
-        |task: Task| Child { status: task.status(), task: task.id, title: task.title, on_failure: task.on_failure };
-    tasks.into_iter().map(child).collect()
-}
-
 /// Where the work is of an item that is not completed. A display only: it needs no settings that can be read.
 fn kept(board: &Board, task: &Task) -> Vec<String> {
     if task.status() == Status::Completed {
@@ -494,12 +458,4 @@ fn kept(board: &Board, task: &Task) -> Vec<String> {
     let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
     let repository = Repository::discover(board.root());
     repository.map(|repository| Unmerged::of(&repository, &integration).places(&task.id)).unwrap_or_default()
-}
-
-fn words(freshness: Freshness) -> &'static str {
-    match freshness {
-        Freshness::Fresh => "fresh",
-        Freshness::Stale => "stale",
-        Freshness::VeryStale => "very stale",
-    }
 }
