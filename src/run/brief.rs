@@ -7,7 +7,7 @@ use super::children::results;
 use super::error::Error;
 use super::inbox;
 use super::plan;
-use super::record::{Metadata, runs_of};
+use super::record::{DEAD_SUPERVISOR, Metadata, runs_of};
 use super::report::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
@@ -24,12 +24,6 @@ use crate::store::{Claimed, Entry, Message, walk_log};
 
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
-/// The template for an agent that ended its turn without a signal.
-const UNDECIDED: &str = "prod-undecided.md";
-/// The template for a reviewer that ended its turn without a verdict.
-const NO_VERDICT: &str = "prod-review.md";
-/// The template for a planner that ended its turn without a plan.
-const NO_PLAN: &str = "prod-plan.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
 
@@ -175,11 +169,12 @@ pub fn templates(role: &Role) -> [&str; 4] {
     [&role.template, RESUME, undecided(role), SILENT]
 }
 
+/// The template for an agent that ended its turn without a signal, a verdict or a plan.
 fn undecided(role: &Role) -> &'static str {
     match role.does {
-        Does::Work => UNDECIDED,
-        Does::Review => NO_VERDICT,
-        Does::Plan => NO_PLAN,
+        Does::Work => "prod-undecided.md",
+        Does::Review => "prod-review.md",
+        Does::Plan => "prod-plan.md",
     }
 }
 
@@ -302,7 +297,7 @@ fn attempt(site: &Site, task: &Task, run: &Metadata, next: Token, entries: &[Ent
     // What failed after the merge is the later word.
     let outputs = ["verify-merged.txt", "verify.txt", plan::PROBLEMS].map(|name| artifacts.read(name));
     let entry = |kind| entries.iter().find(|entry| entry.kind == kind && (run.token..next).contains(&entry.seq));
-    let reason = run.reason.clone().unwrap_or_else(|| "its supervisor died".to_owned());
+    let reason = run.reason.clone().unwrap_or_else(|| DEAD_SUPERVISOR.to_owned());
     let (outcome, reason) = if let Some(entry) = entry(Kind::SentBack) {
         ("sent back", entry.cause.clone().unwrap_or(reason))
     } else {

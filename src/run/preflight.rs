@@ -88,7 +88,8 @@ impl<'a> Preflight<'a> {
     pub fn set_up(&self) -> Result<(), NotReady> {
         let command = &self.config.worktree.setup;
         self.missing(command).map_or(Ok(()), |program| {
-            let message = format!("`{program}`, which `worktree.setup` begins with, is not {}", place_of(&program));
+            let place = if program.contains('/') { "there" } else { "on PATH" };
+            let message = format!("`{program}`, which `worktree.setup` begins with, is not {place}");
             Err(NotReady::new(message, format!("install {program}, or fix `worktree.setup` in .tavern/config.yaml")))
         })
     }
@@ -206,10 +207,6 @@ fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let depends = || std::env::split_paths(&path).any(|folder| folder.is_relative());
     find_program(OsStr::new(program)).is_some() || (!program.contains('/') && depends())
-}
-
-fn place_of(program: &str) -> &'static str {
-    if program.contains('/') { "there" } else { "on PATH" }
 }
 
 /// What was found of an agent program by starting it for its version.

@@ -8,15 +8,8 @@ use super::artifacts::Artifacts;
 use super::error::Error;
 use super::record::{Metadata, run_of, runs};
 use super::site::Site;
-use crate::board::task::{Status, TaskId, Timestamp};
+use crate::board::task::{Status, Timestamp};
 use crate::store;
-
-/// A run's folder that may go, if there is reason enough.
-struct EndedRun {
-    run: Metadata,
-    at: Timestamp,
-    bytes: u64,
-}
 
 /// The runs that go by `runs: {keep, size}` of config.yaml, oldest first.
 ///
@@ -34,11 +27,11 @@ pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
     for run in runs(&site.board)? {
         let bytes = if room.is_some() { bytes_of(site, &run.run) } else { 0 };
         total += bytes;
-        ended.extend(run.ended.map(|at| EndedRun { run, at, bytes }));
+        ended.extend(run.ended.map(|at| (at, bytes, run)));
     }
-    ended.sort_by_key(|one| one.at);
+    ended.sort_by_key(|(at, ..)| *at);
     let mut spent = Vec::new();
-    for EndedRun { run, at, bytes } in ended {
+    for (at, bytes, run) in ended {
         let is_old = keep.is_some_and(|keep| now - at > keep);
         let is_crowded = room.is_some_and(|room| total > room);
         if (is_old || is_crowded) && is_spent(site, &run)? {
@@ -62,18 +55,11 @@ fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
     if run.ended.is_none() || Artifacts::open(&site.board, &run.run).path("files").exists() {
         return Ok(false);
     }
-    match ended_as(site, &run.task)? {
-        Some(Status::Completed) => Ok(true),
-        Some(status) if status.is_ended() => is_merged(site, run),
+    match site.board.task(&run.task) {
+        Ok(found) if found.lease.is_some() || !found.task.status().is_ended() => Ok(false),
+        Ok(found) => Ok(found.task.status() == Status::Completed || is_merged(site, run)?),
         // An item that a person deleted may come back from a save of theirs.
-        _ => Ok(false),
-    }
-}
-
-fn ended_as(site: &Site, task: &TaskId) -> Result<Option<Status>, Error> {
-    match site.board.task(task) {
-        Ok(found) => Ok(found.lease.is_none().then(|| found.task.status())),
-        Err(store::Error::NoTask(_)) => Ok(None),
+        Err(store::Error::NoTask(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -17,7 +17,7 @@ use crate::runner::{Outcome, PROMPT, SessionEnd, Usage};
 use crate::store::{Board, Error, TEMP_PREFIX};
 
 /// Why a run has ended whose end nobody has seen.
-const DEAD_SUPERVISOR: &str = "its supervisor died";
+pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
 
 /// Its name in the run's folder.
 const FILE: &str = "metadata.json";
@@ -106,9 +106,8 @@ impl<'a> Record<'a> {
 
     /// Of a run that began earlier, perhaps in another process; `None` if nothing is known of it.
     pub fn open(site: &'a Site, run: &str) -> Option<Record<'a>> {
-        let artifacts = Artifacts::open(&site.board, run);
-        let metadata = read(&artifacts)?;
-        Some(Record { site, artifacts, metadata })
+        let metadata = run_of(&site.board, run)?;
+        Some(Record { site, artifacts: Artifacts::open(&site.board, run), metadata })
     }
 
     pub fn artifacts(&self) -> &Artifacts {
@@ -222,12 +221,7 @@ impl<'a> Record<'a> {
 
 /// What is known of one run.
 pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
-    read(&Artifacts::open(board, run))
-}
-
-fn read(artifacts: &Artifacts) -> Option<Metadata> {
-    let text = fs::read_to_string(artifacts.path(FILE)).ok()?;
-    serde_json::from_str(&text).ok()
+    serde_json::from_str(&Artifacts::open(board, run).read(FILE)).ok()
 }
 
 /// Writes the end of a run whose supervisor died.
@@ -262,7 +256,7 @@ fn runs_named(board: &Board, prefix: &str) -> Result<Vec<Metadata>, Error> {
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::Io { action: "list", path: folder, source }),
+        Err(error) => return Err(Error::io("list", &folder)(error)),
     };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let named = names.filter(|name| name.starts_with(prefix) && !name.starts_with(TEMP_PREFIX));
