@@ -419,8 +419,7 @@ impl Agent<'_> {
                     }
                 });
                 if done.task.status().is_ended() {
-                    let merged = self.site.repository()?.branch_tip(self.site.integration())?;
-                    clear_ended(self.site, &done.task, merged.as_ref())?;
+                    clear_ended(self.site, &done.task)?;
                 }
             }
             // Somebody else took the task over: our work stays on its branch, and the log says so.

@@ -6,7 +6,7 @@ use crate::agent::obey_stop;
 use crate::board::task::{TaskId, Timestamp};
 use crate::process;
 use crate::run::{
-    AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, children, run_name, sandbox,
+    self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, children, run_name, sandbox,
 };
 use crate::runner::Outcome;
 use crate::store::Claimed;
@@ -77,9 +77,9 @@ impl Verb for Args {
         look.runner(&runner, role)?;
         sandbox::check(role)?;
         let answer = if context.is_dry {
-            match attempt::launch(&site, &children::unifying(&site, &held)?)? {
-                Ok(launch) => return self.print(context, &launch.command_line()?),
-                Err(why) => RunResult::failed(why).into(),
+            match attempt::launch(&site, &children::unifying(&site, &held)?) {
+                Err(run::Error::NothingToReview(why)) => RunResult::failed(why).into(),
+                launch => return self.print(context, &launch?.command_line()?),
             }
         } else {
             process::adopt_orphans()?;

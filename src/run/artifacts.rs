@@ -20,7 +20,7 @@ impl Artifacts {
     pub fn create(board: &Board, run: &str) -> Result<Artifacts, Error> {
         let dir = board.run_dir(run);
         let calls = dir.join("tool_calls");
-        fs::create_dir_all(&calls).map_err(|source| Error::Io { action: "make the folder", path: calls, source })?;
+        fs::create_dir_all(&calls).map_err(Error::io("make the folder", &calls))?;
         Ok(Artifacts { dir })
     }
 
@@ -50,7 +50,7 @@ impl Artifacts {
     /// For what can be made again from the canonical files: not waited for, and torn by a crash at worst.
     pub fn write_derived(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.dir.join(name);
-        fs::write(&path, text).map_err(|source| Error::Io { action: "write", path, source })
+        fs::write(&path, text).map_err(Error::io("write", &path))
     }
 
     /// A text artifact, empty if it is not there.

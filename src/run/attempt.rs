@@ -14,7 +14,7 @@ use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
 use super::verify::verify;
-use super::worktree::{self, Strayed, Worktree};
+use super::worktree::{self, Worktree};
 use crate::board::event::Kind;
 use crate::clock;
 use crate::config::Does;
@@ -32,7 +32,10 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
     };
     verify(site, held, answer).unwrap_or_else(|error| {
         let result = match &error {
-            Error::Git(mess) if is_mess(mess) => RunResult::failed(mess.to_string()),
+            // Its agent has left the worktree so that nothing can be verified.
+            Error::Git(
+                mess @ (GitError::NotAWorktree { .. } | GitError::Conflicted { .. } | GitError::Unfinished { .. }),
+            ) => RunResult::failed(mess.to_string()),
             error => broken_off(site, error),
         };
         write_down(site, held, &result);
@@ -40,17 +43,10 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
     })
 }
 
-/// Its agent has left the worktree so that nothing can be verified.
-fn is_mess(error: &GitError) -> bool {
-    matches!(error, GitError::NotAWorktree { .. } | GitError::Conflicted { .. } | GitError::Unfinished { .. })
-}
-
 /// What a failure of our own surroundings means for the task: that is nobody's fault.
 fn broken_off(site: &Site, error: &Error) -> RunResult {
-    if site.interrupt.is_raised() {
-        return RunResult::failed_as(Outcome::Killed, error.in_words());
-    }
-    RunResult::failed_as(Outcome::NotReady, error.in_words())
+    let outcome = if site.interrupt.is_raised() { Outcome::Killed } else { Outcome::NotReady };
+    RunResult::failed_as(outcome, error.in_words())
 }
 
 /// A board that can't be written now is told of it by whoever reports the result.
@@ -66,22 +62,21 @@ fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
 /// What this machine, the board or the repository lacks for it.
 pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
     let held = &children::unifying(site, held)?;
-    let launch = match launch(site, held)? {
-        Ok(launch) => launch,
-        Err(why) => return Ok(RunResult::failed(why).into()),
+    let launch = match launch(site, held) {
+        Err(Error::NothingToReview(why)) => return Ok(RunResult::failed(why).into()),
+        launch => launch?,
     };
     let record = launch.begin()?;
     carry_out(site, held, launch, record, heartbeat)
         .inspect_err(|error| write_down(site, held, &broken_off(site, error)))
 }
 
-/// What is started for `held`, in the worktree that was made for it; or why there is nothing to work on.
+/// What is started for `held`, in the worktree that was made for it.
 ///
 /// # Errors
 /// What this machine, the board or the repository lacks for it.
-pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Result<Launch<'a>, String>, Error> {
-    let launch = |worktree| Launch::plan(site, held, worktree, Attendance::Followed);
-    place(site, held)?.map_or_else(|why| Ok(Err(why)), |worktree| launch(worktree).map(Ok))
+pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+    Launch::plan(site, held, place(site, held)?, Attendance::Followed)
 }
 
 /// From the start of the agent program to what it came to.
@@ -92,7 +87,7 @@ fn carry_out(
     mut record: Record<'_>,
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
-    failpoint::hit("run.ready").map_err(|source| io_error(&record, source))?;
+    failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
     let mut ended = follow(site, held, launch.start()?, &record, heartbeat);
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
@@ -101,7 +96,7 @@ fn carry_out(
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
         ended = follow(site, held, launch.start()?, &record, heartbeat);
     }
-    failpoint::hit("run.ended").map_err(|source| io_error(&record, source))?;
+    failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     // First of all what it has used up, whatever it has left.
     let worktree = &launch.worktree;
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
@@ -125,14 +120,8 @@ fn tidied(
     ended: &SessionEnd,
 ) -> Result<AgentAnswer, Error> {
     let (worktree, does) = (&launch.worktree, launch.role.does);
-    match worktree::bring_home(site, worktree)? {
-        Some(Strayed::Home(branch)) => {
-            note(site, held, format!("its work was on `{branch}`; the item's branch was moved there"));
-        }
-        Some(Strayed::Away(branch)) => {
-            note(site, held, format!("violation: it left its worktree on `{branch}`, apart from its own branch"));
-        }
-        None => {}
+    if let Some(strayed) = worktree::bring_home(site, worktree)? {
+        note(site, held, strayed);
     }
     let artifacts = record.artifacts();
     let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
@@ -148,17 +137,14 @@ fn tidied(
     Ok(answer)
 }
 
-/// Where the run works, or why there is nothing to work on.
-fn place(site: &Site, held: &Claimed) -> Result<Result<Worktree, String>, Error> {
+/// Where the run works.
+fn place(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     let commit = match site.role(&held.lease.role)?.does {
         Does::Review => review::commit(site, &held.task)?,
-        Does::Plan => Ok(Some(site.follow_base()?.0)),
-        Does::Work => return worktree::prepare(site, held).map(Ok),
+        Does::Plan => Some(site.follow_base()?.0),
+        Does::Work => return worktree::prepare(site, held),
     };
-    Ok(match commit {
-        Ok(commit) => Ok(worktree::view(site, held, commit.as_ref())?),
-        Err(why) => Err(why),
-    })
+    worktree::view(site, held, commit.as_ref())
 }
 
 /// The program does not know the session that it was to go on with, and has done nothing.
@@ -179,10 +165,6 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
         Outcome::Waiting => RunResult::Asks(run.question.unwrap_or(reason)).into(),
         outcome => RunResult::of(outcome, &run.runner, &reason, run.resets_at).into(),
     })
-}
-
-fn io_error(record: &Record<'_>, source: std::io::Error) -> Error {
-    Error::Io { action: "go on in", path: record.artifacts().dir().to_owned(), source }
 }
 
 /// Follows the agent until it is over: artifacts, messages, the end if one is asked for.

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::board::eligible::NotReady;
 use crate::config::ConfigError;
@@ -29,6 +29,9 @@ pub enum Error {
     NoRunner(String),
     #[error("the repository has no commits yet")]
     NoCommits,
+    /// The item's own fault: what a reviewer is to look at is not there.
+    #[error("{0}")]
+    NothingToReview(String),
     #[error("set-up command `{command}` {how}")]
     SetUp { command: String, how: String, output: String },
     #[error("can't {action} `{}`", path.display())]
@@ -36,6 +39,11 @@ pub enum Error {
 }
 
 impl Error {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    }
+
     /// The whole of it in one line: what happened, why, and what to type.
     pub fn in_words(&self) -> String {
         let mut words = self.to_string();
@@ -52,8 +60,8 @@ impl Error {
             Error::Store(store::Error::Io { path, source, .. }) | Error::Io { path, source, .. } => {
                 store::not_written(path, source.kind())
             }
-            // Who has a program to name says it.
-            Error::Store(_) => None,
+            // Who has a program to name says it; why there is nothing to review says it by itself.
+            Error::Store(_) | Error::NothingToReview(_) => None,
             Error::Git(error) => Some(error.hint()),
             Error::Config(error) => error.hint(),
             Error::Template(error) => Some(error.hint()),

@@ -31,15 +31,9 @@ pub struct Bench<'a> {
     pub mark: Mark,
 }
 
-/// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact`; where there is
-/// nothing to run, there is none.
-pub fn run_done_when(
-    site: &Site,
-    task: &Task,
-    bench: Bench<'_>,
-    artifacts: &Artifacts,
-    artifact: &str,
-) -> Result<Evidence, Error> {
+/// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact` of `run`; where
+/// there is nothing to run, there is none.
+pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, artifact: &str) -> Result<Evidence, Error> {
     let Bench { folder, commit, mark } = bench;
     let mut evidence = Evidence::Passed;
     let mut text = String::new();
@@ -55,11 +49,7 @@ pub fn run_done_when(
             wrapper: wrapper.clone(),
             ..CommandSpec::new(command, folder)
         };
-        let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {
-            action: "run commands in",
-            path: folder.to_owned(),
-            source,
-        })?;
+        let result = run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", folder))?;
         text.push_str(&told(command, &result, commit));
         evidence = match result.end {
             CommandEnd::Interrupted => Evidence::CutShort,
@@ -74,7 +64,7 @@ pub fn run_done_when(
         text.push_str("interrupted before the last command had ended\n");
     }
     if !task.done_when.is_empty() {
-        artifacts.write_derived(artifact, &text)?;
+        Artifacts::create(&site.board, run)?.write_derived(artifact, &text)?;
     }
     Ok(evidence)
 }

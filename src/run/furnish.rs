@@ -32,7 +32,7 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
         for entry in found.into_iter().filter_map(Result::ok) {
             let inner = entry.path().strip_prefix(root).expect("it was found below the root");
             let to = worktree.join(inner);
-            copy(&entry, &to, root, worktree).map_err(|source| Error::Io { action: "copy to", path: to, source })?;
+            copy(&entry, &to, root, worktree).map_err(Error::io("copy to", &to))?;
         }
     }
     Ok(())
@@ -89,11 +89,7 @@ fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), E
         run: Some(mark),
         ..CommandSpec::new(command, worktree)
     };
-    let result = run_command(&spec, &site.interrupt).map_err(|source| Error::Io {
-        action: "run commands in",
-        path: worktree.to_owned(),
-        source,
-    })?;
+    let result = run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;
     if result.is_success() {
         return Ok(());
     }

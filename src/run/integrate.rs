@@ -16,7 +16,6 @@ use super::site::Site;
 use super::worktree::{clean, clear_ended};
 use crate::board::document::parse;
 use crate::board::event::{Event, Kind};
-use crate::board::lease::Token;
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock::{self};
 use crate::config::OutcomePolicy;
@@ -69,7 +68,7 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
             return Ok(Integrated::Untried);
         }
         complete(site, &task, None)?;
-        clear_ended(site, &task, None)?;
+        clear_ended(site, &task)?;
         return Ok(Integrated::Merged(None));
     };
     let Some(work) = site.repository()?.commit_of(work)? else {
@@ -120,7 +119,8 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         if let Some(why) = site.stuck.why(&task.id, work, &tip) {
             return Ok(Some(Integrated::Blocked(why)));
         }
-        let (token, artifacts) = last_artifacts(site, task)?;
+        let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+        let run = run_name(&task.id, token);
         // What a merge that was killed is still verifying there would work among our files.
         end_processes(site, INTEGRATION)?;
         let folder = site.scratch();
@@ -128,14 +128,15 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         // It may be the work's fault, the network's or the disk's: a person sees which.
         if let Err(error) = furnish(site, task, mark_of(site, INTEGRATION), &folder) {
             if let Error::SetUp { command, how, output } = &error {
-                artifacts.write_derived(MERGED, &format!("$ {command}\n{how}\n{output}"))?;
+                let text = format!("$ {command}\n{how}\n{output}");
+                Artifacts::create(&site.board, &run)?.write_derived(MERGED, &text)?;
             }
             let why = error.in_words();
             site.stuck.remember(&task.id, work, tip, &why);
             return Ok(Some(Integrated::Blocked(why)));
         }
         let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
-        match run_done_when(site, task, bench, &artifacts, MERGED)? {
+        match run_done_when(site, task, bench, &run, MERGED)? {
             Evidence::Passed => {}
             Evidence::CutShort => return Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
             Evidence::Failed(failure) => {
@@ -151,7 +152,7 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         Err(GitError::CheckedOut { path, .. }) => return checked_out(site, &path).map(Some),
         Err(error) => return Err(error.into()),
     }
-    failpoint::hit("integrate.advanced").map_err(|source| io_error(site, source))?;
+    failpoint::hit("integrate.advanced").map_err(Error::io("go on in", site.board.dir()))?;
     arrive(site, task, &merged, &left_out).map(Some)
 }
 
@@ -169,12 +170,8 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[PathBuf]) -> 
         report_violation(site, task, left_out)?;
     }
     complete(site, task, Some(merged))?;
-    clear_ended(site, task, Some(merged))?;
+    clear_ended(site, task)?;
     Ok(Integrated::Merged(Some(merged.clone())))
-}
-
-fn io_error(site: &Site, source: std::io::Error) -> Error {
-    Error::Io { action: "go on in", path: site.board.dir().to_owned(), source }
 }
 
 fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
@@ -187,14 +184,9 @@ fn send_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: String) -
     let event = sent_back(site, task, policy, &reason);
     let done = site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
     if done.task.status() == Status::Dead {
-        clear_ended(site, &done.task, None)?;
+        clear_ended(site, &done.task)?;
     }
     Ok(Integrated::SentBack(reason))
-}
-
-fn last_artifacts(site: &Site, task: &Task) -> Result<(Token, Artifacts), Error> {
-    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
-    Ok((token, Artifacts::create(&site.board, &run_name(&task.id, token))?))
 }
 
 /// Work on the board inside a task's branch was left out of the merge.

@@ -10,7 +10,6 @@ use super::site::Site;
 use super::worktree::Worktree;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::board::event::Event;
 use crate::board::plan::{Plan, Rules, read};
 use crate::board::problem::{Position, Problem, render};
 use crate::board::task::{MAX_ID, Status, Task, TaskId};
@@ -43,16 +42,10 @@ pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, said: &str) -> 
         }
     }
     let (result, problems) = look(site, held, artifacts);
-    keep_problems(artifacts, &problems)?;
+    if !problems.is_empty() {
+        artifacts.write(PROBLEMS, &problems)?;
+    }
     Ok(result.into())
-}
-
-/// What keeps a plan from being taken is written down beside it.
-///
-/// # Errors
-/// It can't be.
-pub fn keep_problems(artifacts: &Artifacts, problems: &str) -> Result<(), Error> {
-    if problems.is_empty() { Ok(()) } else { Ok(artifacts.write(PROBLEMS, problems)?) }
 }
 
 /// What the plan in the run's folder comes to on the board as it is now, and all that keeps it from being taken, in words.
@@ -110,13 +103,8 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
     read(text, &rules)
 }
 
-/// The event that reports a plan.
-pub fn event(site: &Site, held: &Claimed, plan: &Plan) -> Event {
-    Event::Plan { token: held.lease.token, plan: plan.clone(), to: lane(site, &held.task) }
-}
-
 /// Where the items of its plan begin.
-fn lane(site: &Site, task: &Task) -> Status {
+pub fn lane(site: &Site, task: &Task) -> Status {
     task.lane.unwrap_or(match site.config.plan.lane {
         PlanLane::Pending => Status::Pending,
         PlanLane::Draft => Status::Draft,

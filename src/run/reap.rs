@@ -23,11 +23,11 @@ use super::worktree;
 use crate::board::archive::Policy;
 use crate::board::document::parse;
 use crate::board::event::{Blame, Event, Retry};
-use crate::board::lease::{Lease, Life, Token};
+use crate::board::lease::{Life, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
-use crate::runner::{self};
+use crate::runner;
 use crate::store::{self, AgentFile, Note, Slot, life};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
@@ -134,30 +134,20 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     actions.extend(damaged.iter().map(|task| Action::DropDamaged { task: task.clone() }));
     let leased: HashSet<&TaskId> = leases.iter().map(|lease| &lease.task).chain(&damaged).collect();
     for (task, status) in &items.statuses {
-        if status.is_held() && !leased.contains(task) {
-            plan_without_lease(site, task, &mut actions)?;
+        if !status.is_held() || leased.contains(task) {
+            continue;
         }
+        // It is held by the document alone: its lease was lost, or a person has written it so.
+        let open = runs_of(&site.board, task)?.into_iter().filter(|run| run.ended.is_none());
+        actions.extend(open.map(|run| Action::EndRun { run: run.run }));
+        let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
+        actions.push(Action::GiveBack { task, token: None, agent: None, blame: Blame::Nobody, why });
     }
     actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
     if scope == Scope::All {
         plan_rest(site, &leased, &items, now, &mut actions)?;
     }
     Ok(actions)
-}
-
-/// The item is held by the document alone: its lease was lost, or a person has written it so.
-fn plan_without_lease(site: &Site, task: &TaskId, actions: &mut Vec<Action>) -> Result<(), Error> {
-    for run in runs_of(&site.board, task)?.into_iter().filter(|run| run.ended.is_none()) {
-        actions.push(Action::EndRun { run: run.run });
-    }
-    actions.push(Action::GiveBack {
-        task: task.clone(),
-        token: None,
-        agent: None,
-        blame: Blame::Nobody,
-        why: "nobody holds a lease for it".to_owned(),
-    });
-    Ok(())
 }
 
 /// The run has no end yet, or processes of it live.
@@ -219,8 +209,7 @@ fn plan_rest(
             actions.push(planned);
         }
     }
-    let is_verifying = || is_marked(&mark_of(site, INTEGRATION));
-    if is_verifying() && site.board.try_merge_slot()?.is_some() {
+    if is_marked(&mark_of(site, INTEGRATION)) && site.board.try_merge_slot()?.is_some() {
         actions.push(Action::EndRun { run: INTEGRATION.to_owned() });
     }
     let folder = site.board.path("worktrees");
@@ -338,10 +327,8 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         }
         Action::RemoveLock { path } => Ok(site.repository()?.remove_stale_lock(path)?),
         Action::RemoveTemp { path } => match fs::remove_file(path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::Io { action: "remove", path: path.clone(), source })
-            }
-            removed => Ok(removed.is_ok()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|()| true).map_err(Error::io("remove", path)),
         },
     }
 }
@@ -367,8 +354,9 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
 fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why: &str) -> Result<bool, Error> {
     let lease = site.board.lease(task).ok().flatten();
     let role = lease.as_ref().map(|lease| lease.role.as_str()).unwrap_or_default();
-    // Whoever has one try has had it, however it ended.
-    let is_spent = site.config.roles.get(role).is_some_and(|role| role.once) && lease.as_ref().is_some_and(has_begun);
+    // Whoever has one try has had it, however it ended, once the agent program was started or was about to be.
+    let has_begun = lease.as_ref().is_some_and(|lease| lease.work.is_some());
+    let is_spent = has_begun && site.config.roles.get(role).is_some_and(|role| role.once);
     let blame = if is_spent { Blame::Agent } else { blame };
     let (policy, most) = match blame {
         Blame::Agent => (&site.config.outcomes.failed, most_attempts(site, &site.board.task(task)?.task, role)),
@@ -381,8 +369,7 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
     match site.board.submit(task, &event, &Note::default(), clock::now()) {
         Ok(done) => {
             if done.task.status() == Status::Dead {
-                let merged = site.repository()?.branch_tip(site.integration())?;
-                worktree::clear_ended(site, &done.task, merged.as_ref())?;
+                worktree::clear_ended(site, &done.task)?;
             }
             Ok(true)
         }
@@ -398,22 +385,14 @@ fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
         return Ok(false);
     }
     let aside = site.board.path("runs").join(format!("{}{run}", store::TEMP_PREFIX));
-    fs::rename(site.board.run_dir(run), &aside).map_err(|source| Error::Io {
-        action: "remove the run in",
-        path: site.board.run_dir(run),
-        source,
-    })?;
+    let folder = site.board.run_dir(run);
+    fs::rename(&folder, &aside).map_err(Error::io("remove the run in", &folder))?;
     remove_folder(&aside)
 }
 
 fn remove_folder(path: &Path) -> Result<bool, Error> {
-    fs::remove_dir_all(path).map_err(|source| Error::Io { action: "remove", path: path.to_owned(), source })?;
+    fs::remove_dir_all(path).map_err(Error::io("remove", path))?;
     Ok(true)
-}
-
-/// Its agent program was started, or was about to be.
-fn has_begun(lease: &Lease) -> bool {
-    lease.work.is_some()
 }
 
 fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
@@ -423,16 +402,13 @@ fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
         Err(store::Error::NoTask(_)) if site.board.lease(task)?.is_none() => {}
         _ => return Ok(false),
     }
-    let merged = site.repository()?.branch_tip(site.integration())?;
-    worktree::clear(site, &Task::new(task.clone(), ""), merged.as_ref())?;
+    worktree::clear(site, &Task::new(task.clone(), ""))?;
     Ok(true)
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
-    paths.sort();
-    paths
+    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
 fn is_old(path: &Path, now: Timestamp) -> bool {

@@ -24,7 +24,7 @@ pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
         }
         RunResult::Parked(children) => Event::Park { token, children: children.clone() },
         RunResult::Reviewed { verdict, .. } => judged(site, held, verdict),
-        RunResult::Planned { plan, .. } => plan::event(site, held, plan),
+        RunResult::Planned { plan, .. } => Event::Plan { token, plan: plan.clone(), to: plan::lane(site, task) },
         RunResult::Asks(question) => Event::Ask { token, question: question.clone() },
         RunResult::Refuted(reason) => {
             let (outcome, reason) = (Outcome::Failed, reason.clone());

@@ -20,15 +20,16 @@ const TAKEN: &str = "verdict.json";
 ///
 /// # Errors
 /// In words, why there is none.
-pub fn commit(site: &Site, task: &Task) -> Result<Result<Option<CommitId>, String>, Error> {
+pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
     if !task.worktree {
-        return Ok(Ok(None));
+        return Ok(None);
     }
-    let Some(named) = &task.commit() else {
-        return Ok(Err("it names no commit to look at: move it to the Pending lane".to_owned()));
+    let nothing = |why: String| Err(Error::NothingToReview(why));
+    let Some(named) = task.commit() else {
+        return nothing("it names no commit to look at: move it to the Pending lane".to_owned());
     };
     let found = site.repository()?.commit_of(named)?;
-    Ok(found.map(Some).ok_or_else(|| format!("its commit {named} is not in the repository")))
+    found.map_or_else(|| nothing(format!("its commit {named} is not in the repository")), |commit| Ok(Some(commit)))
 }
 
 /// What a reviewer's run that says that it is done came to: its verdict, if it gave one on the commit that it was to look

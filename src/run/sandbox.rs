@@ -102,7 +102,7 @@ fn command_line(
 
 /// A folder that is not there can't be shown, and what is not shown read-only could be made inside.
 fn make(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path).map_err(|source| Error::Io { action: "make", path: path.to_owned(), source })
+    fs::create_dir_all(path).map_err(Error::io("make", path))
 }
 
 /// What must be seen though it is where the sandbox has a folder of its own: whatever the repository, programs or a home

@@ -72,7 +72,8 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         return over(RunResult::Passed { commit: None, reason });
     }
     if site.does(held, Does::Plan) {
-        let (result, problems) = plan::look(site, held, &artifacts(site, held));
+        let run = run_name(&held.task.id, held.lease.token);
+        let (result, problems) = plan::look(site, held, &Artifacts::open(&site.board, &run));
         return Ok(Verification::Over { result, problems });
     }
     let children = children::parked(site, held);
@@ -107,16 +108,17 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
     if let AgentAnswer::Result(result) = answer {
         return Ok(result);
     }
+    let run = run_name(&held.task.id, held.lease.token);
     let (result, proof) = match plan(site, held, answer)? {
         Verification::Over { result, problems } => {
             if !problems.is_empty() {
-                plan::keep_problems(&made(site, held)?, &problems)?;
+                Artifacts::create(&site.board, &run)?.write(plan::PROBLEMS, &problems)?;
             }
             (result, None)
         }
         Verification::Prove { reason, state } => prove(site, held, reason, &state)?,
     };
-    if let Some(mut record) = Record::open(site, &run_name(&held.task.id, held.lease.token)) {
+    if let Some(mut record) = Record::open(site, &run) {
         // What was committed for the agent belongs to its patch, whatever the proof said.
         let is_work = held.task.worktree && !matches!(result, RunResult::Reviewed { .. } | RunResult::Planned { .. });
         let tip = is_work.then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok()).flatten();
@@ -144,10 +146,9 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
         }
         Some(tip)
     };
-    let artifacts = if task.done_when.is_empty() { artifacts(site, held) } else { made(site, held)? };
-    let mark = mark_of(site, &run_name(&task.id, held.lease.token));
-    let bench = Bench { folder: &folder, commit: commit.as_ref(), mark };
-    Ok(match run_done_when(site, task, bench, &artifacts, "verify.txt")? {
+    let run = run_name(&task.id, held.lease.token);
+    let bench = Bench { folder: &folder, commit: commit.as_ref(), mark: mark_of(site, &run) };
+    Ok(match run_done_when(site, task, bench, &run, "verify.txt")? {
         Evidence::Passed => {
             let commit = commit.map(|tip| tip.as_str().to_owned());
             (RunResult::Passed { commit, reason }, Some(true))
@@ -155,15 +156,6 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
         Evidence::Failed(failure) => (RunResult::Refuted(failure), Some(false)),
         Evidence::CutShort => (RunResult::failed_as(Outcome::Killed, "interrupted while its work was verified"), None),
     })
-}
-
-/// The folder of the run, which may not be there.
-fn artifacts(site: &Site, held: &Claimed) -> Artifacts {
-    Artifacts::open(&site.board, &run_name(&held.task.id, held.lease.token))
-}
-
-fn made(site: &Site, held: &Claimed) -> Result<Artifacts, Error> {
-    Ok(Artifacts::create(&site.board, &run_name(&held.task.id, held.lease.token))?)
 }
 
 fn left_nothing() -> RunResult {

@@ -14,7 +14,7 @@ use super::processes::{end_processes, mark_of};
 use super::record::{close_run, run_name, runs_of};
 use super::site::Site;
 use crate::board::event::Kind;
-use crate::board::lease::Lease;
+use crate::board::lease::Token;
 use crate::board::task::Task;
 use crate::clock;
 use crate::failpoint;
@@ -60,11 +60,16 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     let (task, lease, path) = (&held.task, &held.lease, &worktree.path);
     end_earlier(site, held, path)?;
     let Some(Branch { name, base: tip }) = &worktree.branch else {
-        return fs::create_dir_all(path).map_err(|source| Error::Io { action: "make", path: path.clone(), source });
+        return fs::create_dir_all(path).map_err(Error::io("make", path));
     };
     let start = match site.repository()?.branch_tip(name)? {
         Some(earlier) if conflicts(site, tip, &earlier)? => {
-            start_over(site, task, lease, name, &earlier, tip)?;
+            // The branch begins anew at the tip; the prompt names the ref under which the earlier work is kept.
+            if path.exists() {
+                keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
+            }
+            site.repository()?.keep_commit(&salvage_ref(task, lease.token), &earlier)?;
+            site.repository()?.branch_delete_if(name, &earlier)?;
             tip.clone()
         }
         Some(earlier) => earlier,
@@ -72,7 +77,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     };
     if !path.exists() {
         // What was committed on no branch before somebody deleted the folder.
-        salvage(site, task, path, &salvage_ref(task, lease.token), &[tip.clone(), start.clone()])?;
+        salvage(site, task, lease.token, path, &[tip.clone(), start.clone()])?;
     }
     let add = || {
         site.repository()?.add_worktree(path, name, &start, &site.board.worktree_lock(), |path| {
@@ -85,7 +90,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
             // Its supervisor died before it could bring an agent home that was elsewhere. Or the agent of an earlier attempt
             // switched to a branch of its own: that is kept, and the folder made anew.
             if !site.repository()?.bring_home(path, name)? {
-                keep_and_remove(site, task, path, &salvage_ref(task, lease.token), std::slice::from_ref(tip))?;
+                keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
             }
             add()?
         }
@@ -107,7 +112,7 @@ pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Wo
     }
     end_earlier(site, held, &path)?;
     let Some(commit) = commit else {
-        fs::create_dir_all(&path).map_err(|source| Error::Io { action: "make", path: path.clone(), source })?;
+        fs::create_dir_all(&path).map_err(Error::io("make", &path))?;
         return Ok(view);
     };
     clean(site, task, lease.token, &path, commit)?;
@@ -120,10 +125,7 @@ pub fn clean(site: &Site, task: &Task, token: u64, path: &Path, commit: &CommitI
     let lock = site.board.worktree_lock();
     match site.repository()?.checkout_scratch(path, commit, &lock) {
         // Whoever was there before has made a branch.
-        Err(GitError::OtherHead { .. }) => {
-            let known = std::slice::from_ref(commit);
-            keep_and_remove(site, task, path, &salvage_ref(task, token), known)?;
-        }
+        Err(GitError::OtherHead { .. }) => keep_and_remove(site, task, token, path, std::slice::from_ref(commit))?,
         // Or has left what git can't delete: a folder that is read-only, or another user's. It is put out of the way.
         Err(GitError::Program { .. }) => drop(site.repository()?.remove_worktree(path, &lock)),
         made => return Ok(made.map(drop)?),
@@ -138,8 +140,7 @@ pub fn remove_view(site: &Site, task: &Task, token: u64, commit: Option<&CommitI
     if path.exists() && !path.join(".git").exists() {
         return put_aside(site, &path, &run_name(&task.id, token));
     }
-    let known: Vec<CommitId> = commit.into_iter().cloned().collect();
-    keep_and_remove(site, task, &path, &salvage_ref(task, token), &known).map(drop)
+    keep_and_remove(site, task, token, &path, commit.map_or(&[], std::slice::from_ref))
 }
 
 /// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
@@ -159,17 +160,9 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where an agent left the worktree, if that is not the item's branch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Strayed {
-    /// On this branch (`HEAD`: on none), with commits on top of the item's branch, which has them now.
-    Home(String),
-    /// On this branch, with a history of its own, and still there.
-    Away(String),
-}
-
-/// Brings the worktree back to the item's branch, if its agent has left that.
-pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<Strayed>, Error> {
+/// Brings the worktree back to the item's branch, if its agent has left that. Returns in words where it was (`HEAD`: on no
+/// branch): commits on top of the item's branch are on that now, a branch with a history of its own stays as it is.
+pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Error> {
     let Some(branch) = &worktree.branch else { return Ok(None) };
     let found = match site.repository()?.head_of(&worktree.path) {
         Ok(Head::Branch { name, .. } | Head::Unborn { name }) => name,
@@ -182,7 +175,11 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<Strayed>, E
         return Ok(None);
     }
     let is_home = site.repository()?.bring_home(&worktree.path, &branch.name)?;
-    Ok(Some(if is_home { Strayed::Home(found) } else { Strayed::Away(found) }))
+    Ok(Some(if is_home {
+        format!("its work was on `{found}`; the item's branch was moved there")
+    } else {
+        format!("violation: it left its worktree on `{found}`, apart from its own branch")
+    }))
 }
 
 /// Earlier work no longer applies to the integration branch.
@@ -191,37 +188,16 @@ fn conflicts(site: &Site, tip: &CommitId, earlier: &CommitId) -> Result<bool, Er
     Ok(matches!(merge, crate::git::Merge::Conflict { .. }))
 }
 
-/// Keeps the earlier commits and files under a salvage ref and takes the worktree away, so that the branch begins anew
-/// at the tip; the prompt names the ref.
-fn start_over(
-    site: &Site,
-    task: &Task,
-    lease: &Lease,
-    branch: &str,
-    earlier: &CommitId,
-    tip: &CommitId,
-) -> Result<(), Error> {
-    let reference = salvage_ref(task, lease.token);
-    let path = site.board.worktree(&task.id);
-    if path.exists() {
-        keep_and_remove(site, task, &path, &reference, std::slice::from_ref(tip))?;
-    }
-    site.repository()?.keep_commit(&reference, earlier)?;
-    site.repository()?.branch_delete_if(branch, earlier)?;
-    Ok(())
-}
-
 /// Where the work of the run with this token is kept when its worktree goes.
 pub fn salvage_ref(task: &Task, token: u64) -> String {
     format!("refs/tavern/salvage/{}/{token}", task.id)
 }
 
 /// Keeps what the worktree holds beyond the integration branch, then removes it, and the item's branch if all of it is on
-/// the integration branch. Returns the salvage ref if there was something to keep.
-pub fn clear(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Option<String>, Error> {
-    let kept = clear_folder(site, task, merged)?;
-    delete_merged_branch(site, task)?;
-    Ok(kept)
+/// the integration branch.
+pub fn clear(site: &Site, task: &Task) -> Result<(), Error> {
+    clear_folder(site, task)?;
+    delete_merged_branch(site, task).map(drop)
 }
 
 /// Where the item's branch is, if all of it is on the integration branch.
@@ -249,26 +225,23 @@ pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
     }
 }
 
-fn clear_folder(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<Option<String>, Error> {
+fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
     let path = site.board.worktree(&task.id);
     if site.config.worktree.keep {
-        return Ok(None);
+        return Ok(());
     }
     if !path.exists() {
         // A removal that was killed may have left git's registration.
         site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
-        return Ok(None);
+        return Ok(());
     }
     let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
     // Its item may say otherwise by now.
-    let is_plain = !path.join(".git").exists() && !site.repository()?.is_worktree(&path)?;
-    if is_plain {
-        put_aside(site, &path, &run_name(&task.id, token))?;
-        return Ok(None);
+    if !path.join(".git").exists() && !site.repository()?.is_worktree(&path)? {
+        return put_aside(site, &path, &run_name(&task.id, token));
     }
-    let reference = salvage_ref(task, token);
-    let merged: Vec<CommitId> = merged.into_iter().cloned().collect();
-    Ok(keep_and_remove(site, task, &path, &reference, &merged)?.then_some(reference))
+    let merged = site.repository()?.branch_tip(site.integration())?;
+    keep_and_remove(site, task, token, &path, merged.as_slice())
 }
 
 /// Removes the folder of an item that needs no repository; what is in it stays with its last run.
@@ -277,42 +250,32 @@ fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
         return Ok(());
     }
     let folder = Artifacts::create(&site.board, run)?.path("files");
-    fs::rename(path, &folder).map_err(|source| Error::Io {
-        action: "keep the files of the run in",
-        path: folder,
-        source,
-    })
+    fs::rename(path, &folder).map_err(Error::io("keep the files of the run in", &folder))
 }
 
 /// As [`clear`], of an item that has just ended: it has, also where its worktree can't be removed now. Then the log says
 /// why, and `tavern-reap` tries again.
-pub fn clear_ended(site: &Site, task: &Task, merged: Option<&CommitId>) -> Result<(), Error> {
-    let Err(error) = clear(site, task, merged) else { return Ok(()) };
+pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
+    let Err(error) = clear(site, task) else { return Ok(()) };
     let cause = Some(format!("its worktree was not removed: {error}"));
     let entry = Entry { task: Some(task.id.clone()), cause, ..Entry::new(Kind::Noted, clock::now()) };
     Ok(site.board.note(entry)?)
 }
 
-/// Commits what the worktree holds (tracked and untracked, minus ignored) to `reference`, unless all of it is in
-/// `merged`, and only then removes it. True if there was something to keep.
-fn keep_and_remove(site: &Site, task: &Task, path: &Path, reference: &str, merged: &[CommitId]) -> Result<bool, Error> {
-    let kept = salvage(site, task, path, reference, merged)?;
+/// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this token,
+/// unless all of it is in `merged`, and only then removes it.
+fn keep_and_remove(site: &Site, task: &Task, token: Token, path: &Path, merged: &[CommitId]) -> Result<(), Error> {
+    let kept = salvage(site, task, token, path, merged)?;
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
-        let source = io::Error::other(format!("`{}` can't be read, so it can't be kept", unsaved.display()));
-        return Err(Error::Io { action: "remove", path: path.to_owned(), source });
+        let why = format!("`{}` can't be read, so it can't be kept", unsaved.display());
+        return Err(Error::io("remove", path)(io::Error::other(why)));
     }
-    failpoint::hit("worktree.kept").map_err(|source| Error::Io { action: "remove", path: path.to_owned(), source })?;
+    failpoint::hit("worktree.kept").map_err(Error::io("remove", path))?;
     site.repository()?.remove_worktree(path, &site.board.worktree_lock())?;
-    Ok(kept.is_some())
+    Ok(())
 }
 
-fn salvage(
-    site: &Site,
-    task: &Task,
-    path: &Path,
-    reference: &str,
-    merged: &[CommitId],
-) -> Result<Option<Salvage>, Error> {
+fn salvage(site: &Site, task: &Task, token: Token, path: &Path, merged: &[CommitId]) -> Result<Option<Salvage>, Error> {
     let message = format!("Salvage {}: {}", task.id, task.title);
-    Ok(site.repository()?.salvage(path, reference, &message, merged)?)
+    Ok(site.repository()?.salvage(path, &salvage_ref(task, token), &message, merged)?)
 }
