@@ -57,9 +57,6 @@ fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
 }
 
 /// Runs the agent program for `held` and leaves its artifacts. What it came to is not verified yet.
-///
-/// # Errors
-/// What this machine, the board or the repository lacks for it.
 pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
     let held = &children::unifying(site, held)?;
     let launch = match launch(site, held) {
@@ -72,9 +69,6 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
 }
 
 /// What is started for `held`, in the worktree that was made for it.
-///
-/// # Errors
-/// What this machine, the board or the repository lacks for it.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
     Launch::plan(site, held, place(site, held)?, Attendance::Followed)
 }

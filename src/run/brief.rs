@@ -40,9 +40,6 @@ pub struct Brief<'a> {
 
 impl<'a> Brief<'a> {
     /// Gathers it.
-    ///
-    /// # Errors
-    /// The runs can't be listed.
     pub fn gather(site: &'a Site, held: &Claimed, worktree: &Worktree) -> Result<Brief<'a>, Error> {
         let (task, lease) = (&held.task, &held.lease);
         // A board may have thousands of runs.
@@ -114,18 +111,12 @@ impl<'a> Brief<'a> {
     }
 
     /// The prompt that begins a session.
-    ///
-    /// # Errors
-    /// The template is missing, wrong, or leaves no room.
     pub fn first(&self, role: &Role) -> Result<String, Error> {
         self.told(&role.template, &self.values)
     }
 
     /// The prompt with which a session goes on: only what is new since it stopped. Who looks at something is told all: it
     /// is another commit by now.
-    ///
-    /// # Errors
-    /// As [`Brief::first`].
     pub fn resumed(&self, role: &Role) -> Result<String, Error> {
         if role.does != Does::Work {
             return self.first(role);
@@ -143,9 +134,6 @@ impl<'a> Brief<'a> {
     }
 
     /// What an agent is told that ended its turn without a signal, and one that was silent for too long.
-    ///
-    /// # Errors
-    /// As [`Brief::first`].
     pub fn prods(&self, role: &Role) -> Result<Prods, Error> {
         let (undecided, silent) = (self.told(undecided(role), &self.values)?, self.told(SILENT, &self.values)?);
         Ok(Prods { most: role.prods, undecided, silent })

@@ -71,9 +71,6 @@ const NEW_SESSION: &str = "NEW-SESSION";
 
 impl<'a> Launch<'a> {
     /// What is run for `held` in `worktree`. Writes nothing.
-    ///
-    /// # Errors
-    /// What it lacks for it.
     pub fn plan(
         site: &'a Site,
         held: &'a Claimed,
@@ -151,9 +148,6 @@ impl<'a> Launch<'a> {
     }
 
     /// Puts on disk what must be there before the program starts, and says on the board with what it works.
-    ///
-    /// # Errors
-    /// The run's folder or the board can't be written.
     pub fn begin(&self) -> Result<Record<'a>, Error> {
         let record = Record::begin(self.site, self.metadata.clone(), &self.job.prompt)?;
         let work = Work {
@@ -169,9 +163,6 @@ impl<'a> Launch<'a> {
     }
 
     /// Starts the program, which is told its prompt with it.
-    ///
-    /// # Errors
-    /// What it lacks.
     pub fn start(&self) -> Result<Session, NotReady> {
         let session = self.runner.start(&self.job)?;
         self.brief.is_given(self.held);
@@ -179,9 +170,6 @@ impl<'a> Launch<'a> {
     }
 
     /// The same at a person's terminal, which it has after `begins`; `bell` rings when it has ended.
-    ///
-    /// # Errors
-    /// What it lacks.
     pub fn attend(&self, bell: &Bell, begins: impl FnOnce()) -> Result<Attended, NotReady> {
         let spec = self.spec()?;
         begins();
@@ -191,9 +179,6 @@ impl<'a> Launch<'a> {
     }
 
     /// The session that it was to go on with is not known any more: it begins one of its own, with the whole prompt.
-    ///
-    /// # Errors
-    /// The template is wrong by now.
     pub fn begin_anew(&mut self) -> Result<(), Error> {
         self.job.opening = Opening::New;
         self.job.session = uuid::Uuid::new_v4().to_string();
@@ -209,9 +194,6 @@ impl<'a> Launch<'a> {
     }
 
     /// What is started, in words.
-    ///
-    /// # Errors
-    /// What it lacks.
     pub fn command_line(mut self) -> Result<CommandLine, Error> {
         if self.job.opening == Opening::New {
             NEW_SESSION.clone_into(&mut self.job.session);

@@ -31,9 +31,6 @@ const MOST_SPECS: usize = 60;
 const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
 
 /// What a planner's run that says that it is done came to: its plan, if that may be taken. `said` are its last words.
-///
-/// # Errors
-/// The plan can't be written down.
 pub fn judge(site: &Site, held: &Claimed, artifacts: &Artifacts, said: &str) -> Result<AgentAnswer, Error> {
     if artifacts.read(PLAN).trim().is_empty() {
         match checklist(said) {

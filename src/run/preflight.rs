@@ -50,9 +50,6 @@ impl<'a> Preflight<'a> {
     }
 
     /// What every run of `role` needs, whatever the item.
-    ///
-    /// # Errors
-    /// The first thing that is missing, with what to type.
     pub fn surroundings(&self, role: &str) -> Result<(), NotReady> {
         let look = || {
             self.disk()?;
@@ -65,9 +62,6 @@ impl<'a> Preflight<'a> {
     }
 
     /// Room for worktrees and logs.
-    ///
-    /// # Errors
-    /// There is less than config.yaml asks for.
     pub fn disk(&self) -> Result<(), NotReady> {
         let least = self.config.free_disk;
         let Some(root) = self.root.filter(|_| least.bytes() > 0) else { return Ok(()) };
@@ -82,9 +76,6 @@ impl<'a> Preflight<'a> {
     }
 
     /// The program that `worktree.setup` begins with.
-    ///
-    /// # Errors
-    /// It is not there.
     pub fn set_up(&self) -> Result<(), NotReady> {
         let command = &self.config.worktree.setup;
         self.missing(command).map_or(Ok(()), |program| {
@@ -95,9 +86,6 @@ impl<'a> Preflight<'a> {
     }
 
     /// The agent program of the runner `name`.
-    ///
-    /// # Errors
-    /// It is not there, or can't work unattended.
     pub fn runner(&self, name: &str, role: &Role) -> Result<Ready, NotReady> {
         let runner = runner_named(self.config, name, role)?;
         runner.check(&environment_of(self.config, name))
@@ -105,9 +93,6 @@ impl<'a> Preflight<'a> {
 
     /// What keeps agents from doing `purpose` with the item, as config.yaml and this machine are. What the board says
     /// (dependencies, permission, roles) is not looked at. `role` is that of the one who would review; `None`: of all.
-    ///
-    /// # Errors
-    /// The first thing that is missing.
     pub fn ready(
         &self,
         document: &Document<'_>,
@@ -147,9 +132,6 @@ impl<'a> Preflight<'a> {
     }
 
     /// What `task` needs besides: the runner that it names, and the programs that its `done_when` begins with.
-    ///
-    /// # Errors
-    /// The first thing that is missing.
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         if let (None, Some(role), Some(name)) = (self.runner, role, &task.runner)
@@ -228,9 +210,6 @@ impl Tried {
 }
 
 /// The agent program of the runner `name`, started for its version, and its account.
-///
-/// # Errors
-/// It is not there, can't be started, or can't work unattended.
 pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
     let runner = runner_named(&site.config, name, role)?;
     let env = environment_of(&site.config, name);
@@ -248,9 +227,6 @@ pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> 
 
 /// The whole of it, once, before the first claim of an agent of `role`: templates are read, and the agent program is
 /// started for its version.
-///
-/// # Errors
-/// The first thing that is missing.
 pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
     let settings = site.role(role)?;
     let name = site.runner.as_deref().unwrap_or(&settings.runner);
@@ -267,8 +243,6 @@ pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
 pub struct Templates(RefCell<Option<Vec<Option<SystemTime>>>>);
 
 impl Templates {
-    /// # Errors
-    /// One of them is wrong, or not there.
     pub fn check(&self, site: &Site, role: &Role) -> Result<(), Error> {
         let path = |name: &str| -> PathBuf { site.board.path("templates").join(name) };
         let stamp = |name: &str| path(name).metadata().and_then(|file| file.modified()).ok();

@@ -12,9 +12,6 @@ use crate::board::task::{Status, Timestamp};
 use crate::store;
 
 /// The runs that go by `runs: {keep, size}` of config.yaml, oldest first.
-///
-/// # Errors
-/// The runs can't be listed, or the repository not be read.
 pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
     let settings = &site.config.runs;
     let keep = TimeDelta::from_std(settings.keep.duration()).ok().filter(|keep| !keep.is_zero());
@@ -44,9 +41,6 @@ pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
 
 /// Is nothing of the run needed any more, and nothing of it nowhere else? Its item has ended, its work is merged, and no
 /// files of it are kept with the run.
-///
-/// # Errors
-/// The board or the repository can't be read.
 pub fn may_go(site: &Site, run: &str) -> Result<bool, Error> {
     run_of(&site.board, run).map_or(Ok(false), |run| is_spent(site, &run))
 }

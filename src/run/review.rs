@@ -17,9 +17,6 @@ pub const WRITTEN: &str = "verdict.yaml";
 const TAKEN: &str = "verdict.json";
 
 /// The commit that is to be looked at; `None` for a task that needs no repository.
-///
-/// # Errors
-/// In words, why there is none.
 pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
     if !task.worktree {
         return Ok(None);
@@ -34,9 +31,6 @@ pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
 
 /// What a reviewer's run that says that it is done came to: its verdict, if it gave one on the commit that it was to look
 /// at. `said` are its last words.
-///
-/// # Errors
-/// The verdict can't be written down.
 pub fn judge(
     site: &Site,
     folder: &Path,
@@ -66,9 +60,6 @@ pub fn taken(artifacts: &Artifacts) -> Option<Verdict> {
 }
 
 /// What is left of a verdict if the work has moved on meanwhile: then it is looked at anew, once it is verified.
-///
-/// # Errors
-/// The repository can't be read.
 pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunResult, Error> {
     let mut reason = verdict.line();
     if let Some(moved) = moved(site, &held.task)? {
@@ -80,9 +71,6 @@ pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunR
 }
 
 /// In words, where the task's branch is by now, if not where it is in review.
-///
-/// # Errors
-/// The repository can't be read.
 pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
     let (true, Some(named)) = (task.worktree, &task.commit()) else { return Ok(None) };
     let branch = site.branch_of(task);

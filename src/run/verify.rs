@@ -57,9 +57,6 @@ pub fn takes_time(held: &Claimed) -> bool {
 }
 
 /// Looks at what there is to verify of `answer`.
-///
-/// # Errors
-/// The board or the repository can't be read.
 pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
     let over = |result| Ok(Verification::Over { result, problems: String::new() });
     let reason = match answer {
@@ -100,9 +97,6 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
 }
 
 /// Verifies an answer: what was left uncommitted is committed, and `done_when` is run at the commit.
-///
-/// # Errors
-/// The board, the repository or the run's record can't be read or written.
 pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunResult, Error> {
     // What stands as it is has been written down.
     if let AgentAnswer::Result(result) = answer {
