@@ -82,7 +82,7 @@ pub fn run(
 ) -> io::Result<bool> {
     let (sender, news) = channel();
     let _subscription = bell.ring_at(interrupt);
-    let mut pool = Pool { plan, sender, bell, agents: Vec::new(), places: Vec::new(), asked: None };
+    let mut pool = Pool { plan, sender, bell, agents: Vec::new(), again: Vec::new(), places: Vec::new(), asked: None };
     pool.places.resize_with(plan.seats.len(), Place::default);
     for seat in 0..plan.seats.len() {
         while pool.count(seat) < plan.seats[seat].most && pool.agents.len() < plan.least.max(1) {
@@ -115,6 +115,8 @@ struct Pool<'p> {
     sender: Sender<News>,
     bell: &'p Bell,
     agents: Vec<Agent>,
+    /// One that died is started again in its seat at this time.
+    again: Vec<(usize, Instant)>,
     /// Of each seat, how it goes there.
     places: Vec<Place>,
     /// Whether the agents were asked to hurry when they were last asked to end, and when that was.
@@ -126,8 +128,6 @@ struct Place {
     /// In a row: those that died at once, or ended at once without having had anything to do.
     deaths: u32,
     is_given_up: bool,
-    /// One that died is started again at this time.
-    again: Vec<Instant>,
     /// None is started before, since the last one found nothing to do.
     rests_until: Option<Instant>,
 }
@@ -143,24 +143,20 @@ struct Agent {
 
 impl Pool<'_> {
     fn count(&self, seat: usize) -> usize {
-        self.agents.iter().filter(|agent| agent.seat == seat).count() + self.places[seat].again.len()
+        let seats = self.agents.iter().map(|agent| agent.seat).chain(self.again.iter().map(|(seat, _)| *seat));
+        seats.filter(|taken| *taken == seat).count()
     }
 
     fn is_full(&self) -> bool {
-        self.agents.len() + self.places.iter().map(|place| place.again.len()).sum::<usize>() >= self.plan.most
+        self.agents.len() + self.again.len() >= self.plan.most
     }
 
     /// Starts what died and has waited, and whom there is something to do for; where there is no room, an idle agent of
     /// another seat makes some.
     fn follow(&mut self, demand: &mut dyn FnMut() -> Vec<Demand>) -> io::Result<()> {
         let now = clock::instant();
-        for seat in 0..self.places.len() {
-            let due = self.places[seat].again.iter().filter(|at| **at <= now).count();
-            self.places[seat].again.retain(|at| *at > now);
-            for _ in 0..due {
-                self.start(seat)?;
-            }
-        }
+        let due: Vec<(usize, Instant)> = self.again.extract_if(.., |(_, at)| *at <= now).collect();
+        due.into_iter().try_for_each(|(seat, _)| self.start(seat))?;
         let has_room = |pool: &Pool<'_>, seat: usize| {
             let place = &pool.places[seat];
             let is_resting = place.rests_until.is_some_and(|until| until > now);
@@ -222,7 +218,7 @@ impl Pool<'_> {
             return;
         }
         let is_hurried = interrupt.is_hurried();
-        self.places.iter_mut().for_each(|place| place.again.clear());
+        self.again.clear();
         let is_new = self.asked.is_none_or(|(earlier, at)| (is_hurried && !earlier) || at.elapsed() > PATIENCE);
         if is_new {
             self.asked = Some((is_hurried, clock::instant()));
@@ -252,19 +248,19 @@ impl Pool<'_> {
             place.deaths = if is_short { place.deaths + 1 } else { 1 };
             if place.deaths >= MOST_DEATHS {
                 place.is_given_up = true;
-                place.again.clear();
+                self.again.retain(|(seat, _)| *seat != agent.seat);
                 tell(News::GivenUp { exit });
                 continue;
             }
             let pause = pause(place.deaths);
             tell(News::Died { exit, pause });
-            place.again.push(clock::instant() + pause);
+            self.again.push((agent.seat, clock::instant() + pause));
         }
     }
 
     /// When the next one is to be started.
     fn next_start(&self) -> Option<Instant> {
-        self.places.iter().flat_map(|place| place.again.iter().copied()).min()
+        self.again.iter().map(|(_, at)| *at).min()
     }
 
     fn next_look(&self) -> Duration {

@@ -96,14 +96,13 @@ impl Verb for Args {
             (None, Some(parent)) => live_queue(&board, parent)?,
             (None, None) => board.queue("main", &context.here())?,
         };
-        let id = match (&self.item.id, typed.id) {
-            (Some(flag), Some(title)) if *flag != title => {
-                let message = format!("two IDs for one item: --id {flag}, and `{title}:` in the title");
-                return Err(CliError::usage(message, "leave one of them out"));
-            }
-            (Some(id), _) => Some(id.clone()),
-            (None, id) => id,
-        };
+        if let (Some(flag), Some(title)) = (&self.item.id, &typed.id)
+            && flag != title
+        {
+            let message = format!("two IDs for one item: --id {flag}, and `{title}:` in the title");
+            return Err(CliError::usage(message, "leave one of them out"));
+        }
+        let id = typed.id.or_else(|| self.item.id.clone());
         let fields = self.fields(flag.as_ref());
         let new =
             NewItem { id, title: typed.title, fields, yaml_fields: self.yaml_fields(), description: typed.description };
@@ -271,14 +270,12 @@ impl Typed {
 
 /// Refuses what could not be read again as it was meant.
 fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
-    match problems.into_iter().find(|problem| problem.severity == Severity::Error) {
-        None => Ok(()),
-        Some(problem) => {
-            let line = block[..problem.span.start].matches('\n').count();
-            let line = block.lines().nth(line).unwrap_or_default().trim();
-            Err(CliError::usage(format!("{}: `{line}`", problem.message), problem.hint))
-        }
-    }
+    let is_error = |problem: &Problem| problem.severity == Severity::Error;
+    problems.into_iter().find(is_error).map_or(Ok(()), |problem| {
+        let line = block[..problem.span.start].matches('\n').count();
+        let line = block.lines().nth(line).unwrap_or_default().trim();
+        Err(CliError::usage(format!("{}: `{line}`", problem.message), problem.hint))
+    })
 }
 
 /// The queue that an item is in: of an archived one, the queue that it came from.

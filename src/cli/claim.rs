@@ -98,18 +98,17 @@ impl Verb for Args {
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);
             }
-            if self.pid.is_some() && store::life(&seek.holder) != Life::Alive {
-                let message =
-                    format!("the process {} is gone: nobody would hold the item", self.pid.unwrap_or_default());
+            if let Some(pid) = self.pid.filter(|_| store::life(&seek.holder) != Life::Alive) {
+                let message = format!("the process {pid} is gone: nobody would hold the item");
                 return Err(CliError::refused(message, "give one that lives: --pid $$"));
             }
             let switch = board.switch();
-            let (nothing, why) = if let Some(paused) = CliError::switched(Exit::NothingToDo, &switch) {
+            let (wake_at, why) = if let Some(paused) = CliError::switched(Exit::NothingToDo, &switch) {
                 if let Switch::Stopped(_) = switch {
                     // Not worth a wait: every loop is to end.
                     return Err(CliError { exit: Exit::Refused, ..paused });
                 }
-                (Nothing::default(), paused)
+                (None, paused)
             } else {
                 let now = clock::now();
                 let look = Preflight::of(&site);
@@ -125,14 +124,11 @@ impl Verb for Args {
                         board.remember(&held.queue)?;
                         return print(context, &board, &held, self.runner.as_deref());
                     }
-                    Err(nothing) => {
-                        let why = explain(&self, &site, &seek, &nothing)?;
-                        (nothing, why)
-                    }
+                    Err(nothing) => (nothing.wake_at, explain(&site, &seek, &nothing)?),
                 }
             };
             let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else { return Err(why) };
-            let back_off = nothing.wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
+            let back_off = wake_at.map(|at| (at - clock::now()).to_std().unwrap_or_default());
             let longest = Duration::from_secs(3600);
             bell.wait(deadline.left().min(longest).min(back_off.unwrap_or(longest)));
         }
@@ -171,7 +167,15 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
     let record = Record { task, queue: &queue.id, lease, worktree_path };
     let place = unknown.id_at.map_or_else(|| task.id.to_string(), |line| format!("{}:{line}", queue.id));
     let text = format!("{place} {}", human::title(&task.title));
-    let mut variables = variables(&record, runner);
+    let mut variables = vec![
+        ("TAVERN_TASK", task.id.to_string()),
+        ("TAVERN_TOKEN", lease.token.to_string()),
+        ("TAVERN_AGENT", lease.agent.clone()),
+        ("TAVERN_QUEUE", queue.id.clone()),
+        ("TAVERN_WORKTREE", record.worktree_path.clone()),
+    ];
+    // What was said to the claim holds for the run.
+    variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner.to_owned())));
     if unknown.id_at.is_none() && !unknown.token {
         context.out.record_with_variables(&record, text, &variables)?;
         return Ok(Exit::Done);
@@ -191,23 +195,10 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
     Ok(Exit::Done)
 }
 
-fn variables(record: &Record<'_>, runner: Option<&str>) -> Vec<(&'static str, String)> {
-    let mut variables = vec![
-        ("TAVERN_TASK", record.task.id.to_string()),
-        ("TAVERN_TOKEN", record.lease.token.to_string()),
-        ("TAVERN_AGENT", record.lease.agent.clone()),
-        ("TAVERN_QUEUE", record.queue.to_owned()),
-        ("TAVERN_WORKTREE", record.worktree_path.clone()),
-    ];
-    // What was said to the claim holds for the run.
-    variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner.to_owned())));
-    variables
-}
-
 /// Why there is nothing to take, of all or of the one that was asked for.
-fn explain(args: &Args, site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
+fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
     let unready = unready(site, &seek.queues, Some(&seek.seeker()));
-    if let Some(task) = &args.task {
+    if let Some(task) = &seek.task {
         let lacking = unready.iter().find(|one| one.task.as_ref() == Some(task)).map(|one| one.foremost().clone());
         return Ok(explain_one(&site.board, task, lacking)?);
     }

@@ -1,6 +1,5 @@
 //! `tavern-edit`: a queue or an item in an editor, merged when it ends.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -15,7 +14,7 @@ use crate::board::task::TaskId;
 use crate::clock;
 use crate::git::Repository;
 use crate::process::foreground;
-use crate::store::{Board, Entry, Queue, replace};
+use crate::store::{Board, Entry, Error, Queue, replace};
 
 use super::check::{Fault, errors_if};
 use super::log::sentence;
@@ -58,19 +57,16 @@ impl Verb for Args {
         let editor = editor(&board)?;
         // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
         context.interrupt()?;
-        let Some(typed) = copy.typed(context, &board, &editor)? else {
-            context.out.record(
-                &Record { queue: &copy.queue.id, changed: false, events: &[], conflicts: Vec::new() },
-                "nothing was changed",
-            )?;
+        let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed), clock::now());
+        let edited = copy.typed(context, &board, &editor).and_then(|typed| Ok(typed.map(merge).transpose()?));
+        let queue = copy.queue.id.clone();
+        let Some(edited) = edited.map_err(|error| copy.kept(error))? else {
+            let record = Record { queue: &queue, changed: false, events: &[], conflicts: Vec::new() };
+            context.out.record(&record, "nothing was changed")?;
             return Ok(Exit::Done);
         };
-        let edited = match board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed), clock::now()) {
-            Ok(edited) => edited,
-            Err(error) => return Err(copy.kept(error.into())),
-        };
         let record = Record {
-            queue: &copy.queue.id,
+            queue: &queue,
             changed: edited.is_changed,
             events: &edited.entries,
             conflicts: edited.conflicts.iter().map(ToString::to_string).collect(),
@@ -78,7 +74,7 @@ impl Verb for Args {
         let words: Vec<String> = edited.entries.iter().map(sentence).collect();
         let text = match (words.is_empty(), edited.is_changed) {
             (false, _) => words.join("\n"),
-            (true, true) => format!("the text of {} was changed", copy.queue.id),
+            (true, true) => format!("the text of {queue} was changed"),
             (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
         };
         context.out.record(&record, text)?;
@@ -94,7 +90,7 @@ struct Copy {
     loaded: String,
     /// The part of it that is edited.
     part: Range<usize>,
-    folder: Cell<Option<TempDir>>,
+    folder: TempDir,
     path: PathBuf,
 }
 
@@ -102,26 +98,19 @@ impl Copy {
     fn of(context: &Context, board: &Board, what: &str) -> Result<Copy, CliError> {
         let queue = board.queue(what, &context.here());
         let task: Option<TaskId> = if queue.is_err() { what.parse().ok() } else { None };
-        let (queue, name, loaded, part) = match task {
-            None => {
-                let queue = queue?;
-                let loaded = board.read(&queue)?.content;
-                let name = queue.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-                let whole = 0..loaded.len();
-                (queue, name, loaded, whole)
-            }
+        let queue = task.as_ref().map_or(queue, |task| Ok(board.live_task(task)?.queue))?;
+        let loaded = board.read(&queue)?.content;
+        let (name, part) = match task {
+            None => (queue.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), 0..loaded.len()),
             Some(task) => {
-                let queue = board.live_task(&task)?.queue;
-                let loaded = board.read(&queue)?.content;
                 let part = parse(&loaded).0.find(&task).map(|item| item.span.clone());
-                let part = part.ok_or_else(|| crate::store::Error::NoTask(task.clone()))?;
-                (queue, task.to_string(), loaded, part)
+                (task.to_string(), part.ok_or(Error::NoTask(task))?)
             }
         };
         let folder = tempfile::Builder::new().prefix("tavern-edit-").tempdir()?;
         let path = folder.path().join(format!("{name}.md"));
         replace(&path, &loaded.as_bytes()[part.clone()])?;
-        Ok(Copy { queue, loaded, part, folder: Cell::new(Some(folder)), path })
+        Ok(Copy { queue, loaded, part, folder, path })
     }
 
     fn own(&self) -> &str {
@@ -141,12 +130,10 @@ impl Copy {
         for _ in 0..MOST_ROUNDS {
             self.edit(editor)?;
             if context.interrupted() == Some(Exit::Terminated) {
-                let message = "ended while the editor was open: nothing was changed";
-                return Err(self.kept(CliError::new(Exit::Terminated, message)));
+                return Err(CliError::new(Exit::Terminated, "ended while the editor was open: nothing was changed"));
             }
-            let typed = fs::read_to_string(&self.path).map_err(|error| {
-                self.kept(CliError::from_error(Exit::Failed, &crate::store::Error::io("read", &self.path)(error)))
-            })?;
+            let typed = fs::read_to_string(&self.path)
+                .map_err(|error| CliError::from_error(Exit::Failed, &Error::io("read", &self.path)(error)))?;
             let typed = if faulty.is_some() { without_marks(&typed) } else { typed };
             if typed == self.own() {
                 return Ok(None);
@@ -155,7 +142,7 @@ impl Copy {
                 context.out.note("the copy was emptied, which is taken for a change of mind");
                 return Ok(None);
             }
-            let faults = self.faults(context, board, &typed).map_err(|error| self.kept(error))?;
+            let faults = self.faults(context, board, &typed)?;
             if faults.is_empty() {
                 return Ok(Some(typed));
             }
@@ -163,15 +150,15 @@ impl Copy {
                 replace(&self.path, typed.as_bytes())?;
                 let messages: Vec<&str> = faults.iter().map(|fault| fault.1.message.as_str()).collect();
                 let message = format!("nothing was changed, since this stayed as it was: {}", messages.join("; "));
-                return Err(self.kept(CliError::new(Exit::Refused, message)));
+                return Err(CliError::new(Exit::Refused, message));
             }
             for (line, fault) in &faults {
                 context.out.note(format!("line {line}: {}", fault.message));
             }
-            replace(&self.path, with_marks(&typed, &faults).as_bytes()).map_err(|error| self.kept(error.into()))?;
+            replace(&self.path, with_marks(&typed, &faults).as_bytes())?;
             faulty = Some(typed);
         }
-        Err(self.kept(CliError::new(Exit::Refused, "nothing was changed: there was another mistake each time")))
+        Err(CliError::new(Exit::Refused, "nothing was changed: there was another mistake each time"))
     }
 
     fn edit(&self, editor: &str) -> Result<(), CliError> {
@@ -180,8 +167,7 @@ impl Copy {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(self
-            .kept(CliError::new(Exit::Failed, format!("the editor `{editor}` failed ({why}): nothing was changed"))))
+        Err(CliError::new(Exit::Failed, format!("the editor `{editor}` failed ({why}): nothing was changed")))
     }
 
     /// Errors that were not there before, with their lines in the copy.
@@ -189,8 +175,7 @@ impl Copy {
         let here = context.here();
         let mut known: HashMap<(&str, String), usize> = HashMap::new();
         for fault in errors_if(board, &self.queue, &self.loaded, &here)? {
-            let mistake = mistake(&fault);
-            *known.entry(mistake).or_default() += 1;
+            *known.entry(mistake(&fault)).or_default() += 1;
         }
         let mut faults = errors_if(board, &self.queue, &self.whole(typed), &here)?;
         faults.retain(|fault| match known.get_mut(&mistake(fault)) {
@@ -207,12 +192,12 @@ impl Copy {
     }
 
     /// The error, with where to find what was typed.
-    fn kept(&self, mut error: CliError) -> CliError {
+    fn kept(self, error: CliError) -> CliError {
         // It is not removed at the end.
-        self.folder.take().map(TempDir::keep);
+        let _ = self.folder.keep();
         let place = format!("your copy is kept: {}", self.path.display());
-        error.hint = Some(error.hint.map_or_else(|| place.clone(), |hint| format!("{hint}\n{place}")));
-        error
+        let hint: Vec<String> = error.hint.iter().cloned().chain([place]).collect();
+        error.with_hint(hint.join("\n"))
     }
 }
 
@@ -241,9 +226,9 @@ fn without_marks(typed: &str) -> String {
 
 /// The command line of the editor.
 fn editor(board: &Board) -> Result<String, CliError> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|line| !line.trim().is_empty());
-    let of_git =
-        || Repository::discover(board.root()).ok()?.setting("core.editor").ok()?.filter(|line| !line.trim().is_empty());
+    let is_set = |line: &String| !line.trim().is_empty();
+    let variable = |name: &str| std::env::var(name).ok().filter(is_set);
+    let of_git = || Repository::discover(board.root()).ok()?.setting("core.editor").ok()?.filter(is_set);
     if let Some(line) = variable("VISUAL").or_else(|| variable("EDITOR")).or_else(of_git) {
         return Ok(line);
     }

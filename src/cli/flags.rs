@@ -44,9 +44,8 @@ impl HeldItem {
     /// The item as its holder has it, with its lease extended.
     pub(super) fn claimed(&self, board: &Board) -> Result<Claimed, CliError> {
         let lease = self.renew(board)?;
-        let found = board.task(&self.task)?;
         // What was before the claim stands in the log alone.
-        let Found { task, script, queue, .. } = found;
+        let Found { task, script, queue, .. } = board.task(&self.task)?;
         Ok(Claimed { task, script, queue, lease, has_history: true, unknown: Unknown::default() })
     }
 }

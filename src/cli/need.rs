@@ -67,8 +67,6 @@ pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Que
 pub(super) fn sentence(place: &str, task: Option<&TaskId>, need: &Need) -> String {
     let name = task.map_or_else(|| place.to_owned(), ToString::to_string);
     let why = human::words(&need.why);
-    match need.need {
-        What::Answer => format!("{name} asks: {why} — {}", need.todo),
-        _ => format!("{name}: {why} — {}", need.todo),
-    }
+    let asks = if need.need == What::Answer { " asks" } else { "" };
+    format!("{name}{asks}: {why} — {}", need.todo)
 }

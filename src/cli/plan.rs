@@ -59,7 +59,9 @@ impl Verb for Args {
         let queue = board.queue(&self.queue, &context.here())?;
         let general = parse(&board.read(&queue)?.content).0.front().role.clone();
         let is_usual = general.as_deref().unwrap_or(DEFAULT_ROLE) == role;
-        let (title, more) = parted(&self.request()?)?;
+        let is_typed = !self.request.is_empty();
+        let request = if is_typed { self.request.join(" ") } else { read_stdin("the request")? };
+        let (title, more) = parted(&request)?;
         let description: Vec<String> = more.into_iter().chain(self.item.description).collect();
         // The items of the plan are the drafts, not the planning.
         let lane = (self.item.draft && !self.no_model).then(|| (Key::Lane, "draft".into()));
@@ -100,13 +102,6 @@ impl Args {
             }
         }
     }
-
-    fn request(&self) -> Result<String, CliError> {
-        if !self.request.is_empty() {
-            return Ok(self.request.join(" "));
-        }
-        read_stdin("the request")
-    }
 }
 
 /// A request as a title, and what else it says. A long line is told whole under a shorter title.
@@ -129,22 +124,4 @@ fn parted(request: &str) -> Result<(String, Option<String>), CliError> {
 fn has_planner(board: &Board, config: &Config) -> bool {
     let plans = |role: &String| config.roles.get(role).is_some_and(|role| role.does == Does::Plan);
     board.agents().iter().any(|agent| plans(&agent.role) && life(&agent.holder) != Life::Gone)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_becomes_a_title_and_a_text() {
-        let long = "word ".repeat(40);
-        for (request, title, more) in [
-            ("Build it", "Build it", None),
-            ("\n# Build it\r\n\r\n  - fast\n", "Build it", Some("  - fast".to_owned())),
-            (long.as_str(), format!("{}…", "word ".repeat(20).trim_end()).as_str(), Some(long.trim().to_owned())),
-        ] {
-            assert_eq!(parted(request).map_err(|error| error.exit), Ok((title.to_owned(), more)), "{request}");
-        }
-        assert!(parted(" \n").is_err());
-    }
 }

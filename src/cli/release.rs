@@ -51,8 +51,8 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Record {
-    task: TaskId,
+struct Record<'a> {
+    task: &'a TaskId,
     status: Status,
 }
 
@@ -66,7 +66,8 @@ impl Verb for Args {
         let lease = board.lease(&self.held.task)?;
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
-        if let Some(flag) = self.for_people() {
+        // It gets all its attempts again.
+        if let Some(flag) = self.revive.then_some("--revive").or(self.reopen.then_some("--reopen")) {
             let why = format!("only a person brings `{}` back, and whoever passes a token is an agent", self.held.task);
             by_a_person_without(self.held.token, &board, why, &format!("tavern release {} {flag}", self.held.task))?;
         }
@@ -106,7 +107,7 @@ impl Verb for Args {
         let note = Note { agent: matches!(event, Event::Allow { .. }).then(person), run: None };
         let submit = |task: &TaskId| -> Result<(), CliError> {
             let status = board.submit(task, &event, &note, clock::now())?.task.status();
-            context.out.record(&Record { task: task.clone(), status }, format!("{task} is {status}"))
+            context.out.record(&Record { task, status }, format!("{task} is {status}"))
         };
         if !self.cancel {
             submit(&self.held.task)?;
@@ -120,7 +121,11 @@ impl Verb for Args {
         let below: Vec<Task> =
             below(&board, &self.held.task).into_iter().filter(|task| !task.status().is_ended()).collect();
         if !self.children {
-            tell_of(context, &self.held.task, &below);
+            if !below.is_empty() {
+                let names: Vec<&str> = below.iter().map(|child| child.id.as_str()).collect();
+                let hint = format!("to give them up too: tavern release {} --cancel --children", self.held.task);
+                context.out.note(format!("its children go on: {}; {hint}", names.join(", ")));
+            }
             return Ok(Exit::Done);
         }
         // One that somebody holds keeps none of the others.
@@ -129,13 +134,6 @@ impl Verb for Args {
             held = submit(&child.id).err().or(held);
         }
         held.map_or(Ok(Exit::Done), Err)
-    }
-}
-
-impl Args {
-    /// The flag that gives an item all its attempts again.
-    fn for_people(&self) -> Option<&'static str> {
-        self.revive.then_some("--revive").or(self.reopen.then_some("--reopen"))
     }
 }
 
@@ -150,16 +148,4 @@ fn below(board: &Board, task: &TaskId) -> Vec<Task> {
         found.extend(children);
     }
     found
-}
-
-/// Children that go on though their parent was given up.
-fn tell_of(context: &Context, task: &TaskId, open: &[Task]) {
-    if open.is_empty() {
-        return;
-    }
-    let names: Vec<&str> = open.iter().map(|child| child.id.as_str()).collect();
-    context.out.note(format!(
-        "its children go on: {}; to give them up too: tavern release {task} --cancel --children",
-        names.join(", ")
-    ));
 }

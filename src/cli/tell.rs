@@ -71,8 +71,15 @@ impl Verb for Args {
         let text = self.said()?;
         let is_question = |task: &Task| task.status() == Status::Waiting && task.question().is_some();
         if is_question(&found.task) {
-            match self.answer(&site, &text, &from) {
-                Ok(status) => return self.tell(context, status, &from, When::Answered, &answered(&self.task, status)),
+            let event = Event::Resume { reason: Some(text.clone()) };
+            let note = Note { agent: Some(from.clone()), run: None };
+            match site.board.submit(&self.task, &event, &note, clock::now()) {
+                Ok(done) => {
+                    let status = done.task.status();
+                    let who = if status == Status::InReview { "reviewer" } else { "agent" };
+                    let how = format!("the {who} that takes {} goes on with your answer", self.task);
+                    return self.tell(context, status, &from, When::Answered, &how);
+                }
                 // Somebody else answered it, or took it with an answer, while we looked: then this is one more word.
                 Err(store::Error::Refused(_)) if !is_question(&site.board.task(&self.task)?.task) => {}
                 Err(error) => return Err(error.into()),
@@ -115,12 +122,6 @@ impl Args {
         Ok(text.to_owned())
     }
 
-    fn answer(&self, site: &Site, text: &str, from: &str) -> Result<Status, store::Error> {
-        let event = Event::Resume { reason: Some(text.to_owned()) };
-        let note = Note { agent: Some(from.to_owned()), run: None };
-        Ok(site.board.submit(&self.task, &event, &note, clock::now())?.task.status())
-    }
-
     fn tell(&self, context: &Context, status: Status, from: &str, told: When, how: &str) -> Result<Exit, CliError> {
         let record = Record { task: &self.task, status, from, told };
         context.out.record(&record, format!("{} is {status}: {how}", self.task))?;
@@ -138,13 +139,6 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
     let message = format!("`{}` is {}, so no agent would get it", task.id, task.status());
     let hint = format!("bring it back with what you say: tavern release {} {how} -m \"…\"", task.id);
     Err(CliError::refused(message, hint))
-}
-
-fn answered(task: &TaskId, status: Status) -> String {
-    match status {
-        Status::InReview => format!("the reviewer that takes {task} goes on with your answer"),
-        _ => format!("the agent that takes {task} goes on with your answer"),
-    }
 }
 
 /// When a message in the inbox of this item is heard.

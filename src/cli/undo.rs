@@ -104,8 +104,8 @@ fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) ->
 
 fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliError> {
     let Undone { event, entry, queue } = undone;
-    let status = entry.change.after().and(entry.change.to().or_else(|| status_of(board, entry)));
-    let left = merge_of(board, event);
+    let now = || Some(board.task(entry.task.as_ref()?).ok()?.task.status());
+    let status = entry.change.after().and(entry.change.to().or_else(now));
     let record = Record {
         event: event.seq,
         kind: event.kind,
@@ -115,7 +115,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
         status,
         before: entry.change.before(),
         after: entry.change.after(),
-        left: left.clone(),
+        left: merge_of(board, event),
     };
     let name = name(entry);
     let what = match entry.change {
@@ -126,7 +126,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
     };
     context.out.record(&record, format!("{what}: {} is taken back", entry.cause.as_deref().unwrap_or_default()))?;
     context.out.text(diff(entry))?;
-    if let Some(left) = left {
+    if let Some(left) = record.left {
         context.out.note(format!("its merge stays; to take that back too: {left}"));
         if let Some(task) = &entry.task {
             context.out.note(format!(
@@ -148,10 +148,6 @@ fn name(entry: &Entry) -> String {
     format!("`{}`", human::title(title))
 }
 
-fn status_of(board: &Board, entry: &Entry) -> Option<Status> {
-    board.task(entry.task.as_ref()?).ok().map(|found| found.task.status())
-}
-
 /// The merge that "completed" came with is git's; a person reverts it.
 fn merge_of(board: &Board, event: &Entry) -> Option<String> {
     let commit = event.commit.as_deref().filter(|_| event.kind == Kind::Integrated)?;
@@ -164,12 +160,11 @@ fn merge_of(board: &Board, event: &Entry) -> Option<String> {
 
 /// With what happened since.
 fn explained(error: Error) -> CliError {
-    let since: Vec<String> = match &error {
-        Error::NotUndone(obstacle) => match &**obstacle {
-            Obstacle::Since { since, .. } | Obstacle::Gone { since, .. } => since.iter().map(sentence).collect(),
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    };
-    CliError { causes: since, ..CliError::from(error) }
+    let mut causes = Vec::new();
+    if let Error::NotUndone(obstacle) = &error
+        && let Obstacle::Since { since, .. } | Obstacle::Gone { since, .. } = &**obstacle
+    {
+        causes.extend(since.iter().map(sentence));
+    }
+    CliError { causes, ..CliError::from(error) }
 }

@@ -85,6 +85,18 @@ fn a_request_becomes_items_that_are_worked() {
 }
 
 #[test]
+fn a_request_gets_a_short_title_and_is_told_whole() {
+    let scratch = board("", EMPTY);
+    let long = ["word"; 40].join(" ");
+    let cut = format!("- [ ] T-1: {}… (role: planner)\n  {long}\n", ["word"; 20].join(" "));
+    let headed = "- [ ] T-1: Build it (role: planner)\n\n    - fast\n".to_owned();
+    for (request, item) in [(long.as_str(), cut), ("\n# Build it\r\n\r\n  - fast\n", headed)] {
+        let planned = scratch.run("tavern-plan", &["--id", "T-1", "--dry-run", request]).ends(0);
+        assert_eq!(planned.stdout, item);
+    }
+}
+
+#[test]
 fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end() {
     let scratch = board("max_attempts: 3", EMPTY);
     plan(&scratch, 1, BAD);

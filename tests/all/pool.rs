@@ -21,7 +21,8 @@ fn an_idle_agent_makes_room_for_one_that_is_needed() {
     let queue = "## Pending\n\n- [ ] T-1: One\n- [ ] T-9: Nine\n\n## In Review\n\n## Completed\n";
     let scratch = board(queue);
     verdict(&scratch, 1, APPROVE);
-    let ran = scratch.run("tavern-drain", &["--agents", "coder=2,reviewer=1", "--most", "2", "--least", "2"]).ends(0);
+    let ran =
+        scratch.run("tavern-drain", &["--agents", " coder = 2 , reviewer = 1", "--most", "2", "--least", "2"]).ends(0);
     ran.says("T-1 approved").says("2 completed, 0 left");
 }
 
@@ -54,7 +55,12 @@ fn a_crew_that_can_not_be_is_refused() {
     let scratch = board(ONE);
     scratch.run("tavern-drain", &["--agents", "coder=1,coder=2"]).ends(2).says("role `coder` is there twice");
     scratch.run("tavern-drain", &["--agents", "coder=1,wizard=1"]).ends(2).says("role `wizard` is not in config.yaml");
-    scratch.run("tavern-drain", &["--agents", "0"]).ends(2).says("no number from 1 to 1000");
+    for count in ["", "0", "1001", "many", "coder=", "coder=0"] {
+        scratch.run("tavern-drain", &["--agents", count]).ends(2).says("no number from 1 to 1000");
+    }
+    for post in ["coder=1,2", "coder=1,"] {
+        scratch.run("tavern-drain", &["--agents", post]).ends(2).says("is not ROLE=N");
+    }
 }
 
 #[test]

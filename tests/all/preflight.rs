@@ -226,6 +226,26 @@ fn files_that_an_item_sends_to_are_there_or_are_told_of() {
 }
 
 #[test]
+fn only_files_that_an_item_clearly_means_are_looked_for() {
+    let queue = "- [ ] T-1: Log in, see `docs/a-b/c.md`: twice\n\
+        - [ ] T-2: As [described](specs/linked.md).\n\
+        - [ ] T-3: according to\n  specs/phrase.md:12\n\
+        - [ ] T-4: Write docs/new.md, since the docs in docs/new.md are old\n\
+        - [ ] T-5: see https://example.org/a/b.md, or [x](https://example.org/a/b.md)\n\
+        - [ ] T-6: see NO.md, see ~/notes/a.md and read /etc/a/b.md\n\
+        - [ ] T-7: see specs/*.md, read ../a/b.md, read src/lib.rs\n\
+        - [ ] T-8: x\n  ```sh\n  read specs/code.md\n  ```\n";
+    let scratch = board(queue, "");
+    for folder in ["docs", "specs", "src", "https:", "~"] {
+        scratch.write(format!("{folder}/there.md"), "x\n");
+    }
+    let faults = scratch.records("tavern-check", &[]);
+    let missing = faults.iter().filter(|fault| fault["code"] == "no-such-file");
+    let missing: Vec<&str> = missing.filter_map(|fault| fault["message"].as_str()?.split('`').nth(1)).collect();
+    assert_eq!(missing, ["docs/a-b/c.md", "specs/linked.md", "specs/phrase.md"]);
+}
+
+#[test]
 fn what_prods_a_reviewer_or_a_planner_is_looked_at_too() {
     let scratch = board(&item("T-1", ""), "");
     for (role, name) in [("reviewer", "prod-review.md"), ("planner", "prod-plan.md")] {

@@ -4,7 +4,7 @@ use crate::cli::CliError;
 use crate::clock;
 use crate::config::Does;
 use crate::run::{Preflight, Site};
-use crate::store::{Board, Queue, Seek, Slot};
+use crate::store::{Error, Queue, Seek, Slot};
 
 /// The name asked for, or the first free one; no second agent goes by it while the slot is held.
 pub(in crate::cli) fn take_name(
@@ -13,11 +13,10 @@ pub(in crate::cli) fn take_name(
     role: &str,
     queues: &[Queue],
 ) -> Result<(String, Slot), CliError> {
-    let board: &Board = &site.board;
+    let board = &site.board;
     let reviews = site.role(role)?.does == Does::Review;
     if let Some(name) = wanted {
-        let slot = board.agent_slot(name)?;
-        let slot = slot.ok_or_else(|| CliError::from(crate::store::Error::SecondAgent(name.to_owned())))?;
+        let slot = board.agent_slot(name)?.ok_or_else(|| Error::SecondAgent(name.to_owned()))?;
         return Ok((name.to_owned(), slot));
     }
     let look = Preflight::of(site);
@@ -31,9 +30,6 @@ pub(in crate::cli) fn take_name(
         }
         first = first.or_else(|| Some((name.clone(), slot)));
     }
-    if let Some(first) = first {
-        return Ok(first);
-    }
     let hint = "give it one with --name, or add names to config.yaml";
-    Err(CliError::refused("all names of config.yaml are taken", hint))
+    first.ok_or_else(|| CliError::refused("all names of config.yaml are taken", hint))
 }

@@ -203,13 +203,10 @@ fn unmet(
             tell(Problem::warning("unkept-limit", item.head.clone(), message, KEPT));
         }
     }
-    let counted = problems.into_iter().map(|(mut problem, more)| {
-        if more > 0 {
-            problem.message = problem.message.replacen("this", &format!("this and {more} more"), 1);
-        }
-        problem
-    });
-    counted.collect()
+    for (problem, more) in problems.iter_mut().filter(|(_, more)| *more > 0) {
+        problem.message = problem.message.replacen("this", &format!("this and {more} more"), 1);
+    }
+    problems.into_iter().map(|(problem, _)| problem).collect()
 }
 
 /// What to type, or the known name that a mistyped one was meant to be.

@@ -92,7 +92,7 @@ impl Faults<'_> {
 }
 
 /// A path as people would type it.
-pub(super) fn shown(path: &Path, here: &Path) -> String {
+pub(in crate::cli) fn shown(path: &Path, here: &Path) -> String {
     let shown = path.strip_prefix(here).unwrap_or(path);
     if shown.as_os_str().is_empty() { ".".to_owned() } else { shown.display().to_string() }
 }

@@ -59,14 +59,23 @@ pub(super) fn fix(
         let record = Record { file: name, fixed: done, diff: unified(Names { old: name, new: name }, before, after) };
         context.out.record(&record, painted(&record.diff).trim_end())?;
     }
-    for change in &changes {
-        if !change.carry_out(board)? {
-            let message = format!("{} was changed meanwhile", change.name);
+    let mut mended = Vec::new();
+    for Change { name, queue, before, after, done, lost } in changes {
+        let is_done = match lost {
+            Some(lost) => board.put_back(&lost, clock::now())?,
+            None => board.mend(&queue, &before, &after, &done, clock::now())?,
+        };
+        if !is_done {
+            let message = format!("{name} was changed meanwhile");
             return Err(CliError::new(Exit::Busy, message).with_hint("try again: tavern check --fix".to_owned()));
         }
-        change.apply(pages);
+        match pages.iter_mut().find(|page| page.path == queue.path) {
+            Some(page) => page.text = after,
+            None => pages.push(Page { name: name.clone(), path: queue.path, text: after, is_wanted: true }),
+        }
+        mended.push(name);
     }
-    Ok(changes.into_iter().map(|change| change.name).collect())
+    Ok(mended)
 }
 
 fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<Vec<Change>, CliError> {
@@ -142,25 +151,4 @@ fn right(
     let known = history.get(&(queue.id.clone(), id.to_string()));
     let is_known = known.is_some_and(|known| known == document.block(item).trim_end());
     if is_known { Right::History } else { Right::None }
-}
-
-impl Change {
-    /// The pages as they would be.
-    fn apply(&self, pages: &mut Vec<Page>) {
-        match pages.iter_mut().find(|page| page.path == self.queue.path) {
-            Some(page) => page.text.clone_from(&self.after),
-            None => {
-                let (name, path, text) = (self.name.clone(), self.queue.path.clone(), self.after.clone());
-                pages.push(Page { name, path, text, is_wanted: true });
-            }
-        }
-    }
-
-    /// False if somebody else has changed it meanwhile.
-    fn carry_out(&self, board: &Board) -> Result<bool, CliError> {
-        Ok(match &self.lost {
-            Some(lost) => board.put_back(lost, clock::now())?,
-            None => board.mend(&self.queue, &self.before, &self.after, &self.done, clock::now())?,
-        })
-    }
 }

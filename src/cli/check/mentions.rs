@@ -58,32 +58,3 @@ fn path_in(word: &str) -> Option<Range<usize>> {
         path.contains('/') && !path.starts_with(['/', '.', '-']) && !path.contains("//") && !path.contains("..");
     (ends && is_file && is_below).then(|| from..from + path.len())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_clearly_meant_counts() {
-        for (block, paths) in [
-            ("- [ ] Log in\n  Follow specs/auth.md#login.\n", vec!["specs/auth.md"]),
-            ("- [ ] Log in, see `docs/a-b/c.md`: twice", vec!["docs/a-b/c.md"]),
-            ("- [ ] As [described](specs/auth.md).", vec!["specs/auth.md"]),
-            ("- [ ] according to\n  specs/auth.md:12", vec!["specs/auth.md"]),
-            // To be written, perhaps.
-            ("- [ ] Write docs/new.md", vec![]),
-            ("- [ ] The docs in docs/new.md are old", vec![]),
-            // Not plainly a file of the repository.
-            ("- [ ] see https://example.org/a/b.md", vec![]),
-            ("- [ ] [x](https://example.org/a/b.md)", vec![]),
-            ("- [ ] see README.md", vec![]),
-            ("- [ ] see ~/notes/a.md and /etc/a/b.md", vec![]),
-            ("- [ ] see specs/*.md, read ../a/b.md", vec![]),
-            ("- [ ] read src/lib.rs", vec![]),
-            ("- [ ] x\n  ```sh\n  read specs/auth.md\n  ```\n", vec![]),
-        ] {
-            let found: Vec<&str> = mentioned(block).into_iter().map(|span| &block[span]).collect();
-            assert_eq!(found, paths, "{block}");
-        }
-    }
-}

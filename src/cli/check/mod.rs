@@ -9,9 +9,9 @@ use crate::store::{Board, Queue};
 
 use super::{CliError, Context, Exit, Verb, human};
 
-pub(super) use fault::Fault;
+pub(super) use fault::{Fault, shown};
 
-use fault::{Faults, shown};
+use fault::Faults;
 
 mod documents;
 mod fault;
@@ -51,20 +51,14 @@ impl Verb for Args {
             Err(error) => return Err(error),
         };
         let mut faults = Faults { here: &here, found: Vec::new() };
-        let config = board.as_ref().map_or_else(
-            || Some(Config::default()),
-            |board| match Config::load(board.dir()) {
-                Ok(config) => Some(config),
-                Err(error) => {
-                    faults.found.push(flaw(&error, &here));
-                    None
-                }
-            },
-        );
-        if !self.files.is_empty() {
-            // What is wrong with the settings is not what was asked.
-            faults.found.clear();
-        }
+        let config = match board.as_ref().map(|board| Config::load(board.dir())).transpose() {
+            Ok(config) => Some(config.unwrap_or_default()),
+            Err(error) => {
+                // Of files, what is wrong with the settings is not what was asked.
+                faults.found.extend(self.files.is_empty().then(|| flaw(&error, &here)));
+                None
+            }
+        };
         if let Some(board) = board.as_ref().filter(|_| self.fix)
             && board.lost_queues()?.is_empty()
         {

@@ -180,26 +180,21 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
     found
 }
 
-/// git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
-fn merging(site: &Site, faults: &mut Faults<'_>) {
+fn repository(site: &Site, faults: &mut Faults<'_>) {
+    let repository = site.repository().ok();
+    // git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
     let path = site.board.path(".gitattributes");
     let is_named = fs::read_to_string(&path).is_ok_and(|text| text.contains("merge=tavern"));
-    if is_named && matches!(site.repository().map(|repository| repository.setting("merge.tavern.driver")), Ok(Ok(None)))
-    {
+    let driver = repository.filter(|_| is_named).map(|repository| repository.setting("merge.tavern.driver"));
+    if let Some(Ok(None)) = driver {
         let message = "this clone has no `merge.tavern.driver`, so git merges queues line by line".to_owned();
         faults.warning("no-merge-driver", &path, message, "set it up: tavern init".to_owned());
     }
-}
-
-fn repository(site: &Site, faults: &mut Faults<'_>) {
-    merging(site, faults);
     if let Err(error) = site.base() {
         from_error("no-base", site.board.root(), &error, faults);
     }
     let branch = site.integration();
-    if let Ok(repository) = site.repository()
-        && let Ok(Some(path)) = repository.checked_out_at(branch)
-    {
+    if let Some(Ok(Some(path))) = repository.map(|repository| repository.checked_out_at(branch)) {
         let message = format!("the integration branch `{branch}` is checked out here: nothing can be merged into it");
         let hint = format!("switch to another branch there: git -C {} switch -", path.display());
         faults.warning("integration-checked-out", &path, message, hint);

@@ -64,23 +64,3 @@ pub fn words(crew: &[Post], open: usize) -> String {
         _ => crew.iter().map(|post| human::count(agents(post), &post.role)).collect::<Vec<_>>().join(", "),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crew_is_a_number_or_a_number_for_each_role() {
-        let post = |role: &str, agents| Post { role: role.to_owned(), agents };
-        for (text, posts) in [
-            ("4", vec![post("coder", 4)]),
-            ("coder=3,reviewer=1", vec![post("coder", 3), post("reviewer", 1)]),
-            (" coder = 3 , planner = 1", vec![post("coder", 3), post("planner", 1)]),
-        ] {
-            assert_eq!(text.parse::<Crew>().map(|crew| crew.of("coder")), Ok(posts));
-        }
-        for text in ["", "0", "1001", "many", "coder=", "coder=0", "coder=1,coder=2", "coder=1,2", "coder=1,"] {
-            assert!(text.parse::<Crew>().is_err(), "{text}");
-        }
-    }
-}

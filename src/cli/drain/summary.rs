@@ -1,7 +1,6 @@
 //! What became of the items of a drain, and where to look.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -10,6 +9,7 @@ use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::task::{Status, Task, TaskId};
+use crate::cli::check::shown;
 use crate::cli::need::{self, Need, What};
 use crate::cli::{CliError, Context, hints, human};
 use crate::run::Site;
@@ -83,31 +83,18 @@ impl Summary {
     }
 
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
-        let mut text = format!(
-            "{} completed, {} left, {} in {} s",
-            self.completed,
-            self.left.len(),
-            human::money(self.usd),
-            self.seconds
-        );
+        let (left, usd) = (self.left.len(), human::money(self.usd));
+        let mut lines = vec![format!("{} completed, {left} left, {usd} in {} s", self.completed, self.seconds)];
         for left in &self.left {
             let name = left.task.as_ref().map_or_else(|| format!("line {}", left.line), ToString::to_string);
-            text.push_str(&format!("\n{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
-            if let Some(reason) = &left.reason {
-                text.push_str(&format!("\n  {reason}"));
-            }
-            if let Some(need) = &left.need {
-                text.push_str(&format!("\n  to do: {}", need.todo));
-            }
-            if let Some(run) = &left.run {
-                text.push_str(&format!("\n  see {run}"));
-            }
-            left.kept.iter().for_each(|place| text.push_str(&format!("\n  its work: git show {place}")));
+            lines.push(format!("{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
+            lines.extend(left.reason.iter().map(|reason| format!("  {reason}")));
+            lines.extend(left.need.iter().map(|need| format!("  to do: {}", need.todo)));
+            lines.extend(left.run.iter().map(|run| format!("  see {run}")));
+            lines.extend(left.kept.iter().map(|place| format!("  its work: git show {place}")));
         }
-        if self.completed > 0 {
-            text.push_str(&format!("\nmerged work is on branch {}", site.integration()));
-        }
-        context.out.record(self, text)
+        lines.extend((self.completed > 0).then(|| format!("merged work is on branch {}", site.integration())));
+        context.out.record(self, lines.join("\n"))
     }
 }
 
@@ -163,8 +150,4 @@ fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> 
         }
         _ => None,
     }
-}
-
-fn shown(path: &Path, root: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).display().to_string()
 }

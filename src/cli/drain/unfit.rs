@@ -5,8 +5,11 @@ use crate::board::eligible::Lack;
 use crate::cli::{CliError, human};
 use crate::process::quoted;
 use crate::run::Site;
-use crate::run::readiness::{Unready, unready};
+use crate::run::readiness::unready;
 use crate::store::Queue;
+
+/// How many of a long list are named.
+const NAMED: usize = 10;
 
 /// Told before anything is begun: a drain that leaves items behind from the outset is a mistake in the command line.
 pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(), CliError> {
@@ -15,13 +18,9 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(),
     let mut unfit = unready(site, queues, None);
     unfit.iter_mut().for_each(|one| one.lacks.retain(is_ours));
     unfit.retain(|one| !one.lacks.is_empty());
-    if unfit.is_empty() { Ok(()) } else { Err(refused(&unfit)) }
-}
-
-/// How many of a long list are named.
-const NAMED: usize = 10;
-
-fn refused(unfit: &[Unready]) -> CliError {
+    if unfit.is_empty() {
+        return Ok(());
+    }
     let mut message = format!("nothing was begun: no agent can take {}", human::count(unfit.len(), "item"));
     for one in unfit.iter().take(NAMED) {
         let (place, title) = (format!("{}:{}", one.queue, one.line), human::title(&one.title));
@@ -36,5 +35,5 @@ fn refused(unfit: &[Unready]) -> CliError {
     let hint = format!(
         "have them done by an agent: tavern drain {files} --runner claude; or indent an ```sh block under each"
     );
-    CliError::refused(message, hint)
+    Err(CliError::refused(message, hint))
 }
