@@ -3,6 +3,7 @@
 //! Knows nothing of what a branch is for. libgit2 does it, under git's lock on the one reference. A lock that is left by a process
 //! that was killed in that moment is removed like a dead git's.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -97,15 +98,20 @@ impl Repository {
     /// whose folder is gone counts only while it is locked.
     pub fn checked_out_at(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let name = format!("refs/heads/{branch}");
-        let mut main = registration::branches_under_way(self.common_dir())?;
-        if let registration::RegisteredHead::Branch(head) = registration::head(self.common_dir())? {
-            main.push(head);
-        }
-        if main.contains(&name) {
+        if registration::held_by(self.common_dir())?.contains(&name) {
             return Ok(Some(self.main_worktree().to_owned()));
         }
         let holding = registration::holding(self.common_dir(), &name)?;
         Ok(holding.into_iter().find(|entry| entry.path.exists() || entry.locked.is_some()).map(|entry| entry.path))
+    }
+
+    /// The branches that all work trees hold, also those whose folder is gone.
+    pub fn held_branches(&self) -> Result<HashSet<String>, GitError> {
+        let mut held = registration::held_by(self.common_dir())?;
+        for admin in registration::admin_dirs(self.common_dir())? {
+            held.extend(registration::held_by(&admin)?);
+        }
+        Ok(held.iter().filter_map(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())).collect())
     }
 
     /// Changes `reference` from `expect` to `to`; `None` is no reference. [`GitError::Moved`], [`GitError::LockedByGit`].

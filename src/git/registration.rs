@@ -62,16 +62,22 @@ pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration
     Ok(None)
 }
 
-/// The entries that hold `branch` (`refs/heads/…`): it is checked out there, or being rebased or bisected.
+/// The branches (`refs/heads/…`) that the work tree with this git directory holds: checked out, or being rebased or bisected.
+pub(super) fn held_by(git_dir: &Path) -> Result<Vec<String>, GitError> {
+    match head(git_dir)? {
+        RegisteredHead::Branch(name) => Ok(vec![name]),
+        // In the middle of a rebase or a bisect HEAD is on no branch.
+        _ => branches_under_way(git_dir),
+    }
+}
+
+/// The entries that hold `branch`.
 pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
     for admin in admin_dirs(common_dir)? {
-        let holds = match head(&admin)? {
-            RegisteredHead::Branch(name) => name == branch,
-            // In the middle of a rebase or a bisect HEAD is on no branch.
-            _ => branches_under_way(&admin)?.iter().any(|name| name == branch),
-        };
-        if holds && let Some(path) = folder(&admin)? {
+        if held_by(&admin)?.iter().any(|name| name == branch)
+            && let Some(path) = folder(&admin)?
+        {
             found.push(entry(admin, path)?);
         }
     }
@@ -203,7 +209,7 @@ impl Registration {
 }
 
 /// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.
-pub(super) fn branches_under_way(git_dir: &Path) -> Result<Vec<String>, GitError> {
+fn branches_under_way(git_dir: &Path) -> Result<Vec<String>, GitError> {
     let mut found = Vec::new();
     for (file, prefix) in
         [("rebase-merge/head-name", ""), ("rebase-apply/head-name", ""), ("BISECT_START", "refs/heads/")]
@@ -258,7 +264,7 @@ fn sanitized(name: &[u8]) -> Vec<u8> {
     name.iter().map(|byte| if byte.is_ascii_alphanumeric() || !byte.is_ascii() { *byte } else { b'-' }).collect()
 }
 
-fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
+pub(super) fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
     let parent = common_dir.join("worktrees");
     let entries = match fs::read_dir(&parent) {
         Ok(entries) => entries,

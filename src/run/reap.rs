@@ -28,7 +28,7 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
 use crate::runner;
-use crate::store::{self, AgentFile, Note, Slot, life};
+use crate::store::{self, AgentFile, Archived, Note, Slot, life};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
 const YOUNG_SECONDS: i64 = 60;
@@ -228,7 +228,7 @@ fn plan_rest(
             actions.push(Action::RemoveWorktree { task, path });
         }
     }
-    plan_branches(site, leased, actions)?;
+    plan_branches(site, leased, items, actions)?;
     actions.extend(spent_runs(site, now)?.into_iter().map(|run| Action::RemoveRun { run }));
     for agent in site.board.agents() {
         let is_stale = life(&agent.holder) == Life::Unknown && (now - agent.heartbeat_at).num_minutes() > 60;
@@ -253,15 +253,21 @@ fn plan_rest(
 }
 
 /// Branches of items that have ended, where all of a branch is merged: a person's own are none of these.
-fn plan_branches(site: &Site, leased: &HashSet<&TaskId>, actions: &mut Vec<Action>) -> Result<(), Error> {
+fn plan_branches(
+    site: &Site,
+    leased: &HashSet<&TaskId>,
+    items: &Items,
+    actions: &mut Vec<Action>,
+) -> Result<(), Error> {
+    let (archived, held) = (Archived::of(&site.board), site.repository()?.held_branches()?);
     for branch in site.repository()?.branches(ITEM_BRANCHES)? {
         let Some(id) = branch.strip_prefix(ITEM_BRANCHES).and_then(|id| id.parse::<TaskId>().ok()) else { continue };
-        if leased.contains(&id) || site.board.worktree(&id).exists() {
+        if leased.contains(&id) || held.contains(&branch) || site.board.worktree(&id).exists() {
             continue;
         }
-        let Ok(found) = site.board.task(&id) else { continue };
-        let is_idle = found.task.status().is_ended() && site.repository()?.checked_out_at(&branch)?.is_none();
-        if is_idle && worktree::merged_branch(site, &found.task)?.is_some() {
+        let status = items.status(&id).or_else(|| archived.status_of(&id));
+        if status.is_some_and(Status::is_ended) && worktree::merged_branch(site, &Task::new(id.clone(), ""))?.is_some()
+        {
             actions.push(Action::DeleteBranch { task: id, branch });
         }
     }
