@@ -57,7 +57,10 @@ fn words_on_the_command_line() {
     let id = "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"what is to be done\"\n";
     let runners = "codex, gemini, aider, opencode";
-    let rows: [(&str, i32, &str); 21] = [
+    let rows: [(&str, i32, &str); 24] = [
+        ("tavern help juggle", 2, "error: no verb `juggle`\nhint: list them all with `tavern`"),
+        ("tavern ../check", 2, "error: no verb `../check`\nhint: list them all with `tavern`"),
+        ("tavern-check --frmat json", 2, "--format"),
         ("tavern-add x --id 'a b'", 2, id),
         ("tavern-add x --id=-rf", 2, id),
         ("tavern-add x --after T-1.lock", 2, id),

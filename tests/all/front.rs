@@ -27,21 +27,6 @@ fn a_verb_is_the_program_in_process() {
 }
 
 #[test]
-fn mistakes_are_usage_errors_with_a_hint() {
-    let scratch = Scratch::empty();
-    for (arguments, error) in [
-        (["help", "juggle"].as_slice(), "error: no verb `juggle`\nhint: list them all with `tavern`\n"),
-        (&["../check"], "error: no verb `../check`\nhint: list them all with `tavern`\n"),
-    ] {
-        let ran = scratch.run("tavern", arguments);
-        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(2), "", error), "{arguments:?}");
-    }
-    let ran = scratch.run("tavern-check", &["--frmat", "json"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran}");
-    assert!(ran.stderr.contains("--format"), "{ran}");
-}
-
-#[test]
 fn help_and_version_are_asked_for_and_no_error() {
     let scratch = Scratch::empty();
     let help = scratch.run("tavern", &["help", "check"]).succeeds();

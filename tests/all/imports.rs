@@ -232,34 +232,32 @@ fn without_comment(line: &str) -> String {
 
 #[test]
 fn circles_are_found() {
-    let file = |module: &str, text: &str| {
+    let parsed = |(module, text): &(&str, &str)| {
         let module: Module = module.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
         let path = PathBuf::from(module.join("/"));
         (module, Source::parse(path, text))
     };
     let circles = |files: &[(&str, &str)]| {
-        let sources = Sources { files: files.iter().map(|(module, text)| file(module, text)).collect() };
-        let circles = sources.circles();
-        let names = |circle: &Vec<&Path>| circle.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-        circles.iter().map(|circle| names(circle).join(" ")).collect::<Vec<_>>().join("; ")
+        let sources = Sources { files: files.iter().map(parsed).collect() };
+        format!("{:?}", sources.circles()).replace('"', "")
     };
     let root = ("", "mod room;");
     let declares = ("room", "mod a;\nmod b;\npub use a::One;\npub use b::{Two, Three as Four};");
     // Through re-exports, with `super` and with `crate`, as imports and inline.
     let a = ("room::a", "use super::Two;\nstruct One;");
     let b = ("room::b", "struct Two;\nstruct Three;");
-    assert_eq!(circles(&[root, declares, a, b]), "");
+    assert_eq!(circles(&[root, declares, a, b]), "[]");
     let back = ("room::b", "struct Two(crate::room::One);");
-    assert_eq!(circles(&[root, declares, a, back]), "room/a room/b");
+    assert_eq!(circles(&[root, declares, a, back]), "[[room/a, room/b]]");
     let inline = ("room::b", "use crate::room;\nfn two() -> room::a::One {}");
-    assert_eq!(circles(&[root, declares, a, inline]), "room/a room/b");
+    assert_eq!(circles(&[root, declares, a, inline]), "[[room/a, room/b]]");
     // What a module's file only hands on is not used by it; what it works with is.
     let defines = ("room", "mod a;\npub use a::One;\npub struct Rule;");
     let child = ("room::a", "use super::{\n    Rule,\n};\nstruct One;");
-    assert_eq!(circles(&[root, defines, child]), "");
+    assert_eq!(circles(&[root, defines, child]), "[]");
     let works = ("room", "mod a;\npub use a::One;\npub struct Rule(One);");
-    assert_eq!(circles(&[root, works, child]), "room room/a");
+    assert_eq!(circles(&[root, works, child]), "[[room, room/a]]");
     // An alias, and a path of another crate.
     let alias = ("room::a", "use std::fmt;\nuse super::Four;\nstruct One;");
-    assert_eq!(circles(&[root, declares, alias, back]), "room/a room/b");
+    assert_eq!(circles(&[root, declares, alias, back]), "[[room/a, room/b]]");
 }
