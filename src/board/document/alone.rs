@@ -25,7 +25,7 @@ pub fn parse_alone<'t>(text: &'t str, queue: &str) -> Document<'t> {
 impl Document<'_> {
     /// The document after `edits`, those of [`Document::change`] for `item` or of [`Document::add`] for none. `None` if what
     /// was changed or added does not read as task `id` with `status`. That all others read as before is seen to where the
-    /// edits are made: [`Document::applied`].
+    /// edits are made: `Document::applied`.
     pub fn written(&self, item: Option<&Item<'_>>, edits: &[Edit], id: &TaskId, status: Status) -> Option<Written> {
         let text = apply(self.text, edits);
         let in_full = || {
