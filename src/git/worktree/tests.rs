@@ -318,6 +318,8 @@ fn a_process_may_be_killed_at_any_moment() {
         wait_until(sign, || fixture.beside(sign).exists() || child.try_wait().is_ok_and(|ended| ended.is_some()));
         let _ = child.kill();
         child.wait().expect("it is ours");
+        // Nobody has it any more, and in some seconds it would be removed (tests/all/locks.rs).
+        let _ = fs::remove_file(fixture.root().join(format!(".git/refs/heads/{branch}.lock")));
         let made = fixture.add("w", &branch).unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
         assert!(is_clean(&fixture.repository(), &made), "killed at {sign}");
         assert_eq!(names(&made.join("d")).len(), 300, "killed at {sign}");
