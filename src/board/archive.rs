@@ -74,7 +74,12 @@ pub fn due(
         Status::Dead => policy.dead && item.id.is_some(),
         _ => false,
     };
-    let is_free = |item: &Item<'_>| !item.quarantined && item.id.as_ref().is_none_or(|id| !is_held(id));
+    let mut count: HashMap<&TaskId, usize> = HashMap::new();
+    items.iter().filter_map(|item| item.id.as_ref()).for_each(|id| *count.entry(id).or_default() += 1);
+    // Which of two a dependency means, or a person, is to be settled first.
+    let is_free = |item: &Item<'_>| {
+        !item.quarantined && item.id.as_ref().is_none_or(|id| count.get(id) == Some(&1) && !is_held(id))
+    };
     // Parts come after the item that they are in.
     let mut has_open_part = HashSet::new();
     for item in items.iter().filter(|item| item.id.is_some() && !(has_ended(item) && is_free(item))) {
@@ -315,8 +320,10 @@ mod tests {
             ("- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n", keep(0), "", "- [x] T-1: a\n  - [x] T-2: b\n  - [ ] c\n"),
             ("- [ ] T-1: a\n  - [x] T-2: b\n", keep(0), "- [ ] T-1: a\n  - [x] T-2: b\n", ""),
             ("# Done\n- [ ] a\n  - [ ] T-2: b\n", keep(0), "# Done\n- [ ] a\n  - [ ] T-2: b\n", ""),
-            // Of an item that was pasted twice the one goes that has ended.
-            ("- [ ] T-1: a\n# Done\n- [ ] T-1: a\n", keep(0), "- [ ] T-1: a\n# Done\n", "- [x] T-1: a\n"),
+            // What goes by one ID stays until that is settled, also parts.
+            ("- [ ] T-1: a\n# Done\n- [ ] T-1: a\n", keep(0), "- [ ] T-1: a\n# Done\n- [ ] T-1: a\n", ""),
+            ("- [x] T-1: a\n- [x] T-1: b\n", keep(0), "- [x] T-1: a\n- [x] T-1: b\n", ""),
+            ("- [x] a\n  - [x] T-1: b\n- [x] T-1: c\n", keep(0), "- [x] a\n  - [x] T-1: b\n- [x] T-1: c\n", ""),
             // Held; and what nobody could tell apart.
             ("- [x] T-9: a\n", keep(0), "- [x] T-9: a\n", ""),
             ("- [x] a\n- [x] b\n- [x] a\n", keep(0), "- [x] a\n- [x] a\n", "- [x] b\n"),
