@@ -76,18 +76,14 @@ fn board() -> Scratch {
     scratch
 }
 
-/// What is written anywhere in the work tree, and when: a lease is renewed by its time alone. Locks are made where they
-/// are first taken, and hold nothing.
+/// What is written anywhere in the work tree, and when: a lease is renewed by its time alone.
 fn photograph(scratch: &Scratch) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
     let walk = walkdir::WalkDir::new(scratch.work()).into_iter().map(|entry| entry.expect("it can be read"));
-    let is_seen = |entry: &walkdir::DirEntry| {
-        entry.file_type().is_file() && entry.path().extension().is_none_or(|extension| extension != "lock")
-    };
     let shot = |entry: walkdir::DirEntry| {
         let time = entry.metadata().expect("it is there").modified().expect("files have a time");
         (entry.path().to_owned(), (time, fs::read(entry.path()).expect("it can be read")))
     };
-    walk.filter(is_seen).map(shot).collect()
+    walk.filter(|entry| entry.file_type().is_file()).map(shot).collect()
 }
 
 /// Runs `program` with `--dry-run`, which changes nothing, then without.
