@@ -97,7 +97,7 @@ pub fn due(
         completed.map_or_else(|| is_long_ended(&items[index]), |completed| now - completed > after)
     };
     let due = ended.into_iter().enumerate().filter(|(nth, index)| *nth < surplus || is_old(*index));
-    due.map(|(_, index)| index).collect()
+    due.map(|(_, index)| index).filter(|index| reads_alike(document, *index)).collect()
 }
 
 /// The item at this place, the one that it is in, and so on.
@@ -119,7 +119,7 @@ pub fn archive(
     let is_long_ended = |item: &Item<'_>| is_long_ended(&document, item);
     let mut due: HashSet<usize> = due(&document, policy, now, is_held, &is_long_ended).into_iter().collect();
     due.extend(twins(&document, archive, is_held));
-    let due = (0..document.items().len()).filter(|index| due.contains(index) && reads_alike(&document, *index));
+    let due = (0..document.items().len()).filter(|index| due.contains(index));
     let items = due.map(|index| Gone::of(&document, &document.items()[index])).collect();
     let items = without_doubles(items, &document, archive);
     let archive = if archive.trim().is_empty() { head(name) } else { archive.to_owned() };
