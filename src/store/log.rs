@@ -1,6 +1,7 @@
 //! The event log `events/<day>.jsonl`: append-only, one JSON object a line, and the board's write-ahead log.
 //!
-//! An appended and synced line is the commit point of a change. Everybody who appends holds the board's lock.
+//! An appended and synced line is the commit point of a change; only that of a run's start is not synced. Everybody who
+//! appends holds the board's lock.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{self, File, OpenOptions};
