@@ -8,9 +8,7 @@ use tavern::failpoint::LIST;
 
 use crate::fix::files;
 use crate::state::State;
-use crate::support::{CONFIG, QUEUE, Scratch, has};
-
-const ARCHIVE: &str = ".tavern/queues/archive/main.md";
+use crate::support::{ARCHIVE, CONFIG, QUEUE, Scratch, has};
 
 fn board(queue: &str, archive: &str) -> Scratch {
     Scratch::shell(queue, &format!("base: main\narchive: {archive}\n"))

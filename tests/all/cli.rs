@@ -5,16 +5,7 @@ use std::collections::BTreeSet;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{CONFIG, Running, Scratch, item, wait_until};
-
-/// A board for the shell runner with `items` in its queue.
-fn board(items: &str) -> Scratch {
-    Scratch::shell(&format!("## Pending\n\n{items}"), "")
-}
-
-/// Says that it runs, and then runs until it is ended.
-const ENDLESS: &str =
-    "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
+use crate::support::{CONFIG, ENDLESS, Running, Scratch, item, wait_until};
 
 /// Hears that it should end, says so, and does not.
 const STUBBORN: &str = "- [ ] T-1: Stay\n  ```sh\n  trap 'echo told > ../../../told' TERM INT\n  echo $$ > ../../../pid\n  \
@@ -36,12 +27,11 @@ fn assert_given_back(scratch: &Scratch) {
 #[test]
 fn an_agent_at_work_ends_politely() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 143)] {
-        let scratch = board(ENDLESS);
+        let scratch = Scratch::pending(ENDLESS);
         let agent = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
         wait_until("the script runs", || has(&scratch, "pid"));
         agent.signal(signal);
-        let ran = agent.end();
-        assert_eq!(ran.code, Some(code), "{signal:?}: {ran}");
+        let ran = agent.end().ends(code);
         assert!(ran.stdout.contains("Sam: T-1 killed, now pending: "), "{ran}");
         assert_given_back(&scratch);
         assert_eq!(scratch.read(".tavern/worktrees/T-1/begun.txt"), "begun\n", "what was done is kept");
@@ -50,7 +40,7 @@ fn an_agent_at_work_ends_politely() {
 
 #[test]
 fn a_waiting_agent_ends_at_once() {
-    let scratch = board("");
+    let scratch = Scratch::pending("");
     let agent = scratch.program("tavern-agent").args(&["--name", "Sam"]).start();
     wait_until("it waits", || scratch.run("tavern-status", &[]).stdout.contains("Sam        waiting"));
     agent.signal(Signal::INT);
@@ -58,31 +48,27 @@ fn a_waiting_agent_ends_at_once() {
         agent.end().to_string(),
         "exit 130\n--- stdout\nSam: waiting for items\n--- stderr\nSam is a coder with runner shell; Ctrl-C ends it\n"
     );
-    assert_eq!(
-        scratch.run("tavern-status", &[]).succeeds(),
-        "main: no items; add one: tavern add --queue main \"…\"\n"
-    );
+    scratch.run("tavern-status", &[]).ends(0).says("main: no items; add one: tavern add --queue main \"…\"\n");
 }
 
 #[test]
 fn a_second_signal_hurries() {
     for program in ["tavern-agent", "tavern-drain"] {
-        let scratch = board(STUBBORN);
+        let scratch = Scratch::pending(STUBBORN);
         scratch.write(CONFIG, "grace: 10m\n");
         let running: Running = scratch.program(program).start();
         wait_until("the script runs", || has(&scratch, "pid"));
         running.signal(Signal::INT);
         wait_until("the script was asked to end", || has(&scratch, "told"));
         running.signal(Signal::INT);
-        let ran = running.end();
-        assert_eq!(ran.code, Some(130), "{program}: {ran}");
+        running.end().ends(130);
         assert_given_back(&scratch);
     }
 }
 
 #[test]
 fn an_interrupted_drain_leaves_nothing_running() {
-    let scratch = board(&format!("{ENDLESS}{}", item("T-2", "")));
+    let scratch = Scratch::pending(&format!("{ENDLESS}{}", item("T-2", "")));
     let drain = scratch.program("tavern-drain").args(&["--agents", "2"]).in_a_group().start();
     wait_until("the script runs", || has(&scratch, "pid"));
     wait_until("the other item is done", || scratch.item("T-2")["status"] == "completed");
@@ -160,7 +146,7 @@ fn a_board_is_made_and_found_from_everywhere() {
 #[test]
 fn a_large_board_is_shown_whole() {
     let items: Vec<String> = (1..=10_000).map(|n| format!("- [ ] T-{n}: Item {n}\n")).collect();
-    let scratch = board(&items.concat());
+    let scratch = Scratch::pending(&items.concat());
     assert_eq!(
         scratch.run("tavern-status", &[]).succeeds(),
         "main: 10000 pending, 10000 that no agent as configured can take: tavern check\n"
@@ -174,7 +160,7 @@ fn a_large_board_is_shown_whole() {
 
 #[test]
 fn the_log_is_followed_as_json_with_a_heartbeat() {
-    let scratch = board("");
+    let scratch = Scratch::pending("");
     let line = "exec tavern log --follow --format json --heartbeat 100ms > ../out";
     let log = scratch.command("sh".as_ref()).args(&["-c", line]).start();
     let seen = |kind: &str| {
@@ -191,7 +177,7 @@ fn the_log_is_followed_as_json_with_a_heartbeat() {
 
 #[test]
 fn a_follower_ends_with_its_reader() {
-    let scratch = board("");
+    let scratch = Scratch::pending("");
     scratch.run("tavern-add", &["-q", "x"]).succeeds();
     // The reader goes after a line, and nothing more happens that could be written.
     let line = "timeout 60 tavern log --follow --heartbeat 1h | head -n 1; echo ended";
@@ -208,7 +194,7 @@ fn keys(line: &str) -> BTreeSet<String> {
 
 #[test]
 fn variables_are_refused_before_anything_is_done() {
-    let scratch = board("- [ ] T-1: Keep it\n");
+    let scratch = Scratch::pending("- [ ] T-1: Keep it\n");
     let before = scratch.queue();
     for variable in ["text", "env"] {
         let flags: &[&str] = if variable == "text" { &["--format", "env"] } else { &[] };
@@ -233,21 +219,22 @@ fn variables_are_refused_before_anything_is_done() {
 
 #[test]
 fn a_limit_of_no_time_is_none() {
-    let scratch = board("- [ ] T-1: One (done_when: test -e T-1.txt)\n  ```sh\n  echo 1 > T-1.txt\n  ```\n");
+    let scratch = Scratch::pending("- [ ] T-1: One (done_when: test -e T-1.txt)\n  ```sh\n  echo 1 > T-1.txt\n  ```\n");
     scratch.write(CONFIG, "verify: {timeout: 0}\nworktree: {setup: 'sleep 0.1', timeout: 0}\n");
     scratch.run("tavern-agent", &["--until-empty"]).ends(0).says("T-1 merged as");
 }
 
 #[test]
 fn a_commit_that_a_person_has_typed_may_have_any_letters() {
-    let scratch = board("- [ ] T-1: One (status: in_review, review: person, worktree: false, commit: grün ääh)\n");
+    let scratch =
+        Scratch::pending("- [ ] T-1: One (status: in_review, review: person, worktree: false, commit: grün ääh)\n");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
     scratch.run("tavern-log", &[]).ends(0).says("approved T-1, now approved at grün ääh");
 }
 
 #[test]
 fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
-    let scratch = board(&[item("T-1", ""), item("T-2", ""), item("T-3", ""), item("T-4", "")].concat());
+    let scratch = Scratch::pending(&[item("T-1", ""), item("T-2", ""), item("T-3", ""), item("T-4", "")].concat());
     let task = "id title description status attempt returns not_before agent started completed commit reason retried allowed author \
                 approvals rounds mode question answer answers priority after role tags parent runner model done_when touches \
                 budget worktree allow_empty max_attempts approve review on_failure trigger lane";
@@ -311,9 +298,5 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
     let names: Vec<&str> = line.split_whitespace().map(|pair| pair.split('=').next().unwrap_or_default()).collect();
     let expected = ["TAVERN_TASK", "TAVERN_TOKEN", "TAVERN_AGENT", "TAVERN_QUEUE", "TAVERN_WORKTREE", "TAVERN_RUNNER"];
     assert_eq!(names, expected);
-    let other = scratch.run("tavern-status", &["--format", "env"]);
-    assert_eq!(
-        (other.code, other.stderr.lines().next()),
-        (Some(2), Some("error: this program has no variables to print"))
-    );
+    scratch.run("tavern-status", &["--format", "env"]).ends(2).says("error: this program has no variables to print\n");
 }

@@ -7,26 +7,7 @@ use tavern::board::task::Status;
 use tavern::store::HAND;
 
 use crate::state::State;
-use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
-
-const ITEMS: &str = "\
----
-id: main
----
-
-Words of the owner.
-
-## Pending
-
-- [ ] T-1: one
-  Words under it.
-- [ ] T-2: two
-- [ ] T-3: three
-
-## In Progress
-
-## Completed
-";
+use crate::support::{ARCHIVE, CONFIG, OWNED, QUEUE, Ran, Scratch, has};
 
 /// Runs it with a shell script for an editor; `$1` is the copy.
 fn edit(scratch: &Scratch, arguments: &[&str], script: &str) -> Ran {
@@ -45,7 +26,7 @@ fn copies(scratch: &Scratch) -> Vec<PathBuf> {
 
 #[test]
 fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     // Meanwhile one is taken, and one is added.
     let script = "tavern claim --task T-2 --agent Frodo >/dev/null; tavern add more --id T-9 >/dev/null
         sed -i 's/T-1: one/T-1: first/; /T-3/d; s/the owner/the owner, again/' \"$1\"";
@@ -68,11 +49,12 @@ fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
 
 #[test]
 fn one_item_is_edited_in_its_place() {
-    let scratch = Scratch::board(ITEMS);
+    let items = OWNED.replace("T-1: one", "T-1: one\n  Words under it.");
+    let scratch = Scratch::board(&items);
     let script = "test \"$(basename \"$1\")\" = T-1.md; test \"$(cat \"$1\")\" = \"$(printf -- '- [ ] T-1: one\\n  Words under it.')\"
         printf -- '- [ ] T-1: one (priority: 0)\\n  Other words.' >\"$1\"";
     edit(&scratch, &["T-1"], script).succeeds();
-    let expected = ITEMS.replace("T-1: one\n  Words under it.", "T-1: one (priority: 0)\n  Other words.");
+    let expected = items.replace("T-1: one\n  Words under it.", "T-1: one (priority: 0)\n  Other words.");
     assert_eq!(scratch.queue(), expected);
     let record = edit(&scratch, &["T-1", "--format", "json"], "touch \"$1\"").succeeds();
     assert_eq!(record, "{\"queue\":\"main\",\"changed\":false,\"events\":[],\"conflicts\":[]}\n");
@@ -81,11 +63,11 @@ fn one_item_is_edited_in_its_place() {
 
 #[test]
 fn nothing_saved_changes_nothing() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     assert_eq!(edit(&scratch, &[], "true").succeeds(), "nothing was changed\n");
     assert_eq!(edit(&scratch, &[], ": >\"$1\"").succeeds(), "nothing was changed\n");
     let ran = edit(&scratch, &[], "sed -i s/one/uno/ \"$1\"; exit 3").ends(1);
-    assert_eq!(scratch.queue(), ITEMS);
+    assert_eq!(scratch.queue(), OWNED);
     // What was typed is kept, where it says.
     let [kept] = &copies(&scratch)[..] else { panic!("{ran}") };
     assert!(ran.stderr.contains(&format!("your copy is kept: {}\n", kept.display())), "{ran}");
@@ -95,7 +77,7 @@ fn nothing_saved_changes_nothing() {
 
 #[test]
 fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     let script = "if grep -q '^<!-- tavern-edit: ' \"$1\"; then
           grep -A1 '^<!-- tavern-edit: ' \"$1\" >seen
           sed -i 's/T-2: deux/T-4: deux/' \"$1\"
@@ -105,7 +87,7 @@ fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
     edit(&scratch, &[], script).succeeds();
     let seen = scratch.read("seen");
     assert!(seen.contains("error: ") && seen.ends_with("-->\n- [ ] T-2: deux\n"), "{seen}");
-    assert_eq!(scratch.queue(), ITEMS.replace("T-3: three", "T-4: deux"), "no mark is left");
+    assert_eq!(scratch.queue(), OWNED.replace("T-3: three", "T-4: deux"), "no mark is left");
     // Who saves the mistake again gives up.
     let ran = edit(&scratch, &["T-4"], "sed -i 's/T-4: deux/T-2: deux/' \"$1\"").ends(4);
     assert!(!scratch.queue().contains("T-2: deux"));
@@ -115,7 +97,7 @@ fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
 
 #[test]
 fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     let script =
         "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern claim --task T-2 --agent Frodo >/dev/null
         sed -i 's/T-1: one/T-1: yours/; /T-2/d' \"$1\"";
@@ -128,7 +110,7 @@ fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
 
 #[test]
 fn a_board_that_can_not_be_written_keeps_what_was_typed() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     for (number, point) in ["log.torn=error", "replace.written=error@2"].into_iter().enumerate() {
         let editor =
             scratch.executable("../editor", &format!("#!/bin/sh\nsed -i 's/T-2: .*/T-2: word {number}/' \"$1\"\n"));
@@ -142,7 +124,7 @@ fn a_board_that_can_not_be_written_keeps_what_was_typed() {
 
 #[test]
 fn the_editor_is_found_and_without_a_terminal_none_is_opened() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     scratch.run("tavern-edit", &[]).ends(2).says("hint: name an editor");
     let script = |word: &str| {
         let text = format!("#!/bin/sh\nsed -i 's/the owner/{word}/; s/git/{word}/; s/plain/{word}/' \"$1\"\n");
@@ -160,7 +142,7 @@ fn the_editor_is_found_and_without_a_terminal_none_is_opened() {
 
 #[test]
 fn a_task_file_that_no_program_works_on_is_edited_as_often_as_one_likes() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     scratch.write("TODO.md", "- [ ] T-7: seven\n- [ ] T-8: eight\n");
     edit(&scratch, &["TODO.md"], "sed -i s/seven/7/ \"$1\"").succeeds();
     scratch.write("TODO.md", scratch.read("TODO.md").replace("eight", "8"));
@@ -173,42 +155,41 @@ fn a_task_file_that_no_program_works_on_is_edited_as_often_as_one_likes() {
 
 #[test]
 fn what_is_archived_is_not_edited_into_work_that_nobody_sees() {
-    let scratch = Scratch::board(&ITEMS.replace("[ ] T-1", "[x] T-1").replace("[ ] T-2", "[x] T-2"));
+    let scratch = Scratch::board(&OWNED.replace("[ ] T-1", "[x] T-1").replace("[ ] T-2", "[x] T-2"));
     scratch.write(CONFIG, "base: main\narchive: {keep: 1}\n");
     scratch.settle();
-    let archive = ".tavern/queues/archive/main.md";
-    let before = scratch.read(archive);
+    let before = scratch.read(ARCHIVE);
     assert!(before.contains("- [x] T-1"), "{before}");
     edit(&scratch, &["T-1"], "sed -i 's/x]/ ]/' \"$1\"").ends(4).says("`T-1` is in the archive").says("--reopen");
-    assert_eq!(scratch.read(archive), before);
+    assert_eq!(scratch.read(ARCHIVE), before);
 }
 
 #[test]
 fn what_is_typed_is_judged_as_the_check_judges_it() {
-    let scratch = Scratch::board(ITEMS);
-    scratch.write(".tavern/queues/archive/main.md", "- [x] T-0: zero (completed: 2026-11-22T10:00:00Z)\n");
+    let scratch = Scratch::board(OWNED);
+    scratch.write(ARCHIVE, "- [x] T-0: zero (completed: 2026-11-22T10:00:00Z)\n");
     // An item may wait for one that is in the archive.
     edit(&scratch, &["T-1"], "sed -i 's/T-1: one/T-1: one (after: T-0)/' \"$1\"").succeeds();
     scratch.run("tavern-check", &[QUEUE]).ends(0);
     // What the check calls an error is not saved.
     let ran = edit(&scratch, &["T-2"], "sed -i 's/T-2: two$/T-2: two (runner: shel)/' \"$1\"");
     ran.ends(4).says("runner `shel` is not in config.yaml").says("your copy is kept");
-    scratch.write(QUEUE, ITEMS.replace("T-2: two", "T-2: two (runner: shel)"));
+    scratch.write(QUEUE, OWNED.replace("T-2: two", "T-2: two (runner: shel)"));
     scratch.run("tavern-check", &[QUEUE]).ends(5).says("runner `shel` is not in config.yaml");
 }
 
 #[test]
 fn an_editor_that_always_saves_another_mistake_is_ended() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     let script = "echo again >>rounds; sed -i \"s/T-3: three.*/T-3: three (after: T-9$(wc -l <rounds))/\" \"$1\"";
     edit(&scratch, &[], script).ends(4).says("nothing was changed").says("your copy is kept");
     assert!(scratch.read("rounds").lines().count() <= 10);
-    assert_eq!(scratch.queue(), ITEMS);
+    assert_eq!(scratch.queue(), OWNED);
 }
 
 #[test]
 fn one_mistake_of_several_may_be_mended_by_itself() {
-    let queue = ITEMS.replace("T-2: two", "T-2: two (runner: shel)").replace("T-3: three", "T-3: three (runner: shel)");
+    let queue = OWNED.replace("T-2: two", "T-2: two (runner: shel)").replace("T-3: three", "T-3: three (runner: shel)");
     let scratch = Scratch::board(&queue);
     edit(&scratch, &["T-3"], "sed -i 's/ (runner: shel)//' \"$1\"").succeeds();
     assert!(scratch.queue().contains("T-3: three\n"));

@@ -13,28 +13,7 @@ use tavern::store::HAND;
 
 use crate::dice::{Dice, number};
 use crate::state::{State, temp_files};
-use crate::support::{QUEUE, Scratch, has, wait_until};
-
-const ITEMS: &str = "\
----
-id: main
----
-
-Words of the owner.
-
-## Pending
-
-- [ ] T-1: one
-- [ ] T-2: two
-- [ ] T-3: three
-- [ ] four
-
-## In Progress
-
-## Waiting
-
-## Completed
-";
+use crate::support::{OWNED, QUEUE, Scratch, has, wait_until};
 
 /// What was done by hand, as the log has it.
 fn by_hand(scratch: &Scratch) -> Vec<String> {
@@ -50,8 +29,8 @@ fn by_hand(scratch: &Scratch) -> Vec<String> {
 
 #[test]
 fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
-    let scratch = Scratch::board(ITEMS);
-    let edited = ITEMS
+    let scratch = Scratch::board(OWNED);
+    let edited = OWNED
         .replace("- [ ] T-1: one\n", "- [x] T-1: one\n")
         .replace("- [ ] T-2: two\n", "")
         .replace("## Waiting\n", "## Waiting\n\n- [ ] T-2: two\n")
@@ -74,9 +53,9 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
 
 #[test]
 fn who_takes_back_their_own_edit_means_it() {
-    let scratch = Scratch::board(ITEMS);
-    let edited = ITEMS.replace("T-1: one", "T-1: one (priority: 0)");
-    for text in [&edited, ITEMS, &edited] {
+    let scratch = Scratch::board(OWNED);
+    let edited = OWNED.replace("T-1: one", "T-1: one (priority: 0)");
+    for text in [&edited, OWNED, &edited] {
         scratch.write(QUEUE, text);
         scratch.settle();
         assert_eq!(scratch.queue(), *text);
@@ -85,7 +64,7 @@ fn who_takes_back_their_own_edit_means_it() {
 
 #[test]
 fn a_held_item_cannot_be_edited_away() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let held = scratch.queue();
     let block = "- [ ] T-1: one (agent: Frodo, attempt: 1, started: ";
@@ -103,7 +82,7 @@ fn a_held_item_cannot_be_edited_away() {
 
 #[test]
 fn what_was_added_while_an_editor_was_open_is_put_back_once() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     let loaded = scratch.read(QUEUE);
     scratch.run("tavern-add", &["Write tests for logout", "--id", "T-6"]).succeeds();
     scratch.write(QUEUE, loaded.replace("- [ ] four\n", "- [ ] four\n- [ ] Write tests for login\n"));
@@ -133,36 +112,35 @@ fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
 
 #[test]
 fn an_item_pasted_twice_is_nobodys_but_its_holders() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let held = scratch.queue();
     let line = held.lines().find(|line| line.contains("T-1:")).expect("it is there").to_owned();
     scratch.write(QUEUE, held.replace("- [ ] T-2: two\n", &format!("- [ ] T-2: two\n{line}\n- [ ] T-2: two\n")));
     for id in ["T-1", "T-2"] {
-        let ran = scratch.run("tavern-claim", &["--task", id, "--agent", "Sam"]);
-        assert_ne!(ran.code, Some(0), "{id}: {ran}");
+        scratch.run("tavern-claim", &["--task", id, "--agent", "Sam"]).ends(3);
     }
     scratch.run("tavern-check", &[]).says("`T-2` is also the ID of the item at line");
     let token = State::of(&scratch).leases["T-1"].to_string();
     scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
     assert_eq!(State::of(&scratch).leases, BTreeMap::new());
-    let ran = scratch.run("tavern-claim", &["--task", "T-3", "--agent", "Sam"]);
-    assert_eq!(ran.code, Some(0), "all else goes on: {ran}");
+    // All else goes on.
+    scratch.run("tavern-claim", &["--task", "T-3", "--agent", "Sam"]).ends(0);
 }
 
 #[test]
 fn a_queue_that_is_emptied_or_removed_is_put_back() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(OWNED);
     scratch.write(QUEUE, "");
     scratch.settle();
-    assert_eq!(scratch.queue(), ITEMS);
+    assert_eq!(scratch.queue(), OWNED);
     scratch.run("tavern-log", &[]).ends(0).says("main: the file was emptied; its items were put back");
     // Nobody holds anything: a person may remove a queue.
     let path = scratch.work().join(QUEUE);
     fs::remove_file(&path).expect("it is there");
     scratch.settle();
     assert!(!path.exists());
-    scratch.write(QUEUE, ITEMS);
+    scratch.write(QUEUE, OWNED);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     let held = scratch.queue();
     fs::remove_file(&path).expect("it is there");
@@ -186,7 +164,7 @@ fn what_is_saved_while_a_queue_is_put_back_is_kept() {
         (false, false, "tavern-check", &["--fix"]),
         (true, true, "tavern-reap", &[]),
     ] {
-        let scratch = Scratch::board(ITEMS);
+        let scratch = Scratch::board(OWNED);
         if is_held {
             let point = if is_killed { "log.appended=kill" } else { "" };
             scratch.failing(point, "tavern-claim", &claim);
@@ -212,11 +190,10 @@ fn what_is_saved_while_a_queue_is_put_back_is_kept() {
 #[test]
 fn an_old_save_after_a_program_was_killed_takes_nothing_out() {
     for (point, again) in [("log.appended", ""), ("replace.renamed", ""), ("log.appended", "replace.renamed=kill@1")] {
-        let scratch = Scratch::board(ITEMS);
+        let scratch = Scratch::board(OWNED);
         scratch.run("tavern-add", &["--id", "T-9", "nine"]).succeeds();
-        let ran = scratch.failing(format!("{point}=kill"), "tavern-claim", &["--task", "T-1", "--agent", "Frodo"]);
-        assert_eq!(ran.code, None, "{ran}");
-        scratch.write(QUEUE, ITEMS.replace("T-3: three", "T-3: three, typed"));
+        scratch.failing(format!("{point}=kill"), "tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).ends(None);
+        scratch.write(QUEUE, OWNED.replace("T-3: three", "T-3: three, typed"));
         scratch.failing(again, "tavern-reap", &[]);
         scratch.settle();
         let text = scratch.queue();

@@ -2,16 +2,7 @@
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::support::{Scratch, wait_until};
-
-/// A board for the shell runner with `items` in its queue.
-fn board(items: &str) -> Scratch {
-    Scratch::shell(&format!("## Pending\n\n{items}"), "")
-}
-
-/// An item whose script says that it runs, and then runs for ever.
-const ENDLESS: &str =
-    "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
+use crate::support::{ENDLESS, Scratch, wait_until};
 
 /// The process of [`ENDLESS`]' script, once it runs.
 fn sleeper(scratch: &Scratch) -> Pid {
@@ -33,8 +24,7 @@ fn a_shell_loop_works_the_queue_to_merged_commits() {
     let scratch = Scratch::repository();
     scratch.run("tavern-init", &["--quiet", "--runner", "shell", "--demo"]).succeeds();
     let unfit = scratch.run("tavern-add", &["No script"]).succeeds();
-    let ran = scratch.script("agent-loop.sh").args(&["--until-empty", "--role", "coder"]).run();
-    assert_eq!(ran.code, Some(0), "{ran}");
+    let ran = scratch.script("agent-loop.sh").args(&["--until-empty", "--role", "coder"]).run().ends(0);
     assert!(ran.stdout.contains("T-3 approved\nT-3 merged as "), "{ran}");
     for id in ["T-1", "T-2", "T-3"] {
         assert_eq!(scratch.item(id)["status"], "completed", "{id}");
@@ -49,7 +39,7 @@ fn a_shell_loop_works_the_queue_to_merged_commits() {
 
 #[test]
 fn stop_ends_a_waiting_loop_and_pause_holds_it() {
-    let scratch = board("");
+    let scratch = Scratch::pending("");
     scratch.write(".tavern/PAUSE", "lunch\n");
     let waiting = scratch.script("agent-loop.sh").start();
     scratch.run("tavern-add", &["Sleep", "--id", "T-1", "-m", "```sh\ntrue\n```"]).succeeds();
@@ -66,7 +56,7 @@ fn stop_ends_a_waiting_loop_and_pause_holds_it() {
 #[test]
 fn a_terminated_loop_gives_its_item_back_without_an_attempt() {
     for (name, code) in [("TERM", 143), ("INT", 130)] {
-        let scratch = board(ENDLESS);
+        let scratch = Scratch::pending(ENDLESS);
         let running = scratch.script("agent-loop.sh").in_a_group().start();
         let sleeper = sleeper(&scratch);
         match name {
@@ -74,8 +64,7 @@ fn a_terminated_loop_gives_its_item_back_without_an_attempt() {
             "TERM" => running.signal(Signal::TERM),
             _ => running.signal_group(Signal::INT),
         }
-        let ran = running.end();
-        assert_eq!(ran.code, Some(code), "{name}: {ran}");
+        running.end().ends(code);
         let item = scratch.stands("T-1", "pending", 0);
         assert!(item["lease"].is_null(), "{name}: {item}");
         assert!(test_kill_process(sleeper).is_err(), "{name}: the script does not run any more");
@@ -85,7 +74,7 @@ fn a_terminated_loop_gives_its_item_back_without_an_attempt() {
 
 #[test]
 fn the_reap_loop_clears_up_and_obeys_stop() {
-    let scratch = board(ENDLESS);
+    let scratch = Scratch::pending(ENDLESS);
     let loop_of_one = scratch.script("agent-loop.sh").start();
     let sleeper = sleeper(&scratch);
     let spawn = parent(sleeper);
@@ -125,7 +114,7 @@ fn the_demo_script_is_the_demo() {
 #[test]
 fn an_idle_agent_takes_what_another_queue_has_set_free() {
     let work = "  ```sh\n  echo 1 >one.txt\n  ```\n";
-    let scratch = board(&format!("- [ ] T-1: Then (after: B-1)\n{work}"));
+    let scratch = Scratch::pending(&format!("- [ ] T-1: Then (after: B-1)\n{work}"));
     scratch.write(".tavern/queues/b.md", "- [ ] B-1: First\n");
     let agent = scratch.program("tavern-agent").args(&["--queue", "main", "--name", "Frodo"]).start();
     let is_idle = || scratch.run("tavern-status", &[]).stdout.contains("Frodo      waiting");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Scratch, has};
+use crate::support::{QUEUE as MAIN, Scratch, has};
 
 const QUEUE: &str = "\
 ---
@@ -24,8 +24,6 @@ id: main
 
 - [x] T-9: Nine
 ";
-
-const MAIN: &str = ".tavern/queues/main.md";
 
 /// A board on `main` that git knows, with `QUEUE` in it.
 fn board() -> Scratch {
@@ -194,8 +192,7 @@ fn init_sets_it_up_once_and_leaves_a_persons_settings() {
     let made = plain.run("tavern-init", &["--runner", "shell", "--no-merge-driver"]).succeeds();
     assert!(!made.contains("attributes") && !made.contains("set "), "{made}");
     assert!(!plain.work().join(".tavern/.gitattributes").exists());
-    let all = plain.command("git".as_ref()).args(&["config", "merge.tavern.driver"]).run();
-    assert_eq!(all.code, Some(1), "{all}");
+    plain.command("git".as_ref()).args(&["config", "merge.tavern.driver"]).run().ends(1);
 }
 
 #[test]
@@ -238,12 +235,8 @@ fn a_file_added_on_both_sides_and_an_archive_are_merged_too() {
 fn the_driver_writes_nothing_where_it_fails() {
     let scratch = Scratch::empty();
     scratch.write("a", "- [ ] T-1: a\n");
-    let missing = scratch.run("tavern-merge-driver", &["none", "a", "a"]);
-    assert_eq!(missing.code, Some(1), "{missing}");
-    assert!(missing.stderr.contains("hint:"), "{missing}");
+    scratch.run("tavern-merge-driver", &["none", "a", "a"]).ends(1).says("hint:");
     scratch.write("bad", b"- [ ] \xff\n");
-    let bad = scratch.run("tavern-merge-driver", &["a", "a", "bad", "7", "queues/main.md"]);
-    assert_eq!(bad.code, Some(5), "{bad}");
-    assert!(bad.stderr.contains("queues/main.md"), "{bad}");
+    scratch.run("tavern-merge-driver", &["a", "a", "bad", "7", "queues/main.md"]).ends(5).says("queues/main.md");
     assert_eq!(scratch.read("a"), "- [ ] T-1: a\n");
 }

@@ -4,10 +4,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{CONFIG, QUEUE, Scratch, has, wait_until};
-
-/// Retries at once, so that no test waits for a back-off.
-const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, not_ready: {backoff: 0s}, killed: {backoff: 0s}}\n";
+use crate::support::{AT_ONCE, CONFIG, ENDLESS, QUEUE, Scratch, has, wait_until};
 
 fn board(queue: &str, config: &str) -> Scratch {
     Scratch::shell(queue, &format!("{AT_ONCE}{config}"))
@@ -128,10 +125,9 @@ fn a_run_whose_program_could_not_be_started_has_ended() {
 
 #[test]
 fn a_holder_that_slept_while_another_took_its_task_leaves_the_worktree_alone() {
-    let script = "touch \"$TAVERN_DIR/begun\"; sleep 600";
-    let scratch = board(&format!("- [ ] T-1: Sleep\n  ```sh\n  {script}\n  ```\n"), "lease: 1s\n");
+    let scratch = board(ENDLESS, "lease: 1s\n");
     let late = scratch.program("tavern-agent").args(&["--once"]).start();
-    wait_until("it has begun", || scratch.work().join(".tavern/begun").exists());
+    wait_until("it has begun", || scratch.work().join("pid").exists());
     late.signal(Signal::STOP);
     wait_until("its task is given back", || {
         scratch.run("tavern-reap", &[]).succeeds();
@@ -139,27 +135,20 @@ fn a_holder_that_slept_while_another_took_its_task_leaves_the_worktree_alone() {
     });
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     let worktree = scratch.work().join(".tavern/worktrees/T-1");
-    let git = |line: &str| {
-        scratch
-            .command(Path::new("git"))
-            .args(&["-C", &worktree.display().to_string()])
-            .args(&line.split(' ').collect::<Vec<_>>())
-            .run()
-    };
-    git("switch --quiet --detach").succeeds();
-    git("commit --quiet --allow-empty --message=Half").succeeds();
+    let git = |arguments| scratch.command(Path::new("git")).within(&worktree).args(arguments).run();
+    git(&["switch", "--quiet", "--detach"]).succeeds();
+    git(&["commit", "--quiet", "--allow-empty", "--message=Half"]).succeeds();
     late.signal(Signal::CONT);
     late.end().succeeds();
-    git("symbolic-ref --quiet HEAD").ends(1);
+    git(&["symbolic-ref", "--quiet", "HEAD"]).ends(1);
     assert!(!scratch.git(&["log", "--format=%s", "tavern/T-1"]).contains("Half"));
 }
 
 #[test]
 fn what_a_dead_supervisor_left_running_is_ended_also_when_its_item_was_taken_from_it() {
-    let script = "touch \"$TAVERN_DIR/begun\"; sleep 600";
-    let scratch = board(&format!("- [ ] T-1: Sleep\n  ```sh\n  {script}\n  ```\n"), "");
+    let scratch = board(ENDLESS, "");
     let agent = scratch.program("tavern-agent").args(&["--once"]).start();
-    wait_until("it has begun", || scratch.work().join(".tavern/begun").exists());
+    wait_until("it has begun", || scratch.work().join("pid").exists());
     agent.kill();
     scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
     scratch.run("tavern-reap", &[]).succeeds();

@@ -2,21 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{QUEUE, Ran, Scratch};
-
-const ITEMS: &str = "\
-## Pending
-
-- [ ] T-1: one
-- [ ] T-2: two
-- [ ] T-3: three
-  - [ ] T-4: a part
-- [ ] five
-
-## In Progress
-
-## Completed
-";
+use crate::support::{OWNED, QUEUE, Ran, Scratch};
 
 /// Runs a program at a minute after ten.
 fn at(scratch: &Scratch, minute: u32, program: &str, arguments: &[&str]) -> Ran {
@@ -44,7 +30,7 @@ fn items(scratch: &Scratch, minute: u32) -> Vec<String> {
 fn life() -> Scratch {
     let scratch = Scratch::repository();
     at(&scratch, 0, "tavern-init", &["--runner", "shell"]).succeeds();
-    scratch.write(QUEUE, ITEMS);
+    scratch.write(QUEUE, OWNED.replace("- [ ] four", "  - [ ] T-4: a part\n- [ ] five"));
     at(&scratch, 1, "tavern-reap", &[]).succeeds();
     at(&scratch, 5, "tavern-add", &["later", "--id", "T-9"]).succeeds();
     at(&scratch, 10, "tavern-release", &["T-1", "--cancel", "-m", "no"]).succeeds();

@@ -378,10 +378,7 @@ fn a_task_file_is_planned_in_place() {
     plan(&scratch, 1, &GOOD.replace(", T-1", ""));
     scratch.write("TODO.md", "# To do\n\n* [ ] Sweep (done_when: \"true\")\n\nThe end.\n");
     scratch.run("tavern-plan", &["A page", "--queue", "TODO.md", "--id", "L-1", "--draft"]).ends(0);
-    scratch
-        .run("tavern-agent", &["--role", "planner", "--queue", "TODO.md", "--until-empty"])
-        .ends(0)
-        .says("L-1 planned");
+    scratch.line("tavern-agent --role planner --queue TODO.md --until-empty").run().ends(0).says("L-1 planned");
     let text = scratch.read("TODO.md");
     assert!(text.contains("* [ ] L-1.1: Make the table (priority: 1, status: draft)\n"), "{text}");
     assert!(text.starts_with("# To do\n\n* [ ] Sweep") && text.ends_with("\n\nThe end.\n"), "{text}");

@@ -44,9 +44,7 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
     assert!(!scratch.work().join(".tavern/worktrees/T-1").exists(), "nothing was begun");
     // Everybody says why, as `readiness.rs` holds.
     scratch.run("tavern-status", &[]).ends(0).says(&format!("T-1      pending     Do T-1 ({NEEDS})"));
-    scratch
-        .run("tavern-check", &[])
-        .says(".tavern/queues/main.md:1:7: warning: this is passed over: its done_when needs");
+    scratch.run("tavern-check", &[]).says("main.md:1:7: warning: this is passed over: its done_when needs");
     let drained = scratch.run("tavern-drain", &["main", "--agents", "2"]).ends(1);
     assert!(drained.stdout.contains(&format!("main: T-1 pending — Do T-1\n  {NEEDS}\n")), "{drained}");
     assert_eq!(drained.stderr.matches("T-1 skipped: ").count(), 1, "{drained}");
@@ -103,8 +101,7 @@ fn nothing_is_claimed_where_the_surroundings_lack_something() {
     for (config, message, hint) in rows {
         let scratch = board(&item("T-1", ""), config);
         for (program, arguments) in [("tavern-agent", vec!["--until-empty"]), ("tavern-drain", vec!["main"])] {
-            let ran = scratch.run(program, &arguments);
-            assert_eq!(ran.code, Some(1), "{config}{ran}");
+            let ran = scratch.run(program, &arguments).ends(1);
             assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(message), "{config}{ran}");
             assert!(ran.stderr.contains("\nhint: ") && ran.stderr.contains(hint), "{config}{ran}");
             assert_eq!(ran.stderr.lines().count(), 2, "one clear message\n{ran}");

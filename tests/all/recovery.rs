@@ -25,8 +25,7 @@ fn wait_for(scratch: &Scratch, name: &str) {
 
 fn kill(running: Running) {
     running.signal(Signal::KILL);
-    let ran = running.end();
-    assert_eq!(ran.code, None, "{ran}");
+    running.end().ends(None);
 }
 
 /// The next agent does all that is left, and nothing of the first one's lives.
@@ -53,8 +52,7 @@ fn a_merge_whose_maker_died_is_not_made_again_and_keeps_its_name() {
         }
     }
     let merge = scratch.program("tavern-merge").args(&["T-1"]);
-    let ran = merge.variable("TAVERN_FAILPOINT", "integrate.advanced=kill").run();
-    assert_eq!(ran.code, None, "{ran}");
+    merge.variable("TAVERN_FAILPOINT", "integrate.advanced=kill").run().ends(None);
     let commit = scratch.git(&["rev-parse", "--short", "tavern/integration"]);
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Approved));
     scratch.run("tavern-merge", &["T-2"]).succeeds();
@@ -118,13 +116,8 @@ fn what_verifies_a_merge_for_a_dead_supervisor_is_ended_and_its_traces_are_gone(
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Approved));
     let state = the_next_one_completes(&scratch);
     assert!(state.leases.is_empty(), "{state:#?}");
-    assert_eq!(
-        scratch
-            .git(&["show", "--format=%s", "--name-only", "-m", "--first-parent", "tavern/integration"])
-            .lines()
-            .last(),
-        Some("one")
-    );
+    let shown = scratch.git(&["show", "--format=%s", "--name-only", "-m", "--first-parent", "tavern/integration"]);
+    assert!(shown.ends_with("\none"), "{shown}");
 }
 
 #[test]

@@ -19,6 +19,36 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The queue that a board begins with, and its settings.
 pub const QUEUE: &str = ".tavern/queues/main.md";
 pub const CONFIG: &str = ".tavern/config.yaml";
+pub const ARCHIVE: &str = ".tavern/queues/archive/main.md";
+
+/// A queue of several lanes, with words of its owner's and an item without an ID.
+pub const OWNED: &str = "\
+---
+id: main
+---
+
+Words of the owner.
+
+## Pending
+
+- [ ] T-1: one
+- [ ] T-2: two
+- [ ] T-3: three
+- [ ] four
+
+## In Progress
+
+## Waiting
+
+## Completed
+";
+
+/// An item whose script says that it runs, and then runs for ever.
+pub const ENDLESS: &str =
+    "- [ ] T-1: Sleep\n  ```sh\n  echo begun > begun.txt\n  echo $$ > ../../../pid\n  sleep 600\n  ```\n";
+
+/// Settings by which no test waits for a back-off.
+pub const AT_ONCE: &str = "outcomes: {failed: {backoff: 0s}, empty: {backoff: 0s}, not_ready: {backoff: 0s}}\n";
 
 /// A folder for one test: `work/` is where programs run, `home/` and `tmp/` are theirs.
 pub struct Scratch {
@@ -63,6 +93,11 @@ impl Scratch {
         }
         scratch.write(QUEUE, queue);
         scratch
+    }
+
+    /// The same with these items alone.
+    pub fn pending(items: &str) -> Scratch {
+        Scratch::shell(&format!("## Pending\n\n{items}"), "")
     }
 
     /// The same with the settings that it was made with, known to Tavern.
@@ -456,10 +491,10 @@ impl Ran {
         self.stdout
     }
 
-    /// It ended with this exit code.
+    /// It ended with this exit code; `None`: by a signal.
     #[track_caller]
-    pub fn ends(self, code: i32) -> Ran {
-        assert_eq!(self.code, Some(code), "{self}");
+    pub fn ends(self, code: impl Into<Option<i32>>) -> Ran {
+        assert_eq!(self.code, code.into(), "{self}");
         self
     }
 

@@ -4,30 +4,11 @@ use tavern::board::task::Status;
 use tavern::store::Entry;
 
 use crate::state::State;
-use crate::support::{QUEUE, Ran, Scratch, has};
+use crate::support::{ARCHIVE, OWNED, QUEUE, Ran, Scratch, has};
 
-const ARCHIVE: &str = ".tavern/queues/archive/main.md";
-
-const ITEMS: &str = "\
----
-id: main
----
-
-Words of the owner.
-
-## Pending
-
-- [ ] T-1: one (priority: 1)
-  Words under it.
-- [ ] T-2: two
-- [ ] three
-
-## In Progress
-
-## Waiting
-
-## Completed
-";
+fn items() -> String {
+    OWNED.replace("T-1: one", "T-1: one (priority: 1)\n  Words under it.")
+}
 
 fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
     scratch.run("tavern-undo", arguments)
@@ -35,7 +16,7 @@ fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
 
 #[test]
 fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(&items());
     scratch.run("tavern-release", &["T-2", "--cancel", "-m", "no"]).succeeds();
     scratch.run("tavern-release", &["T-1", "--cancel", "-m", "never"]).succeeds();
     let cancelled = scratch.queue();
@@ -65,7 +46,7 @@ fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
 
 #[test]
 fn a_named_event_is_taken_back_once() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(&items());
     scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
     scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
     let event = newest(&scratch, |entry| entry.task.as_ref().is_some_and(|id| id.as_str() == "T-1"));
@@ -85,15 +66,15 @@ fn a_named_event_is_taken_back_once() {
 
 #[test]
 fn a_deletion_by_hand_comes_back_where_its_lane_is() {
-    let scratch = Scratch::board(ITEMS);
-    let without = ITEMS.replace("- [ ] T-1: one (priority: 1)\n  Words under it.\n", "").replace("- [ ] three\n", "");
+    let scratch = Scratch::board(&items());
+    let without = items().replace("- [ ] T-1: one (priority: 1)\n  Words under it.\n", "").replace("- [ ] four\n", "");
     scratch.write(QUEUE, &without);
     undo(&scratch, &["T-1"]).succeeds();
     // An item without an ID is the last event.
     let event = newest(&scratch, |entry| entry.task.is_none() && entry.change.before().is_some());
     let told = undo(&scratch, &["--event", &event]).succeeds();
-    assert!(told.starts_with("`three` is back in main as pending"), "{told}");
-    has(&scratch.queue(), &["- [ ] T-2: two\n- [ ] T-1: one (priority: 1)\n  Words under it.\n- [ ] three\n\n## In"]);
+    assert!(told.starts_with("`four` is back in main as pending"), "{told}");
+    has(&scratch.queue(), &["- [ ] T-3: three\n- [ ] T-1: one (priority: 1)\n  Words under it.\n- [ ] four\n\n## In"]);
     State::of(&scratch).agrees();
     // Out again, and what is out can't be taken out.
     undo(&scratch, &["--redo", "T-1"]).succeeds();
@@ -109,8 +90,8 @@ fn newest(scratch: &Scratch, is_it: impl Fn(&Entry) -> bool) -> String {
 
 #[test]
 fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
-    let scratch = Scratch::board(ITEMS);
-    scratch.write(QUEUE, ITEMS.replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"));
+    let scratch = Scratch::board(&items());
+    scratch.write(QUEUE, items().replace("T-1: one (priority: 1)", "T-1: one, better (priority: 1)"));
     scratch.settle();
     let first = newest(&scratch, |_| true);
     scratch.change(QUEUE, "Words under it.", "Words under it.\n  More words.");
@@ -130,7 +111,7 @@ fn an_edit_by_hand_is_taken_back_beside_what_came_since() {
 
 #[test]
 fn what_somebody_holds_or_held_is_left_alone() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(&items());
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     undo(&scratch, &["T-1"]).ends(4).says("hint: take it from its holder: tavern release T-1 --force");
     scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
@@ -155,7 +136,7 @@ fn what_was_added_is_taken_out_and_an_empty_log_has_nothing() {
 
 #[test]
 fn the_log_tells_an_items_whole_life_in_words() {
-    let scratch = Scratch::board(ITEMS);
+    let scratch = Scratch::board(&items());
     let edit = |from: &str, to: &str| {
         let text = scratch.queue();
         assert!(text.contains(from), "{from}\n{text}");
@@ -203,7 +184,7 @@ fn the_merge_of_a_completed_item_is_named() {
 
 #[test]
 fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
-    let scratch = Scratch::shell(ITEMS, "base: main\narchive: {keep: 1}\n");
+    let scratch = Scratch::shell(&items(), "base: main\narchive: {keep: 1}\n");
     scratch.settle();
     scratch.change(QUEUE, "[ ] T-1", "[x] T-1");
     scratch.settle();
@@ -228,8 +209,8 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
 
 #[test]
 fn words_between_items_are_no_items() {
-    let scratch = Scratch::board(ITEMS);
-    scratch.write(QUEUE, ITEMS.replace("T-2: two", "T-2: zwei"));
+    let scratch = Scratch::board(&items());
+    scratch.write(QUEUE, items().replace("T-2: two", "T-2: zwei"));
     scratch.settle();
     scratch.change(QUEUE, "## Waiting", "Words.\n\n## Waiting");
     scratch.settle();

@@ -62,12 +62,7 @@ fn ctrl_c_ends_politely_and_uses_no_attempt() {
     agent.signal(Signal::INT);
     agent.end().ends(130);
     project.assert_tidy();
-    let item = project.item("T-1");
-    assert_eq!(
-        (&item["status"], &item["attempt"], &item["not_before"]),
-        (&json!("pending"), &json!(0), &Value::Null),
-        "{item:#}"
-    );
+    assert_eq!(project.scratch.stands("T-1", "pending", 0)["not_before"], Value::Null);
     assert!(project.worktree("T-1", "half").exists());
     let run = &project.runs()[0];
     assert_eq!((&run["outcome"], &run["reason"]), (&json!("killed"), &json!("it was stopped")), "{run:#}");

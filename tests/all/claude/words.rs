@@ -39,9 +39,7 @@ fn an_answer_that_is_typed_goes_into_the_session() {
     let project = Project::new(ITEM, json!([bash("echo half > half"), say(ask), bash(COMMIT), say("DONE")]));
     project.work();
     let question = "red or blue? (1: red; 2: blue)";
-    let item = project.item("T-1");
-    let expected = (&json!("waiting"), &json!(question), &json!(0));
-    assert_eq!((&item["status"], &item["question"], &item["attempt"]), expected, "{item:#}");
+    assert_eq!(project.scratch.stands("T-1", "waiting", 0)["question"], question);
     assert_eq!(project.runs()[0]["question"], question);
     assert!(project.worktree("T-1", "half").exists());
     project.scratch.run("tavern-status", &["T-1"]).ends(0).says(question);
