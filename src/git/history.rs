@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of work trees; reads objects only.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ pub struct CommitSummary {
     pub id: CommitId,
     /// The first line of the message.
     pub subject: String,
-    /// `Name <address>`.
-    pub author: String,
+    /// The commits that it says it reverts, in the words of git-revert(1).
+    pub reverts: Vec<CommitId>,
 }
 
 /// A difference in git's patch format.
@@ -74,6 +74,18 @@ impl Repository {
             commit = parent;
         }
         Ok(Some(commit.id().into()))
+    }
+
+    /// The commit of `tip` that takes back `work`, or what brought it there, and that no later one takes back.
+    pub fn reverted(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
+        let Some(arrived) = self.arrival(work, tip)? else { return Ok(None) };
+        let mut reverted = BTreeMap::new();
+        for later in self.commits_between(&arrived, tip)?.into_iter().rev() {
+            if !reverted.contains_key(&later.id) {
+                reverted.extend(later.reverts.into_iter().map(|id| (id, later.id.clone())));
+            }
+        }
+        Ok([&arrived, work].into_iter().find_map(|commit| reverted.remove(commit)))
     }
 
     /// The commits that are in `tip` and not in `base`, oldest first.
@@ -157,11 +169,12 @@ pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
 
 fn summary(commit: &git2::Commit<'_>) -> CommitSummary {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let author = commit.author();
+    let message = text(commit.message_bytes());
+    let reverts = message.split("This reverts commit ").skip(1);
     CommitSummary {
         id: commit.id().into(),
         subject: text(commit.summary_bytes().unwrap_or_default()),
-        author: format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())),
+        reverts: reverts.filter_map(|rest| rest.get(..40)?.parse().ok()).collect(),
     }
 }
 
@@ -209,7 +222,6 @@ mod tests {
         let between = repository.commits_between(&first, &third).expect("both are there");
         let subjects: Vec<(&CommitId, &str)> = between.iter().map(|one| (&one.id, one.subject.as_str())).collect();
         assert_eq!(subjects, [(&second, "second"), (&third, "third")]);
-        assert_eq!(between[0].author, "User <user@localhost>");
         assert_eq!(repository.commits_between(&third, &first).expect("both are there"), []);
     }
 

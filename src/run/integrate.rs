@@ -98,12 +98,10 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     let protected = site.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     let message = format!("{}: {}", task.id, task.title);
-    let (merged, left_out) = match site.repository()?.merge(&tip, work, &protected, &message)? {
-        // Whoever merged it died before it could say so, and others may have been merged since.
-        Merge::UpToDate { left_out } => {
-            let arrived = site.repository()?.arrival(work, &tip)?.unwrap_or_else(|| tip.clone());
-            return arrive(site, task, &arrived, &left_out).map(Some);
-        }
+    let merge = site.repository()?.merge(&tip, work, &protected, &message)?;
+    let is_there = matches!(merge, Merge::UpToDate { .. });
+    let (merged, left_out) = match merge {
+        Merge::UpToDate { left_out } => (tip.clone(), left_out),
         Merge::Clean { commit, left_out } => (commit, left_out),
         Merge::Conflict { paths } => {
             let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -111,39 +109,23 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
             return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
         }
     };
+    if is_there && let Some(revert) = site.repository()?.reverted(work, &tip)? {
+        let reason = format!("{} on `{}` reverts its commit {}", revert.short(), site.integration(), work.short());
+        return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
+    }
     if !task.done_when.is_empty() {
         // `advance` looks again, after the work of verifying.
-        if let Some(path) = site.repository()?.checked_out_at(site.integration())? {
+        if !is_there && let Some(path) = site.repository()?.checked_out_at(site.integration())? {
             return checked_out(site, &path).map(Some);
         }
-        if let Some(why) = site.stuck.why(&task.id, work, &tip) {
-            return Ok(Some(Integrated::Blocked(why)));
+        if let Some(not_merged) = verify(site, task, work, &tip, &merged)? {
+            return Ok(Some(not_merged));
         }
-        let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
-        let run = run_name(&task.id, token);
-        // What a merge that was killed is still verifying there would work among our files.
-        end_processes(site, INTEGRATION)?;
-        let folder = site.scratch();
-        clean(site, task, token, &folder, &merged)?;
-        // It may be the work's fault, the network's or the disk's: a person sees which.
-        if let Err(error) = furnish(site, task, mark_of(site, INTEGRATION), &folder) {
-            if let Error::SetUp { command, how, output } = &error {
-                let text = format!("$ {command}\n{how}\n{output}");
-                Artifacts::create(&site.board, &run)?.write_derived(MERGED, &text)?;
-            }
-            let why = error.in_words();
-            site.stuck.remember(&task.id, work, tip, &why);
-            return Ok(Some(Integrated::Blocked(why)));
-        }
-        let bench = Bench { folder: &folder, commit: Some(&merged), mark: mark_of(site, INTEGRATION) };
-        match run_done_when(site, task, bench, &run, MERGED)? {
-            Evidence::Passed => {}
-            Evidence::CutShort => return Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
-            Evidence::Failed(failure) => {
-                let reason = format!("after the merge into `{}` {failure}", site.integration());
-                return send_back(site, task, &site.config.outcomes.failed, reason).map(Some);
-            }
-        }
+    }
+    if is_there {
+        // Whoever merged it died before it could say so, and others may have been merged since.
+        let arrived = site.repository()?.arrival(work, &tip)?.unwrap_or(tip);
+        return arrive(site, task, &arrived, &left_out).map(Some);
     }
     let reference = format!("refs/heads/{}", site.integration());
     match site.repository()?.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
@@ -154,6 +136,44 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
     }
     failpoint::hit("integrate.advanced").map_err(Error::io("go on in", site.board.dir()))?;
     arrive(site, task, &merged, &left_out).map(Some)
+}
+
+/// Runs `done_when` at `merged`, which is `tip` with `work`. `None`: it passed.
+fn verify(
+    site: &Site,
+    task: &Task,
+    work: &CommitId,
+    tip: &CommitId,
+    merged: &CommitId,
+) -> Result<Option<Integrated>, Error> {
+    if let Some(why) = site.stuck.why(&task.id, work, tip) {
+        return Ok(Some(Integrated::Blocked(why)));
+    }
+    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+    let run = run_name(&task.id, token);
+    // What a merge that was killed is still verifying there would work among our files.
+    end_processes(site, INTEGRATION)?;
+    let folder = site.scratch();
+    clean(site, task, token, &folder, merged)?;
+    // It may be the work's fault, the network's or the disk's: a person sees which.
+    if let Err(error) = furnish(site, task, mark_of(site, INTEGRATION), &folder) {
+        if let Error::SetUp { command, how, output } = &error {
+            let text = format!("$ {command}\n{how}\n{output}");
+            Artifacts::create(&site.board, &run)?.write_derived(MERGED, &text)?;
+        }
+        let why = error.in_words();
+        site.stuck.remember(&task.id, work, tip.clone(), &why);
+        return Ok(Some(Integrated::Blocked(why)));
+    }
+    let bench = Bench { folder: &folder, commit: Some(merged), mark: mark_of(site, INTEGRATION) };
+    match run_done_when(site, task, bench, &run, MERGED)? {
+        Evidence::Passed => Ok(None),
+        Evidence::CutShort => Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
+        Evidence::Failed(failure) => {
+            let reason = format!("after the merge into `{}` {failure}", site.integration());
+            send_back(site, task, &site.config.outcomes.failed, reason).map(Some)
+        }
+    }
 }
 
 /// Moving the branch would leave the files in `folder` behind.

@@ -63,7 +63,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
         return fs::create_dir_all(path).map_err(Error::io("make", path));
     };
     let start = match site.repository()?.branch_tip(name)? {
-        Some(earlier) if conflicts(site, tip, &earlier)? => {
+        Some(earlier) if is_outdated(site, tip, &earlier)? => {
             // The branch begins anew at the tip; the prompt names the ref under which the earlier work is kept.
             if path.exists() {
                 keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
@@ -182,10 +182,11 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     }))
 }
 
-/// Earlier work no longer applies to the integration branch.
-fn conflicts(site: &Site, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
+/// Earlier work no longer applies to the integration branch, or was taken back there.
+fn is_outdated(site: &Site, tip: &CommitId, earlier: &CommitId) -> Result<bool, Error> {
     let merge = site.repository()?.merge(tip, earlier, &[".tavern/"], "probe")?;
-    Ok(matches!(merge, crate::git::Merge::Conflict { .. }))
+    let is_in_conflict = matches!(merge, crate::git::Merge::Conflict { .. });
+    Ok(is_in_conflict || site.repository()?.reverted(earlier, tip)?.is_some())
 }
 
 /// Where the work of the run with this token is kept when its worktree goes.
