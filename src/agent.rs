@@ -293,10 +293,10 @@ impl Agent<'_> {
             let Some(slot) = board.run_slot(config.limit)? else {
                 return Ok(Wait::until(Some(soon(1)), format!("{} agents run already", config.limit)));
             };
-            let look = Look::new(self, &memory.templates);
+            let check = ReadinessCheck::new(self, &memory.templates);
             let claimed = board
-                .claim(&self.seek()?, clock::now(), &|document, item, purpose| look.at(document, item, purpose))?;
-            let (skipped, hindrance) = (look.skipped.take(), look.hindrance.take());
+                .claim(&self.seek()?, clock::now(), &|document, item, purpose| check.at(document, item, purpose))?;
+            let (skipped, hindrance) = (check.skipped.take(), check.hindrance.take());
             let has_skipped = !skipped.is_empty();
             for (name, told) in skipped {
                 self.tell_obstacle(memory, name, told);
@@ -599,8 +599,8 @@ impl Wait {
     }
 }
 
-/// A look at what an item, and all items, would need here.
-struct Look<'a> {
+/// Whether an item can be started here and now.
+struct ReadinessCheck<'a> {
     agent: &'a Agent<'a>,
     preflight: Preflight<'a>,
     templates: &'a Templates,
@@ -609,10 +609,10 @@ struct Look<'a> {
     hindrance: RefCell<Option<String>>,
 }
 
-impl<'a> Look<'a> {
-    fn new(agent: &'a Agent<'a>, templates: &'a Templates) -> Look<'a> {
+impl<'a> ReadinessCheck<'a> {
+    fn new(agent: &'a Agent<'a>, templates: &'a Templates) -> ReadinessCheck<'a> {
         let (skipped, hindrance) = (RefCell::default(), RefCell::default());
-        Look { agent, preflight: Preflight::of(agent.site), templates, skipped, hindrance }
+        ReadinessCheck { agent, preflight: Preflight::of(agent.site), templates, skipped, hindrance }
     }
 
     /// What keeps it from being started now.

@@ -20,7 +20,7 @@ use crate::process::{Bell, ProgramExit, RunningProgram, Spec, start};
 
 /// How a pool's agents are started.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PoolConfig {
     pub program: PathBuf,
     pub folder: PathBuf,
     pub seats: Vec<Seat>,
@@ -74,7 +74,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs the pool until each of its agents has ended by itself and there is nothing more for any of them. False if a seat
 /// was given up. `bell` is rung when `demand` (of each seat) may be another.
 pub fn run(
-    plan: &Plan,
+    config: &PoolConfig,
     interrupt: &Interrupt,
     bell: &Bell,
     demand: &mut dyn FnMut() -> Vec<Demand>,
@@ -82,10 +82,11 @@ pub fn run(
 ) -> io::Result<bool> {
     let (sender, news) = channel();
     let _subscription = bell.ring_at(interrupt);
-    let mut pool = Pool { plan, sender, bell, agents: Vec::new(), again: Vec::new(), places: Vec::new(), asked: None };
-    pool.places.resize_with(plan.seats.len(), Place::default);
-    for seat in 0..plan.seats.len() {
-        while pool.count(seat) < plan.seats[seat].most && pool.agents.len() < plan.least.max(1) {
+    let mut pool =
+        Pool { config, sender, bell, agents: Vec::new(), again: Vec::new(), places: Vec::new(), asked: None };
+    pool.places.resize_with(config.seats.len(), Place::default);
+    for seat in 0..config.seats.len() {
+        while pool.count(seat) < config.seats[seat].most && pool.agents.len() < config.least.max(1) {
             pool.start(seat)?;
         }
     }
@@ -111,10 +112,10 @@ pub fn run(
 }
 
 struct Pool<'p> {
-    plan: &'p Plan,
+    config: &'p PoolConfig,
     sender: Sender<News>,
     bell: &'p Bell,
-    agents: Vec<Agent>,
+    agents: Vec<AgentProcess>,
     /// One that died is started again in its seat at this time.
     again: Vec<(usize, Instant)>,
     /// Of each seat, how it goes there.
@@ -132,7 +133,7 @@ struct Place {
     rests_until: Option<Instant>,
 }
 
-struct Agent {
+struct AgentProcess {
     seat: usize,
     child: RunningProgram,
     started: Instant,
@@ -148,7 +149,7 @@ impl Pool<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.agents.len() + self.again.len() >= self.plan.most
+        self.agents.len() + self.again.len() >= self.config.most
     }
 
     /// Starts what died and has waited, and whom there is something to do for; where there is no room, an idle agent of
@@ -160,7 +161,7 @@ impl Pool<'_> {
         let has_room = |pool: &Pool<'_>, seat: usize| {
             let place = &pool.places[seat];
             let is_resting = place.rests_until.is_some_and(|until| until > now);
-            !place.is_given_up && !is_resting && pool.count(seat) < pool.plan.seats[seat].most
+            !place.is_given_up && !is_resting && pool.count(seat) < pool.config.seats[seat].most
         };
         if !(0..self.places.len()).any(|seat| has_room(self, seat)) {
             return Ok(());
@@ -183,7 +184,7 @@ impl Pool<'_> {
         if self.agents.iter().any(|agent| agent.is_leaving) {
             return;
         }
-        let is_idle = |agent: &&mut Agent| {
+        let is_idle = |agent: &&mut AgentProcess| {
             demand.get(agent.seat).is_some_and(|demand| demand.free == 0 && demand.idle.contains(&agent.child.pid()))
         };
         if let Some(agent) = self.agents.iter_mut().find(is_idle) {
@@ -195,20 +196,20 @@ impl Pool<'_> {
     fn start(&mut self, seat: usize) -> io::Result<()> {
         let (out, out_writer) = io::pipe()?;
         let (err, err_writer) = io::pipe()?;
-        let mut spec = Spec::new(&self.plan.program, &self.plan.folder).args(&self.plan.seats[seat].args);
+        let mut spec = Spec::new(&self.config.program, &self.config.folder).args(&self.config.seats[seat].args);
         spec.stdout = out_writer.into();
         spec.stderr = err_writer.into();
         let child = start(spec)?;
         child.wake(self.bell);
         let has_worked = Arc::new(AtomicBool::new(false));
-        let (is_work, worked) = (self.plan.is_work, Arc::clone(&has_worked));
+        let (is_work, worked) = (self.config.is_work, Arc::clone(&has_worked));
         let heard = move |line: String| {
             worked.fetch_or(is_work(&line), Ordering::Relaxed);
             News::Line(line)
         };
         relay(out, heard, &self.sender, self.bell);
         relay(err, News::Complaint, &self.sender, self.bell);
-        self.agents.push(Agent { seat, child, started: clock::instant(), has_worked, is_leaving: false });
+        self.agents.push(AgentProcess { seat, child, started: clock::instant(), has_worked, is_leaving: false });
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use super::shared::Shared;
 
 /// One line of the list.
 #[derive(Serialize)]
-struct Entry {
+struct ListedProgram {
     name: &'static str,
     job: String,
 }
@@ -83,9 +83,9 @@ fn command() -> Command {
 
 fn list(context: &Context) -> Exit {
     let printed = PROGRAMS.iter().try_for_each(|program| {
-        let entry = Entry { name: program.name, job: program.job() };
-        let text = format!("tavern {:<13}{}", program.verb(), entry.job);
-        context.out.record(&entry, text)
+        let listed = ListedProgram { name: program.name, job: program.job() };
+        let text = format!("tavern {:<13}{}", program.verb(), listed.job);
+        context.out.record(&listed, text)
     });
     end(printed.and_then(|()| context.out.flush()).map(|()| Exit::Done))
 }

@@ -12,7 +12,7 @@ use super::{Context, hints, human};
 /// One item that a person can free, and nobody else.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Need {
-    pub need: What,
+    pub need: NeedKind,
     /// The question, or why it waits.
     pub why: String,
     /// What to type.
@@ -21,7 +21,7 @@ pub(super) struct Need {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum What {
+pub(super) enum NeedKind {
     /// Its agent asked a question.
     Answer,
     /// It came back too often.
@@ -34,15 +34,15 @@ pub(super) enum What {
     Child,
 }
 
-impl What {
+impl NeedKind {
     /// `None`: it is not a person that it waits for.
-    pub(super) fn of(lack: &Lack) -> Option<What> {
+    pub(super) fn of(lack: &Lack) -> Option<NeedKind> {
         Some(match lack {
-            Lack::Answer(_) => What::Answer,
-            Lack::FailedChild(_) => What::Child,
-            Lack::Permission => What::Permission,
-            Lack::Approval => What::Approval,
-            Lack::Release(_) => What::Release,
+            Lack::Answer(_) => NeedKind::Answer,
+            Lack::FailedChild(_) => NeedKind::Child,
+            Lack::Permission => NeedKind::Permission,
+            Lack::Approval => NeedKind::Approval,
+            Lack::Release(_) => NeedKind::Release,
             _ => return None,
         })
     }
@@ -50,7 +50,7 @@ impl What {
 
 /// What an item that lacks all that needs of a person.
 pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<Need> {
-    let (lack, need) = lacks.iter().find_map(|lack| Some((lack, What::of(lack)?)))?;
+    let (lack, need) = lacks.iter().find_map(|lack| Some((lack, NeedKind::of(lack)?)))?;
     let todo = hints::lack(lack, task, Some(queue)).unwrap_or_default();
     let why = if let Lack::Answer(question) = lack { question.clone() } else { lack.to_string() };
     Some(Need { need, why, todo })
@@ -67,6 +67,6 @@ pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Que
 pub(super) fn sentence(place: &str, task: Option<&TaskId>, need: &Need) -> String {
     let name = task.map_or_else(|| place.to_owned(), ToString::to_string);
     let why = human::words(&need.why);
-    let asks = if need.need == What::Answer { " asks" } else { "" };
+    let asks = if need.need == NeedKind::Answer { " asks" } else { "" };
     format!("{name}{asks}: {why} — {}", need.todo)
 }

@@ -20,7 +20,7 @@ use crate::run::{Preflight, Site};
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life};
 
 use super::moment::moment;
-use super::need::{self, Need, What};
+use super::need::{self, Need, NeedKind};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
 mod stats;
@@ -266,7 +266,7 @@ impl Args {
                     needs.push((record, text));
                 }
                 // What a person has to do is told of below.
-                let lack = lacks[index].iter().find(|lack| lack.is_stuck() && What::of(lack).is_none());
+                let lack = lacks[index].iter().find(|lack| lack.is_stuck() && NeedKind::of(lack).is_none());
                 let is_faulty = readiness.is_faulty(number, index);
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);
                 let is_usual =
@@ -433,7 +433,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     let lacks = if then.is_none() { need::lacks(context, board, id, &found.queue) } else { Vec::new() };
     let (id, queue) = (Some(id), Some(found.queue.id.as_str()));
     for lack in &lacks {
-        match (What::of(lack), lack) {
+        match (NeedKind::of(lack), lack) {
             (None, Lack::Problem { .. }) => row("problem", hints::sentence(lack, id, queue)),
             (Some(_), _) | (None, Lack::Status(_)) => row("to do", hints::lack(lack, id, queue).unwrap_or_default()),
             // What it comes after stands above.

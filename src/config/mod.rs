@@ -20,7 +20,7 @@ pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
 pub use period::Period;
 pub use role::{Does, Role};
-pub use runner::{Runner, RunnerKind};
+pub use runner::{RunnerConfig, RunnerKind};
 pub use size::Size;
 
 mod flaw;
@@ -93,7 +93,7 @@ pub struct Config {
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
     pub empty_behavior: EmptyBehavior,
     pub roles: BTreeMap<String, Role>,
-    pub runners: BTreeMap<String, Runner>,
+    pub runners: BTreeMap<String, RunnerConfig>,
     pub outcomes: Outcomes,
     /// The agents' names, taken in this order.
     pub names: Vec<String>,
@@ -230,7 +230,7 @@ impl Default for Config {
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
             roles: Role::built_in(),
-            runners: Runner::built_in(),
+            runners: RunnerConfig::built_in(),
             outcomes: Outcomes::default(),
             names: NAMES.split_whitespace().map(str::to_owned).collect(),
         }

@@ -32,7 +32,7 @@ impl RunnerKind {
 /// One agent program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Runner {
+pub struct RunnerConfig {
     pub kind: RunnerKind,
     /// The Claude CLI: its name on the PATH, or its path.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,10 +47,11 @@ pub struct Runner {
     pub env: BTreeMap<String, String>,
 }
 
-impl Runner {
-    pub(super) fn built_in() -> BTreeMap<String, Runner> {
-        let claude = Runner { kind: RunnerKind::Claude, program: Some("claude".to_owned()), ..Runner::default() };
-        let shell = Runner { kind: RunnerKind::Shell, ..Runner::default() };
+impl RunnerConfig {
+    pub(super) fn built_in() -> BTreeMap<String, RunnerConfig> {
+        let claude =
+            RunnerConfig { kind: RunnerKind::Claude, program: Some("claude".to_owned()), ..RunnerConfig::default() };
+        let shell = RunnerConfig { kind: RunnerKind::Shell, ..RunnerConfig::default() };
         BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
     }
 

@@ -177,7 +177,10 @@ impl Items {
             let (document, _) = parse(&text.content);
             let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
             items.statuses.extend(named);
-            let due = site.board.due_for_archive(&text, &document, &policy, now, scope == Scope::All)?;
+            let due = match scope {
+                Scope::All => site.board.due_or_archived(&text, &policy, now)?,
+                Scope::Leases => site.board.due_for_archive(&text, &document, &policy, now)?,
+            };
             items.due.extend((due > 0).then_some((queue.id, due)));
         }
         Ok(items)

@@ -55,13 +55,14 @@ impl Sight {
 
     /// As they were when `text` was read: that is in the file, and nobody has written to the replaced one.
     pub(super) fn when_read(board: &Board, text: &Text) -> Sight {
-        let old = head(board, &text.queue).map_or_else(|| Stamp::at(&old_path(board, &text.queue)), |head| head.old);
+        let old =
+            header(board, &text.queue).map_or_else(|| Stamp::at(&old_path(board, &text.queue)), |header| header.old);
         Sight { file: Some(text.stamp), old }
     }
 
     /// Nobody has written to them since Tavern did.
     pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
-        head(board, queue).is_some_and(|head| Some(head.file) == self.file && head.old == self.old)
+        header(board, queue).is_some_and(|header| Some(header.file) == self.file && header.old == self.old)
     }
 }
 
@@ -70,7 +71,7 @@ impl Board {
     /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands.
     pub(super) fn read_settled(&self, queue: &Queue) -> Result<Text, Error> {
         let read = self.read(queue);
-        let is_seen = |text: &Text| head(self, queue).is_some_and(|head| head.file == text.stamp);
+        let is_seen = |text: &Text| header(self, queue).is_some_and(|header| header.file == text.stamp);
         match read {
             Ok(text) if is_seen(&text) => Ok(text),
             Err(error @ Error::NotText { .. }) => Err(error),
@@ -87,10 +88,10 @@ impl Baseline {
     /// `None` if there is none, or none that is whole.
     pub(super) fn read(board: &Board, queue: &Queue) -> Option<Baseline> {
         let mut bytes = fs::read(path(board, queue)).ok()?;
-        let head = parsed(&bytes)?;
-        let content = String::from_utf8(bytes.split_off(head.length)).ok()?;
-        let is_whole = xxh3_64(content.as_bytes()) == head.digest;
-        is_whole.then_some(Baseline { seq: head.seq, content, file: head.file, old: head.old })
+        let header = parsed(&bytes)?;
+        let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
+        let is_whole = xxh3_64(content.as_bytes()) == header.digest;
+        is_whole.then_some(Baseline { seq: header.seq, content, file: header.file, old: header.old })
     }
 
     /// Keeps what the queue's file, as of `sight`, says after event `seq`.
@@ -150,7 +151,7 @@ fn escaped(queue: &Queue) -> String {
 }
 
 /// The first line.
-struct Head {
+struct Header {
     seq: u64,
     file: Stamp,
     old: Option<Stamp>,
@@ -159,13 +160,13 @@ struct Head {
     length: usize,
 }
 
-fn head(board: &Board, queue: &Queue) -> Option<Head> {
+fn header(board: &Board, queue: &Queue) -> Option<Header> {
     let mut line = [0; HEAD];
     let length = File::open(path(board, queue)).and_then(|mut file| file.read(&mut line)).ok()?;
     parsed(&line[..length])
 }
 
-fn parsed(bytes: &[u8]) -> Option<Head> {
+fn parsed(bytes: &[u8]) -> Option<Header> {
     let length = bytes.iter().take(HEAD).position(|byte| *byte == b'\n')? + 1;
     let line = std::str::from_utf8(&bytes[..length - 1]).ok()?;
     let mut words = line.split(' ');
@@ -173,5 +174,5 @@ fn parsed(bytes: &[u8]) -> Option<Head> {
     let file = words.next()?.parse().ok()?;
     let old = words.next().filter(|word| *word != "-").map(str::parse).transpose().ok()?;
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
-    Some(Head { seq, file, old, digest, length })
+    Some(Header { seq, file, old, digest, length })
 }

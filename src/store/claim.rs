@@ -81,9 +81,9 @@ impl Board {
         for queue in &seek.queues {
             // What can't be read is nobody's work.
             let Ok(text) = self.read(queue) else { continue };
-            let look = Look { board: self, index: &index, queue, is_ready, now };
+            let search = QueueSearch { board: self, index: &index, queue, is_ready, now };
             let (document, _) = parse(&text.content);
-            drop(look.each(&document, seek, &mut nothing, &mut |_, _| {
+            drop(search.each(&document, seek, &mut nothing, &mut |_, _| {
                 open += 1;
                 Ok(None::<()>)
             }));
@@ -109,10 +109,10 @@ impl View<'_> {
                 Err(_) if seek.queues.len() > 1 => continue,
                 Err(error) => return Err(error),
             };
-            let look = Look { board, index: &index, queue, is_ready, now };
+            let search = QueueSearch { board, index: &index, queue, is_ready, now };
             let (document, _) = parse(&text.content);
-            let found = look.each(&document, seek, &mut nothing, &mut |item, purpose| {
-                let (mut held, step) = look.taken(&document, item, seek, purpose, self.last_seq + 1)?;
+            let found = search.each(&document, seek, &mut nothing, &mut |item, purpose| {
+                let (mut held, step) = search.taken(&document, item, seek, purpose, self.last_seq + 1)?;
                 if board.is_dry() {
                     let id_at = item.id.is_none().then_some(item.line);
                     held.unknown = Unknown { id_at, token: !board.by_hand()?.is_empty() };
@@ -127,8 +127,8 @@ impl View<'_> {
     }
 }
 
-/// A look at one queue for what may be taken.
-struct Look<'l> {
+/// A search of one queue for what may be taken.
+struct QueueSearch<'l> {
     board: &'l Board,
     index: &'l ItemIndex<'l>,
     queue: &'l Queue,
@@ -139,7 +139,7 @@ struct Look<'l> {
 /// Takes an item for what it may be taken for, or leaves it.
 type Take<'t, R> = dyn FnMut(&Item<'_>, Purpose) -> Result<Option<R>, Error> + 't;
 
-impl Look<'_> {
+impl QueueSearch<'_> {
     /// Gives `take` each item that may be taken until it takes one.
     fn each<R>(
         &self,

@@ -35,7 +35,12 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
     };
     sight.file = text.as_ref().map(|text| text.stamp);
     let Some(seen) = Baseline::read(board, queue) else {
-        return Ok(text.map(|text| kept(queue, sight, text.content, true, Vec::new())));
+        return Ok(text.map(|text| {
+            kept(
+                QueueRewrite { queue: queue.clone(), expected: sight, content: text.content, is_shown: true },
+                Vec::new(),
+            )
+        }));
     };
     let mut entries = Vec::new();
     if text.is_none() {
@@ -64,18 +69,18 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
         // Somebody saves again at this moment, and would see neither: at the next look.
         return Ok(None);
     }
-    Ok(Some(kept(queue, sight, ours, is_shown, entries)))
+    Ok(Some(kept(QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown }, entries)))
 }
 
 /// The change that puts a queue back whose file has gone, and logs `note`; `None` if nothing is known of it.
 pub(super) fn put_back(board: &Board, last: u64, queue: &Queue, note: Entry) -> Result<Option<Change>, Error> {
     let Some(seen) = Baseline::read(board, queue) else { return Ok(None) };
     let content = up_to_date(board, last, queue, &seen)?;
-    Ok(Some(kept(queue, Sight::of(board, queue), content, false, vec![note])))
+    let expected = Sight::of(board, queue);
+    Ok(Some(kept(QueueRewrite { queue: queue.clone(), expected, content, is_shown: false }, vec![note])))
 }
 
-fn kept(queue: &Queue, expected: Sight, content: String, is_shown: bool, entries: Vec<Entry>) -> Change {
-    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown };
+fn kept(rewrite: QueueRewrite, entries: Vec<Entry>) -> Change {
     Change { entries, files: vec![Rewrite::Queue(rewrite)] }
 }
 

@@ -98,18 +98,18 @@ pub(super) fn set_item(
         (None, None) => Vec::new(),
         (Some(item), None) => document.taken_out(item),
         (None, Some((text, status))) => {
-            document.add(status.unwrap_or(Status::Pending), &ended(text, markup::newline(document.text()), true))
+            let newline = markup::newline(document.text());
+            document.add(status.unwrap_or(Status::Pending), &(with_newlines(text, newline) + newline))
         }
         (Some(item), Some((text, status))) => {
-            let is_ended = document.block(item).ends_with(['\n', '\r']);
-            document.rewritten(item, &ended(text, markup::newline(document.text()), is_ended), status)
+            let newline = markup::newline(document.text());
+            let end = if document.block(item).ends_with(['\n', '\r']) { newline } else { "" };
+            document.rewritten(item, &(with_newlines(text, newline) + end), status)
         }
     }
 }
 
-/// With the document's line ends, and one at the end if `is_ended`.
-fn ended(text: &str, newline: &str, is_ended: bool) -> String {
-    let bare = text.replace("\r\n", "\n");
-    let bare = bare.trim_end_matches('\n').replace('\n', newline);
-    if is_ended { bare + newline } else { bare }
+/// With the document's line ends, and none at the end.
+fn with_newlines(text: &str, newline: &str) -> String {
+    text.replace("\r\n", "\n").trim_end_matches('\n').replace('\n', newline)
 }

@@ -45,7 +45,7 @@ pub struct Undone {
 impl Board {
     /// Takes an event back: one compare-and-set under the lock.
     pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
-        self.transact(now, |view| Plan::of(view, which, note, now).map(Plan::change))
+        self.transact(now, |view| PreparedUndo::of(view, which, note, now).map(PreparedUndo::change))
     }
 
     /// The events that could be taken back as far as the log alone tells, the newest first.
@@ -75,8 +75,8 @@ fn is_in_effect(entry: &Entry, taken: &mut HashMap<u64, u64>) -> bool {
     !is_taken
 }
 
-/// What is to be written.
-struct Plan {
+/// An undo that was found possible: what is to be written.
+struct PreparedUndo {
     event: Entry,
     entry: Entry,
     text: Text,
@@ -84,15 +84,15 @@ struct Plan {
     content: String,
 }
 
-impl Plan {
+impl PreparedUndo {
     fn change(self) -> (Change, Undone) {
-        let Plan { event, entry, text, sight, content } = self;
+        let PreparedUndo { event, entry, text, sight, content } = self;
         let step = Step { content: Some(content), ..entry.clone().into() };
         let undone = Undone { event, entry, queue: text.queue.clone() };
         (Change::of_queue(sight, &text, vec![step]), undone)
     }
 
-    fn of(view: &View<'_>, which: &Which, note: &Note, now: Timestamp) -> Result<Plan, Error> {
+    fn of(view: &View<'_>, which: &Which, note: &Note, now: Timestamp) -> Result<PreparedUndo, Error> {
         let board = view.board;
         let (event, since) = find(board, which)?;
         let name = event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string);
@@ -149,7 +149,7 @@ impl Plan {
             change,
             ..Entry::new(kind, now)
         };
-        Ok(Plan { event, entry, text, sight, content })
+        Ok(PreparedUndo { event, entry, text, sight, content })
     }
 }
 

@@ -18,7 +18,7 @@ use super::documents::Page;
 use super::fault::shown;
 
 /// A queue that is to be another.
-struct Change {
+struct QueueFix {
     name: String,
     queue: Queue,
     before: String,
@@ -51,16 +51,16 @@ pub(super) fn fix(
         let queue = board.queue(&page.path.to_string_lossy(), &here);
         page.text = queue.and_then(|queue| board.read(&queue)).map_or(page.text.clone(), |text| text.content);
     }
-    let changes = plan(board, files, &here, pages)?;
-    if changes.is_empty() {
+    let fixes = plan(board, files, &here, pages)?;
+    if fixes.is_empty() {
         context.out.note("nothing can be fixed without you");
     }
-    for Change { name, before, after, done, .. } in &changes {
+    for QueueFix { name, before, after, done, .. } in &fixes {
         let record = Record { file: name, fixed: done, diff: unified(Names { old: name, new: name }, before, after) };
         context.out.record(&record, painted(&record.diff).trim_end())?;
     }
     let mut mended = Vec::new();
-    for Change { name, queue, before, after, done, lost } in changes {
+    for QueueFix { name, queue, before, after, done, lost } in fixes {
         let is_done = match lost {
             Some(lost) => board.put_back(&lost, clock::now())?,
             None => board.mend(&queue, &before, &after, &done, clock::now())?,
@@ -78,7 +78,7 @@ pub(super) fn fix(
     Ok(mended)
 }
 
-fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<Vec<Change>, CliError> {
+fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<Vec<QueueFix>, CliError> {
     let lost = if files.is_empty() { board.lost_queues()? } else { Vec::new() };
     let is_there = |page: &&Page| !lost.iter().any(|lost| lost.queue.path == page.path);
     let queue = |page: &Page| board.queue(&page.path.to_string_lossy(), here).ok();
@@ -100,9 +100,9 @@ fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<
     let mended = pages.iter().zip(mended).filter(|((page, _), mended)| page.text != mended.text);
     let mended = mended.map(|((page, queue), Mended { text, done })| {
         let (name, queue, before) = (page.name.clone(), queue.clone(), page.text.clone());
-        Change { name, queue, before, after: text, done, lost: None }
+        QueueFix { name, queue, before, after: text, done, lost: None }
     });
-    let put_back = lost.iter().map(|lost| Change {
+    let put_back = lost.iter().map(|lost| QueueFix {
         name: shown(&lost.queue.path, here),
         queue: lost.queue.clone(),
         before: String::new(),

@@ -11,7 +11,7 @@ use crate::agent::Told;
 use crate::board::document::{Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::clock;
-use crate::pool::{News, Plan, Seat, run};
+use crate::pool::{News, PoolConfig, Seat, run};
 use crate::process::{self, Bell};
 use crate::run::Site;
 use crate::run::commit::{Occasion, commit_queues};
@@ -144,7 +144,7 @@ impl Args {
         let all: usize = seats.iter().map(|seat| seat.most).sum();
         let most = self.most.unwrap_or(all).clamp(1, all);
         let least = self.least.unwrap_or(if seats.len() == 1 { all.min(open) } else { 1 }).min(most);
-        let plan = Plan { program, folder: context.here(), seats, least, most, is_work };
+        let config = PoolConfig { program, folder: context.here(), seats, least, most, is_work };
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(format!("draining {what}, {}", self.runners(site, crew)?));
         let bar = progress(context, open, what);
@@ -163,7 +163,7 @@ impl Args {
         }
         let bell = Bell::new();
         let _watch = site.board.ring_at_changes(queues, &bell)?;
-        let well = run(&plan, &site.interrupt, &bell, &mut demand, &mut |news| match news {
+        let well = run(&config, &site.interrupt, &bell, &mut demand, &mut |news| match news {
             News::Line(line) => {
                 let Ok(Heard { agent, told }) = serde_json::from_str(&line) else { return };
                 let is_told = match &told {

@@ -10,7 +10,7 @@ use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::task::{Status, Task, TaskId};
 use crate::cli::check::shown;
-use crate::cli::need::{self, Need, What};
+use crate::cli::need::{self, Need, NeedKind};
 use crate::cli::{CliError, Context, hints, human};
 use crate::run::Site;
 use crate::run::readiness::{Unready, unready};
@@ -138,7 +138,7 @@ fn why(task: &Task, lacking: Option<&Unready>, queue: &Queue, crew: &[Post]) -> 
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     match (task.status(), lack) {
         // What a person does about it stands by itself.
-        (_, Some(lack)) if What::of(lack).is_some() => Some(lack.to_string()),
+        (_, Some(lack)) if NeedKind::of(lack).is_some() => Some(lack.to_string()),
         _ if task.reason().is_some() => task.reason().map(str::to_owned),
         (Status::Approved, _) => Some("verified, but not merged: tavern merge says why".to_owned()),
         (_, Some(lack)) => Some(hints::sentence(lack, lacking.and_then(|one| one.task.as_ref()), Some(&queue.id))),

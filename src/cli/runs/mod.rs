@@ -22,12 +22,12 @@ use diff::find;
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub command: Option<RunsCommand>,
 }
 
 /// What to do with them.
 #[derive(clap::Subcommand)]
-pub enum What {
+pub enum RunsCommand {
     /// One line a run, oldest first (the default)
     List {
         /// Only of this item
@@ -89,9 +89,9 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let all = runs(&board)?;
-        let list = What::List { task: None, agent: None, outcome: None, last: None };
-        match self.what.unwrap_or(list) {
-            What::List { task, agent, outcome, last } => {
+        let list = RunsCommand::List { task: None, agent: None, outcome: None, last: None };
+        match self.command.unwrap_or(list) {
+            RunsCommand::List { task, agent, outcome, last } => {
                 let wanted: Vec<&Metadata> = all
                     .iter()
                     .filter(|run| task.as_ref().is_none_or(|task| run.task == *task))
@@ -106,10 +106,10 @@ impl Verb for Args {
                 }
                 Ok(Exit::Done)
             }
-            What::Show { run } => show(context, &board, find(&all, &run)?),
-            What::Cat { run, file } => cat(context, &board, find(&all, &run)?, &file),
-            What::Grep { text, task } => grep(context, &board, &all, &text, task.as_ref()),
-            What::Diff(diff) => diff.run(context, &board, &all),
+            RunsCommand::Show { run } => show(context, &board, find(&all, &run)?),
+            RunsCommand::Cat { run, file } => cat(context, &board, find(&all, &run)?, &file),
+            RunsCommand::Grep { text, task } => grep(context, &board, &all, &text, task.as_ref()),
+            RunsCommand::Diff(diff) => diff.run(context, &board, &all),
         }
     }
 }
