@@ -29,6 +29,9 @@ pub enum Error {
     NoRunner(String),
     #[error("the repository has no commits yet")]
     NoCommits,
+    /// `base` of config.yaml names nothing; with the branch that was probably meant.
+    #[error("`base` in config.yaml names the branch `{name}`, which is not there")]
+    NoBase { name: String, near: Option<String> },
     /// The item's own fault: what a reviewer is to look at is not there.
     #[error("{0}")]
     NothingToReview(String),
@@ -69,6 +72,8 @@ impl Error {
             Error::NoRole(_) => Some("add it under `roles:` in .tavern/config.yaml, or use --role coder".into()),
             Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
             Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
+            Error::NoBase { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
+            Error::NoBase { near: None, .. } => Some("name one that `git branch` shows, or take `base` out".into()),
             Error::SetUp { .. } => Some("run the command by hand in a fresh clone, and fix `worktree.setup`".into()),
         }
     }

@@ -179,7 +179,7 @@ fn verify(
 /// Moving the branch would leave the files in `folder` behind.
 fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
     let branch = site.integration();
-    let text = format!("`{branch}` is checked out in {}: git -C {0} switch --detach", folder.display());
+    let text = format!("`{branch}` is checked out in {}: {}", folder.display(), site.way_out(folder));
     tell_once(site, &text)?;
     Ok(Integrated::Blocked(text))
 }

@@ -8,9 +8,11 @@ use std::time::Duration;
 use super::error::Error;
 use crate::board::task::{Task, TaskId};
 use crate::clock::Deadline;
-use crate::config::{Config, Does, Role, RunnerKind};
+use crate::config::{Config, Does, Integration, Role, RunnerKind};
 use crate::git::{CommitId, Follow, GitError, Head, Repository};
 use crate::interrupt::Interrupt;
+use crate::near::nearest;
+use crate::process::quoted;
 use crate::runner::{Claude, CommandRunner, Runner, Shell};
 use crate::store::{self, Board, Claimed, Queue, Seek};
 
@@ -116,12 +118,14 @@ impl Site {
     /// item's, a person only looks at something: then the integration branch has no other base than itself.
     pub fn base(&self) -> Result<(Option<String>, CommitId), Error> {
         if let Some(name) = &self.config.base {
-            let commit = self.repository()?.branch_tip(name)?;
-            let commit = match commit {
-                Some(commit) => Some(commit),
-                None => self.repository()?.commit_of(name)?,
+            let repository = self.repository()?;
+            let found = repository.branch_tip(name)?.map_or_else(|| repository.commit_of(name), |tip| Ok(Some(tip)))?;
+            let missing = || {
+                let branches = repository.branches("").unwrap_or_default();
+                let near = nearest(name, branches.iter().map(String::as_str)).map(str::to_owned);
+                if branches.is_empty() { Error::NoCommits } else { Error::NoBase { name: name.clone(), near } }
             };
-            return Ok((Some(name.clone()), commit.ok_or(Error::NoCommits)?));
+            return Ok((Some(name.clone()), found.ok_or_else(missing)?));
         }
         let is_items = |name: &str| name.strip_prefix(ITEM_BRANCHES).is_some_and(|id| id.parse::<TaskId>().is_ok());
         let commit = match self.repository()?.head()? {
@@ -131,6 +135,15 @@ impl Site {
         };
         let own = self.repository()?.branch_tip(self.integration())?;
         Ok(own.map_or((None, commit), |tip| (Some(self.integration().to_owned()), tip)))
+    }
+
+    /// What to do where the integration branch is checked out in `folder`: moving it would leave the files there behind.
+    pub fn way_out(&self, folder: &Path) -> String {
+        let (branch, own) = (self.integration(), Integration::default().branch);
+        if branch != own && self.base().is_ok_and(|(base, _)| base.as_deref() == Some(branch)) {
+            return format!("merge into a branch of its own, in .tavern/config.yaml `integration: {{branch: {own}}}`");
+        }
+        format!("git -C {} switch --detach", quoted(folder))
     }
 
     /// Brings the integration branch up to its base, making it if it is not there. The base's conflict, if there is one,

@@ -1,10 +1,12 @@
 //! `tavern-check`: everything wrong with a board, told with its place and a hint.
 
+use std::fs;
 use std::path::Path;
 
 use crate::board::problem::{Problem, Severity};
 use crate::clock;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, FILE};
+use crate::process::quoted;
 use crate::store::{Board, Queue};
 
 use super::{CliError, Context, Exit, Verb, human};
@@ -26,7 +28,7 @@ mod preflight;
 /// warnings. Changes nothing, unless told to with --fix.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these queues or task files, by name or path
+    /// Only these queues or task files, by name or path; or config.yaml
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
@@ -50,12 +52,20 @@ impl Verb for Args {
             Err(_) if !self.files.is_empty() && !self.fix && context.shared.dir.is_none() => None,
             Err(error) => return Err(error),
         };
+        let settings = board.as_ref().and_then(|board| fs::canonicalize(board.path(FILE)).ok());
+        let is_settings = |name: &String| settings.is_some() && fs::canonicalize(here.join(name)).ok() == settings;
+        let of_settings = self.files.iter().find(|name| is_settings(name));
+        if let Some(name) = of_settings.filter(|_| self.fix || self.files.len() > 1) {
+            let hint = format!("look at it by itself: tavern check {}", quoted(name));
+            return Err(CliError::usage(format!("`{name}` is no list of items"), hint));
+        }
+        let files: &[String] = if of_settings.is_some() { &[] } else { &self.files };
         let mut faults = Faults { here: &here, found: Vec::new() };
         let config = match board.as_ref().map(|board| Config::load(board.dir())).transpose() {
             Ok(config) => Some(config.unwrap_or_default()),
             Err(error) => {
                 // Of files, what is wrong with the settings is not what was asked.
-                faults.found.extend(self.files.is_empty().then(|| flaw(&error, &here)));
+                faults.found.extend(files.is_empty().then(|| flaw(&error, &here)));
                 None
             }
         };
@@ -65,20 +75,22 @@ impl Verb for Args {
             // What was saved by hand is taken over first, as it would be by any program.
             board.settle(clock::now())?;
         }
-        let mut pages = documents::gather(board.as_ref(), &self.files, &mut faults)?;
+        let mut pages = documents::gather(board.as_ref(), files, &mut faults)?;
         let mended = match &board {
-            Some(board) if self.fix => fix::fix(context, board, &self.files, &mut pages)?,
+            Some(board) if self.fix => fix::fix(context, board, files, &mut pages)?,
             _ => Vec::new(),
         };
         documents::look(&pages, board.as_ref(), config.as_ref(), &mut faults);
         let mut found = Vec::new();
-        let looked_at = match board.filter(|_| self.files.is_empty()) {
+        let looked_at = match board.filter(|_| files.is_empty()) {
             Some(board) => {
                 found = preflight::check(&board, config.as_ref(), &mut faults);
                 faults.found.retain(|fault| fault.code != "lost-queue" || !mended.contains(&fault.file));
-                named(&board, &shown(board.dir(), &here))
+                let own = of_settings.map(|_| shown(&board.path(FILE), &here));
+                faults.found.retain(|fault| own.as_ref().is_none_or(|own| fault.file == *own));
+                own.unwrap_or_else(|| named(&board, &shown(board.dir(), &here)))
             }
-            None => self.files.join(", "),
+            None => files.join(", "),
         };
         let faults = faults.found;
         faults.iter().try_for_each(|fault| context.out.record(fault, &fault.text))?;

@@ -191,13 +191,14 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
         faults.warning("no-merge-driver", &path, message, "set it up: tavern init".to_owned());
     }
     if let Err(error) = site.base() {
-        from_error("no-base", site.board.root(), &error, faults);
+        let config_file = site.board.path(crate::config::FILE);
+        let path = if let Error::NoBase { .. } = error { &config_file } else { site.board.root() };
+        from_error("no-base", path, &error, faults);
     }
     let branch = site.integration();
     if let Some(Ok(Some(path))) = repository.map(|repository| repository.checked_out_at(branch)) {
         let message = format!("the integration branch `{branch}` is checked out here: nothing can be merged into it");
-        let hint = format!("switch to another branch there: git -C {} switch -", path.display());
-        faults.warning("integration-checked-out", &path, message, hint);
+        faults.warning("integration-checked-out", &path, message, site.way_out(&path));
     }
 }
 
