@@ -12,6 +12,7 @@ use super::record::{Record, run_name};
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
+use super::worktree::make_plain;
 use crate::board::task::Status;
 use crate::config::{Dirty, Does};
 use crate::git::{Changes, CommitId};
@@ -126,6 +127,8 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
     let task = &held.task;
     let folder = site.board.worktree(&task.id);
     let commit = if *state == WorkState::Plain {
+        // Who has claimed it by hand has started no run, which would have made it.
+        make_plain(&folder)?;
         None
     } else {
         if let WorkState::Uncommitted(changes) = state {

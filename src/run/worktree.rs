@@ -60,7 +60,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     let (task, lease, path) = (&held.task, &held.lease, &worktree.path);
     end_earlier(site, held, path)?;
     let Some(Branch { name, base: tip }) = &worktree.branch else {
-        return fs::create_dir_all(path).map_err(Error::io("make", path));
+        return make_plain(path);
     };
     let start = match site.repository()?.branch_tip(name)? {
         Some(earlier) if is_outdated(site, tip, &earlier)? => {
@@ -102,6 +102,11 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     Ok(())
 }
 
+/// The folder of a task that needs no repository, unless it is there.
+pub fn make_plain(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("make", path))
+}
+
 /// A folder with exactly the files of `commit`, on no branch, in which the task is looked at; an empty one without.
 pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Worktree, Error> {
     let (task, lease) = (&held.task, &held.lease);
@@ -112,8 +117,7 @@ pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Wo
     }
     end_earlier(site, held, &path)?;
     let Some(commit) = commit else {
-        fs::create_dir_all(&path).map_err(Error::io("make", &path))?;
-        return Ok(view);
+        return make_plain(&path).map(|()| view);
     };
     clean(site, task, lease.token, &path, commit)?;
     furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), &path)?;

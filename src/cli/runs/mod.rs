@@ -118,7 +118,9 @@ fn line(run: &Metadata, now: Timestamp) -> String {
     let outcome = run.outcome.map_or("running", Outcome::as_str);
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
     let money = human::money(run.usage.usd);
-    format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, human::title(&run.summary))
+    // What the agent said last is no reason of a run that failed.
+    let reason = run.reason.as_ref().filter(|_| run.outcome != Some(Outcome::Success)).unwrap_or(&run.summary);
+    format!("{:<14} {outcome:<12} {took:>6} {money:>7} {:<10} {}", run.run, run.agent, human::title(reason))
 }
 
 fn files(board: &Board, run: &Metadata) -> Vec<String> {
