@@ -63,12 +63,12 @@ impl Interrupt {
         self.shared.wake.notify_all();
     }
 
-    /// Has an end been asked for?
+    /// Returns whether an end was asked for.
     pub fn is_raised(&self) -> bool {
         self.cause().is_some()
     }
 
-    /// Has it been asked for a second time? Then there is no time for a polite end; still nothing is left running.
+    /// Returns whether it was asked for twice: no time for a polite end, but still nothing is left running.
     pub fn is_hurried(&self) -> bool {
         self.state().is_hurried
     }

@@ -28,7 +28,7 @@ pub struct PoolConfig {
     pub least: usize,
     /// Never more at once.
     pub most: usize,
-    /// Does this line of an agent's output say that it has something to do?
+    /// Returns whether this line of an agent's output says that it has something to do.
     pub is_work: fn(&str) -> bool,
 }
 

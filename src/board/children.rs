@@ -26,7 +26,7 @@ pub struct Parent<'a> {
     pub children: usize,
 }
 
-/// May `parent` have one more child, which is to begin when `after` are completed?
+/// Checks that `parent` may have one more child, which is to begin when `after` are completed.
 pub fn may_have_child(parent: &Parent<'_>, after: &[TaskId], bounds: Bounds) -> Result<(), Refusal> {
     let task = parent.task.id.clone();
     if parent.task.status().is_ended() {

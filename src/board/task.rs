@@ -171,7 +171,7 @@ impl Task {
         open
     }
 
-    /// Has `agent` approved the work already?
+    /// Returns whether `agent` has approved the work already.
     pub fn is_approved_by(&self, agent: &str) -> bool {
         self.approvals().iter().any(|approval| approval.by == agent)
     }

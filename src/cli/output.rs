@@ -74,7 +74,7 @@ impl Output {
         }
     }
 
-    /// Is standard error told what goes on?
+    /// Returns whether notes are printed on standard error.
     pub fn is_told(&self) -> bool {
         self.speaks
     }

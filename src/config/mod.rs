@@ -410,7 +410,7 @@ impl Config {
     }
 }
 
-/// May an agent be called this? Names become file names and parts of trailers.
+/// Returns whether `name` is valid for an agent. Names become file names and parts of trailers.
 pub fn is_agent_name(name: &str) -> bool {
     name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_alphabetic())

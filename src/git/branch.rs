@@ -15,7 +15,7 @@ use super::registration;
 use super::{CommitId, GitError, Repository};
 
 impl Repository {
-    /// Makes the branch `name` at `at`, unless there is one of that name, which is left where it is. Was it made?
+    /// Makes the branch `name` at `at`, unless there is one of that name, which is left where it is. Returns whether it was made.
     ///
     /// [`GitError::BadName`], [`GitError::NameInTheWay`] (`a` and `a/b` can't both be), [`GitError::UnknownCommit`].
     pub fn start_branch(&self, name: &str, at: &CommitId) -> Result<bool, GitError> {
@@ -82,7 +82,7 @@ impl Repository {
         self.swap(reference, Some(expect), Some(to), log)
     }
 
-    /// Deletes the branch if it is still at `expect`. Was there one? Refused like [`Repository::advance`].
+    /// Deletes the branch if it is still at `expect`; returns whether there was one. Refused like [`Repository::advance`].
     pub fn branch_delete_if(&self, name: &str, expect: &CommitId) -> Result<bool, GitError> {
         let reference = branch_reference(name)?;
         if let Some(path) = self.checked_out_at(name)? {

@@ -18,7 +18,7 @@ const MOST_STEPS: usize = 64;
 const FAR: usize = 16;
 
 impl Repository {
-    /// Is `base` in the history of `tip`, by what was remembered of the branch? No also where that is not known.
+    /// Returns whether `base` is in the history of `tip`, by what was remembered of the branch; false if that is not known.
     pub(super) fn is_known_to_follow(&self, branch: &str, tip: &Commit<'_>, base: &CommitId) -> bool {
         let remembered = self.followed(branch).filter(|(_, followed)| followed == base).map(|(at, _)| at);
         let mut commit = tip.clone();

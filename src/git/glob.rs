@@ -4,7 +4,7 @@ use std::path::Path;
 
 use git2::{Pathspec, PathspecFlags};
 
-/// Does `path` (from the root) match `glob`, or lie under what does? A glob that can't be read matches nothing.
+/// Returns whether `path` (from the root) matches `glob` or lies under a match. An invalid glob matches nothing.
 pub fn matches(glob: &str, path: &Path) -> bool {
     Pathspec::new([glob]).is_ok_and(|spec| spec.matches_path(path, PathspecFlags::DEFAULT))
 }

@@ -31,7 +31,7 @@ pub struct PatchText {
 }
 
 impl Repository {
-    /// Is there something at `path` (from the root) in the commit that `branch` is at? No without such a branch.
+    /// Returns whether the tip of `branch` has something at `path` (from the root); false without such a branch.
     pub fn has_file(&self, branch: &str, path: &Path) -> Result<bool, GitError> {
         match self.git.revparse_single(&format!("refs/heads/{branch}:{}", path.display())) {
             Ok(_) => Ok(true),
@@ -54,7 +54,7 @@ impl Repository {
         Ok(found.peel_to_commit().ok().map(|commit| commit.id().into()))
     }
 
-    /// Is `ancestor` contained in `descendant`? A commit contains itself.
+    /// Returns whether `ancestor` is contained in `descendant`. A commit contains itself.
     pub fn is_ancestor(&self, ancestor: &CommitId, descendant: &CommitId) -> Result<bool, GitError> {
         let (above, below) = (self.find_commit(ancestor)?, self.find_commit(descendant)?);
         self.contains(below.id(), above.id())
@@ -138,7 +138,7 @@ impl Repository {
         }
     }
 
-    /// Is `inner` contained in `outer`?
+    /// Returns whether `inner` is contained in `outer`.
     pub(super) fn contains(&self, outer: Oid, inner: Oid) -> Result<bool, GitError> {
         if outer == inner {
             return Ok(true);

@@ -61,7 +61,7 @@ impl Repository {
         Ok(Merge::Clean { commit, left_out })
     }
 
-    /// Is all that `from` changed since it left `into` at or under a path of `paths`? No if it changed nothing.
+    /// Returns whether all that `from` changed since it left `into` is under `paths`; false if it changed nothing.
     pub fn changes_only(&self, into: &CommitId, from: &CommitId, paths: &[&str]) -> Result<bool, GitError> {
         let (ours, theirs) = (self.find_commit(into)?, self.find_commit(from)?);
         let changed = self.changed(self.merge_base(ours.id(), theirs.id())?, &theirs)?;

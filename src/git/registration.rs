@@ -202,7 +202,7 @@ impl Registration {
         fs::write(&link, text).map_err(GitError::io("write", link))
     }
 
-    /// Does the folder's `.git` file point back to this entry?
+    /// Returns whether the folder's `.git` file points back to this entry.
     pub(super) fn is_linked_back(&self) -> bool {
         pointed_from(&self.path).as_ref() == Some(&self.admin)
     }

@@ -99,7 +99,7 @@ impl Repository {
         Ok(true)
     }
 
-    /// Is this a lock of what only Tavern writes, or of what every git holds for a moment only?
+    /// Returns whether this locks what only Tavern writes, or what every git holds for a moment only.
     pub(super) fn is_ours(&self, lock: &Path) -> bool {
         let Ok(name) = lock.strip_prefix(self.common_dir()) else { return false };
         let roots = ["packed-refs.lock", "AUTO_MERGE.lock", "refs/heads/tavern", "refs/tavern", "worktrees"];

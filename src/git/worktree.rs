@@ -70,7 +70,7 @@ impl Repository {
     }
 
     /// Removes the linked worktree at `path` with everything in it, and its registration, also if one of the two is gone
-    /// already. Was there anything? The branch stays. What is in it must have been saved before.
+    /// already. Returns whether there was anything. The branch stays. What is in it must have been saved before.
     ///
     /// [`GitError::NotAWorktree`] for the main work tree and any folder that is not of this repository,
     /// [`GitError::HoldsWorktree`], [`GitError::Locked`], [`GitError::FolderInTheWay`] (another repository took its place).
@@ -95,7 +95,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Is the folder at `path`, or what was there, a linked worktree of this repository?
+    /// Returns whether the folder at `path`, or what was there, is a linked worktree of this repository.
     pub fn is_worktree(&self, path: &Path) -> Result<bool, GitError> {
         Ok(registration::find(self.common_dir(), &registration::resolved(path)?)?.is_some())
     }
@@ -135,7 +135,7 @@ impl Repository {
         }))
     }
 
-    /// Was whoever makes the worktree of this git directory killed before it was handed out? Or is still at it.
+    /// Returns whether the worktree of this git directory is not made whole: its maker was killed, or is still at it.
     pub(super) fn is_half_made(checkout: &Checkout) -> bool {
         fs::read(checkout.git_dir.join("locked")).is_ok_and(|mark| mark.starts_with(MAKING.as_bytes()))
     }
@@ -224,8 +224,8 @@ impl Repository {
         self.call(&checkout).args(["clean", "-ffdx", "--quiet"]).limit(THOROUGH).read().map(drop)
     }
 
-    /// Under the caller's lock: takes the folder out of sight and the registration away. Was there anything, and what is the
-    /// folder called now, if there was one?
+    /// Under the caller's lock: takes the folder out of sight and the registration away. Returns `None` if
+    /// there was nothing, else the folder's new path, if there was a folder.
     fn detach(&self, path: &Path) -> Result<Stage<Option<Option<PathBuf>>>, GitError> {
         let refusal = || GitError::NotAWorktree { path: path.to_owned(), repository: self.main_worktree().to_owned() };
         if self.main_worktree().starts_with(path) || self.common_dir().starts_with(path) {

@@ -51,19 +51,19 @@ impl Family {
         self.started.remove(&pid);
     }
 
-    /// Is the child `pid` the only one that is left of those started here? Then every orphan is one of its own.
+    /// Returns whether `pid` is the only child left of those started here: then every orphan is one of its own.
     pub(super) fn is_only(&self, pid: u32) -> bool {
         self.started.iter().all(|started| *started == pid)
     }
 
-    /// Is `entry` an orphan that was adopted?
+    /// Returns whether `entry` is an orphan that was adopted.
     pub(super) fn is_adopted(&self, entry: &ProcessEntry) -> bool {
         let Some(older) = &self.older else { return false };
         entry.parent == std::process::id() && !self.started.contains(&entry.pid) && !older.contains(&entry.pid)
     }
 
-    /// Are there no others than those started here and older ones? Then whatever has ended has left nothing behind: it
-    /// would have been adopted. False where it can't be told.
+    /// Returns whether there are only children started here and older ones: then what has ended has left nothing behind,
+    /// which would have been adopted. False where it can't be told.
     pub(super) fn has_no_orphans(&self) -> bool {
         let (Some(older), Some(children)) = (&self.older, table::own_children()) else { return false };
         children.iter().all(|child| self.started.contains(child) || older.contains(child))

@@ -24,8 +24,8 @@ pub fn create_log(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Does a program that was started with this log, or an orphan that holds its output, still live? False if there is no
-/// such log.
+/// Returns whether a program that was started with this log, or an orphan that holds its output, still lives. False if
+/// there is no such log.
 ///
 /// # Errors
 /// What the system says.

@@ -33,8 +33,8 @@ impl Mark {
         &self.value
     }
 
-    /// Is the mark among the variables of `environ`, the NUL-separated text of `/proc/<pid>/environ`? An empty value
-    /// marks nothing, so that a mistake can't end every process of a user.
+    /// Returns whether the mark is among the variables of `environ`, the NUL-separated text of `/proc/<pid>/environ`. An
+    /// empty value marks nothing, so that a mistake can't end every process of a user.
     pub(super) fn is_in(&self, environ: &[u8]) -> bool {
         !self.value.is_empty() && values(self.name, environ).any(|value| value == self.value.as_bytes())
     }

@@ -29,7 +29,7 @@ pub fn assigned(template: &Template, assigned: &Assigned, limits: &PromptLimits)
     Err(TemplateError::too_long(template, shortest, limits.total))
 }
 
-/// Is `template` right? It is tried with everything that a task can have, and with nothing.
+/// Checks `template`: it is filled in with everything that a task can have, and with nothing.
 pub fn check(template: &Template) -> Result<(), TemplateError> {
     for sample in [Assigned::full_sample(), Assigned::default()] {
         assigned(template, &sample, &PromptLimits::default())?;

@@ -144,7 +144,7 @@ impl<'a> Brief<'a> {
     }
 }
 
-/// Are the templates of `role` right, its own and those that its sessions go on with?
+/// Checks the templates of `role`, its own and those that its sessions go on with.
 pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
     for name in templates(role) {
         prompt::check(&template(site, name)?)?;

@@ -18,7 +18,7 @@ use crate::store::{Claimed, Note};
 /// Longest last words of a child, in bytes.
 const WORDS: usize = 1 << 10;
 
-/// Does the holder's role work on items, so that their children matter to it?
+/// Returns whether the holder's role works on items, so that their children matter to it.
 fn works(site: &Site, held: &Claimed) -> bool {
     held.task.status() == Status::InProgress
         && site.config.roles.get(&held.lease.role).is_none_or(|role| role.does == Does::Work)
@@ -63,7 +63,7 @@ pub fn completed(site: &Site, task: &Task) -> Vec<Task> {
     children
 }
 
-/// Brings what children of `task` have merged to its own branch, checked out in `folder`. Has any of them been completed?
+/// Brings what children of `task` have merged to its own branch, checked out in `folder`. Returns whether any is completed.
 /// What conflicts with the branch, or with files that are not committed, stays away: the agent has to see to it.
 ///
 /// # Errors

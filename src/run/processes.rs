@@ -12,7 +12,7 @@ pub fn mark_of(site: &Site, run: &str) -> Mark {
     Mark::run(site.board.run_dir(run).to_string_lossy())
 }
 
-/// Does any process live that has this mark?
+/// Returns whether a process with this mark lives.
 pub fn is_marked(mark: &Mark) -> bool {
     !process::table::marked(mark).is_empty()
 }

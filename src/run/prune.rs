@@ -39,8 +39,8 @@ pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
     Ok(spent)
 }
 
-/// Is nothing of the run needed any more, and nothing of it nowhere else? Its item has ended, its work is merged, and no
-/// files of it are kept with the run.
+/// Returns whether the run's files can be removed: its item has ended, its work is merged, and none of the files that it
+/// made are kept with the run alone.
 pub fn may_go(site: &Site, run: &str) -> Result<bool, Error> {
     run_of(&site.board, run).map_or(Ok(false), |run| is_spent(site, &run))
 }

@@ -129,7 +129,7 @@ fn at_home(path: &str) -> PathBuf {
     }
 }
 
-/// Is the program there? Looks at files only.
+/// Checks that the program is there. Looks at files only.
 ///
 /// # Errors
 /// It is not.
@@ -143,7 +143,7 @@ pub fn check(role: &Role) -> Result<(), NotReady> {
     ))
 }
 
-/// Can it make a sandbox here? Starts it.
+/// Checks that it can make a sandbox here, by starting it.
 ///
 /// # Errors
 /// It can't; not every container and not every kernel lets it.

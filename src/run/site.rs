@@ -75,7 +75,7 @@ impl Site {
         self.model.clone().or_else(own).or_else(|| role.model.clone())
     }
 
-    /// Does the holder's role do that?
+    /// Returns whether the holder's role does that.
     pub fn does(&self, held: &Claimed, what: Does) -> bool {
         self.config.roles.get(&held.lease.role).is_some_and(|role| role.does == what)
     }

@@ -51,7 +51,7 @@ pub const OUTPUT_LOG: &str = "output.log";
 
 /// A kind of agent program.
 pub trait Runner: Send + Sync {
-    /// Is the program there, and can it work unattended? `env` is what is set for it over this process's own environment.
+    /// Checks that the program is there and can work unattended. `env` is set for it over this process's own environment.
     /// Looks at files only: nothing is started.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ pub trait Runner: Send + Sync {
         self.check(env)
     }
 
-    /// Will the program find its account? By where things stand, never by their content.
+    /// Returns whether the program will find its account, judged by where files are, never by their content.
     fn access(&self, env: &[(String, String)]) -> Access {
         let _ = env;
         Access::NotAsked
@@ -79,12 +79,12 @@ pub trait Runner: Send + Sync {
         ProgramState::default()
     }
 
-    /// Does it hear messages while it runs? To others they are told at the beginning of the next run.
+    /// Returns whether it hears messages while it runs. Others are told them at the beginning of the next run.
     fn hears(&self) -> bool {
         false
     }
 
-    /// Is there a session of this name that an agent of `job` could go on with? No for programs that keep none.
+    /// Returns whether an agent of `job` could go on with its session; false for programs that keep none.
     fn knows_session(&self, job: &Job) -> bool {
         let _ = job;
         false
@@ -156,8 +156,8 @@ fn found(program: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
     find_program_on(&variable_of(env, "PATH").unwrap_or_default(), program)
 }
 
-/// Does a program that was started for this run, or an orphan of it, still hold the run's log? False for a folder that
-/// isn't there.
+/// Returns whether a program that was started for this run, or an orphan of it, still holds the run's log. False for a
+/// folder that isn't there.
 ///
 /// # Errors
 /// What the system says.

@@ -68,7 +68,7 @@ impl Board {
         self.transact(now, |view| view.claim(seek, now, is_ready))
     }
 
-    /// Is there something that `seek` could take, now or when a back-off is over? Takes nothing, and no lock.
+    /// Returns whether `seek` could take something, now or when a back-off is over. Takes nothing, and no lock.
     pub fn has_work_for(&self, seek: &Seek, now: Timestamp, is_ready: &IsReady<'_>) -> bool {
         let (open, nothing) = self.open_for(seek, now, is_ready);
         open > 0 || nothing.wake_at.is_some()

@@ -196,7 +196,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Could `text` be a word of its own in a list or a name?
+/// Returns whether `text` could be a word of its own in a list or a name.
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }

@@ -17,7 +17,7 @@ use crate::clock;
 /// Set for [`a_child_adds_one_worktree`]: repository, path, branch, start and lock file, one a line.
 const CHILD: &str = "TAVERN_TEST_ADD_WORKTREE";
 
-/// Is it new?
+/// Returns whether it is new.
 fn add(fixture: &Fixture, path: &Path, branch: &str, start: &CommitId) -> bool {
     let furnish = |_: &Path| Ok::<(), GitError>(());
     let added = fixture.repository().add_worktree(path, branch, start, &fixture.lock_file(), furnish);
