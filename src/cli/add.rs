@@ -1,4 +1,4 @@
-//! `tavern-add`: put an item into a queue.
+//! `tavern-add`: add an item to a queue.
 
 use serde::Serialize;
 use serde_yaml::Value;
@@ -23,14 +23,14 @@ use super::{CliError, Context, Exit, Verb, hints, need};
 /// The keys that an agent may give to what it hands out, beside a planner's.
 const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Model];
 
-/// Put an item into a queue, and print its ID
+/// Add an item to a queue, and print its ID
 ///
-/// The title is the arguments, as it would stand in the queue: `AUTH-7: Add a login (priority: 1)` is read with its ID
-/// and its keys. Without any, the whole item is read from standard input: its first line is the title, the rest the
-/// description; or an item as queues have it, with its box.
+/// The arguments are the title, written as in a queue: `AUTH-7: Add a login (priority: 1)` has an ID and a key. Without
+/// arguments the item is read from standard input: its first line is the title, the rest is the description; or it is
+/// written as in a queue, with its box.
 #[derive(Default, clap::Args)]
 pub struct Args {
-    /// What is to be done
+    /// The title: what is to be done
     #[arg(value_name = "TITLE")]
     pub title: Vec<String>,
 
@@ -41,7 +41,7 @@ pub struct Args {
     #[command(flatten)]
     pub item: NewItemFlags,
 
-    /// Who may take it
+    /// The role of the agents that may take it
     #[arg(long)]
     pub role: Option<String>,
 
@@ -49,21 +49,21 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND")]
     pub done_when: Vec<String>,
 
-    /// Paths that it is expected to change
+    /// Paths that the item is expected to change; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub touches: Vec<String>,
 
-    /// The agent program
+    /// The runner that works on it: an entry of `runners` in config.yaml
     #[arg(long)]
     pub runner: Option<String>,
 
-    /// It is a child of this item, which waits for it; without an ID, of the one that you work on (TAVERN_TASK)
+    /// Add it as a child of this item, which waits for it; without an ID, of the item in TAVERN_TASK
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, value_parser = task_id)]
     pub parent: Option<Option<TaskId>>,
 
-    /// What it means to its parent if it uses up its attempts: retry (they begin once more, then escalate), escalate
-    /// (the parent waits for a person) or go_on (the parent is told)
-    #[arg(long, value_name = "WHAT", value_parser = on_failure_named)]
+    /// What happens when this child has used up its attempts: retry (all of them once more, then escalate), escalate (the
+    /// parent waits for a person) or go_on (the parent is told)
+    #[arg(long, value_name = "ACTION", value_parser = on_failure_named)]
     pub on_failure: Option<OnFailure>,
 
     #[command(flatten)]
@@ -108,8 +108,8 @@ impl Verb for Args {
             NewItem { id, title: typed.title, fields, yaml_fields: self.yaml_fields(), description: typed.description };
         let said_twice = (typed.has_keys && !new.fields.is_empty()) || (typed.has_block && !new.yaml_fields.is_empty());
         if said_twice {
-            let hint = "say it all by flags, or all in the item";
-            return Err(CliError::usage("the item has keys of its own, and flags too", hint));
+            let hint = "use flags or keys in the item, not both";
+            return Err(CliError::usage("both the item and the flags set keys", hint));
         }
         let block = render(&new);
         let (document, problems) = parse(&block);
@@ -168,8 +168,8 @@ impl Args {
                 let given = words.iter().position(|word| word.parse::<TaskId>().is_ok());
                 let own = || std::env::var("TAVERN_TASK").unwrap_or_default();
                 let id = given.map_or_else(own, |place| words.remove(place).to_owned());
-                let missing = CliError::new(Exit::Usage, "--parent needs an ID: TAVERN_TASK names no item");
-                Some(id.parse().map_err(|_| missing.with_hint("--parent=T-k3f9".to_owned()))?)
+                let missing = CliError::new(Exit::Usage, "--parent needs an ID: TAVERN_TASK is not set to one");
+                Some(id.parse().map_err(|_| missing.with_hint("pass it: --parent=T-k3f9".to_owned()))?)
             }
         };
         Ok((parent, words))
@@ -248,7 +248,7 @@ impl Typed {
             return Err(CliError::usage("an item needs a title", "tavern add \"what is to be done\""));
         };
         if items.next().is_some() {
-            let hint = "give one, or write them all into the queue's file: it is yours to edit at any time";
+            let hint = "add them one by one, or write them into the queue's file, which you may edit at any time";
             return Err(CliError::usage("one item at a time", hint));
         }
         let title = match item.id_span() {

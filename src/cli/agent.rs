@@ -34,8 +34,10 @@ impl Verb for Args {
         let queues = context.queues(&site.board, &names).map_err(|error| {
             // A queue that nobody typed comes from the role.
             let is_of_role = self.queues.is_empty() && error.exit == Exit::Usage;
-            let hint =
-                format!("role {} takes from it; make it with tavern init, or name another: --queue FILE", self.role);
+            let hint = format!(
+                "role {} takes items from it; create it with tavern init, or name another: --queue FILE",
+                self.role
+            );
             if is_of_role { error.with_hint(hint) } else { error }
         })?;
         queues.iter().try_for_each(|queue| site.board.remember(queue))?;

@@ -31,8 +31,9 @@ struct Record<'a> {
 pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit, CliError> {
     let has_terminal = io::stdin().is_terminal();
     if !has_terminal && !context.is_dry {
-        let message = "to talk with an agent needs a terminal, and standard input is none";
-        let hint = format!("say it from here: tavern tell {task} \"…\"; or let it be worked on: tavern agent --once");
+        let message = "--chat needs a terminal, and standard input is none";
+        let hint =
+            format!("to send a message instead: tavern tell {task} \"…\"; to have it worked on: tavern agent --once");
         return Err(CliError::usage(message, hint));
     }
     let mut site = context.quick_site(context.board()?)?;

@@ -29,24 +29,23 @@ pub struct Args {
     #[arg(long, value_name = "ID", value_parser = task_id)]
     pub task: Option<TaskId>,
 
-    /// Who takes it: items name the role that they are for [default: coder]
+    /// The role that the item is taken for: only items for this role are taken [default: coder]
     #[arg(long, env = "TAVERN_ROLE", hide_env_values = true, overrides_with = "role")]
     pub role: Option<String>,
 
-    /// The agent program that will work on it. With this, or with --role, items that it could do nothing with are passed
-    /// over
+    /// The runner that will work on it. With this, or with --role, items that the runner can't work on are skipped
     #[arg(long, env = "TAVERN_RUNNER", hide_env_values = true, overrides_with = "runner")]
     pub runner: Option<String>,
 
-    /// The name that the item is held under
+    /// The name of the agent that holds the item
     #[arg(long, value_name = "NAME", value_parser = agent_name, env = "TAVERN_AGENT", hide_env_values = true)]
     pub agent: Option<String>,
 
-    /// Look only into this queue, by name or path; several are looked at in this order
+    /// Take only from this queue, by name or path; may be given several times, the first queue first
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<String>,
 
-    /// How long the lease lasts without being renewed [default: `lease` of config.yaml]
+    /// How long the lease lasts unless it is renewed [default: `lease` of config.yaml]
     #[arg(long, value_name = "TIME")]
     pub lease: Option<Period>,
 
@@ -54,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
 
-    /// Wait until there is something to take, at most so long
+    /// Wait until an item can be taken, for at most this time if one is given
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, conflicts_with = "dry_run")]
     pub wait: Option<Option<Period>>,
 
@@ -99,8 +98,8 @@ impl Verb for Args {
                 return Ok(interrupted);
             }
             if let Some(pid) = self.pid.filter(|_| store::life(&seek.holder) != Life::Alive) {
-                let message = format!("the process {pid} is gone: nobody would hold the item");
-                return Err(CliError::refused(message, "give one that lives: --pid $$"));
+                let message = format!("process {pid} does not run, so it can't hold the item");
+                return Err(CliError::refused(message, "pass a running process: --pid $$"));
             }
             let switch = board.switch();
             let (wake_at, why) = if let Some(paused) = CliError::switched(Exit::NothingToDo, &switch) {
@@ -204,7 +203,7 @@ fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliE
     }
     let (stuck, later) = stuck(unready);
     let hint = match (nothing.wake_at, stuck.first()) {
-        (Some(at), _) => format!("the next one may be taken at {}; --wait waits for it", clock::shown(at)),
+        (Some(at), _) => format!("the next one may be taken at {}; to wait: --wait", clock::shown(at)),
         (None, Some(one)) => {
             let why = hints::sentence(one.foremost(), one.task.as_ref(), Some(&one.queue));
             format!("{}, line {}: {why}", one.queue, one.line)
@@ -214,7 +213,7 @@ fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliE
             format!("{words} for role {role}: tavern claim --role {role}")
         }
         (None, None) if nothing.under_way + later > 0 => {
-            "all that is left is held, or waits for what is held; --wait waits too".to_owned()
+            "all other items are held, or wait for held ones; to wait: --wait".to_owned()
         }
         (None, None) => "add one: tavern add \"what is to be done\"".to_owned(),
     };
@@ -224,12 +223,14 @@ fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliE
 fn explain_one(board: &Board, id: &TaskId, lacking: Option<Lack>) -> Result<CliError, store::Error> {
     let found = board.task(id)?;
     if let Some(lease) = &found.lease {
-        let hint =
-            format!("it comes back by itself if {} dies; take it away: tavern release --force {id}", lease.agent);
+        let hint = format!(
+            "it is given back if {} dies; to take it from its holder: tavern release --force {id}",
+            lease.agent
+        );
         return Ok(CliError::new(Exit::NothingToDo, format!("`{id}` is held by {}", lease.agent)).with_hint(hint));
     }
     let lack = lacking.unwrap_or(Lack::Status(found.task.status()));
-    let waits = || (!lack.is_stuck()).then(|| "to wait for it: --wait".to_owned());
+    let waits = || (!lack.is_stuck()).then(|| "to wait: --wait".to_owned());
     let hint = hints::lack(&lack, Some(id), Some(&found.queue.id)).or_else(waits);
     Ok(CliError::new(Exit::NothingToDo, format!("`{id}` can't be taken: {}", hints::lacking(&lack))).with_hint(hint))
 }

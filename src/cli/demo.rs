@@ -19,7 +19,7 @@ use super::{CliError, Context, Exit, Format, Verb};
 /// No model, no key and no network: the items are worked by the shell runner. Nothing is left behind.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Leave the repository there, to look around in
+    /// Keep the repository
     #[arg(long)]
     pub keep: bool,
 }
@@ -59,7 +59,7 @@ impl Verb for Args {
         let played = play(context, spec);
         if self.keep {
             let kept = folder.keep();
-            context.out.text(format!("\nLook around: cd {place}\nTake it away: rm -rf {}", kept.display()))?;
+            context.out.text(format!("\nLook around: cd {place}\nRemove it: rm -rf {}", kept.display()))?;
         } else if let Err(error) = folder.close() {
             let hint = format!("remove it by hand: rm -rf {place}");
             return Err(CliError::from(error).with_hint(hint));

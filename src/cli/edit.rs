@@ -29,7 +29,7 @@ const MOST_ROUNDS: usize = 10;
 /// Open a queue or an item in your editor, and merge what you save
 ///
 /// The editor is $VISUAL, $EDITOR, git's core.editor or vi. It works on a copy: others go on meanwhile, and what you and they
-/// changed is merged when it ends. A mistake opens it again, with the mistake named above its line.
+/// changed is merged when it ends. If there is an error, it is opened again, with the error above its line.
 #[derive(clap::Args)]
 pub struct Args {
     /// A queue, by name or path, or an item
@@ -139,7 +139,7 @@ impl Copy {
                 return Ok(None);
             }
             if typed.trim().is_empty() && !self.own().trim().is_empty() {
-                context.out.note("the copy was emptied, which is taken for a change of mind");
+                context.out.note("the copy is empty, so it is not used");
                 return Ok(None);
             }
             let faults = self.faults(context, board, &typed)?;
@@ -149,7 +149,7 @@ impl Copy {
             if faulty.as_ref() == Some(&typed) {
                 replace(&self.path, typed.as_bytes())?;
                 let messages: Vec<&str> = faults.iter().map(|fault| fault.1.message.as_str()).collect();
-                let message = format!("nothing was changed, since this stayed as it was: {}", messages.join("; "));
+                let message = format!("nothing was changed: these errors are still there: {}", messages.join("; "));
                 return Err(CliError::new(Exit::Refused, message));
             }
             for (line, fault) in &faults {
@@ -158,7 +158,7 @@ impl Copy {
             replace(&self.path, with_marks(&typed, &faults).as_bytes())?;
             faulty = Some(typed);
         }
-        Err(CliError::new(Exit::Refused, "nothing was changed: there was another mistake each time"))
+        Err(CliError::new(Exit::Refused, "nothing was changed: there was another error each time"))
     }
 
     fn edit(&self, editor: &str) -> Result<(), CliError> {
@@ -235,6 +235,6 @@ fn editor(board: &Board) -> Result<String, CliError> {
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         return Ok("vi".to_owned());
     }
-    let hint = "name an editor that needs none: EDITOR=… tavern edit; or change the queue's file itself at any time";
+    let hint = "name an editor that needs no terminal: EDITOR=… tavern edit; or edit the queue's file directly";
     Err(CliError::usage("there is no terminal to open an editor in", hint))
 }

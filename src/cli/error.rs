@@ -80,7 +80,7 @@ impl CliError {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return CliError::new(Exit::Done, "");
         }
-        let hint = "see where standard output leads, and whether that disk is full".to_owned();
+        let hint = "check where standard output goes, and whether that disk is full".to_owned();
         CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, "can't write standard output") }
             .with_hint(hint)
     }

@@ -24,7 +24,7 @@ pub struct HeldItem {
     #[arg(value_name = "ID", env = "TAVERN_TASK", hide_env_values = true, value_parser = task_id)]
     pub task: TaskId,
 
-    /// The token that the claim gave
+    /// The token of the claim
     #[arg(long, env = "TAVERN_TOKEN", hide_env_values = true)]
     pub token: Option<Token>,
 }
@@ -72,27 +72,27 @@ impl AgentProgram {
 /// What a new item is given.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct NewItemFlags {
-    /// Its ID [default: a fresh one]
+    /// Its ID [default: a generated one]
     #[arg(long, value_name = "ID", value_parser = task_id)]
     pub id: Option<TaskId>,
 
-    /// 0 is most urgent
+    /// The priority; 0 is the most urgent
     #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
     pub priority: Option<u8>,
 
-    /// Only after these are completed
+    /// An item that must be completed first; may be given several times
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = task_id)]
     pub after: Vec<TaskId>,
 
-    /// Words to find it by
+    /// A tag; may be given several times
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
     pub tags: Vec<String>,
 
-    /// More about it, for the agent
+    /// The description, for the agent
     #[arg(long, short = 'm', value_name = "TEXT")]
     pub description: Option<String>,
 
-    /// Begin in Draft: nobody takes it before `tavern release ID`
+    /// Add it as a draft: no agent takes it before `tavern release ID`
     #[arg(long)]
     pub draft: bool,
 }

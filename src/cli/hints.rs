@@ -28,12 +28,12 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
                 format!("tavern tell {task} \"…\" answers its question; what it waits for: tavern status {task}")
             }
             (_, Kind::Approved | Kind::Rejected) => {
-                format!("only what is in review can be; tavern status {task} shows where it stands")
+                format!("only work in review can be; for details: tavern status {task}")
             }
             (Status::Draft, _) => {
                 format!("it is a draft; let it be worked on: tavern release {task}")
             }
-            _ => format!("tavern status {task} shows where it stands"),
+            _ => format!("for details: tavern status {task}"),
         },
         Refusal::Held { task, .. } | Refusal::StillLive { task, .. } => {
             format!("wait for it, or see who works on it: tavern status {task}")
@@ -43,24 +43,24 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         }
         Refusal::OwnWork { task, .. } | Refusal::SecondApproval { task, .. } => {
             format!(
-                "let somebody else look at it: tavern claim --role reviewer --task {task}, or do it by hand: tavern report {task} --approve"
+                "have another agent review it: tavern claim --role reviewer --task {task}, or approve it yourself: tavern report {task} --approve"
             )
         }
         Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
-        Refusal::Unasked { task } => format!("tavern status {task} shows where it stands"),
+        Refusal::Unasked { task } => format!("for details: tavern status {task}"),
         Refusal::EndedParent { task, status } => {
             let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
             format!("add it without --parent, or bring `{task}` back first: tavern release {task} {flag}")
         }
         Refusal::TooDeep { .. } => {
-            "do it within the item, or name a parent further up; `children: {depth: …}` of config.yaml is the bound"
+            "do it within the item, or name a parent further up; the limit is `children: {depth: …}` in config.yaml"
                 .to_owned()
         }
         Refusal::TooMany { .. } => {
-            "do it within the item, or put more into one child; `children: {most: …}` of config.yaml is the bound"
+            "do it within the item, or put more into one child; the limit is `children: {most: …}` in config.yaml"
                 .to_owned()
         }
-        Refusal::WaitsForChild { task } => format!("leave `{task}` out of what it comes after"),
+        Refusal::WaitsForChild { task } => format!("leave `{task}` out of `after`"),
     }
 }
 
@@ -75,17 +75,17 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::NoQueue(_) => "list the queues with `tavern status`, or give a path such as TODO.md".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
         Error::NotText { path, .. } => {
-            format!("save the file as UTF-8; where it is not: tavern check {}", path.display())
+            format!("save the file as UTF-8; to see the place: tavern check {}", path.display())
         }
         Error::NoTask(_) => "list the items with `tavern status`".into(),
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
-        Error::Taken(_) => "choose another ID, or leave it out and one is made".into(),
+        Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),
         Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern release {task} --revive"),
         Error::Archived { task, .. } => format!("bring it back: tavern release {task} --reopen"),
         Error::ArchivedPart { task, whole } => {
             format!("bring all of it back: tavern release --reopen {whole}, then {task}")
         }
-        Error::SecondAgent(_) => "choose another --name, or leave it out and a free one is taken".into(),
+        Error::SecondAgent(_) => "choose another --name, or leave it out to get a free one".into(),
         Error::BadId(_) => BadId::HINT.into(),
         Error::Refused(reason) => refusal(reason),
         Error::NotUndone(reason) => obstacle(reason),
@@ -104,7 +104,7 @@ fn obstacle(obstacle: &Obstacle) -> String {
         Obstacle::Held { task, is_leased: true } => {
             format!("take it from its holder: tavern release {task} --force")
         }
-        Obstacle::Held { is_leased: false, .. } => "nobody holds its lease: tavern reap gives it back".to_owned(),
+        Obstacle::Held { is_leased: false, .. } => "it has no lease; to give it back: tavern reap".to_owned(),
         Obstacle::InHands { name, now, .. } => match now {
             Some(Status::Dead) => format!("tavern release {name} --revive"),
             Some(Status::Completed | Status::Cancelled) => format!("tavern release {name} --reopen"),
@@ -112,7 +112,7 @@ fn obstacle(obstacle: &Obstacle) -> String {
             Some(Status::Approved | Status::InReview) => {
                 format!("tavern release {name} --cancel, then tavern release {name} --reopen")
             }
-            Some(_) => format!("to have it in your hands: tavern claim --task {name}"),
+            Some(_) => format!("to hold it again: tavern claim --task {name}"),
             None => format!("its text is in the log; put it back as pending: tavern log {name} --diff"),
         },
         Obstacle::Since { name, .. } | Obstacle::Gone { name, .. } | Obstacle::Odd { name, .. } => log(name),
@@ -180,7 +180,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             let Some(id) = task else {
                 return Some("name a role with `does: review`, or one with another runner, under `roles:`".to_owned());
             };
-            let judge = format!("judge it yourself: tavern report {id} --approve, or --reject \"…\"");
+            let judge = format!("review it yourself: tavern report {id} --approve, or --reject \"…\"");
             match lack {
                 Lack::NoReviewer(_) => format!("{judge}; or add a role with `does: review`"),
                 _ => format!("name another under `roles:`, or {judge}"),

@@ -23,8 +23,8 @@ mod merging;
 /// Make a board in this repository, or bring it up to date
 ///
 /// Writes `.tavern/` with a commented config.yaml, an empty queue, a .gitignore for the volatile part, and a
-/// .gitattributes by which git merges queues item by item; what does that, `tavern merge-driver`, is named in the
-/// repository's own git configuration. Safe to run again: nothing that is there is overwritten.
+/// .gitattributes by which git merges queues item by item. The merge driver for that, `tavern merge-driver`, is set in the
+/// repository's own git configuration. Safe to run again: existing files are not overwritten.
 #[derive(clap::Args)]
 pub struct Args {
     /// The agent program of all roles: claude, shell, or another entry of `runners` [default: claude if it is on the
@@ -109,7 +109,9 @@ impl Verb for Args {
         }
         if is_new {
             let what = if runner == "shell" { "an item's own ```sh block".to_owned() } else { format!("`{runner}`") };
-            context.out.note(format!("agents run {what}; another program: tavern agent --runner NAME, or config.yaml"));
+            context
+                .out
+                .note(format!("agents run {what}; to use another program: tavern agent --runner NAME, or config.yaml"));
             context.out.note("next: tavern add \"what is to be done\", then tavern agent (or tavern drain)");
         } else {
             self.stands(context, &board)?;
@@ -155,7 +157,7 @@ impl Args {
             Some(wanted) if wanted != current => context.out.note(format!(
                 "config.yaml is kept: to change the agents' program, write `runner: {wanted}` under `{DEFAULT_ROLE}:` in it"
             )),
-            _ => context.out.note(format!("the board is there; agents run with `{current}`")),
+            _ => context.out.note(format!("the board exists; agents run with `{current}`")),
         }
         Ok(())
     }

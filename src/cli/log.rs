@@ -21,14 +21,14 @@ use crate::store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_lo
 use super::flags::task_id;
 use super::{CliError, Context, Exit, Format, Verb, human};
 
-/// Tell what happened: who took what, when, and what came of it
+/// Show the event log: what happened to which item, when, and by whom
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only of this item
+    /// Only events of this item
     #[arg(value_name = "ID", value_parser = task_id)]
     pub task: Option<TaskId>,
 
-    /// Only of this agent
+    /// Only events of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
@@ -40,11 +40,11 @@ pub struct Args {
     #[arg(long)]
     pub diff: bool,
 
-    /// Go on as events happen; in JSON with a heartbeat while nothing does
+    /// Print new events as they happen; in JSON also heartbeats
     #[arg(long, short)]
     pub follow: bool,
 
-    /// How long nothing may happen before a follower is told that all is well
+    /// With --follow in JSON: print a heartbeat after this time without an event
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub heartbeat: Period,
 }
@@ -216,7 +216,7 @@ fn changed(entry: &Entry) -> Option<String> {
     // A move says that already.
     words.extend(names.into_iter().filter(|name| *name != "status").cloned());
     if before.description(old) != after.description(new) {
-        words.push("what stands under it".to_owned());
+        words.push("description".to_owned());
     }
     (!words.is_empty()).then(|| words.join(", "))
 }

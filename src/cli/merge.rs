@@ -11,8 +11,8 @@ use super::{CliError, Context, Exit, Verb};
 /// Merge approved items into the integration branch, one at a time
 ///
 /// Each merge is made in memory, verified at the merged commit in a scratch worktree, and only then becomes the
-/// branch's tip. No checkout of yours is touched. Exits with 1 if an item was sent back, with 4 if something of yours
-/// stands in the way.
+/// branch's tip. No checkout of yours is touched. Exits with 1 if an item was sent back, with 4 if something in your
+/// checkout is in the way.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these items
@@ -40,7 +40,7 @@ impl Verb for Args {
         for task in &self.tasks {
             let status = site.board.task(task)?.task.status();
             if status != Status::Approved {
-                let message = format!("`{task}` is {status}: only what is approved is merged");
+                let message = format!("`{task}` is {status}: only approved items are merged");
                 return Err(CliError::refused(message, format!("for details: tavern status {task}")));
             }
         }
@@ -50,7 +50,7 @@ impl Verb for Args {
         let mut exit = Exit::Done;
         let waiting = approved(&site, &site.board.queues()?);
         if waiting.is_empty() {
-            context.out.note("nothing is approved, so there is nothing to merge");
+            context.out.note("nothing to merge: no item is approved");
         }
         for (queue, task) in waiting {
             if !self.tasks.is_empty() && !self.tasks.contains(&task) {

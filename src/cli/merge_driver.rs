@@ -15,19 +15,19 @@ use super::{CliError, Context, Exit, Verb};
 /// so the merge goes on. Where it exits with anything but 0 it has written nothing.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What both versions were made from (git's `%O`)
+    /// The common ancestor (git's `%O`)
     pub base: PathBuf,
 
-    /// One version, and where the result goes (`%A`)
+    /// Our version, which the result replaces (`%A`)
     pub ours: PathBuf,
 
-    /// The other version (`%B`)
+    /// Their version (`%B`)
     pub theirs: PathBuf,
 
     /// The length of git's conflict markers (`%L`); none are written, so it changes nothing
     pub marker_size: Option<u32>,
 
-    /// What messages call the file (`%P`)
+    /// The name of the file in messages (`%P`)
     #[arg(allow_hyphen_values = true)]
     pub path: Option<String>,
 }
@@ -45,7 +45,7 @@ impl Verb for Args {
         let merged = merge(&base, &ours, &theirs, &|_| false);
         if merged.has_markers {
             let message = format!("`{name}` can't be merged item by item");
-            let hint = format!("settle it by hand: git checkout --conflict=merge -- {name}");
+            let hint = format!("resolve it by hand: git checkout --conflict=merge -- {name}");
             return Err(CliError::new(Exit::BoardHasErrors, message).with_hint(hint));
         }
         if merged.text != ours {
@@ -55,7 +55,7 @@ impl Verb for Args {
             context.out.note(format!("{name}: {conflict}"));
         }
         if !merged.conflicts.is_empty() {
-            context.out.note("what is left to settle is listed by: tavern check");
+            context.out.note("to list the conflicts: tavern check");
         }
         Ok(Exit::Done)
     }

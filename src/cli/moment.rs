@@ -28,7 +28,7 @@ fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let local = || whole.iter().find_map(|moment| NaiveDateTime::parse_from_str(moment, "%Y-%m-%dT%H:%M:%S").ok());
     let moment = DateTime::parse_from_rfc3339(&text).map(|moment| moment.to_utc()).ok();
     let moment = moment.or_else(|| Some(local()?.and_utc())).ok_or_else(bad)?;
-    if moment > now { Err("this is still to come".to_owned()) } else { Ok(moment) }
+    if moment > now { Err("this time is in the future".to_owned()) } else { Ok(moment) }
 }
 
 #[cfg(test)]

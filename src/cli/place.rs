@@ -95,7 +95,7 @@ impl Context {
         let held = held.or_else(|| run_around(board).map(|run| format!("this is run {run}")));
         held.map_or(Ok(()), |held| {
             let message = format!("{held}, and an agent started here would wait for it");
-            Err(CliError::refused(message, "end it first; what others are to do of it: tavern add \"…\" --parent"))
+            Err(CliError::refused(message, "end it first; to hand out parts of it: tavern add \"…\" --parent"))
         })
     }
 

@@ -32,15 +32,15 @@ pub struct Args {
     #[command(flatten)]
     pub item: NewItemFlags,
 
-    /// Add the request as one item, for whoever works on items: no planner, no model
+    /// Add the request itself as one item, without a planner
     #[arg(long)]
     pub no_model: bool,
 
-    /// It is something to know, not a request: the planner looks at the board with it, and may find nothing to do
+    /// Information, not a request: the planner checks the board against it, and may plan nothing
     #[arg(long, conflicts_with = "no_model")]
     pub note: bool,
 
-    /// Who plans it; with --no-model, who works on it [default: planner, coder]
+    /// The role that plans it; with --no-model, the role that works on it [default: planner, coder]
     #[arg(long)]
     pub role: Option<String>,
 

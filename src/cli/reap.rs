@@ -6,7 +6,7 @@ use crate::run::reap::{ExpiredLeases, Scope, execute, plan};
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
 
-/// Clear up after what died: leases, processes, worktrees, temp files
+/// Clean up after processes that died: leases, worktrees, temp files
 ///
 /// Nothing that an agent made is thrown away: what a worktree holds is kept under refs/tavern/salvage before the
 /// worktree is removed. Items that ended long ago are moved to their queue's archive; branches that are merged, and what
@@ -26,7 +26,7 @@ impl Verb for Args {
         let mut looks = ExpiredLeases::load(&site.board);
         if context.is_dry && !site.board.is_settled()? {
             let what = "a queue was saved by hand, or a program was killed";
-            context.out.note(format!("{what}: the run begins with taking that over, and more may come up"));
+            context.out.note(format!("{what}: the run takes that over first, and may find more to do"));
         }
         // The plan is made of a board on which nothing is half done.
         site.board.settle(clock::now())?;

@@ -12,7 +12,7 @@ use super::flags::{DryRun, HeldItem};
 use super::shared::{by_a_person, by_a_person_without, person};
 use super::{CliError, Context, Exit, Verb};
 
-/// Give an item back; or bring one back that waits, died or ended
+/// Give an item back; or bring back one that waits, died or ended
 ///
 /// Without a flag, a held item goes back to pending without using an attempt, a waiting one is resumed, and
 /// a draft may be worked on from now on.
@@ -21,28 +21,27 @@ pub struct Args {
     #[command(flatten)]
     pub held: HeldItem,
 
-    /// Take it from the dead letter lane, with all its attempts again
+    /// Move it from the dead letter lane to pending, with all its attempts again
     #[arg(long, conflicts_with_all = ["reopen", "cancel", "force"])]
     pub revive: bool,
 
-    /// Have a completed or cancelled item done again
+    /// Reopen a completed or cancelled item
     #[arg(long, conflicts_with_all = ["cancel", "force"])]
     pub reopen: bool,
 
-    /// Give it up: nobody will work on it
+    /// Cancel it: nobody will work on it
     #[arg(long, conflicts_with = "force")]
     pub cancel: bool,
 
-    /// Give up its children too, and theirs
+    /// Cancel its children too, and theirs
     #[arg(long, requires = "cancel")]
     pub children: bool,
 
-    /// Take it from its holder, who is told so at its next step
+    /// Take it from its holder, which is told at its next step
     #[arg(long)]
     pub force: bool,
 
-    /// Why, in a line; whoever works on it next is told what you say of one that you take from its holder, or that waited, died
-    /// or ended
+    /// The reason, in one line; the next agent is told it if the item waited, died, ended or was taken from its holder
     #[arg(long, short = 'm', value_name = "TEXT")]
     pub reason: Option<String>,
 
@@ -68,7 +67,7 @@ impl Verb for Args {
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
         // It gets all its attempts again.
         if let Some(flag) = self.revive.then_some("--revive").or(self.reopen.then_some("--reopen")) {
-            let why = format!("only a person brings `{}` back, and whoever passes a token is an agent", self.held.task);
+            let why = format!("only a person may bring `{}` back, and a token is an agent's", self.held.task);
             by_a_person_without(self.held.token, &board, why, &format!("tavern release {} {flag}", self.held.task))?;
         }
         let event = match (&lease, self.held.token) {
@@ -87,7 +86,7 @@ impl Verb for Args {
             }
             (_, Some(token)) => Event::Return { token, retry, reason },
             (Some(lease), None) => {
-                let hint = format!("say --token if you are {0}, or take it from {0} with --force", lease.agent);
+                let hint = format!("pass the token if you are {0}: --token; or take it from {0}: --force", lease.agent);
                 let message = format!("`{}` is held by {}", self.held.task, lease.agent);
                 return Err(CliError::refused(message, hint));
             }

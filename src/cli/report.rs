@@ -94,6 +94,6 @@ impl Verb for Args {
 }
 
 fn no_run(task: &TaskId) -> CliError {
-    let hint = "say --done, --failed or --waiting, or run the agent first: tavern spawn";
-    CliError::usage(format!("no run of `{task}` says what became of it"), hint)
+    let hint = "pass --done, --failed or --waiting, or run the agent first: tavern spawn";
+    CliError::usage(format!("no run of `{task}` has an outcome"), hint)
 }

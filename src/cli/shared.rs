@@ -13,13 +13,13 @@ use crate::store::Board;
 
 use super::CliError;
 
-/// The form of what a program prints.
+/// The format of what a program prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people: one line a record
+    /// One line per record, for people
     #[default]
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
     /// `NAME=value` pairs for a shell's `eval`
     Env,
@@ -27,18 +27,18 @@ pub enum Format {
 
 /// Where the board is, and how to speak. A program's own help takes the place of this comment.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Common options")]
 pub struct Shared {
-    /// The board: a `.tavern` folder, or the folder that it is in [default: that of the repository around you]
+    /// The board: a `.tavern` folder, or the folder that contains it [default: the board of the current repository]
     #[arg(long, global = true, value_name = "FOLDER", env = "TAVERN_DIR", hide_env_values = true, display_order = 900)]
     pub dir: Option<PathBuf>,
 
-    /// The form of standard output
+    /// The format of standard output
     #[arg(
         long,
         global = true,
         value_enum,
-        value_name = "FORM",
+        value_name = "FORMAT",
         default_value_t,
         env = "TAVERN_FORMAT",
         hide_env_values = true,
@@ -46,7 +46,7 @@ pub struct Shared {
     )]
     pub format: Format,
 
-    /// Say nothing on standard error but errors
+    /// Print only errors on standard error
     #[arg(
         long,
         short,
@@ -58,7 +58,7 @@ pub struct Shared {
     )]
     pub quiet: bool,
 
-    /// Colours; `auto` obeys NO_COLOR and is off when no terminal looks on
+    /// When to use colours; `auto`: on a terminal, unless NO_COLOR is set
     #[arg(
         long,
         global = true,
@@ -87,7 +87,7 @@ pub(super) fn read_stdin(what: &str) -> Result<String, CliError> {
 }
 
 /// What an agent does that needs a person.
-pub(super) const ASK: &str = "end with WAITING and a question: a person will see it";
+pub(super) const ASK: &str = "to ask a person, end your answer with WAITING and the question";
 
 /// The item that this shell holds, as its variables say, and the token.
 pub(super) fn held_here() -> Option<(TaskId, Token)> {

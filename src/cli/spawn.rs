@@ -29,7 +29,7 @@ pub struct Args {
     #[command(flatten)]
     pub plan: DryRun,
 
-    /// With --dry-run: print the prompt that it would be given, too
+    /// With --dry-run: also print the prompt
     #[arg(long, requires = "dry_run")]
     pub prompt: bool,
 }

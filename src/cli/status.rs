@@ -44,11 +44,11 @@ pub struct Args {
     #[arg(long)]
     pub stats: bool,
 
-    /// Show it again whenever the board changes
+    /// Print again whenever the board changes
     #[arg(long, short)]
     pub watch: bool,
 
-    /// Show it as it was then (UTC): `2026-11-22T10:00`, `10:00`, `2h ago`
+    /// Show the state at this time (UTC): `2026-11-22T10:00`, `10:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats"])]
     pub at: Option<Timestamp>,
 }
@@ -56,7 +56,7 @@ pub struct Args {
 fn status_named(name: &str) -> Result<Status, String> {
     name.parse().map_err(|()| {
         let names = Status::ALL.map(Status::as_str).join(", ");
-        format!("no such status; one of {names}")
+        format!("unknown status; one of {names}")
     })
 }
 
@@ -161,7 +161,7 @@ impl Verb for Args {
             let text = format!("as of {}", at.format("%Y-%m-%d %H:%M:%S"));
             context.out.record(&Record::Then { at, log_begins: then.begins }, text)?;
             if let Some(begins) = then.begins {
-                context.out.note(format!("the log begins only at {begins}: this is what was there by then"));
+                context.out.note(format!("the log begins at {begins}: earlier changes are not known"));
             }
             let queues = context.queues(&board, names)?;
             match &task {
@@ -254,7 +254,7 @@ impl Args {
                 words.push(format!("{quarantined} with problems: tavern check"));
             }
             if unfit > 0 {
-                words.push(format!("{unfit} that no agent as configured can take: tavern check"));
+                words.push(format!("{unfit} that no configured agent can take: tavern check"));
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
@@ -442,7 +442,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
         }
     }
     if task.answered().is_some() && lacks.is_empty() && then.is_none() {
-        row("answered", "whoever is free goes on with it".to_owned());
+        row("answered", "the next free agent goes on with it".to_owned());
     }
     if task.status() == Status::InReview && lacks.is_empty() && then.is_none() {
         row("to do", hints::lack(&Lack::Approval, id, queue).unwrap_or_default());

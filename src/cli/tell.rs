@@ -26,11 +26,11 @@ pub struct Args {
     #[arg(value_name = "ID", value_parser = task_id)]
     pub task: TaskId,
 
-    /// What to say; `-`, or nothing, reads it from standard input
+    /// The message; `-`, or nothing, reads it from standard input
     #[arg(value_name = "TEXT")]
     pub text: Vec<String>,
 
-    /// Who says it [default: TAVERN_AGENT, else your user name]
+    /// The sender [default: TAVERN_AGENT, else your user name]
     #[arg(long, value_name = "NAME", value_parser = agent_name)]
     pub from: Option<String>,
 
@@ -116,8 +116,8 @@ impl Args {
         }
         let text = text.trim();
         if text.is_empty() {
-            let hint = format!("say it: tavern tell {} \"…\"", self.task);
-            return Err(CliError::usage("there is nothing to tell", hint));
+            let hint = format!("pass it as an argument: tavern tell {} \"…\"", self.task);
+            return Err(CliError::usage("the message is empty", hint));
         }
         Ok(text.to_owned())
     }

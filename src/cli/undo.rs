@@ -14,7 +14,7 @@ use super::flags::{DryRun, task_id};
 use super::log::{diff, sentence};
 use super::{CliError, Context, Exit, Verb, human};
 
-/// Take back the last change of an item, or a deletion by hand
+/// Undo the last change of an item, or a deletion by hand
 ///
 /// Without an argument it is the last change of any item. What was taken back can be done again with --redo, and so on: an
 /// undo is an event as any other. It is refused where the item has changed since in the same place, or somebody holds it.
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "task")]
     pub event: Option<u64>,
 
-    /// Do again what was last taken back
+    /// Redo what was last taken back
     #[arg(long, conflicts_with = "event")]
     pub redo: bool,
 
@@ -76,7 +76,7 @@ impl Verb for Args {
         let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
         if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
             let what = "a queue was saved by hand since, or a program was killed";
-            context.out.note(format!("{what}: the run begins with taking that over, and it may be the last change"));
+            context.out.note(format!("{what}: the run takes that over first, and it may be the last change"));
             return Ok(Exit::Done);
         }
         let undone = board.undo(&which, &note, clock::now());

@@ -46,7 +46,7 @@ fn an_archived_item_is_still_known() {
     let status = scratch.run("tavern-status", &[]).succeeds();
     assert_eq!(
         status.lines().next(),
-        Some("main: 1 pending, 2 completed, 1 archived, 1 that no agent as configured can take: tavern check")
+        Some("main: 1 pending, 2 completed, 1 archived, 1 that no configured agent can take: tavern check")
     );
     let one = scratch.run("tavern-status", &["T-1"]).succeeds();
     assert!(one.starts_with("T-1 One\n  status      completed\n  queue       archive/main, line 3\n"), "{one}");

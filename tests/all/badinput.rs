@@ -241,7 +241,7 @@ fn a_queue_that_can_not_be_read_stops_who_wants_it_alone() {
     let scratch = Scratch::initialized();
     scratch.write(QUEUE, b"- [ ] caf\xe9\n");
     let words = "error: `~/.tavern/queues/main.md` is not UTF-8 (line 1)\n\
-                 hint: save the file as UTF-8; where it is not: tavern check ~/.tavern/queues/main.md\n";
+                 hint: save the file as UTF-8; to see the place: tavern check ~/.tavern/queues/main.md\n";
     says(&scratch, &scratch.run("tavern-claim", &["--queue", "main"]), 5, words);
     says(&scratch, &scratch.run("tavern-add", &["x"]), 5, words);
     scratch.write(".tavern/queues/other.md", "- [ ] T-1: fine\n");

@@ -151,7 +151,7 @@ fn children_are_bounded_in_depth_and_number_and_named_by_their_parent() {
     add(&["--parent=T-9"]).ends(4).says("`T-9` is completed").says("tavern release T-9 --reopen");
     add(&["--parent=T-7"]).ends(2).says("no item `T-7`");
     add(&["--parent=T-1.1", "--after", "T-1"]).ends(4).says("none of them can wait for it");
-    add(&["--parent"]).ends(2).says("TAVERN_TASK names no item");
+    add(&["--parent"]).ends(2).says("TAVERN_TASK is not set to one");
     add(&["--parent=T-1", "--on-failure", "cry"]).ends(2).says("retry, escalate, go_on");
     let typed = scratch.run("tavern-add", &["B-1: Typed (parent: T-1, on_failure: escalate)"]);
     assert_eq!(typed.succeeds(), "B-1\n");

@@ -131,7 +131,7 @@ fn a_board_is_made_and_found_from_everywhere() {
     for folder in [scratch.work(), below, linked] {
         let again = scratch.program("tavern-init").within(&folder).run();
         let elsewhere = if folder == scratch.work() { String::new() } else { format!("{place}\n") };
-        assert_eq!(again.stderr, format!("the board is there; agents run with `shell`\n{elsewhere}"));
+        assert_eq!(again.stderr, format!("the board exists; agents run with `shell`\n{elsewhere}"));
         assert_eq!(again.stdout.matches("kept .tavern/").count(), again.stdout.lines().count(), "{again}");
         let id = scratch.program("tavern-add").args(&["-q", "x"]).within(&folder).run().succeeds();
         assert!(scratch.queue().contains(&format!("- [ ] {}: x\n", id.trim())));
@@ -149,7 +149,7 @@ fn a_large_board_is_shown_whole() {
     let scratch = Scratch::pending(&items.concat());
     assert_eq!(
         scratch.run("tavern-status", &[]).succeeds(),
-        "main: 10000 pending, 10000 that no agent as configured can take: tavern check\n"
+        "main: 10000 pending, 10000 that no configured agent can take: tavern check\n"
     );
     let all = scratch.run("tavern-status", &["--items"]).succeeds();
     assert_eq!(

@@ -116,7 +116,7 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
 fn a_reviewer_that_can_judge_nothing_is_told_of() {
     let scratch = Scratch::shell(&item("good"), "");
     scratch.change(CONFIG, "#review: []", "review: [reviewer]");
-    let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or judge it \
+    let why = "it waits for a reviewer, whose runner `shell` can't judge work; name another under `roles:`, or review it \
                yourself: tavern report";
     let ran = scratch.run("tavern-drain", &["--agents", "coder=1,reviewer=1"]).ends(1);
     ran.says(&format!("in_review — good\n  {why}"));
@@ -136,7 +136,7 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
     let said = scratch.git(&["show", "tavern/integration:said.txt"]);
     let refused = "error: this shell holds `T-1`, and an agent started here would wait for it\n\
-                   hint: end it first; what others are to do of it: tavern add \"…\" --parent\n4";
+                   hint: end it first; to hand out parts of it: tavern add \"…\" --parent\n4";
     assert_eq!(said, format!("{refused}\n{refused}"));
     // Nor under another name than its own.
     let script = "for verb in drain agent; do env -u TAVERN_TOKEN -u TAVERN_TASK -u TAVERN_RUN timeout 10 tavern-$verb \

@@ -87,7 +87,7 @@ fn one_item_is_shown_as_it_was() {
 fn what_the_log_does_not_know_is_said() {
     let scratch = life();
     let ran = status(&scratch, &["--items", "--at", "2026-11-21"]);
-    assert!(ran.stderr.contains("the log begins only at 2026-11-22 10:05:00 UTC"), "{ran}");
+    assert!(ran.stderr.contains("the log begins at 2026-11-22 10:05:00 UTC"), "{ran}");
     assert!(!ran.stdout.contains("T-9"), "{ran}");
     assert!(ran.succeeds().contains("T-1"));
     status(&scratch, &["--at", "2026-11-23"]).ends(2);

@@ -177,7 +177,7 @@ fn nothing_is_said_of_an_account_but_where_it_is() {
     none.says("warning: can't tell whether claude is signed in: no key is set").ends(0);
     agent(&board("")).says("Frodo: can't tell whether claude is signed in");
     let keyed = board("ANTHROPIC_API_KEY: sk-very-secret").run("tavern-check", &[]);
-    assert!(keyed.stderr.contains(", let in by ANTHROPIC_API_KEY\n"), "{keyed}");
+    assert!(keyed.stderr.contains(", account from ANTHROPIC_API_KEY\n"), "{keyed}");
     assert!(!keyed.stdout.contains("signed in") && !format!("{keyed}").contains("sk-very-secret"), "{keyed}");
 }
 
@@ -194,9 +194,9 @@ fn limits_that_a_runner_does_not_keep_are_told() {
     let mut unkept: Vec<String> = unkept.map(|fault| format!("{} {}", fault["line"], fault["message"])).collect();
     unkept.sort();
     let expected = [
-        r#"1 "of this, the runner `shell` does not keep the limit on `usd`""#,
-        r#"6 "of this, the runner `shell` does not keep the limit on `turns`""#,
-        r#"null "role `drone`: the runner `shell` does not keep the limit on `tokens`, `turns`""#,
+        r#"1 "of this, the runner `shell` does not enforce the limit on `usd`""#,
+        r#"6 "of this, the runner `shell` does not enforce the limit on `turns`""#,
+        r#"null "role `drone`: the runner `shell` does not enforce the limit on `tokens`, `turns`""#,
     ];
     assert_eq!(unkept, expected);
 }

@@ -85,7 +85,7 @@ fn a_deaf_agent_is_told_at_its_next_run() {
 fn what_can_not_be_told_says_what_to_type() {
     let scratch = board(&ONE.replace("## Waiting\n", "## Waiting\n\n## Dead Letter\n\n- [ ] T-2: Two\n"), &[]);
     scratch.run("tavern-tell", &["T-2", "Go on."]).ends(4).says("tavern release T-2 --revive -m");
-    scratch.run("tavern-tell", &["T-1"]).ends(2).says("there is nothing to tell").says("tavern tell T-1");
+    scratch.run("tavern-tell", &["T-1"]).ends(2).says("the message is empty").says("tavern tell T-1");
     scratch.run("tavern-tell", &["T-1", "x", "--from", "a b"]).ends(2).says("use letters, digits");
     scratch.run("tavern-tell", &["T-9", "x"]).ends(2);
     let told =

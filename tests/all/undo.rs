@@ -156,7 +156,7 @@ fn the_log_tells_an_items_whole_life_in_words() {
     let told: Vec<&str> = told.lines().map(|line| &line[20..]).collect();
     let expected = [
         "T-7 was added as pending by hand: Write",
-        "T-7 was edited by hand: now `Write it`, priority, what stands under it",
+        "T-7 was edited by hand: now `Write it`, priority, description",
         "Frodo claimed T-7 with token 3",
         "T-7 was taken from Frodo by a person, now pending: lunch",
         "T-7 was moved from pending to completed by hand",

@@ -10,7 +10,7 @@ use crate::cli::flags::{AgentProgram, DryRun, agent_name, task_id};
 /// side, each under a name of its own.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What it is: items name the role that they are for
+    /// The role of the agent: it takes items for this role
     #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
     pub role: String,
 
@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = agent_name)]
     pub name: Option<String>,
 
-    /// Take from this queue, by name or path; several are looked at in this order [default: the role's `queues`]
+    /// Take from this queue, by name or path; may be given several times, the first queue first [default: the role's `queues`]
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<String>,
 
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
 
-    /// Talk with the agent of this item yourself, at this terminal; afterwards the item is as it was
+    /// Talk with the agent of this item in this terminal; the item keeps its status
     #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
     pub chat: Option<TaskId>,
 

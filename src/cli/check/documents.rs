@@ -90,7 +90,7 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
         Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
     };
     if path.exists() && !path.is_file() {
-        let what = if path.is_dir() { "a folder, not a file" } else { "no file with a text" };
+        let what = if path.is_dir() { "a folder, not a file" } else { "not a text file" };
         return Err(whole(format!("this is {what}"), "rename it, or move it elsewhere"));
     }
     let bytes = fs::read(path).map_err(|error| {

@@ -7,12 +7,13 @@ use serde::Serialize;
 use crate::board::problem::{Position, Problem, Severity, render};
 
 /// What to do about a limit that a runner does not keep.
-pub(super) const KEPT: &str = "set `minutes` or `memory_mb`, which every runner keeps, or use a runner of kind claude";
+pub(super) const KEPT: &str =
+    "set `minutes` or `memory_mb`, which every runner enforces, or use a runner of kind claude";
 
 /// That `runner` does not keep some of a budget's limits.
 pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
     let names: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
-    format!("the runner `{runner}` does not keep the limit on {}", names.join(", "))
+    format!("the runner `{runner}` does not enforce the limit on {}", names.join(", "))
 }
 
 /// One thing that is wrong.

@@ -21,7 +21,7 @@ mod fix;
 mod mentions;
 mod preflight;
 
-/// Say what is wrong with a board and its configuration, where, and what to type
+/// Check a board and its configuration: what is wrong, where, and how to fix it
 ///
 /// Looks at config.yaml, all queues, templates and leases, at what died and was not cleared up, and whether the agents
 /// could start; of files that are named, at these alone. Exits with 5 if there are errors, with 0 if there are only
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// Mend what needs no person: IDs that stand twice get fresh ones, lost queues are put back. Shows what it does
+    /// Fix what needs no person: duplicate IDs are replaced, lost queues are put back. Shows what it does
     #[arg(long)]
     pub fix: bool,
 

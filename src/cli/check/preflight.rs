@@ -159,7 +159,7 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
         match preflight::try_out(site, &role.runner, role) {
             Ok(tried) => {
                 if let Some(by) = &tried.account {
-                    found.push(format!("{}: runner {}, let in by {by}", roles.replace('`', ""), tried.runner));
+                    found.push(format!("{}: runner {}, account from {by}", roles.replace('`', ""), tried.runner));
                 }
                 if let Some((doubt, hint)) = tried.doubt {
                     faults.warning("sign-in-unknown", &config_file, doubt, hint.to_owned());
@@ -225,7 +225,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
         let message = format!("left by a process that died; to do: {action}");
-        faults.warning("leftover", &path, message, "do it, and all else of this kind: tavern reap".to_owned());
+        faults.warning("leftover", &path, message, "clean up: tavern reap".to_owned());
     }
 }
 

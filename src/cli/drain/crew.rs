@@ -38,7 +38,7 @@ impl FromStr for Crew {
     fn from_str(text: &str) -> Result<Crew, String> {
         let count = |text: &str| {
             let agents = text.trim().parse::<u16>().ok().filter(|agents| (1..=MOST).contains(agents));
-            agents.ok_or_else(|| format!("`{text}` is no number from 1 to {MOST}"))
+            agents.ok_or_else(|| format!("`{text}` is not a number from 1 to {MOST}"))
         };
         if !text.contains('=') {
             return count(text).map(Crew::Count);
@@ -48,7 +48,7 @@ impl FromStr for Crew {
             let (role, agents) = part.split_once('=').ok_or_else(|| format!("`{part}` is not ROLE=N"))?;
             let (role, agents) = (role.trim().to_owned(), count(agents)?);
             if posts.iter().any(|post| post.role == role) {
-                return Err(format!("role `{role}` is there twice"));
+                return Err(format!("role `{role}` is given twice"));
             }
             posts.push(Post { role, agents });
         }

@@ -36,9 +36,9 @@ mod unfit;
 /// Work a queue or a task file to its end, with several agents at once
 ///
 /// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
-/// merged into the integration branch (`tavern/integration`), never into your checkout. Exits with 0 when every item
-/// is completed, with 8 when all that is left waits for a person, else with 1; and with a list of what is not, and where to
-/// look.
+/// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
+/// lists the items that are not completed. Exits with 0 when there are none, with 8 when all of them wait for a person,
+/// else with 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]
@@ -49,15 +49,15 @@ pub struct Args {
     #[arg(long, short = 'a', default_value = "5", value_name = "N|ROLE=N,…")]
     pub agents: Crew,
 
-    /// So many run from the beginning, the first roles first [default: all of one role, 1 of several]
+    /// How many run from the beginning, the first roles first [default: all of one role, 1 of several]
     #[arg(long, value_name = "N")]
     pub least: Option<usize>,
 
-    /// Never more at once, over all roles [default: all]
+    /// How many run at once at most, over all roles [default: all]
     #[arg(long, value_name = "N")]
     pub most: Option<usize>,
 
-    /// What the agents are: items name the role that they are for
+    /// The role of the agents: they take items for this role
     #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
     pub role: String,
 
@@ -180,7 +180,7 @@ impl Args {
             News::Died { exit, pause } => {
                 say(format!("an agent ended ({exit}); started again in {}", human::took(pause)));
             }
-            News::GivenUp { exit } => say(format!("agents end at once again and again ({exit}): given up")),
+            News::GivenUp { exit } => say(format!("agents keep ending at once ({exit}): given up")),
         });
         Ok(well?)
     }

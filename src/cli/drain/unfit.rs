@@ -21,7 +21,7 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(),
     if unfit.is_empty() {
         return Ok(());
     }
-    let mut message = format!("nothing was begun: no agent can take {}", human::count(unfit.len(), "item"));
+    let mut message = format!("nothing was started: no agent can take {}", human::count(unfit.len(), "item"));
     for one in unfit.iter().take(NAMED) {
         let (place, title) = (format!("{}:{}", one.queue, one.line), human::title(&one.title));
         message.push_str(&format!("\n  {place}: {title}: {}", one.lacks[0]));
@@ -32,8 +32,6 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(),
     let mut files: Vec<String> = unfit.iter().map(|one| quoted(&one.queue)).collect();
     files.dedup();
     let files = files.join(" ");
-    let hint = format!(
-        "have them done by an agent: tavern drain {files} --runner claude; or indent an ```sh block under each"
-    );
+    let hint = format!("use an agent: tavern drain {files} --runner claude; or indent an ```sh block under each");
     Err(CliError::refused(message, hint))
 }

@@ -21,19 +21,19 @@ pub struct Args {
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "reported as failed", group = "what")]
     pub failed: Option<String>,
 
-    /// A person has to answer this first
+    /// A question that a person has to answer first
     #[arg(long, value_name = "QUESTION", group = "what")]
     pub waiting: Option<String>,
 
-    /// The work in review may be merged; or the item may be started, if it asks for that
+    /// Approve the work in review; or allow an item to start that needs permission
     #[arg(long, group = "what")]
     pub approve: bool,
 
-    /// The work in review is to be done again, for what you found; `-` reads it from standard input
+    /// Reject the work in review, with your findings; `-` reads them from standard input
     #[arg(long, value_name = "FINDINGS", group = "what")]
     pub reject: Option<String>,
 
-    /// What you do with the item from now on: execute, delegate, plan, break_up or unify
+    /// The mode of your work from now on: execute, delegate, plan, break_up or unify
     #[arg(long, value_name = "MODE", group = "what", value_parser = mode_named)]
     pub mode: Option<Mode>,
 
@@ -42,5 +42,5 @@ pub struct Args {
 }
 
 fn mode_named(name: &str) -> Result<Mode, String> {
-    name.parse().map_err(|()| format!("no such mode; one of {}", Mode::ALL.map(Mode::as_str).join(", ")))
+    name.parse().map_err(|()| format!("unknown mode; one of {}", Mode::ALL.map(Mode::as_str).join(", ")))
 }

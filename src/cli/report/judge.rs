@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let by = person();
     let may_start = matches!(task.status(), Status::Pending | Status::Draft);
     if args.approve && may_start {
-        let why = format!("only a person lets `{}` be started, and whoever passes a token is an agent", task.id);
+        let why = format!("only a person may allow `{}` to start, and a token is an agent's", task.id);
         by_a_person_without(args.held.token, &site.board, why, &format!("tavern report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
         return submit(args, context, &site, &event, &by);
@@ -75,7 +75,7 @@ fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) 
 fn words(findings: &str) -> Result<String, CliError> {
     let text = if findings == "-" { read_stdin("the findings")? } else { findings.to_owned() };
     if text.trim().is_empty() {
-        let hint = "say what is to be different: tavern report ID --reject \"…\"";
+        let hint = "say what to change: tavern report ID --reject \"…\"";
         return Err(CliError::usage("a rejection needs findings", hint));
     }
     Ok(text.trim().to_owned())

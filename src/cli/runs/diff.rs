@@ -19,11 +19,11 @@ pub struct Diff {
     #[arg(value_name = "RUN", required = true, num_args = 1..=3)]
     pub runs: Vec<String>,
 
-    /// Only what they were told
+    /// Compare only the prompts
     #[arg(long)]
     pub prompt: bool,
 
-    /// Only what they changed, file by file
+    /// Compare only the changes, file by file
     #[arg(long)]
     pub patch: bool,
 }

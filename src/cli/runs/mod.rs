@@ -18,7 +18,7 @@ mod diff;
 use super::flags::task_id;
 use diff::find;
 
-/// List, show, read and compare what the agents' runs left
+/// List, show, search and compare the runs of agents
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -28,22 +28,22 @@ pub struct Args {
 /// What to do with them.
 #[derive(clap::Subcommand)]
 pub enum RunsCommand {
-    /// One line a run, oldest first (the default)
+    /// List the runs, oldest first (the default)
     List {
-        /// Only of this item
+        /// Only runs of this item
         #[arg(value_name = "ID", value_parser = task_id)]
         task: Option<TaskId>,
-        /// Only of this agent
+        /// Only runs of this agent
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// Only with this outcome
+        /// Only runs with this outcome
         #[arg(long)]
         outcome: Option<Outcome>,
-        /// Only the last N
+        /// Only the last N runs
         #[arg(long, short = 'n', value_name = "N")]
         last: Option<usize>,
     },
-    /// All that is known of one run, and its files
+    /// Show one run and its files
     Show {
         /// A run, or an item for its last run
         run: String,
@@ -64,7 +64,7 @@ pub enum RunsCommand {
         #[arg(long, value_name = "ID", value_parser = task_id)]
         task: Option<TaskId>,
     },
-    /// How two runs differ: what they came to, what they were told, what they changed
+    /// Compare two runs: outcome, prompt and changes
     Diff(diff::Diff),
 }
 
@@ -155,7 +155,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
 fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<Exit, CliError> {
     let known = files(board, run);
     if !known.iter().any(|name| name == file) {
-        let hint = format!("it has {}", known.join(", "));
+        let hint = format!("its files: {}", known.join(", "));
         return Err(CliError::usage(format!("run `{}` has no file `{file}`", run.run), hint));
     }
     let path = board.run_dir(&run.run).join(file);
