@@ -4,10 +4,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
 
 use super::GitError;
@@ -300,11 +303,39 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// `None` if there is no such file; entries come and go while others list them.
+/// `None` if there is no such file; entries come and go while others list them. What has not changed since it was read is not
+/// read again: there may be hundreds of entries, and all of them are looked at for each branch that is moved.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, GitError> {
-    match fs::read(path) {
+    thread_local! {
+        static FILES: RefCell<HashMap<PathBuf, (Version, Vec<u8>)>> = RefCell::default();
+    }
+    let look = || -> io::Result<Vec<u8>> {
+        let version = Version::of(&fs::metadata(path)?);
+        let known = FILES.with_borrow(|files| files.get(path).filter(|known| known.0 == version).cloned());
+        if let Some((_, bytes)) = known {
+            return Ok(bytes);
+        }
+        let bytes = fs::read(path)?;
+        FILES.with_borrow_mut(|files| files.insert(path.to_owned(), (version, bytes.clone())));
+        Ok(bytes)
+    };
+    match look() {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(source) => Err(GitError::Io { doing: "read", path: path.to_owned(), source }),
+    }
+}
+
+/// What differs between a file and the one that git has put into its place.
+#[derive(Clone, PartialEq, Eq)]
+struct Version {
+    inode: (u64, u64),
+    length: u64,
+    changed: (i64, i64),
+}
+
+impl Version {
+    fn of(file: &fs::Metadata) -> Version {
+        Version { inode: (file.dev(), file.ino()), length: file.len(), changed: (file.ctime(), file.ctime_nsec()) }
     }
 }
