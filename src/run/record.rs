@@ -1,5 +1,6 @@
 //! `metadata.json`: what is known of a run, from its start to what it came to.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -243,15 +244,36 @@ pub fn run_name(task: &TaskId, token: Token) -> String {
 
 /// The metadata of all runs, oldest first. Folders without readable metadata are passed over.
 pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
-    runs_named(board, "")
+    Ok(read_runs(board, &run_names(board)?))
 }
 
 /// The runs of one task, oldest first.
 pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
-    runs_named(board, &format!("{task}@"))
+    RunNames::list(board).map(|names| names.runs_of(board, task))
 }
 
-fn runs_named(board: &Board, prefix: &str) -> Result<Vec<Metadata>, Error> {
+/// The names of all runs by their tasks, for who asks for those of many.
+pub struct RunNames(HashMap<String, Vec<String>>);
+
+impl RunNames {
+    /// Lists them. Their files are not read.
+    pub fn list(board: &Board) -> Result<RunNames, Error> {
+        let mut names: HashMap<String, Vec<String>> = HashMap::new();
+        for name in run_names(board)? {
+            if let Some((task, _)) = name.rsplit_once('@') {
+                names.entry(task.to_owned()).or_default().push(name);
+            }
+        }
+        Ok(RunNames(names))
+    }
+
+    /// The runs of one task, oldest first.
+    pub fn runs_of(&self, board: &Board, task: &TaskId) -> Vec<Metadata> {
+        self.0.get(task.as_str()).map(|names| read_runs(board, names)).unwrap_or_default()
+    }
+}
+
+fn run_names(board: &Board) -> Result<Vec<String>, Error> {
     let folder = board.path("runs");
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -259,10 +281,13 @@ fn runs_named(board: &Board, prefix: &str) -> Result<Vec<Metadata>, Error> {
         Err(error) => return Err(Error::io("list", &folder)(error)),
     };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let named = names.filter(|name| name.starts_with(prefix) && !name.starts_with(TEMP_PREFIX));
-    let mut runs: Vec<Metadata> = named.filter_map(|name| run_of(board, &name)).collect();
+    Ok(names.filter(|name| !name.starts_with(TEMP_PREFIX)).collect())
+}
+
+fn read_runs(board: &Board, names: &[String]) -> Vec<Metadata> {
+    let mut runs: Vec<Metadata> = names.iter().filter_map(|name| run_of(board, name)).collect();
     runs.sort_by_key(|run| run.token);
-    Ok(runs)
+    runs
 }
 
 /// The first sentence or line of `text`, cut to 150 characters.

@@ -14,9 +14,9 @@ use crate::cli::need::{self, Need, NeedKind};
 use crate::cli::{CliError, Context, hints, human};
 use crate::run::Site;
 use crate::run::readiness::{Unready, unready};
-use crate::run::record::runs_of;
+use crate::run::record::RunNames;
 use crate::run::unmerged::Unmerged;
-use crate::store::{Queue, tail_log};
+use crate::store::{Archived, Queue, tail_log};
 
 /// One item that did not end completed.
 #[derive(Serialize)]
@@ -49,7 +49,12 @@ pub(super) struct Summary {
 impl Summary {
     /// Adds what was moved to the archives of the queues after the event `before`, and is there still.
     pub(super) fn add_archived(&mut self, site: &Site, queues: &[Queue], before: u64) -> Result<(), CliError> {
-        let mut seen = HashSet::new();
+        let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
+        let mut live = HashSet::new();
+        for queue in site.board.queues()? {
+            let text = site.board.read(&queue)?;
+            live.extend(parse(&text.content).0.items().iter().filter_map(|item| item.id.clone()));
+        }
         // The newest first: what was brought back and has ended again is there once.
         for entry in tail_log(&site.board, before)?.iter().rev().filter(|entry| entry.kind == Kind::Archived) {
             let is_ours = queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id));
@@ -57,12 +62,11 @@ impl Summary {
             let (document, _) = parse(block);
             for (number, item) in document.items().iter().enumerate() {
                 if let Some(id) = &item.id {
-                    let found = site.board.task(id);
-                    let is_archived = found.is_ok_and(|found| found.queue.id.starts_with("archive/"));
+                    let is_archived = !live.contains(id) && archived.status_of(id).is_some();
                     if !is_archived || !seen.insert(id.clone()) {
                         continue;
                     }
-                    self.usd += runs_of(&site.board, id)?.iter().map(|run| run.usage.usd).sum::<f64>();
+                    self.usd += runs.runs_of(&site.board, id).iter().map(|run| run.usage.usd).sum::<f64>();
                 }
                 // What the first one is its lane may have said.
                 match entry.change.from().filter(|_| number == 0).unwrap_or(item.status) {
@@ -101,6 +105,7 @@ impl Summary {
 pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
     let kept = Unmerged::of(site.repository()?, site.integration());
+    let names = RunNames::list(&site.board)?;
     let unready = unready(site, queues, None).into_iter();
     let mut unready: HashMap<(String, usize), Unready> =
         unready.map(|one| ((one.queue.clone(), one.line), one)).collect();
@@ -108,7 +113,7 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
         for item in document.items() {
-            let runs = item.id.as_ref().map(|id| runs_of(&site.board, id)).transpose()?.unwrap_or_default();
+            let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
             let lacking = unready.remove(&(queue.id.clone(), item.line));
             let need = lacking.as_ref().and_then(|one| need::of(&one.lacks, item.id.as_ref(), &queue.id));
