@@ -121,7 +121,8 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
 /// The length of a title line without the name that Obsidian gives to a block at its very end: ` ^k3j9ab`. Links to the
 /// block need it to stay there.
 fn before_block_id(line: &str) -> usize {
-    let Some((rest, name)) = line.trim_end().rsplit_once(" ^") else { return line.len() };
+    let Some((rest, name)) = line.trim_end().rsplit_once('^') else { return line.len() };
+    let Some(rest) = rest.strip_suffix(' ') else { return line.len() };
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     // Something is left to be the title: not nothing, and not an ID alone.
     let is_titled = !rest.trim().is_empty() && !rest.trim_end().ends_with(':');

@@ -48,8 +48,8 @@ pub(super) struct Step {
 
 impl Change {
     /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
-    pub(super) fn of_queue(sight: Sight, text: &Text, steps: Vec<Step>) -> Change {
-        let content = steps.iter().rev().find_map(|step| step.content.clone());
+    pub(super) fn of_queue(sight: Sight, text: &Text, mut steps: Vec<Step>) -> Change {
+        let content = steps.iter_mut().rev().find_map(|step| step.content.take());
         let entries = steps.into_iter().map(Step::into_entry).collect();
         match content {
             Some(content) => Change::rewrite(text, sight, content, entries),
