@@ -4,6 +4,8 @@
 //! `cargo bench --bench growth`; with numbers behind `--` other pasts than 10, 1,000 and 3,000 items. Another program than
 //! the one that was just built is measured where the variable `TAVERN` names it. Works in a folder of its own under `target/`.
 //!
+//! The upkeep that agents do once an hour is not in it: the past's own drain has done it, and `tavern reap` shows what it costs.
+//!
 //! The past is real where it is Tavern's: a drain of items that need no worktree leaves the log, the archive and the
 //! runs. Where it is git's it is made by `git fast-import`: for each item a merge on the integration branch and the
 //! branch of the item, as loose objects and references. Every sixth has left a worktree.

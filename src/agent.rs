@@ -41,6 +41,9 @@ const LOOK_AGAIN: i64 = 30;
 /// Longer than any wait; a channel needs some number.
 const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
+/// What has ended is put away at the end of all work, but no more often than this: its cost grows with what there is.
+const BETWEEN_UPKEEPS: Duration = Duration::from_secs(3_600);
+
 /// As what a wait stands among the obstacles; no item is called so.
 const WAIT: &str = "";
 
@@ -504,12 +507,14 @@ impl Agent<'_> {
         Ok(())
     }
 
-    /// At the end of all work, what killed agents have left. It keeps nobody from working, so it may fail: then
+    /// At the end of all work, what killed agents have left, and now and then the upkeep. It keeps nobody from working, so it may fail: then
     /// `tavern-reap` says why.
     fn clear_all(&self) {
         let Ok(Some(slot)) = self.site.board.try_reap_slot() else { return };
         let mut looks = ExpiredLeases::load(&self.site.board);
-        for action in reap::plan(self.site, Scope::All, &mut looks).unwrap_or_default() {
+        let upkeep = self.site.board.try_upkeep_slot(BETWEEN_UPKEEPS, clock::now()).unwrap_or_default();
+        let scope = if upkeep.is_some() { Scope::All } else { Scope::Dead };
+        for action in reap::plan(self.site, scope, &mut looks).unwrap_or_default() {
             drop(self.carry_out(&action, &slot));
         }
     }

@@ -6,13 +6,13 @@ use walkdir::WalkDir;
 
 use super::artifacts::Artifacts;
 use super::error::Error;
-use super::record::{Metadata, run_of, runs};
+use super::record::{Metadata, run_of};
 use super::site::Site;
 use crate::board::task::{Status, Timestamp};
 use crate::store;
 
-/// The runs that go by `runs: {keep, size}` of config.yaml, oldest first.
-pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
+/// Those of all `runs` that go by `runs: {keep, size}` of config.yaml, oldest first.
+pub fn spent_runs(site: &Site, runs: Vec<Metadata>, now: Timestamp) -> Result<Vec<String>, Error> {
     let settings = &site.config.runs;
     let keep = TimeDelta::from_std(settings.keep.duration()).ok().filter(|keep| !keep.is_zero());
     let room = Some(settings.size.bytes()).filter(|room| *room > 0);
@@ -21,7 +21,7 @@ pub fn spent_runs(site: &Site, now: Timestamp) -> Result<Vec<String>, Error> {
     }
     let mut total = 0;
     let mut ended = Vec::new();
-    for run in runs(&site.board)? {
+    for run in runs {
         let bytes = if room.is_some() { bytes_of(site, &run.run) } else { 0 };
         total += bytes;
         ended.extend(run.ended.map(|at| (at, bytes, run)));

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use super::expired::ExpiredLeases;
 use super::processes::{INTEGRATION, end_processes, is_marked, mark_of};
-use super::record::{close_run, run_name, run_of, runs, runs_of};
+use super::record::{Metadata, close_run, run_name, run_of, runs, runs_of};
 
 use super::error::Error;
 use super::prune::{may_go, spent_runs};
@@ -83,19 +83,14 @@ impl std::fmt::Display for Action {
     }
 }
 
-impl Action {
-    /// Nothing died: what has ended long ago is put away.
-    pub fn is_upkeep(&self) -> bool {
-        matches!(self, Action::Archive { .. } | Action::DeleteBranch { .. } | Action::RemoveRun { .. })
-    }
-}
-
 /// How thorough a plan is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// What keeps others from working: dead holders and run-out leases. For an agent, before each claim.
     Leases,
-    /// Everything.
+    /// What killed programs have left. For an agent at its end.
+    Dead,
+    /// Everything, also the upkeep that nothing waits for: archives, branches, old runs, temp files.
     All,
 }
 
@@ -144,8 +139,12 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         actions.push(Action::GiveBack { task, token: None, agent: None, blame: Blame::Nobody, why });
     }
     actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
-    if scope == Scope::All {
-        plan_rest(site, &leased, &items, now, &mut actions)?;
+    if scope != Scope::Leases {
+        let runs = runs(&site.board)?;
+        plan_dead(site, &runs, &leased, &items, now, &mut actions)?;
+        if scope == Scope::All {
+            plan_upkeep(site, runs, &leased, &items, now, &mut actions)?;
+        }
     }
     Ok(actions)
 }
@@ -169,6 +168,12 @@ impl Items {
     fn of(site: &Site, scope: Scope, now: Timestamp) -> Result<Items, Error> {
         let mut items = Items { statuses: Vec::new(), is_all: true, due: Vec::new() };
         let policy = archive_policy(site);
+        let at_least = match scope {
+            // The whole archive is written each time.
+            Scope::Leases => 1 + policy.keep.unwrap_or(0) / 4,
+            Scope::Dead => usize::MAX,
+            Scope::All => 0,
+        };
         for queue in site.board.queues()? {
             let Ok(text) = site.board.read(&queue) else {
                 items.is_all = false;
@@ -177,10 +182,7 @@ impl Items {
             let (document, _) = parse(&text.content);
             let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
             items.statuses.extend(named);
-            let due = match scope {
-                Scope::All => site.board.due_or_archived(&text, &policy, now)?,
-                Scope::Leases => site.board.due_for_archive(&text, &document, &policy, now)?,
-            };
+            let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;
             items.due.extend((due > 0).then_some((queue.id, due)));
         }
         Ok(items)
@@ -197,15 +199,16 @@ fn archive_policy(site: &Site) -> Policy {
     Policy { after, keep: (settings.keep > 0).then_some(settings.keep as usize), dead: settings.dead }
 }
 
-fn plan_rest(
+fn plan_dead(
     site: &Site,
+    runs: &[Metadata],
     leased: &HashSet<&TaskId>,
     items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
     let live_runs: HashSet<String> = site.board.leases()?.into_iter().filter_map(|l| Some(l.work?.run)).collect();
-    for run in runs(&site.board)? {
+    for run in runs {
         let is_running = run.ended.is_none() && runner::is_live(&site.board.run_dir(&run.run)).unwrap_or(false);
         let planned = Action::EndRun { run: run.run.clone() };
         if is_running && !live_runs.contains(&run.run) && !actions.contains(&planned) {
@@ -231,14 +234,30 @@ fn plan_rest(
             actions.push(Action::RemoveWorktree { task, path });
         }
     }
-    plan_branches(site, leased, items, actions)?;
-    actions.extend(spent_runs(site, now)?.into_iter().map(|run| Action::RemoveRun { run }));
     for agent in site.board.agents() {
         let is_stale = life(&agent.holder) == Life::Unknown && (now - agent.heartbeat_at).num_minutes() > 60;
         if life(&agent.holder) == Life::Gone || is_stale {
             actions.push(Action::RemoveAgent { name: agent.name });
         }
     }
+    let branch = format!("refs/heads/{}", site.integration());
+    // The index and HEAD of the user's checkout are written only where the queues are committed.
+    let checkout: &[&str] = if site.config.commit == Commit::Never { &[] } else { &["index", "HEAD"] };
+    let locks = site.repository()?.stale_locks(&folder, &[&[branch.as_str()], checkout].concat())?;
+    actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
+    Ok(())
+}
+
+fn plan_upkeep(
+    site: &Site,
+    runs: Vec<Metadata>,
+    leased: &HashSet<&TaskId>,
+    items: &Items,
+    now: Timestamp,
+    actions: &mut Vec<Action>,
+) -> Result<(), Error> {
+    plan_branches(site, leased, items, actions)?;
+    actions.extend(spent_runs(site, runs, now)?.into_iter().map(|run| Action::RemoveRun { run }));
     let mut temps: Vec<PathBuf> = folders_of_files(site)?.iter().flat_map(|folder| children(folder)).collect();
     temps.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -247,11 +266,6 @@ fn plan_rest(
     temps.sort();
     temps.dedup();
     actions.extend(temps.into_iter().map(|path| Action::RemoveTemp { path }));
-    let branch = format!("refs/heads/{}", site.integration());
-    // The index and HEAD of the user's checkout are written only where the queues are committed.
-    let checkout: &[&str] = if site.config.commit == Commit::Never { &[] } else { &["index", "HEAD"] };
-    let locks = site.repository()?.stale_locks(&folder, &[&[branch.as_str()], checkout].concat())?;
-    actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
     Ok(())
 }
 

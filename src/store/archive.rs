@@ -31,25 +31,23 @@ impl Board {
         if is_archived { Err(Error::Archived { task: id.clone(), status: found.task.status() }) } else { Ok(found) }
     }
 
-    /// The number of items of `text`, a queue as it was read, that would be archived now.
+    /// How many items of `text`, a queue as it was read, would be archived now; none if fewer than `at_least` are due. With 0
+    /// also those are found that are in the archive already.
     pub fn due_for_archive(
         &self,
         text: &Text,
         document: &Document<'_>,
         policy: &Policy,
         now: Timestamp,
+        at_least: usize,
     ) -> Result<usize, Error> {
-        let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
-        // The archive and the log are read only where there is something to do: they grow for ever.
-        let due = archive::due(document, policy, now, &|id| held.contains(id), &|_| false);
-        if due.is_empty() { Ok(0) } else { self.due_or_archived(text, policy, now) }
-    }
-
-    /// As [`Board::due_for_archive`], with those that are in the archive already.
-    pub fn due_or_archived(&self, text: &Text, policy: &Policy, now: Timestamp) -> Result<usize, Error> {
         let Some(own) = archive_of(self, &text.queue) else { return Ok(0) };
         let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
         let is_held = |id: &TaskId| held.contains(id);
+        // The archive and the log are read only where there is something to do: they grow for ever.
+        if archive::due(document, policy, now, &is_held, &|_| false).len() < at_least {
+            return Ok(0);
+        }
         let Ok(archived) = content(self, &own) else { return Ok(0) };
         let ended = LongEnded::before(self, &text.queue, policy, now);
         let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);

@@ -2,7 +2,7 @@
 //! process that dies; the files are never unlinked.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
@@ -12,10 +12,13 @@ use fs2::FileExt;
 
 use super::error::Error;
 use super::find::Board;
+use crate::board::task::Timestamp;
 use crate::interrupt::Interrupt;
 
 /// How long a transition waits for the commits of others.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(30);
+
+const UPKEEP: &str = "upkeep";
 
 /// A slot in this process's hands until dropped.
 #[derive(Debug)]
@@ -91,6 +94,13 @@ impl Board {
 
     pub fn try_reap_slot(&self) -> Result<Option<Slot>, Error> {
         self.try_slot("reap")
+    }
+
+    /// The slot of what is done once in a while, or `None` if somebody has had it for less than `every`.
+    pub fn try_upkeep_slot(&self, every: Duration, now: Timestamp) -> Result<Option<Slot>, Error> {
+        let taken = fs::metadata(self.slot_path(UPKEEP)).and_then(|file| file.modified());
+        let age = taken.ok().and_then(|taken| (now - Timestamp::from(taken)).to_std().ok());
+        if age.is_some_and(|age| age < every) { Ok(None) } else { self.try_slot(UPKEEP) }
     }
 
     /// The lock file that serialises `git worktree add` and `remove`.

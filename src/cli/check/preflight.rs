@@ -208,17 +208,16 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
         Ok(actions) => actions,
         Err(error) => return from_error("no-plan", site.board.dir(), &error, faults),
     };
-    for action in actions.into_iter().filter(|action| !action.is_upkeep()) {
+    for action in actions {
         let board = &site.board;
         let path = match &action {
             Action::EndRun { run } => board.run_dir(run),
             Action::GiveBack { task, token: Some(_), .. }
             | Action::DropLease { task, .. }
             | Action::DropDamaged { task } => board.path("leases").join(format!("{task}.yaml")),
-            Action::GiveBack { .. }
-            | Action::Archive { .. }
-            | Action::DeleteBranch { .. }
-            | Action::RemoveRun { .. } => board.dir().to_owned(),
+            Action::GiveBack { .. } => board.dir().to_owned(),
+            // Upkeep, of which nothing has died.
+            Action::Archive { .. } | Action::DeleteBranch { .. } | Action::RemoveRun { .. } => continue,
             Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } | Action::RemoveLock { path } => {
                 path.clone()
             }
