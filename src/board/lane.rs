@@ -67,11 +67,16 @@ impl LaneKind {
         LaneKind::called(name)
     }
 
-    /// The lane name that a heading which is none was most likely meant to be.
+    /// The lane that a heading is an unmistakable slip of: one letter amiss, and no word's first one. `Undone` is no `Done`.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
-        let known = LANES.iter().flat_map(|(_, _, _, names)| names.iter().copied());
-        LaneKind::called(crate::near::nearest(&name, known)?)
+        let begins_alike = |known: &str| {
+            name.split(' ').zip(known.split(' ')).all(|(one, other)| one.chars().next() == other.chars().next())
+        };
+        let mut known = LANES.iter().flat_map(|(_, _, _, names)| names.iter().copied());
+        known
+            .find(|known| known.len() > 4 && begins_alike(known) && strsim::osa_distance(&name, known) == 1)
+            .and_then(LaneKind::called)
     }
 
     fn called(name: &str) -> Option<LaneKind> {
@@ -218,8 +223,14 @@ mod tests {
             assert_eq!(LaneKind::named(kind.name()), Some(kind));
             assert_eq!(LaneKind::of(kind.status()), kind);
         }
-        assert_eq!(LaneKind::nearest("Complted"), Some(LaneKind::Completed));
-        assert_eq!(LaneKind::nearest("Notes"), None);
+        let slips = [("Complted", "Completed"), ("In Porgress", "In Progress"), ("Deadletter", "Dead Letter")];
+        for (heading, lane) in slips {
+            assert_eq!(LaneKind::nearest(heading).map(LaneKind::name), Some(lane), "{heading}");
+        }
+        let others = "Ideas Undone Incomplete Uncompleted Testing Planning Won't Working Active Locked Notes";
+        for heading in others.split(' ').chain(["In Preview"]) {
+            assert_eq!(LaneKind::nearest(heading), None, "{heading}");
+        }
     }
 
     fn set(kinds: &[LaneKind]) -> LaneSet {

@@ -191,8 +191,11 @@ impl Copy {
         Ok(faults.into_iter().map(|fault| (line(&fault), fault)).collect())
     }
 
-    /// The error, with where to find what was typed.
+    /// The error, with where to find what was typed, if anything was.
     fn kept(self, error: CliError) -> CliError {
+        if fs::read(&self.path).is_ok_and(|left| left == self.own().as_bytes()) {
+            return error;
+        }
         // It is not removed at the end.
         let _ = self.folder.keep();
         let place = format!("your copy is kept: {}", self.path.display());

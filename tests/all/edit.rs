@@ -66,6 +66,7 @@ fn nothing_saved_changes_nothing() {
     let scratch = Scratch::board(OWNED);
     assert_eq!(edit(&scratch, &[], "true").succeeds(), "nothing was changed\n");
     assert_eq!(edit(&scratch, &[], ": >\"$1\"").succeeds(), "nothing was changed\n");
+    edit(&scratch, &[], "exit 127").ends(1).says("nothing was changed");
     let ran = edit(&scratch, &[], "sed -i s/one/uno/ \"$1\"; exit 3").ends(1);
     assert_eq!(scratch.queue(), OWNED);
     // What was typed is kept, where it says.

@@ -88,8 +88,12 @@ impl Verb for Args {
             return Err(switched);
         }
         unfit::refuse(&site, &queues, &crew)?;
-        // Only now: what is refused leaves nothing behind.
-        queues.iter().try_for_each(|queue| site.board.remember(queue))?;
+        // Only now: what is refused leaves nothing behind, nor does a text without items.
+        for queue in &queues {
+            if !parse(&site.board.read(queue)?.content).0.items().is_empty() {
+                site.board.remember(queue)?;
+            }
+        }
         // Where nothing can be written no agent could say it better.
         site.board.settle(clock::now())?;
         process::adopt_orphans()?;
