@@ -103,6 +103,18 @@ fn an_agents_look_archives_and_a_task_file_is_left_alone() {
 }
 
 #[test]
+fn agents_archive_many_at_once_or_what_is_due_once_an_hour() {
+    let scratch = board(&lanes(""), "{keep: 4}");
+    let first = scratch.queue();
+    for (completed, now, moved) in [(4, "+0", 0), (5, "+60", 0), (6, "+120", 2), (5, "+180", 2), (5, "+7300", 3)] {
+        let done: String = (1..=completed).map(|number| format!("- [x] T{now}-{number}: Item\n")).collect();
+        scratch.write(QUEUE, first.replace("## Completed\n\n", &format!("## Completed\n\n{}", done.replace('+', ""))));
+        scratch.at(now, "tavern-agent", &["--until-empty"]);
+        assert_eq!(archived(&scratch).len(), moved, "{completed} at {now}");
+    }
+}
+
+#[test]
 fn a_thousand_items_killed_anywhere_are_each_in_one_place() {
     const ITEMS: usize = 1_000;
     let done: String = (1..=ITEMS).map(|number| format!("- [x] T-{number}: Item {number}\n")).collect();
