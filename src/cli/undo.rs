@@ -92,7 +92,7 @@ impl Verb for Args {
 }
 
 fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) -> Result<Exit, CliError> {
-    let events = board.undoable(task, most)?;
+    let events = board.undoable(task, most, clock::now())?;
     if events.is_empty() {
         return Err(Error::from(Obstacle::Nothing).into());
     }

@@ -45,17 +45,23 @@ pub struct Undone {
 impl Board {
     /// Takes an event back: one compare-and-set under the lock.
     pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
-        self.transact(now, |view| PreparedUndo::of(view, which, note, now).map(PreparedUndo::change))
+        self.transact(now, |view| {
+            let (event, since) = find(view.board, which)?;
+            Ok(PreparedUndo::of(view, event, &since, note, now)?.change())
+        })
     }
 
-    /// The events that could be taken back as far as the log alone tells, the newest first.
-    pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
+    /// The events that could be taken back as things stand, the newest first.
+    pub fn undoable(&self, task: Option<&TaskId>, most: usize, now: Timestamp) -> Result<Vec<Entry>, Error> {
+        let dry = self.clone().dry();
+        let view = View { board: &dry, last_seq: self.last_seq()? };
+        let can_be = |event: &Entry| PreparedUndo::of(&view, event.clone(), &[], &Note::default(), now).is_ok();
         let mut found = Vec::new();
         let mut taken = HashMap::new();
         walk_log(self, None, &mut |entry| {
             let is_of_task = task.is_none() || entry.task.as_ref() == task;
             let is_wanted = is_in_effect(&entry, &mut taken) && is_change(&entry) && entry.kind != Kind::Archived;
-            found.extend((is_wanted && is_of_task).then_some(entry));
+            found.extend((is_wanted && is_of_task && can_be(&entry)).then_some(entry));
             found.len() < most
         })?;
         Ok(found)
@@ -92,12 +98,11 @@ impl PreparedUndo {
         (Change::of_queue(sight, &text, vec![step]), undone)
     }
 
-    fn of(view: &View<'_>, which: &Which, note: &Note, now: Timestamp) -> Result<PreparedUndo, Error> {
+    fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note, now: Timestamp) -> Result<PreparedUndo, Error> {
         let board = view.board;
-        let (event, since) = find(board, which)?;
         let name = event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string);
         let seq = event.seq;
-        let (text, found) = place(view, &event, &name, &since)?;
+        let (text, found) = place(view, &event, &name, since)?;
         let (document, _) = parse(&text.content);
         let item = found.map(|index| &document.items()[index]);
         if let Some(item) = item {
@@ -106,7 +111,7 @@ impl PreparedUndo {
         // The event changed the status: it must still be the one that the event gave.
         let (from, to) = (event.change.from(), event.change.to());
         let is_moved = from != to;
-        let changed_since = || Obstacle::Since { seq, name: name.clone(), since: since.clone() };
+        let changed_since = || Obstacle::Since { seq, name: name.clone(), since: since.to_vec() };
         if is_moved && item.is_some() && item.map(|item| item.status) != to {
             return Err(changed_since().into());
         }

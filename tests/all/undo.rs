@@ -1,9 +1,10 @@
 //! What was done to an item is taken back, and done again; never what somebody holds, nor what came since.
 
+use tavern::board::event::Kind;
 use tavern::board::task::Status;
 use tavern::store::Entry;
 
-use crate::state::State;
+use crate::state::{State, id};
 use crate::support::{ARCHIVE, OWNED, QUEUE, Ran, Scratch, has};
 
 fn items() -> String {
@@ -195,7 +196,8 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
     assert!(archive.contains("- [x] T-1: one"), "{archive}");
     let list = undo(&scratch, &["--list"]).succeeds();
     assert!(!list.contains("archive"), "to put it away changed nothing that could be taken back: {list}");
-    let ticked = list.lines().last().and_then(|line| line.split_whitespace().next()).expect("an event").to_owned();
+    let ticked = newest(&scratch, |entry| entry.kind != Kind::Archived && entry.task == Some(id("T-1")));
+    assert!(list.contains("T-2") && !list.contains("T-1"), "what is archived is not offered: {list}");
     for arguments in [&["--event", &ticked][..], &["T-1"]] {
         undo(&scratch, arguments).ends(4).says("`T-1` is in the archive").says("tavern release T-1 --reopen");
     }
