@@ -2,7 +2,7 @@
 
 use super::crew::Post;
 use crate::board::eligible::Lack;
-use crate::cli::{CliError, human};
+use crate::cli::{CliError, hints, human};
 use crate::process::quoted;
 use crate::run::Site;
 use crate::run::readiness::unready;
@@ -16,15 +16,20 @@ pub(super) fn refuse(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(),
     let is_ours =
         |lack: &Lack| matches!(lack, Lack::NoScript { role, .. } if crew.iter().any(|post| post.role == *role));
     let mut unfit = unready(site, queues, None);
-    unfit.iter_mut().for_each(|one| one.lacks.retain(is_ours));
-    unfit.retain(|one| !one.lacks.is_empty());
+    unfit.retain(|one| one.lacks.iter().any(is_ours));
+    // With a script it could still not be done where its text has a problem.
+    unfit.iter_mut().for_each(|one| one.lacks.retain(|lack| matches!(lack, Lack::Problem { .. }) || is_ours(lack)));
     if unfit.is_empty() {
         return Ok(());
     }
     let mut message = format!("nothing was started: no agent can take {}", human::count(unfit.len(), "item"));
     for one in unfit.iter().take(NAMED) {
         let (place, title) = (format!("{}:{}", one.queue, one.line), human::title(&one.title));
-        message.push_str(&format!("\n  {place}: {title}: {}", one.lacks[0]));
+        let lack = match &one.lacks[0] {
+            problem @ Lack::Problem { .. } => hints::sentence(problem, None, None),
+            lack => lack.to_string(),
+        };
+        message.push_str(&format!("\n  {place}: {title}: {lack}"));
     }
     if unfit.len() > NAMED {
         message.push_str(&format!("\n  and {} more", unfit.len() - NAMED));
