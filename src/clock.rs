@@ -32,6 +32,11 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
+/// How long ago `time` (a file's, say) was; `None` if it is to come.
+pub fn since(time: SystemTime) -> Option<Duration> {
+    SystemTime::now().duration_since(time).ok()
+}
+
 /// `time` (a file's, say) as a timestamp in whole seconds.
 pub fn whole_seconds(time: SystemTime) -> Timestamp {
     let seconds = DateTime::<Utc>::from(time).timestamp();

@@ -12,9 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
 
-/// Changes of content and of names. To open, read and close a file is none: watchers would wake one another for ever.
-const CHANGES: WatchFlags =
-    WatchFlags::CREATE.union(WatchFlags::DELETE).union(WatchFlags::MODIFY).union(WatchFlags::MOVE);
+/// Changes of content and of names, and the end of a save. To open, read and close a file is none: watchers would wake one
+/// another for ever.
+const CHANGES: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::MOVE);
 
 /// Files and folders that are watched until this is dropped.
 #[derive(Debug)]

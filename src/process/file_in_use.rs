@@ -1,14 +1,17 @@
-//! Could a living process still be at work with a file that it made? Asked before a lock file is taken for one that a
-//! killed program has left.
+//! Who is at work with a file. Could it be the living process that made it? Asked before a lock file is taken for one that a
+//! killed program has left. Is it being written? Asked before a save is taken for whole.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::identity::sees_all;
 use super::table::{ProcessEntry, all};
+use crate::clock;
 
 /// The kernel tells the time of the boot in whole seconds.
 const ROUNDING: Duration = Duration::from_secs(2);
@@ -28,6 +31,26 @@ pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: S
         ProcessEntry::of(entry.pid).is_some_and(|now| now.start_time == entry.start_time && !now.is_zombie)
     };
     all().iter().filter(|entry| !entry.is_zombie).any(|entry| may_be_it(entry) && is_there(entry))
+}
+
+/// What was changed so recently may be changed again, where those who may be writing it can't be seen.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// A process has one of `files` open for writing. One of another user, or that shares the file over a network, is not seen;
+/// in a container, where no process outside is, what was changed just now counts as well.
+pub fn is_being_written(files: &[&Path]) -> bool {
+    let files: Vec<fs::Metadata> = files.iter().filter_map(|file| fs::metadata(file).ok()).collect();
+    let is_one = |open: &fs::Metadata| files.iter().any(|file| (file.dev(), file.ino()) == (open.dev(), open.ino()));
+    let is_fresh =
+        |file: &fs::Metadata| file.modified().is_ok_and(|at| clock::since(at).is_some_and(|age| age < QUIET));
+    all().iter().any(|entry| writes(entry.pid, &is_one)) || !sees_all() && files.iter().any(is_fresh)
+}
+
+/// The mode of each link in `fd` tells how the file was opened: no other file is touched.
+fn writes(pid: u32, is_one: &impl Fn(&fs::Metadata) -> bool) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut written = open.filter(|entry| entry.metadata().is_ok_and(|link| link.mode() & 0o200 != 0));
+    written.any(|entry| fs::metadata(entry.path()).is_ok_and(|file| is_one(&file)))
 }
 
 fn boot_time() -> Option<SystemTime> {
@@ -75,4 +98,19 @@ fn may_work_in(pid: u32, folders: &[PathBuf]) -> bool {
         };
         bytes.split(|byte| *byte == 0).any(leads_in) || folders.iter().any(names)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_being_written_while_somebody_has_it_open_for_that() {
+        let file = tempfile::NamedTempFile::new().expect("there is room");
+        assert!(is_being_written(&[Path::new("/nowhere"), file.path()]));
+        let path = file.into_temp_path();
+        let reading = fs::File::open(&path).expect("it is there");
+        reading.set_modified(SystemTime::UNIX_EPOCH).expect("it is ours");
+        assert!(!is_being_written(&[&path]));
+    }
 }

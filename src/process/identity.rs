@@ -44,6 +44,11 @@ fn pid_namespace() -> u64 {
     *NAMESPACE.get_or_init(|| fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino()))
 }
 
+/// No process is hidden in another pid namespace: this is the first one (`PROC_PID_INIT_INO`).
+pub(super) fn sees_all() -> bool {
+    pid_namespace() == 0xEFFF_FFFC
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

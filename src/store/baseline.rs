@@ -66,24 +66,6 @@ impl Sight {
     }
 }
 
-impl Board {
-    /// A queue as it was when the lock was taken, for whoever holds it: what is saved by hand from then on counts for the
-    /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands.
-    pub(super) fn read_settled(&self, queue: &Queue) -> Result<Text, Error> {
-        let read = self.read(queue);
-        let is_seen = |text: &Text| header(self, queue).is_some_and(|header| header.file == text.stamp);
-        match read {
-            Ok(text) if is_seen(&text) => Ok(text),
-            Err(error @ Error::NotText { .. }) => Err(error),
-            other if !self.looks_after(queue) => other,
-            other => match Baseline::read(self, queue) {
-                Some(seen) => Ok(Text { queue: queue.clone(), content: seen.content, stamp: seen.file }),
-                None => other,
-            },
-        }
-    }
-}
-
 impl Baseline {
     /// `None` if there is none, or none that is whole.
     pub(super) fn read(board: &Board, queue: &Queue) -> Option<Baseline> {
@@ -151,16 +133,16 @@ fn escaped(queue: &Queue) -> String {
 }
 
 /// The first line.
-struct Header {
+pub(super) struct Header {
     seq: u64,
-    file: Stamp,
+    pub(super) file: Stamp,
     old: Option<Stamp>,
     digest: u64,
     /// Of the line, its end included.
     length: usize,
 }
 
-fn header(board: &Board, queue: &Queue) -> Option<Header> {
+pub(super) fn header(board: &Board, queue: &Queue) -> Option<Header> {
     let mut line = [0; HEAD];
     let length = File::open(path(board, queue)).and_then(|mut file| file.read(&mut line)).ok()?;
     parsed(&line[..length])

@@ -5,26 +5,28 @@
 //! three are merged. A transition is never undone by a save, and nothing typed is ever dropped.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::{fmt, fs};
 
 use super::applied::is_of_this_boot;
 use super::archived::with_unarchived;
-use super::baseline::{Baseline, Sight, old_path};
+use super::baseline::{Baseline, Sight, header, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::entry::{Entry, HAND, PROSE, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::loaded_base::loaded;
 use super::log::tail_log;
-use super::queue::Queue;
+use super::queue::{Queue, Text};
 use super::redo::{redone, said};
 use crate::board::document::{Document, parse};
 use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
+use crate::process::file_in_use::is_being_written;
 
-/// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was. Whoever asks holds the lock;
-/// `last` is the last event's number.
+/// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
+/// Whoever asks holds the lock; `last` is the last event's number.
 pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Option<Change>, Error> {
     let mut sight = Sight::of(board, queue);
     let text = match board.read(queue) {
@@ -33,6 +35,7 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
         // What can't be read is reported by whoever needs it.
         Err(_) => return Ok(None),
     };
+    let is_gone = text.is_none();
     sight.file = text.as_ref().map(|text| text.stamp);
     let Some(seen) = Baseline::read(board, queue) else {
         return Ok(text.map(|text| {
@@ -42,33 +45,38 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
             )
         }));
     };
+    let text = text.filter(|text| text.stamp != seen.file);
+    // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
+    // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
+    let old = Some(old_path(board, queue)).filter(|_| seen.old != sight.old && sight.old != Some(seen.file));
+    let saved = old.as_ref().and_then(|old| fs::read_to_string(old).ok()).filter(|saved| !saved.trim().is_empty());
+    // What was read is whole if nobody is writing it, and nobody has since.
+    let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
+    if is_being_written(&read) || Sight::of(board, queue) != sight {
+        return Ok(None);
+    }
     let mut entries = Vec::new();
-    if text.is_none() {
+    if is_gone {
         let why = "the file was removed while an item of it is held; it was put back";
         entries.push(note(queue, why.to_owned(), now));
     }
     let mut ours = up_to_date(board, last, queue, &seen)?;
-    // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
-    // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
-    if seen.old != sight.old
-        && sight.old != Some(seen.file)
-        && let Ok(saved) = fs::read_to_string(old_path(board, queue))
-        && !saved.trim().is_empty()
-    {
+    if let Some(saved) = saved {
         ours = merged(board, queue, &saved, &ours, now, &mut entries)?;
+        if text.is_some() {
+            // By itself: a later save may know nothing of it, which the log then tells.
+            let expected = Sight { file: Some(seen.file), ..sight };
+            let rewrite = QueueRewrite { queue: queue.clone(), expected, content: ours, is_shown: false };
+            return Ok(Some(kept(rewrite, entries)));
+        }
     }
-    let text = text.filter(|text| text.stamp != seen.file);
     if let Some(text) = text.as_ref().filter(|text| text.content != ours) {
         ours = merged(board, queue, &text.content, &ours, now, &mut entries)?;
     }
     let is_shown = match &text {
         Some(text) => text.content == ours,
-        None => sight.file.is_some() && ours == seen.content,
+        None => !is_gone && ours == seen.content,
     };
-    if !is_shown && Sight::of(board, queue) != sight {
-        // Somebody saves again at this moment, and would see neither: at the next look.
-        return Ok(None);
-    }
     Ok(Some(kept(QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown }, entries)))
 }
 
@@ -120,6 +128,26 @@ fn merged(
 }
 
 impl Board {
+    /// A queue as it was when the lock was taken, for whoever holds it: what is saved by hand from then on counts for the
+    /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands. `last` is the
+    /// last event's number.
+    pub(super) fn read_settled(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
+        let read = self.read(queue);
+        let is_seen = |text: &Text| header(self, queue).is_some_and(|header| header.file == text.stamp);
+        match read {
+            Ok(text) if is_seen(&text) => Ok(text),
+            Err(error @ Error::NotText { .. }) if !is_being_written(&[&queue.path]) => Err(error),
+            other if !self.looks_after(queue) => other,
+            other => match Baseline::read(self, queue) {
+                Some(seen) => {
+                    let content = up_to_date(self, last, queue, &seen)?;
+                    Ok(Text { queue: queue.clone(), content, stamp: seen.file })
+                }
+                None => other,
+            },
+        }
+    }
+
     /// The queues that were written to by other hands, and how they stand; also one whose file has gone while somebody
     /// holds an item of it.
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {

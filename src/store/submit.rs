@@ -69,7 +69,8 @@ impl Board {
         let mut live = with_item(self, id, |queue| self.read(queue), parse_for, found);
         if lease.is_some() && matches!(live, Err(Error::NoTask(_))) {
             // Somebody saved an older text; what is held is put back as soon as the save is taken over.
-            live = with_item(self, id, |queue| self.read_settled(queue), parse_for, found);
+            let last = self.last_seq()?;
+            live = with_item(self, id, |queue| self.read_settled(queue, last), parse_for, found);
         }
         if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }

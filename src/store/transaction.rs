@@ -24,13 +24,14 @@ use super::replace::Staged;
 use super::stamp::Stamp;
 use crate::board::event::Kind;
 use crate::board::task::Timestamp;
+use crate::clock::Deadline;
 use crate::failpoint;
 
 /// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// So often it is looked at before it is taken as it is.
-const MOST_LOOKS: usize = 50;
+/// Who writes longer is not waited for: what is decided then rests on the text before their save.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The board as a decision finds it.
 pub(super) struct View<'b> {
@@ -42,7 +43,7 @@ pub(super) struct View<'b> {
 impl View<'_> {
     /// A queue as it is to be decided on.
     pub(super) fn read(&self, queue: &Queue) -> Result<Text, Error> {
-        if self.board.is_dry() { self.board.read(queue) } else { self.board.read_settled(queue) }
+        if self.board.is_dry() { self.board.read(queue) } else { self.board.read_settled(queue, self.last_seq) }
     }
 
     /// The files of `text`'s queue, as they were when it was read.
@@ -105,22 +106,24 @@ struct Locked<'b> {
 }
 
 impl<'b> Locked<'b> {
-    /// Also takes over what was saved by hand, once whoever is writing has finished.
+    /// Also takes over what was saved by hand, if whoever is writing has finished.
     fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
-        let mut before = Vec::new();
-        for look in 0.. {
+        let (mut before, mut end) = (Vec::new(), None);
+        loop {
             let mut locked = Locked::open(Lock::take(board)?, board, now)?;
             let by_hand = board.by_hand()?;
             let is_settled =
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
-            if is_settled || look == MOST_LOOKS {
+            // The first look is not the last, however long the lock took.
+            let is_last = end.get_or_insert_with(|| Deadline::after(PATIENCE)).has_passed();
+            if is_settled || is_last {
                 for (queue, _) in &by_hand {
                     Baseline::forget_own(board, queue)?;
                     locked.take_over(queue, now)?;
                 }
             }
             // Somebody may have saved meanwhile.
-            if by_hand.is_empty() || look == MOST_LOOKS || board.by_hand()?.is_empty() {
+            if by_hand.is_empty() || is_last || board.by_hand()?.is_empty() {
                 return Ok(locked);
             }
             before = by_hand;
@@ -128,7 +131,6 @@ impl<'b> Locked<'b> {
             // Others may have the lock meanwhile.
             thread::sleep(BETWEEN_LOOKS);
         }
-        unreachable!("the last look returns")
     }
 
     fn open(lock: Lock, board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {

@@ -8,6 +8,7 @@ use crate::board::problem::Problem;
 use crate::board::task::TaskId;
 use crate::config::{Config, Role};
 use crate::interrupt::Interrupt;
+use crate::process::file_in_use::is_being_written;
 use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::{Error, Preflight, Site, preflight, sandbox};
@@ -22,6 +23,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
     templates(board, faults);
     leases(board, faults);
     lost(board, faults);
+    being_written(board, faults);
     archives(board, faults);
     switches(board, faults);
     let Some(config) = config else { return Vec::new() };
@@ -127,6 +129,15 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         let forget = board.seen_path(&lost.queue);
         let hint = format!("put it back: tavern check --fix; or forget it: rm {}", forget.display());
         faults.warning("lost-queue", &lost.queue.path, message, hint);
+    }
+}
+
+/// Queues of which no save counts until a program has closed them.
+fn being_written(board: &Board, faults: &mut Faults<'_>) {
+    let queues = board.queues().unwrap_or_default().into_iter();
+    for queue in queues.filter(|queue| is_being_written(&[&queue.path])) {
+        let message = "a program has this file open for writing: what it saves counts once it has closed it".to_owned();
+        faults.warning("open-queue", &queue.path, message, format!("see who: fuser -v {}", queue.path.display()));
     }
 }
 
