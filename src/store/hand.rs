@@ -49,7 +49,7 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
     // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
     // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
     let old = Some(old_path(board, queue)).filter(|_| seen.old != sight.old && sight.old != Some(seen.file));
-    let saved = old.as_ref().and_then(|old| fs::read_to_string(old).ok()).filter(|saved| !saved.trim().is_empty());
+    let saved = old.as_ref().and_then(|old| fs::read_to_string(old).ok()).filter(|saved| !is_blank(saved));
     // What was read is whole if nobody is writing it, and nobody has since.
     let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
     if is_being_written(&read) || Sight::of(board, queue) != sight {
@@ -61,7 +61,15 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
         entries.push(note(queue, why.to_owned(), now));
     }
     let mut ours = up_to_date(board, last, queue, &seen)?;
-    if let Some(saved) = saved {
+    let (mut files, has_items) = (Vec::new(), |text: &str| !parse(text).0.items().is_empty());
+    if let Some(saved) = saved.as_ref().filter(|saved| has_items(&ours) && !has_items(saved)) {
+        // No editor has made that of the queue.
+        let path = old_path(board, queue).with_extension("aside");
+        let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
+        let cause = format!("a text without items was in the replaced file's place; it was set aside in {name}");
+        entries.push(note(queue, cause, now));
+        files.push(Rewrite::File { path, content: saved.clone() });
+    } else if let Some(saved) = saved {
         ours = merged(board, queue, &saved, &ours, now, &mut entries)?;
         if text.is_some() {
             // By itself: a later save may know nothing of it, which the log then tells.
@@ -77,7 +85,14 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
         Some(text) => text.content == ours,
         None => !is_gone && ours == seen.content,
     };
-    Ok(Some(kept(QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown }, entries)))
+    let mut change = kept(QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown }, entries);
+    change.files.extend(files);
+    Ok(Some(change))
+}
+
+/// No text, as a full disk or a power cut leaves it.
+fn is_blank(saved: &str) -> bool {
+    saved.trim_matches(|c: char| c == '\0' || c.is_whitespace()).is_empty()
 }
 
 /// The change that puts a queue back whose file has gone, and logs `note`; `None` if nothing is known of it.
@@ -109,7 +124,7 @@ fn merged(
     entries: &mut Vec<Entry>,
 ) -> Result<String, Error> {
     let note = |cause: String| note(queue, cause, now);
-    if saved.trim().is_empty() && !parse(ours).0.items().is_empty() {
+    if is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
         entries.push(note("the file was emptied; its items were put back".to_owned()));
         return Ok(ours.to_owned());

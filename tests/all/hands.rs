@@ -133,9 +133,14 @@ fn an_item_pasted_twice_is_nobodys_but_its_holders() {
 #[test]
 fn a_queue_that_is_emptied_or_removed_is_put_back() {
     let scratch = Scratch::board(OWNED);
-    scratch.write(QUEUE, "");
+    for nothing in ["", "\0\0\0\n"] {
+        scratch.write(QUEUE, nothing);
+        scratch.settle();
+        assert_eq!(scratch.queue(), OWNED);
+    }
+    scratch.write(".tavern/seen/main.old", "garbage");
     scratch.settle();
-    assert_eq!(scratch.queue(), OWNED);
+    assert_eq!((scratch.queue(), scratch.read(".tavern/seen/main.aside")), (OWNED.to_owned(), "garbage".to_owned()));
     scratch.run("tavern-log", &[]).ends(0).says("main: the file was emptied; its items were put back");
     // Nobody holds anything: a person may remove a queue.
     let path = scratch.work().join(QUEUE);
