@@ -1,10 +1,9 @@
 //! A request to end that wakes whoever waits. Knows nothing of signals: `cli` turns them into this, a pool or a `STOP`
 //! file may raise it too.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-
-use crate::clock::Deadline;
 
 /// Who asked: it picks the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,16 +19,10 @@ pub enum InterruptCause {
 /// A shared flag with a wake-up; clones are the same flag. Once raised it stays raised.
 #[derive(Clone, Default)]
 pub struct Interrupt {
-    shared: Arc<SharedState>,
+    state: Arc<Mutex<Raised>>,
 }
 
 type Subscriber = Box<dyn Fn() + Send>;
-
-#[derive(Default)]
-struct SharedState {
-    state: Mutex<Raised>,
-    wake: Condvar,
-}
 
 #[derive(Default)]
 struct Raised {
@@ -43,7 +36,7 @@ struct Raised {
 /// Ends a subscription when it is dropped.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct Subscription {
-    shared: Weak<SharedState>,
+    state: Weak<Mutex<Raised>>,
     number: u64,
 }
 
@@ -59,8 +52,6 @@ impl Interrupt {
         state.is_hurried = state.cause.is_some();
         state.cause.get_or_insert(cause);
         state.subscribers.iter().for_each(|(_, subscriber)| subscriber());
-        drop(state);
-        self.shared.wake.notify_all();
     }
 
     /// Returns whether an end was asked for.
@@ -80,16 +71,9 @@ impl Interrupt {
 
     /// Blocks until an end is asked for, at most `time`; true if it was.
     pub fn wait(&self, time: Duration) -> bool {
-        let deadline = Deadline::after(time);
-        let mut state = self.state();
-        while state.cause.is_none() {
-            let left = deadline.left();
-            if left.is_zero() {
-                return false;
-            }
-            state = self.shared.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let (sender, raised) = channel();
+        let _subscription = self.subscribe(move || _ = sender.send(()));
+        raised.recv_timeout(time).is_ok()
     }
 
     /// Calls `subscriber` at each raise, and now if it is raised already, until the value that is returned is dropped: for a
@@ -102,71 +86,44 @@ impl Interrupt {
         let number = state.next;
         state.next += 1;
         state.subscribers.push((number, Box::new(subscriber)));
-        Subscription { shared: Arc::downgrade(&self.shared), number }
+        Subscription { state: Arc::downgrade(&self.state), number }
     }
 
     fn state(&self) -> MutexGuard<'_, Raised> {
-        self.shared.state()
+        lock(&self.state)
     }
 }
 
-impl SharedState {
-    fn state(&self) -> MutexGuard<'_, Raised> {
-        // No code that could panic runs halfway through a change of the state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(state: &Mutex<Raised>) -> MutexGuard<'_, Raised> {
+    // No code that could panic runs halfway through a change of the state.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.state().subscribers.retain(|(number, _)| *number != self.number);
+        if let Some(state) = self.state.upgrade() {
+            lock(&state).subscribers.retain(|(number, _)| *number != self.number);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use super::*;
 
     #[test]
-    fn the_second_raise_hurries_and_the_first_cause_stays() {
+    fn a_wait_ends_with_its_time_or_a_raise() {
         let interrupt = Interrupt::new();
-        assert_eq!((interrupt.is_raised(), interrupt.cause()), (false, None));
-        interrupt.raise(InterruptCause::Terminated);
-        assert!(interrupt.is_raised() && !interrupt.is_hurried());
-        interrupt.clone().raise(InterruptCause::Interrupted);
-        assert!(interrupt.is_hurried());
-        assert_eq!(interrupt.cause(), Some(InterruptCause::Terminated));
-    }
-
-    #[test]
-    fn a_raise_wakes_who_waits() {
-        let interrupt = Interrupt::new();
-        let (tell, told) = mpsc::channel();
-        let waiter = {
-            let interrupt = interrupt.clone();
-            std::thread::spawn(move || {
-                tell.send(()).expect("the test listens");
-                interrupt.wait(Duration::MAX)
-            })
-        };
-        told.recv().expect("the waiter has begun");
-        interrupt.raise(InterruptCause::Stopped);
-        assert!(waiter.join().expect("the waiter ends"));
-    }
-
-    #[test]
-    fn a_wait_ends_by_itself() {
-        assert!(!Interrupt::new().wait(Duration::from_millis(1)));
+        assert!(!interrupt.wait(Duration::from_millis(1)));
+        let raiser = interrupt.clone();
+        std::thread::spawn(move || raiser.raise(InterruptCause::Stopped));
+        assert!(interrupt.wait(Duration::MAX));
     }
 
     #[test]
     fn subscribers_hear_of_earlier_and_later_raises_until_they_are_dropped() {
         let interrupt = Interrupt::new();
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = channel();
         let subscribe = || {
             let tell = tell.clone();
             interrupt.subscribe(move || tell.send(()).expect("the test listens"))
