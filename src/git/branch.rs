@@ -237,23 +237,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_is_made_once_and_never_moved_by_making_it() {
-        let fixture = Fixture::new();
-        let first = fixture.head();
-        let second = fixture.commit(&[("a", "two\n")], "second");
-        let repository = fixture.repository();
-        assert!(repository.start_branch("tavern/integration", &first).expect("the name is free"));
-        assert!(!repository.start_branch("tavern/integration", &second).expect("it is there"));
-        assert_eq!(repository.branch_tip("tavern/integration").expect("it can be read"), Some(first.clone()));
-        // A packed reference is there as well.
-        fixture.git(&["pack-refs", "--all"]);
-        assert!(!repository.start_branch("tavern/integration", &second).expect("it is there"));
-        assert_eq!(repository.branch_tip("tavern/integration").expect("it can be read"), Some(first));
-        assert_eq!(repository.branches("tavern/").expect("they can be listed"), ["tavern/integration"]);
-        assert_eq!(repository.branch_tip("nowhere").expect("it can be read"), None);
-    }
-
-    #[test]
     fn names_that_git_can_not_hold_are_refused_with_what_is_in_the_way() {
         let fixture = Fixture::new();
         let repository = fixture.repository();
@@ -343,28 +326,6 @@ mod tests {
         assert!(matches!(delete("used"), Err(GitError::CheckedOut { .. })));
         assert_eq!(repository.branches("").expect("they can be listed"), ["ahead", "main", "used"]);
         assert_eq!(repository.references("refs/heads/a").expect("they can be listed").len(), 1);
-    }
-
-    #[test]
-    fn a_branch_that_is_checked_out_anywhere_stays() {
-        let fixture = Fixture::new();
-        let first = fixture.head();
-        let second = fixture.commit(&[("a", "two\n")], "second");
-        fixture.git(&["branch", "x", first.as_str()]);
-        fixture.git(&["branch", "free", first.as_str()]);
-        fixture.git(&["worktree", "add", "--quiet", "../linked", "x"]);
-        let repository = fixture.repository();
-        let rows = [("main", Some(fixture.root())), ("x", Some(fixture.beside("linked"))), ("free", None)];
-        for (name, expected) in rows {
-            assert_eq!(repository.checked_out_at(name).expect("it can be read"), expected, "{name}");
-        }
-        let refused = repository.advance("refs/heads/x", &first, &second, "test: no");
-        assert!(matches!(&refused, Err(GitError::CheckedOut { path, .. }) if *path == fixture.beside("linked")));
-        let refused = repository.branch_delete_if("x", &first);
-        assert!(matches!(&refused, Err(GitError::CheckedOut { .. })), "{refused:?}");
-        // The folder is gone: nobody's files would be left behind.
-        std::fs::remove_dir_all(fixture.beside("linked")).expect("it is ours");
-        assert_eq!(repository.checked_out_at("x").expect("it can be read"), None);
     }
 
     #[test]

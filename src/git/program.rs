@@ -49,26 +49,19 @@ const SETTINGS: [&str; 16] = [
     "core.fsyncMethod=batch",
 ];
 
-/// What `git rev-parse --local-env-vars` lists, without the user's own `-c` settings, and what changes the meaning of paths.
-const FOREIGN: [&str; 18] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+/// What `git rev-parse --local-env-vars` lists, without the user's own `-c` settings and what no program is handed on anyway,
+/// and what changes the meaning of paths.
+const FOREIGN: [&str; 10] = [
     "GIT_ATTR_SOURCE",
-    "GIT_COMMON_DIR",
     "GIT_CONFIG",
-    "GIT_DIR",
     "GIT_GLOB_PATHSPECS",
     "GIT_GRAFT_FILE",
     "GIT_ICASE_PATHSPECS",
     "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
     "GIT_LITERAL_PATHSPECS",
-    "GIT_NAMESPACE",
     "GIT_NOGLOB_PATHSPECS",
     "GIT_NO_REPLACE_OBJECTS",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
     "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
 ];
 
 /// One call of `git`, being prepared.

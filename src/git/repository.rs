@@ -225,19 +225,4 @@ mod tests {
         let other = error(ErrorCode::GenericError, ErrorClass::Os, "input/output error");
         assert!(matches!(other, GitError::Library { .. }), "{other:?}");
     }
-
-    #[test]
-    fn head_is_a_branch_a_commit_or_not_yet_born() {
-        let fixture = Fixture::unborn();
-        let repository = fixture.repository();
-        assert_eq!(repository.head().expect("HEAD is there"), Head::Unborn { name: "main".to_owned() });
-        let commit = fixture.commit(&[("a", "one\n")], "first");
-        let on_branch = Head::Branch { name: "main".to_owned(), commit: commit.clone() };
-        assert_eq!(repository.head().expect("HEAD is there"), on_branch);
-        fixture.git(&["worktree", "add", "--quiet", "-b", "topic/x", "../linked"]);
-        fixture.git(&["checkout", "--quiet", "--detach"]);
-        assert_eq!(repository.head().expect("HEAD is there"), Head::Detached { commit: commit.clone() });
-        let linked = repository.head_of(&fixture.beside("linked")).expect("it is registered");
-        assert_eq!(linked, Head::Branch { name: "topic/x".to_owned(), commit });
-    }
 }

@@ -40,37 +40,6 @@ fn clean(merge: Result<Merge, GitError>) -> (CommitId, Vec<PathBuf>) {
 }
 
 #[test]
-fn a_merge_is_one_commit_and_moves_nothing() {
-    let fixture = Fixture::new();
-    let from = branch(&fixture, "x", &[("b", Some("b\n"))]);
-    let fast_forward = fixture.head();
-    let into = fixture.commit(&[("a", "two\n")], "main");
-    fixture.write("a", "not committed\n");
-    let (refs, before) = (fixture.git(&["for-each-ref"]), fixture.photograph());
-    let repository = fixture.repository();
-    for into in [into, fast_forward] {
-        let (commit, left_out) = clean(repository.merge(&into, &from, &[], "Merge T-1\n\nwith a body\n"));
-        assert!(left_out.is_empty());
-        let about = fixture.git(&["log", "-1", "--format=%P|%an|%s|%b", commit.as_str()]);
-        assert_eq!(about, format!("{into} {from}|User|Merge T-1|with a body"));
-        assert_eq!(listing(&fixture, &commit), ["a", "b"]);
-        let again = repository.merge(&commit, &from, &[], "again").expect("both are there");
-        assert_eq!(again, Merge::UpToDate { left_out: Vec::new() });
-    }
-    assert_eq!((fixture.git(&["for-each-ref"]), fixture.photograph()), (refs, before));
-}
-
-#[test]
-fn conflicts_are_told_by_path() {
-    let fixture = Fixture::new();
-    fixture.commit(&[("d/é", "one\n"), ("gone", "one\n")], "more");
-    let from = branch(&fixture, "x", &[("a", Some("x\n")), ("d/é", Some("x\n")), ("gone", Some("x\n"))]);
-    let into = change(&fixture, &[("a", Some("main\n")), ("d/é", Some("main\n")), ("gone", None)]);
-    let merge = fixture.repository().merge(&into, &from, &[], "merge").expect("both are there");
-    assert_eq!(merge, Merge::Conflict { paths: ["a", "d/é", "gone"].map(PathBuf::from).to_vec() });
-}
-
-#[test]
 fn what_is_left_out_is_taken_from_the_side_that_is_merged_into() {
     type Files = &'static [(&'static str, Option<&'static str>)];
     struct Row {

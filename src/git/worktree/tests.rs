@@ -45,32 +45,6 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn it_is_made_once_with_its_branch() {
-    let fixture = Fixture::new();
-    let start = fixture.head();
-    fixture.commit(&[("later", "")], "later");
-    fixture.write("a", "changed by the user\n");
-    fixture.write("staged", "");
-    fixture.git(&["add", "staged"]);
-    let before = fixture.photograph();
-    let repository = fixture.repository();
-    let path = fixture.beside("w");
-    assert!(add(&fixture, &path, "tavern/T-1", &start));
-    assert_eq!(names(&path), ["a"]);
-    assert_eq!(repository.branch_tip("tavern/T-1").expect("it can be read"), Some(start.clone()));
-    assert!(is_clean(&repository, &path) && !admin(&fixture, "w").join("locked").exists());
-    // A second call finds it, with the work that was done in it.
-    write_in(&path, "a", "work\n");
-    assert!(!add(&fixture, &path, "tavern/T-1", &fixture.head()));
-    assert_eq!(fs::read_to_string(path.join("a")).expect("it is there"), "work\n");
-    assert_eq!(
-        repository.head_of(&path).expect("it is there"),
-        Head::Branch { name: "tavern/T-1".into(), commit: start }
-    );
-    assert_eq!(fixture.photograph(), before);
-}
-
-#[test]
 fn a_branch_that_exists_is_taken_as_it_is() {
     let fixture = Fixture::new();
     let old = fixture.head();
