@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_json::json;
-use similar::{ChangeTag, TextDiff};
+use similar::TextDiff;
 
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
@@ -232,12 +232,8 @@ pub(super) fn diff(entry: &Entry) -> String {
     let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();
     for change in diff.iter_all_changes() {
-        let sign = match change.tag() {
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-            ChangeTag::Equal => ' ',
-        };
-        text.push_str(&format!("  {sign} {}\n", human::words(change.value().trim_end_matches(['\r', '\n']))));
+        let line = human::words(change.value().trim_end_matches(['\r', '\n']));
+        text.push_str(&format!("  {} {line}\n", change.tag()));
     }
     text.trim_end_matches('\n').to_owned()
 }

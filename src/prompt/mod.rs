@@ -26,7 +26,8 @@ pub fn assigned(template: &Template, assigned: &Assigned, limits: &PromptLimits)
         }
         shortest = shortest.min(prompt.len());
     }
-    Err(TemplateError::too_long(template, shortest, limits.total))
+    let message = format!("the prompt has {shortest} bytes at least, and may have {}", limits.total);
+    Err(TemplateError::whole(&template.name, message))
 }
 
 /// Checks `template`: it is filled in with everything that a task can have, and with nothing.

@@ -63,11 +63,6 @@ impl TemplateError {
     pub fn hint(&self) -> String {
         format!("edit `{}`; or delete it, and the built-in one is used", self.name)
     }
-
-    pub(super) fn too_long(template: &Template, shortest: usize, most: usize) -> TemplateError {
-        let message = format!("the prompt has {shortest} bytes at least, and may have {most}");
-        TemplateError::whole(template.name.clone(), message)
-    }
 }
 
 impl Template {
