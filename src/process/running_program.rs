@@ -38,7 +38,6 @@ pub(super) enum Root {
 pub struct RunningProgram {
     inner: std::process::Child,
     root: Root,
-    pid: u32,
     /// In ticks since boot.
     start_time: u64,
     mark: Option<Mark>,
@@ -61,8 +60,7 @@ impl RunningProgram {
         let start_time = table::ProcessEntry::of(pid).map_or(0, |entry| entry.start_time);
         let seen = Arc::new(Mutex::new(Seen::default()));
         let cell = Arc::clone(&seen);
-        let child =
-            RunningProgram { inner, root, pid, start_time, mark, seen, remembered: Vec::new(), is_reaped: false };
+        let child = RunningProgram { inner, root, start_time, mark, seen, remembered: Vec::new(), is_reaped: false };
         let waited = pid_of(pid);
         // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
         std::thread::Builder::new().name(format!("wait-{pid}")).stack_size(64 * 1024).spawn(move || {
@@ -75,7 +73,7 @@ impl RunningProgram {
     }
 
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.inner.id()
     }
 
     /// The pipe to its standard input, once, if it was started with one; dropping the pipe is the end of input.

@@ -67,15 +67,13 @@ pub trait Runner: Send + Sync {
     }
 
     /// Returns whether the program will find its account, judged by where files are, never by their content.
-    fn access(&self, env: &[(String, String)]) -> Access {
-        let _ = env;
+    fn access(&self, _env: &[(String, String)]) -> Access {
         Access::NotAsked
     }
 
     /// What the program writes of its own accord, wherever it works: its account, sessions and caches. `env` is as in
     /// [`Runner::check`].
-    fn state(&self, env: &[(String, String)]) -> ProgramState {
-        let _ = env;
+    fn state(&self, _env: &[(String, String)]) -> ProgramState {
         ProgramState::default()
     }
 
@@ -85,15 +83,13 @@ pub trait Runner: Send + Sync {
     }
 
     /// Returns whether an agent of `job` could go on with its session; false for programs that keep none.
-    fn knows_session(&self, job: &Job) -> bool {
-        let _ = job;
+    fn knows_session(&self, _job: &Job) -> bool {
         false
     }
 
     /// What a run of `session` that began at `since` has used up, as its program has recorded it: for a run that nobody
     /// follows any more. `env` is what was set for it. Nothing for programs that record nothing.
-    fn recorded(&self, session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Usage {
-        let _ = (session, env, since);
+    fn recorded(&self, _session: &str, _env: &[(String, String)], _since: DateTime<Utc>) -> Usage {
         Usage::default()
     }
 
