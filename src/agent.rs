@@ -395,7 +395,9 @@ impl Agent<'_> {
         let closed = report::close_runner(self.site, result);
         if let Ok(Some((runner, quota))) = &closed {
             (self.tell)(&Told::Closed {
-                hint: quota.needs_person.then(|| opening_hint(runner)),
+                hint: quota
+                    .needs_person
+                    .then(|| format!("sign in or fix its key, then open it: rm .tavern/quota/{runner}.yaml")),
                 runner: runner.clone(),
                 until: quota.closed_until,
                 reason: quota.reason.clone(),
@@ -639,10 +641,6 @@ impl<'a> ReadinessCheck<'a> {
             }
         })
     }
-}
-
-fn opening_hint(runner: &str) -> String {
-    format!("sign in or fix its key, then open it: rm .tavern/quota/{runner}.yaml")
 }
 
 fn soon(seconds: i64) -> Timestamp {

@@ -148,10 +148,6 @@ impl Pool<'_> {
         seats.filter(|taken| *taken == seat).count()
     }
 
-    fn is_full(&self) -> bool {
-        self.agents.len() + self.again.len() >= self.config.most
-    }
-
     /// Starts what died and has waited, and whom there is something to do for; where there is no room, an idle agent of
     /// another seat makes some.
     fn follow(&mut self, demand: &mut dyn FnMut() -> Vec<Demand>) -> io::Result<()> {
@@ -169,7 +165,7 @@ impl Pool<'_> {
         let demand = demand();
         for (seat, wanted) in demand.iter().enumerate() {
             while has_room(self, seat) && wanted.free > 0 && self.count(seat) < wanted.items {
-                if self.is_full() {
+                if self.agents.len() + self.again.len() >= self.config.most {
                     self.make_room(&demand);
                     break;
                 }
