@@ -37,6 +37,16 @@ impl Repository {
         self.tip(&branch_reference(name)?)
     }
 
+    /// The remote that stands for other clones: the one that `base` is fetched from, else `origin`, else the only one.
+    pub fn remote(&self, base: Option<&str>) -> Option<String> {
+        let remotes = self.git.remotes().ok()?;
+        let names: Vec<&str> = remotes.iter().filter_map(|name| name.ok().flatten()).collect();
+        let upstream = base.and_then(|base| self.setting(&format!("branch.{base}.remote")).ok().flatten());
+        let first = upstream.as_deref().into_iter().chain(["origin"]).find(|name| names.contains(name));
+        let only = || names.first().copied().filter(|_| names.len() == 1);
+        first.or_else(only).map(str::to_owned)
+    }
+
     /// Names of all local branches that start with `prefix`, in order.
     pub fn branches(&self, prefix: &str) -> Result<Vec<String>, GitError> {
         let listing = || GitError::library(format!("list the branches `{prefix}…`"));

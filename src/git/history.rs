@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use git2::{DiffFormat, DiffOptions, ErrorCode, Oid, Sort};
+use git2::{DiffDelta, DiffFormat, DiffOptions, ErrorCode, Oid, Sort};
 
 use super::{CommitId, GitError, Repository};
 
@@ -58,6 +58,19 @@ impl Repository {
     pub fn is_ancestor(&self, ancestor: &CommitId, descendant: &CommitId) -> Result<bool, GitError> {
         let (above, below) = (self.find_commit(ancestor)?, self.find_commit(descendant)?);
         self.contains(below.id(), above.id())
+    }
+
+    /// Returns whether `tip` lacks `work`: what that changed is at one place still as it was before, and it is not in the history,
+    /// which is walked only then.
+    pub fn lacks(&self, tip: &CommitId, work: &CommitId) -> Result<bool, GitError> {
+        let comparing = || GitError::library(format!("look for {work} in {tip}"));
+        let (tip, work) = (self.find_commit(tip)?, self.find_commit(work)?);
+        let before = work.parent(0).and_then(|parent| parent.tree()).ok();
+        let (after, now) = (work.tree().map_err(comparing())?, tip.tree().map_err(comparing())?);
+        let diff = self.git.diff_tree_to_tree(before.as_ref(), Some(&after), None).map_err(comparing())?;
+        let found = |path: &Path| now.get_path(path).map_or(Oid::ZERO_SHA1, |entry| entry.id());
+        let is_old = |delta: DiffDelta<'_>| delta.new_file().path().map(found) == Some(delta.old_file().id());
+        Ok(diff.deltas().any(is_old) && !self.contains(tip.id(), work.id())?)
     }
 
     /// The commit that brought `work` into the line that ends in `tip`: the first one, along first parents, that contains

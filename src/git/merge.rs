@@ -90,12 +90,9 @@ impl Repository {
         Ok(follow)
     }
 
-    /// The commit that `branch` would be at after [`Repository::follow`], where nothing has to be merged for that.
-    pub fn foresee_follow(&self, branch: &str, base: &CommitId) -> Result<CommitId, GitError> {
-        match self.branch_tip(branch)? {
-            Some(tip) if !self.is_ancestor(&tip, base)? => Ok(tip),
-            _ => Ok(base.clone()),
-        }
+    /// The commit that a branch at `tip` would be at after [`Repository::follow`], where nothing has to be merged for that.
+    pub fn foresee_follow(&self, tip: CommitId, base: CommitId) -> Result<CommitId, GitError> {
+        Ok(if self.is_ancestor(&tip, &base)? { base } else { tip })
     }
 
     /// What brings the commits of `theirs` into `ours`, which no reference is moved to yet.

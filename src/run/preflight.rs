@@ -14,6 +14,7 @@ use super::brief;
 use super::error::Error;
 use super::sandbox;
 use super::site::{Site, environment_of, runner_named};
+use super::unmerged::missing_work;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
 use crate::board::event::Purpose;
@@ -22,7 +23,7 @@ use crate::clock;
 use crate::config::{Config, Role, RunnerKind};
 use crate::process::{find_program, first_program};
 use crate::runner::{Access, CommandRunner, Ready};
-use crate::store::Board;
+use crate::store::ItemIndex;
 
 /// One look: what was found once is not looked for again, so it is not kept for long.
 pub struct Preflight<'a> {
@@ -33,6 +34,8 @@ pub struct Preflight<'a> {
     runner: Option<&'a str>,
     /// Runners that a provider's limit has closed, with its end: their items are in back-off until then.
     closed: Vec<(String, Timestamp)>,
+    /// Where the work of other items is looked for, and their commits.
+    site: Option<(&'a Site, ItemIndex<'a>)>,
     programs: RefCell<HashMap<String, bool>>,
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
 }
@@ -40,13 +43,15 @@ pub struct Preflight<'a> {
 impl<'a> Preflight<'a> {
     pub fn of(site: &'a Site) -> Preflight<'a> {
         let (runner, closed) = (site.runner.as_deref(), site.board.closed_runners(clock::now()));
-        Preflight { runner, closed, ..Preflight::of_parts(&site.config, Some(&site.board)) }
+        Preflight { runner, closed, ..Preflight::of_parts(&site.config, Some(site)) }
     }
 
-    /// For task files that may belong to no board.
-    pub fn of_parts(config: &'a Config, board: Option<&'a Board>) -> Preflight<'a> {
+    /// For task files that may belong to no board, whatever is closed.
+    pub fn of_parts(config: &'a Config, site: Option<&'a Site>) -> Preflight<'a> {
         let (programs, places) = (RefCell::default(), RefCell::default());
-        Preflight { config, root: board.map(Board::root), runner: None, closed: Vec::new(), programs, places }
+        let root = site.map(|site| site.board.root());
+        let site = site.map(|site| (site, ItemIndex::of(&site.board)));
+        Preflight { config, root, runner: None, closed: Vec::new(), site, programs, places }
     }
 
     /// What every run of `role` needs, whatever the item.
@@ -128,7 +133,10 @@ impl<'a> Preflight<'a> {
             return Err(Lack::NoScript { runner: runner.to_owned(), role: role.to_owned() });
         }
         self.is_open(runner)?;
-        task.map_or(Ok(()), |task| self.item(&task))
+        task.map_or(Ok(()), |task| self.item(&task))?;
+        let site = self.site.as_ref().filter(|_| !item.after.is_empty() && document.task_of(item).worktree);
+        let missing = site.and_then(|(site, index)| item.after.iter().find_map(|id| missing_work(site, id, index)));
+        missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
     }
 
     /// What `task` needs besides: the runner that it names, and the programs that its `done_when` begins with.

@@ -1,6 +1,6 @@
 //! The place where work is done: a board, its configuration, its repository.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub struct Site {
     repository: OnceLock<Repository>,
     /// Merges that could not be set up here, by this process.
     pub(super) stuck: StuckMerges,
+    /// Completed items whose work was found where the next begins, by this process.
+    pub(super) found: Mutex<HashSet<TaskId>>,
     pub interrupt: Interrupt,
     /// `--runner`: overrides what items, queues and roles say.
     pub runner: Option<String>,
@@ -46,8 +48,8 @@ impl Site {
     /// With a repository that is opened where it is first needed, for a program that may not need it.
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let config = Config::load(board.dir())?;
-        let (repository, stuck) = (OnceLock::new(), StuckMerges::default());
-        Ok(Site { board, config, repository, stuck, interrupt, runner: None, model: None })
+        let (repository, stuck, found) = Default::default();
+        Ok(Site { board, config, repository, stuck, found, interrupt, runner: None, model: None })
     }
 
     pub fn repository(&self) -> Result<&Repository, Error> {
@@ -133,8 +135,28 @@ impl Site {
             Head::Branch { commit, .. } | Head::Detached { commit } => commit,
             Head::Unborn { .. } => return Err(Error::NoCommits),
         };
-        let own = self.repository()?.branch_tip(self.integration())?;
+        let own = self.integration_tip()?;
         Ok(own.map_or((None, commit), |tip| (Some(self.integration().to_owned()), tip)))
+    }
+
+    /// The remote that other clones push the integration branch to.
+    pub fn remote(&self) -> Result<Option<String>, Error> {
+        let head = match self.repository()?.head()? {
+            Head::Branch { name, .. } => Some(name),
+            _ => None,
+        };
+        Ok(self.repository()?.remote(self.config.base.as_deref().or(head.as_deref())))
+    }
+
+    /// The commit that the integration branch is at, or begins at: its remote-tracking branch, where other clones' work is.
+    /// `None`: it begins at its base.
+    pub fn integration_tip(&self) -> Result<Option<CommitId>, Error> {
+        let (repository, branch) = (self.repository()?, self.integration());
+        let Some(tip) = repository.branch_tip(branch)? else {
+            let tracking = self.remote()?.map(|remote| format!("refs/remotes/{remote}/{branch}"));
+            return Ok(tracking.map_or(Ok(None), |tracking| repository.commit_of(&tracking))?);
+        };
+        Ok(Some(tip))
     }
 
     /// What to do where the integration branch is checked out in `folder`: moving it would leave the files there behind.
@@ -151,12 +173,11 @@ impl Site {
     pub fn follow_base(&self) -> Result<(CommitId, Option<String>), Error> {
         let (base, commit) = self.base()?;
         let branch = self.integration();
+        let start = self.integration_tip()?.unwrap_or_else(|| commit.clone());
         if self.board.is_dry() {
-            return Ok((self.repository()?.foresee_follow(branch, &commit)?, None));
+            return Ok((self.repository()?.foresee_follow(start, commit)?, None));
         }
-        if base.as_deref() != Some(branch) {
-            self.repository()?.start_branch(branch, &commit)?;
-        }
+        self.repository()?.start_branch(branch, &start)?;
         let conflict = match self.repository()?.follow(branch, &commit) {
             Ok(Follow::Conflict(paths)) => {
                 let base = base.as_deref().unwrap_or("HEAD");

@@ -1,7 +1,13 @@
 //! Where the work of an item is that is not merged, so that a person can look at it. What can't be read is not named.
 
+use std::sync::PoisonError;
+
+use super::error::Error;
+use super::site::Site;
+use crate::board::eligible::NotReady;
 use crate::board::task::TaskId;
 use crate::git::{CommitId, Head, Repository};
+use crate::store::ItemIndex;
 
 /// What a repository keeps of items that did not end completed.
 pub struct Unmerged<'r> {
@@ -41,4 +47,40 @@ impl<'r> Unmerged<'r> {
         }
         places
     }
+}
+
+/// Why no work can begin that needs that of `task`, which is completed: it was merged in another clone, or the integration
+/// branch is no longer where it was. What was found once is not looked for again by this process.
+pub fn missing_work(site: &Site, task: &TaskId, index: &ItemIndex<'_>) -> Option<NotReady> {
+    let found = || site.found.lock().unwrap_or_else(PoisonError::into_inner);
+    if found().contains(task) {
+        return None;
+    }
+    // What can't be told is no hindrance.
+    let missing = index.commit_of(task).and_then(|commit| look_for(site, task, &commit).ok()?);
+    if missing.is_none() {
+        found().insert(task.clone());
+    }
+    missing
+}
+
+fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>, Error> {
+    let (repository, branch) = (site.repository()?, site.integration());
+    let work = repository.commit_of(commit)?;
+    if let Some(work) = &work {
+        // The branch will have all of its base.
+        for tip in site.integration_tip()?.into_iter().chain([site.base()?.1]) {
+            if !repository.lacks(&tip, work)? {
+                return Ok(None);
+            }
+        }
+    }
+    let way = match (work, site.remote()?) {
+        (None, Some(remote)) => format!("fetch it: git fetch {remote} {branch}:{branch}"),
+        (None, None) => "fetch it from the clone where it was done".to_owned(),
+        (Some(_), _) if repository.branch_tip(branch)?.is_none() => format!("git branch {branch} {commit}"),
+        (Some(_), _) => format!("git switch {branch} && git merge {commit}"),
+    };
+    let hint = format!("{way}; or, if it is there in another form, take `commit` out of {task}");
+    Ok(Some(NotReady::new(format!("the work of {task}, {commit}, is not on `{branch}` here"), hint)))
 }

@@ -14,7 +14,7 @@ use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
 /// go by the ID that is looked for. To look for one that is nowhere costs no more than a search in the text.
-pub(super) struct ItemIndex<'b> {
+pub struct ItemIndex<'b> {
     board: &'b Board,
     queues: OnceCell<Vec<IndexedQueue>>,
     archived: Archived<'b>,
@@ -27,7 +27,7 @@ struct IndexedQueue {
 }
 
 impl<'b> ItemIndex<'b> {
-    pub(super) fn of(board: &'b Board) -> ItemIndex<'b> {
+    pub fn of(board: &'b Board) -> ItemIndex<'b> {
         ItemIndex { board, queues: OnceCell::new(), archived: Archived::of(board) }
     }
 
@@ -50,6 +50,21 @@ impl<'b> ItemIndex<'b> {
         let live = self.queues().iter().map(|queue_index| queue_index.content(self.board));
         let all = live.chain(self.archived.contents()).filter(|content| may_have_children(content, parent));
         all.flat_map(|content| offspring(&parse(content).0, parent)).collect()
+    }
+
+    /// The commit of the completed item that goes by `id`, in whichever queue or archive. Of a text only the item is read.
+    pub fn commit_of(&self, id: &TaskId) -> Option<String> {
+        let live = self.queues().iter().map(|queue_index| queue_index.content(self.board));
+        let name = format!("{id}:");
+        live.chain(self.archived.contents()).find_map(|content| {
+            memmem::find_iter(content.as_bytes(), &name).find_map(|at| {
+                let start = content[..at].rfind('\n').map_or(0, |end| end + 1);
+                let end = content[at..].find("\n- ").map_or(content.len(), |end| at + end);
+                let (document, _) = parse(&content[start..end]);
+                let item = document.find(id).filter(|item| item.status == Status::Completed)?;
+                document.task_of(item).commit().map(str::to_owned)
+            })
+        })
     }
 
     /// An item goes by `id` in any queue or archive.

@@ -55,7 +55,7 @@ pub use find::{Board, GITIGNORE};
 pub use hand::{Settled, SettledAs};
 pub use history::Then;
 pub use inbox::Message;
-pub use index::children as children_in;
+pub use index::{ItemIndex, children as children_in};
 pub use leases::{holder, host, life, no_process, this_process};
 pub use log::{tail_log, walk_log};
 pub use mend::{CHECK, Lost};

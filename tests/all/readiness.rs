@@ -1,6 +1,8 @@
 //! One readiness: why an item can't be worked on here and now is said in the same words wherever it is said.
 
-use crate::support::Scratch;
+use std::path::Path;
+
+use crate::support::{QUEUE, Scratch};
 
 const NO_SCRIPT: &str = "it has no ```sh block, which the runner `shell` needs";
 const NO_PROGRAM: &str = "its done_when needs `no-such-program-here`, which is not on PATH";
@@ -185,4 +187,46 @@ fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
         scratch.line(line).variable("EDITOR", &editor).variable("PATH", path).run().ends(0);
     }
     assert!(!scratch.read("TODO.md").contains("scribe"));
+}
+
+#[test]
+fn what_builds_on_work_of_another_clone_begins_only_where_that_work_is() {
+    let items = "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n- [ ] T-2: Two (after: T-1)\n  ```sh\n  cp 1.txt 2.txt\n  ```\n";
+    let first = Scratch::pending(items);
+    first.run("tavern-agent", &["--once"]).succeeds();
+    first.commit(&["--all"], "Queue");
+    let commit = first.git(&["log", "-1", "--format=%h", "tavern/integration"]);
+    let lack = format!("the work of T-1, {commit}, is not on `tavern/integration` here; ");
+    let fetch = "fetch it: git fetch origin tavern/integration:tavern/integration; ";
+    let merge = format!("git switch tavern/integration && git merge {commit}; ");
+    let squash =
+        "git merge --squash origin/tavern/integration && git commit -m All && git branch -rd origin/tavern/integration";
+    for (clone, change, way) in [
+        ("clone", "true", None),
+        ("clone --origin up", "git checkout --detach", None),
+        ("clone", squash, None),
+        ("clone --single-branch", "true", Some(fetch)),
+        ("clone", "git branch --no-track tavern/integration main", Some(merge.as_str())),
+    ] {
+        let scratch = Scratch::empty();
+        let sh = |line: &str| scratch.command(Path::new("sh")).args(&["-c", line]).run().ends(0);
+        sh(&format!("git {clone} file://{} . && {change}", first.work().display()));
+        if let Some(way) = way {
+            for (line, code) in [("tavern-status T-2", 0), ("tavern-agent --dry-run", 0), ("tavern-drain", 1)] {
+                scratch.line(line).run().ends(code).says(&format!("{lack}{way}"));
+            }
+            scratch.run("tavern-check", &[]).says(&lack[..lack.len() - 2]).says(way);
+            assert_eq!(scratch.item("T-2")["attempt"], 0);
+            sh(&format!("{} && git checkout main", way.trim_start_matches("fetch it: ").trim_end_matches("; ")));
+        }
+        scratch.run("tavern-drain", &[]).ends(0);
+        assert!(scratch.merged().contains("1.txt\n2.txt\n"), "{clone}, {change}");
+    }
+    // Whoever moves the branch back, or deletes it, is told by `check` though nothing depends on the work.
+    first.change(QUEUE, " (after: T-1)", "");
+    for change in [&["branch", "--force", "tavern/integration", "main"], &["branch", "-D", "--", "tavern/integration"]]
+    {
+        first.git(change);
+        first.run("tavern-check", &[]).says(&lack[..lack.len() - 2]);
+    }
 }

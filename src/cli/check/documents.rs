@@ -1,6 +1,5 @@
 //! What is wrong with queues and task files: in each of them, and between them.
 
-use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -115,7 +114,8 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
         pages.iter().map(|page| parse(&page.text)).unzip();
     let together: Vec<(&str, &Document<'_>)> =
         pages.iter().zip(&documents).map(|(page, document)| (page.name.as_str(), document)).collect();
-    let here = config.map(|config| (config.known_roles(), Preflight::of_parts(config, board)));
+    let site = board.and_then(|board| Site::unopened(board.clone(), Interrupt::new()).ok());
+    let here = config.map(|config| (config.known_roles(), Preflight::of_parts(config, site.as_ref())));
     let mut readiness = Readiness::of(&together, board, here);
     for (place, mut problem) in std::mem::take(&mut readiness.findings.problems) {
         hints::add_command(&mut problem, documents[place].text());
@@ -136,7 +136,7 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             let hint = |lack: &Lack| hint(lack, config, queue.as_ref().map(|queue| queue.id.as_str()));
             problems.extend(unmet(document, config, &|item| readiness.lacks(number, item, None), &hint));
         }
-        problems.extend(board.map_or_else(Vec::new, |board| missing_specs(document, board)));
+        problems.extend(site.as_ref().map_or_else(Vec::new, |site| missing_specs(document, site)));
         problems.sort_by_key(|problem| problem.span.start);
         faults.found.extend(problems.iter().map(|problem| Fault::at(&page.name, &page.text, problem)));
     }
@@ -220,14 +220,10 @@ fn hint(lack: &Lack, config: &Config, queue: Option<&str>) -> String {
 }
 
 /// Files that items tell an agent to follow, and that are neither in the work tree nor merged.
-fn missing_specs(document: &Document<'_>, board: &Board) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let site = OnceCell::new();
-    let is_merged = |path: &str| {
-        let site = site.get_or_init(|| Site::open(board.clone(), Interrupt::new()).ok());
-        let object = |site: &Site| site.repository().ok()?.has_file(site.integration(), Path::new(path)).ok();
-        site.as_ref().and_then(object).unwrap_or(true)
-    };
+fn missing_specs(document: &Document<'_>, site: &Site) -> Vec<Problem> {
+    let (mut problems, board) = (Vec::new(), &site.board);
+    let object = |path: &str| site.repository().ok()?.has_file(site.integration(), Path::new(path)).ok();
+    let is_merged = |path: &str| object(path).unwrap_or(true);
     for item in document.items().iter().filter(|item| is_ahead(item.status) && !item.quarantined) {
         for span in mentioned(document.block(item)) {
             let path = &document.block(item)[span.clone()];

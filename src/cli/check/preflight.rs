@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::board::event::Kind;
 use crate::board::problem::Problem;
 use crate::board::task::TaskId;
 use crate::config::{Config, Role};
@@ -11,11 +12,15 @@ use crate::interrupt::Interrupt;
 use crate::process::file_in_use::is_being_written;
 use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
+use crate::run::unmerged::missing_work;
 use crate::run::{Error, Preflight, Site, preflight, sandbox};
-use crate::store::{self, Board, Switch};
+use crate::store::{self, Board, ItemIndex, Switch, walk_log};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, shown};
 use crate::cli::hints;
+
+/// Of the log so many lines are read for what was merged last.
+const MOST_LINES: usize = 1_000;
 
 /// Everything but the text of queues. Without a configuration that can be read, only what needs none.
 /// Gives what was found to be right and is worth a line.
@@ -210,6 +215,17 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
     if let Some(Ok(Some(path))) = repository.map(|repository| repository.checked_out_at(branch)) {
         let message = format!("the integration branch `{branch}` is checked out here: nothing can be merged into it");
         faults.warning("integration-checked-out", &path, message, site.way_out(&path));
+    }
+    // A branch that was deleted or moved back by hand lacks at least what came last.
+    let (mut last, mut lines) = (None, 0);
+    let looked = walk_log(&site.board, None, &mut |entry| {
+        last = entry.task.filter(|_| entry.kind == Kind::Integrated);
+        lines += 1;
+        last.is_none() && lines < MOST_LINES
+    });
+    let missing = looked.ok().and(last).and_then(|task| missing_work(site, &task, &ItemIndex::of(&site.board)));
+    if let Some(missing) = missing {
+        faults.warning("work-not-merged", site.board.root(), missing.message, missing.hint);
     }
 }
 
