@@ -14,6 +14,8 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::lock::FileLock;
 use super::repository::Checkout;
 use super::stale_lock::{LOCK_PATIENCE, LOCK_PAUSE};
@@ -132,11 +134,15 @@ impl Call<'_> {
     }
 
     /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a lock stays in
-    /// the way.
+    /// the way. A git that is killed from outside is started once more.
     pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
-        let deadline = clock::instant() + LOCK_PATIENCE;
+        let (deadline, mut was_killed) = (clock::instant() + LOCK_PATIENCE, false);
         loop {
             let ran = self.once()?;
+            if ran.exit == ProgramExit::Signal(Signal::KILL.as_raw()) && !was_killed {
+                was_killed = true;
+                continue;
+            }
             let stderr = one_line(&ran.stderr);
             let lock = lock_in_the_way(&stderr).filter(|_| !ran.exit.is_success());
             let Some(lock) = lock else {

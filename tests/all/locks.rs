@@ -112,6 +112,20 @@ fn agents_go_on_over_locks_that_a_killed_git_has_left() {
 }
 
 #[test]
+fn a_git_that_is_killed_is_started_once_more_at_the_spot() {
+    let scratch = board();
+    // Each call, by its arguments, is killed the first time.
+    let script = "#!/bin/sh\nmark=$HOME/$(echo \"$*\" | cksum | tr ' ' -)\n\
+                  if ! test -e $mark; then echo >$mark; kill -9 $$; fi\nPATH=${PATH#*:} exec git \"$@\"\n";
+    scratch.executable("../killed/git", script);
+    let path = format!("{}:{}", scratch.folder().join("killed").display(), std::env::var("PATH").unwrap_or_default());
+    let worked = scratch.program("tavern-agent").args(&["--once"]).variable("PATH", path).run();
+    assert_eq!(scratch.item("T-2")["returns"], 0, "{}", worked.says("T-2 merged"));
+    let killed = fs::read_dir(scratch.folder().join("home")).expect("the folder is ours").count();
+    assert!(killed > 0, "some git was killed");
+}
+
+#[test]
 fn an_agent_can_commit_where_the_git_of_an_earlier_attempt_was_killed_at_it() {
     let scratch = board();
     let script =
