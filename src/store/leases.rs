@@ -6,12 +6,18 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use chrono::TimeDelta;
+
 use super::error::Error;
 use super::find::Board;
 use super::replace::Staged;
 use crate::board::decide::Refusal;
 use crate::board::lease::{Holder, Lease, Life, Process, Token};
 use crate::board::task::{TaskId, Timestamp};
+use crate::clock;
+
+/// Clocks of two hosts may differ by so much.
+const AHEAD: TimeDelta = TimeDelta::seconds(5);
 
 impl Board {
     /// The lease of `task`, if anybody holds it.
@@ -35,7 +41,14 @@ impl Board {
         };
         let lease: Lease =
             serde_yaml::from_str(&text).map_err(|error| Error::Damaged { path, why: error.to_string() })?;
-        Ok(Some((Lease { heartbeat_at: modified.into(), ..lease }, file)))
+        let (now, mut heartbeat_at) = (clock::now(), Timestamp::from(modified));
+        if heartbeat_at > now + AHEAD && !self.is_dry() {
+            // The clock was ahead, and is right by now: from here on the lease lasts no longer than any other. Where it can't be
+            // written, somebody else's look will do it.
+            heartbeat_at = now;
+            drop(file.set_modified(now.into()));
+        }
+        Ok(Some((Lease { heartbeat_at, ..lease }, file)))
     }
 
     fn lease_path(&self, task: &TaskId) -> PathBuf {

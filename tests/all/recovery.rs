@@ -175,6 +175,15 @@ fn a_lease_that_a_power_cut_left_empty_stops_nobody_else_and_is_reaped() {
 }
 
 #[test]
+fn a_lease_of_a_clock_that_was_ahead_lasts_no_longer_than_others_once_it_is_right() {
+    let scratch = prepared("- [ ] T-1: One\n", "lease: 60s\n");
+    scratch.at("+18000", "tavern-claim", &["--task", "T-1"]).succeeds();
+    scratch.at("+0", "tavern-reap", &[]).says_not("ran out");
+    scratch.at("+30", "tavern-reap", &[]).says_not("ran out");
+    scratch.at("+90", "tavern-reap", &[]).says("T-1").says("its lease ran out");
+}
+
+#[test]
 fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease() {
     let scratch = prepared("- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n", "");
     let line = "tavern-claim --task T-1 --pid $$ -q; tavern-spawn T-1 --token 1 -q";
