@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::agent::{Agent, End, Told, obey_stop};
 use crate::board::document::parse;
 use crate::board::front::EmptyBehavior;
+use crate::interrupt::InterruptCause;
 use crate::process;
 use crate::run::{Site, preflight};
 use crate::store::Queue;
@@ -29,6 +30,11 @@ impl Verb for Args {
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
+        if let Some(drain) = self.drain
+            && !process::end_with_parent(drain)?
+        {
+            site.interrupt.raise(InterruptCause::Terminated);
+        }
         let role = site.role(&self.role)?.clone();
         let names = if self.queues.is_empty() { role.queues.clone() } else { self.queues.clone() };
         let queues = context.queues(&site.board, &names).map_err(|error| {

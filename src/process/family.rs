@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use super::table::{self, ProcessEntry};
 
@@ -40,6 +40,15 @@ pub fn adopt_orphans() -> io::Result<()> {
     let own = std::process::id();
     family.older = Some(table::all().iter().filter(|entry| entry.parent == own).map(|entry| entry.pid).collect());
     Ok(())
+}
+
+/// From now on this process is asked to end (TERM) when its parent dies. False if the parent, which was `pid`, is gone already.
+///
+/// # Errors
+/// What the system says.
+pub fn end_with_parent(pid: u32) -> io::Result<bool> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    Ok(rustix::process::getppid().is_some_and(|parent| i64::from(parent.as_raw_pid()) == i64::from(pid)))
 }
 
 impl Family {

@@ -31,7 +31,7 @@ pub mod table;
 pub use bell::Bell;
 pub use command::{CommandEnd, CommandResult, CommandSpec, quoted, run_command};
 pub use end::end_marked;
-pub use family::adopt_orphans;
+pub use family::{adopt_orphans, end_with_parent};
 pub use first_program::first_program;
 pub use follow::{LineFollower, LogLine};
 pub use foreground::{Attended, attend, foreground};

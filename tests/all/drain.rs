@@ -46,7 +46,7 @@ fn a_queue_is_drained_whoever_is_killed() {
         }
         std::thread::sleep(Duration::from_millis(50 + dice.below(200)));
     }
-    // Agents of drains that were killed end by themselves when there is nothing left to do.
+    // Agents of drains that were killed end by themselves.
     scratch.has_no_process();
     let is_wild = kills.agents >= 5 && kills.programs >= 5 && kills.drains >= 1;
     assert!(is_wild, "all kinds were killed: {kills:?}");

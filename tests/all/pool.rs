@@ -2,6 +2,7 @@
 //! that nobody works as.
 
 use crate::review::{APPROVE, ONE, REJECT, board, verdict};
+use crate::support::{Scratch, wait_until};
 
 const THREE: &str = "## Pending\n\n- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n\n## In Review\n\n## Completed\n";
 
@@ -72,4 +73,20 @@ fn what_dies_at_once_is_started_again_a_few_times_and_then_given_up() {
     assert_eq!((lines("started again in"), lines("given up")), (4, 1), "{ran}");
     // What they held is given back, and whole: the next drain does it.
     scratch.run("tavern-drain", &["--agents", "1"]).ends(0).says("1 completed, 0 left");
+}
+
+#[test]
+fn agents_of_a_drain_that_is_killed_give_back_what_they_hold_and_end() {
+    let script = "```sh\n  test -e ../../../go || { touch ../../../begun-$$; sleep 600; }\n  echo > $$\n  ```\n";
+    let items: Vec<String> = (1..=4).map(|number| format!("- [ ] T-{number}: Do it\n  {script}")).collect();
+    let scratch = Scratch::pending(&items.concat());
+    let drain = scratch.program("tavern-drain").args(&["--agents", "2"]).start();
+    let begun = || std::fs::read_dir(scratch.work()).expect("it is ours").flatten().map(|entry| entry.file_name());
+    let count = || begun().filter(|name| name.to_string_lossy().starts_with("begun-")).count();
+    wait_until("both agents work", || count() == 2);
+    drain.kill();
+    scratch.has_no_process();
+    assert_eq!(scratch.item("T-1")["attempt"], 0, "{}", scratch.queue());
+    scratch.write("go", "");
+    scratch.run("tavern-drain", &["--agents", "2"]).ends(0).says("4 completed, 0 left");
 }

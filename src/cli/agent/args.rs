@@ -37,6 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with_all = ["until_empty", "once"])]
     pub chat: Option<TaskId>,
 
+    /// It is one of a drain with this pid, and ends with it
+    #[arg(long, value_name = "PID", hide = true)]
+    pub drain: Option<u32>,
+
     #[command(flatten)]
     pub plan: DryRun,
 }

@@ -199,7 +199,7 @@ impl Args {
 
     fn agent_args(&self, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
         let mut args = ["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from).to_vec();
-        args.extend(["--dir".into(), site.board.dir().into()]);
+        args.extend(["--dir".into(), site.board.dir().into(), "--drain".into(), std::process::id().to_string().into()]);
         // Not the role's runner: an item may name another one.
         let named = [("--runner", &self.program.runner), ("--model", &self.program.model)];
         let named = named.into_iter().filter_map(|(flag, name)| Some((flag, name.as_deref()?)));
