@@ -381,7 +381,7 @@ pub fn are_same_commit(one: &str, other: &str) -> bool {
 }
 
 /// As a person would take it for a commit.
-fn is_hex(text: &str) -> bool {
+pub fn is_hex(text: &str) -> bool {
     text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

@@ -142,8 +142,8 @@ impl Site {
     /// The remote that other clones push the integration branch to.
     pub fn remote(&self) -> Result<Option<String>, Error> {
         let head = match self.repository()?.head()? {
-            Head::Branch { name, .. } => Some(name),
-            _ => None,
+            Head::Branch { name, .. } | Head::Unborn { name } => Some(name),
+            Head::Detached { .. } => None,
         };
         Ok(self.repository()?.remote(self.config.base.as_deref().or(head.as_deref())))
     }

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use super::error::Error;
 use super::site::Site;
 use crate::board::eligible::NotReady;
+use crate::board::state::is_hex;
 use crate::board::task::TaskId;
 use crate::git::{CommitId, Head, Repository};
 use crate::store::ItemIndex;
@@ -56,8 +57,8 @@ pub fn missing_work(site: &Site, task: &TaskId, index: &ItemIndex<'_>) -> Option
     if found().contains(task) {
         return None;
     }
-    // What can't be told is no hindrance.
-    let missing = index.commit_of(task).and_then(|commit| look_for(site, task, &commit).ok()?);
+    // What can't be told is no hindrance, and one that is not completed yet is looked for later.
+    let missing = look_for(site, task, &index.commit_of(task)?).ok()?;
     if missing.is_none() {
         found().insert(task.clone());
     }
@@ -67,6 +68,9 @@ pub fn missing_work(site: &Site, task: &TaskId, index: &ItemIndex<'_>) -> Option
 fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>, Error> {
     let (repository, branch) = (site.repository()?, site.integration());
     let work = repository.commit_of(commit)?;
+    if work.is_none() && !is_hex(commit) {
+        return Ok(None);
+    }
     if let Some(work) = &work {
         // The branch will have all of its base.
         for tip in site.integration_tip()?.into_iter().chain([site.base()?.1]) {
