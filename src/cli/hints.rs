@@ -69,9 +69,10 @@ pub(super) fn store(error: &Error) -> Option<String> {
     Some(match error {
         Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
         Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
+        Error::OlderBoard(_) => "end its programs, then bring it up to date: tavern init".into(),
         Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
         Error::Io { source, path, .. } => return not_written(path, source.kind()),
-        Error::Busy(_) => "try again; who holds it: fuser .tavern/lock".into(),
+        Error::Busy(_) => "try again; who holds it: fuser .git/tavern/lock".into(),
         Error::NoQueue(_) => "list the queues with `tavern status`, or give a path such as TODO.md".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
         Error::NotText { path, .. } => {

@@ -93,6 +93,19 @@ impl Verb for Args {
             ATTRIBUTES => wanted.is_some() && found.as_deref() == Some(text),
             _ => self.demo && text == QUEUE,
         };
+        if board.is_of_older_version() {
+            if repository.tracks(Path::new(".tavern/events"))? {
+                let message = "`.tavern/events` is in git: a log that came with a clone is not this board's";
+                return Err(CliError::refused(message, "remove it: git rm -r .tavern/events"));
+            }
+            if !self.plan.dry_run {
+                board.move_private()?;
+            }
+            let action = if self.plan.dry_run { "would_move" } else { "moved" };
+            let (file, words) = (board.private(""), "log, leases and locks into");
+            let text = format!("{} {words} {}", action.replace('_', " "), file.display());
+            context.out.record(&Record { file: &file, action }, text)?;
+        }
         let written = board.set_up(&files, &may_replace, clock::now())?;
         for ((name, _), is_written) in files.iter().zip(written) {
             let action = match (is_written, self.plan.dry_run) {

@@ -243,7 +243,7 @@ fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<FileWatch, CliE
     board.make_folders()?;
     watch_reader(end.clone());
     let bell = bell.clone();
-    Ok(FileWatch::new([board.path("events")], move |_| bell.ring()).map_err(|(_, error)| error)?)
+    Ok(FileWatch::new([board.private("events")], move |_| bell.ring()).map_err(|(_, error)| error)?)
 }
 
 /// Nobody may write for hours, and only a write would tell that `tavern log --follow | head` has lost its reader: a

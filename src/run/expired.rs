@@ -28,7 +28,7 @@ struct Sighting {
 impl ExpiredLeases {
     /// What the last reaper of the board has seen; nothing if that can't be read.
     pub fn load(board: &Board) -> ExpiredLeases {
-        let text = fs::read_to_string(board.path(FILE)).unwrap_or_default();
+        let text = fs::read_to_string(board.private(FILE)).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
@@ -38,7 +38,7 @@ impl ExpiredLeases {
             return Ok(());
         }
         let text = serde_json::to_string(self).expect("looks are plain data");
-        store::replace(&board.path(FILE), text.as_bytes())
+        store::replace(&board.private(FILE), text.as_bytes())
     }
 
     /// Seen like this before, at least half a lease ago, without a heartbeat since.

@@ -52,7 +52,7 @@ pub fn of_agent(
     let state = runner.state(env);
     let board = &site.board;
     // `tavern-add` and the like replace files in it; settings, and other agents' runs and worktrees, are none of its own.
-    let mut mounts = vec![(WRITE, board.dir().to_owned())];
+    let mut mounts = [board.dir().to_owned(), board.private("")].map(|path| (WRITE, path)).to_vec();
     mounts.extend([config::FILE, "templates", "runs", "worktrees"].map(|name| (READ, board.path(name))));
     mounts.extend([run_dir, worktree].map(|path| (WRITE, path.to_owned())));
     state.folders.iter().map(PathBuf::as_path).chain([board.path("templates").as_path()]).try_for_each(make)?;
@@ -83,6 +83,7 @@ fn command_line(
     // What git would run for a person outside.
     make(&git.join("hooks"))?;
     mounts.extend(["config", "hooks"].map(|name| (READ, git.join(name))));
+    mounts.push((READ, site.board.private("")));
     mounts.extend(role.writable.iter().map(|path| (WRITE, at_home(path))));
     mounts.extend(own);
     let mut line: Vec<OsString> =

@@ -24,7 +24,7 @@ struct Applied {
 
 impl Applied {
     fn read(board: &Board) -> Option<Applied> {
-        let text = fs::read_to_string(board.path("applied")).ok()?;
+        let text = fs::read_to_string(board.private("applied")).ok()?;
         let mut words = text.split_whitespace();
         let seq = words.next()?.parse().ok()?;
         // Before there was more than the number all was synced.
@@ -35,7 +35,7 @@ impl Applied {
     /// Overwritten in place: it is one write of a length that never changes, and a power cut leaves older numbers, which
     /// only mean that some events are looked at again.
     fn write(&self, board: &Board) -> Result<(), Error> {
-        let path = board.path("applied");
+        let path = board.private("applied");
         let Applied { seq, synced, boot } = self;
         OpenOptions::new()
             .write(true)

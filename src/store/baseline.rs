@@ -84,7 +84,7 @@ impl Baseline {
         bytes.extend_from_slice(content.as_bytes());
         let path = path(board, queue);
         let staged = Staged::volatile(&path, &bytes, None).or_else(|_| {
-            let folder = board.path(FOLDER);
+            let folder = board.private(FOLDER);
             fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
             Staged::volatile(&path, &bytes, None)
         })?;
@@ -110,7 +110,7 @@ impl Baseline {
 
     /// The IDs of the queues that Tavern has seen.
     pub(super) fn queues(board: &Board) -> Vec<String> {
-        let entries = fs::read_dir(board.path(FOLDER)).into_iter().flatten();
+        let entries = fs::read_dir(board.private(FOLDER)).into_iter().flatten();
         entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .filter_map(|name| Some(name.strip_suffix(".md")?.replace("%2F", "/").replace("%25", "%")))
@@ -120,12 +120,12 @@ impl Baseline {
 
 /// Where the file goes that the queue's newest replaces.
 pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
-    board.path(FOLDER).join(format!("{}.old", escaped(queue)))
+    board.private(FOLDER).join(format!("{}.old", escaped(queue)))
 }
 
 /// Where its text is kept.
 pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
-    board.path(FOLDER).join(format!("{}.md", escaped(queue)))
+    board.private(FOLDER).join(format!("{}.md", escaped(queue)))
 }
 
 fn escaped(queue: &Queue) -> String {

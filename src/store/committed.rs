@@ -34,7 +34,7 @@ const NAME: &str = "slots/committed";
 impl Board {
     /// The default, if nothing was committed yet.
     pub fn committed(&self) -> Committed {
-        let text = fs::read_to_string(self.path(NAME)).unwrap_or_default();
+        let text = fs::read_to_string(self.private(NAME)).unwrap_or_default();
         let mut lines = text.lines();
         let seq = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
         Committed { seq, obstacle: lines.next().map(str::to_owned) }
@@ -72,7 +72,7 @@ impl Board {
     pub fn set_committed(&self, committed: &Committed) -> Result<(), Error> {
         let obstacle = committed.obstacle.iter().map(|why| format!("{}\n", why.replace('\n', " ")));
         let text = format!("{}\n{}", committed.seq, obstacle.collect::<String>());
-        replace(&self.path(NAME), text.as_bytes())
+        replace(&self.private(NAME), text.as_bytes())
     }
 }
 

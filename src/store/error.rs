@@ -17,6 +17,8 @@ pub enum Error {
     Bare(PathBuf),
     #[error("no board in `{}`", .0.display())]
     NoBoard(PathBuf),
+    #[error("the board in `{}` is of an older version: its log is in there", .0.display())]
+    OlderBoard(PathBuf),
     #[error("can't {action} `{}`", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("the board is busy: its lock was not free for {0} s")]

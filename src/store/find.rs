@@ -1,8 +1,11 @@
-//! Finding the board: `.tavern/` at the root of the main work tree, from any folder of any work tree.
+//! Finding the board: `.tavern/` at the root of the main work tree, from any folder of any work tree; and beside it, in
+//! the git directory, what no checkout, stash, clean or clone may touch.
 //!
 //! Reads git's own link files rather than opening the repository, so that a claim needs no git library.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,12 +18,19 @@ use super::replace::replace;
 pub struct Board {
     dir: PathBuf,
     root: PathBuf,
+    private: PathBuf,
     /// Of a dry run.
     pub(super) rehearsal: Option<Arc<Rehearsal>>,
 }
 
-/// The folders that git ignores, made when they are first needed.
-const VOLATILE: [&str; 9] = ["agents", "events", "inbox", "leases", "quota", "runs", "seen", "slots", "worktrees"];
+/// The folders of the board that git ignores, made when they are first needed.
+const VOLATILE: [&str; 5] = ["agents", "inbox", "quota", "runs", "worktrees"];
+
+/// The folders of the private part, likewise.
+const PRIVATE: [&str; 4] = ["events", "leases", "seen", "slots"];
+
+/// The private part's own folder in the git directory.
+const PRIVATE_FOLDER: &str = "tavern";
 
 /// What `.tavern/.gitignore` holds on a board that `tavern-init` made.
 pub const GITIGNORE: &str = include_str!("../../templates/gitignore");
@@ -29,7 +39,7 @@ impl Board {
     /// The board of the repository around `from`; `Error::NoBoard` if it has none yet.
     pub fn find(from: &Path) -> Result<Board, Error> {
         let board = Board::place(from)?;
-        if board.dir.is_dir() { Ok(board) } else { Err(Error::NoBoard(board.root)) }
+        if board.dir.is_dir() { board.current() } else { Err(Error::NoBoard(board.root)) }
     }
 
     /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in.
@@ -37,13 +47,45 @@ impl Board {
         let dir = if dir.join(".tavern").is_dir() { dir.join(".tavern") } else { dir.to_owned() };
         let dir = fs::canonicalize(&dir).map_err(|_| Error::NoBoard(dir))?;
         let root = dir.parent().map_or_else(|| dir.clone(), Path::to_owned);
-        Ok(Board { dir, root, rehearsal: None })
+        Board::at(dir, root).current()
     }
 
     /// Where the board of the repository around `from` is, or would be.
     pub fn place(from: &Path) -> Result<Board, Error> {
         let root = main_worktree(from)?;
-        Ok(Board { dir: root.join(".tavern"), root, rehearsal: None })
+        Ok(Board::at(root.join(".tavern"), root))
+    }
+
+    fn at(dir: PathBuf, root: PathBuf) -> Board {
+        // Files are renamed between the two.
+        let device = |path: &Path| fs::metadata(path).ok().map(|file| file.dev());
+        let git = git_dir(&root).filter(|git| dir.ends_with(".tavern") && device(git) == device(&root));
+        let private = git.map_or_else(|| dir.clone(), |git| git.join(PRIVATE_FOLDER));
+        Board { dir, root, private, rehearsal: None }
+    }
+
+    /// Refused if it keeps its private part where earlier versions did.
+    fn current(self) -> Result<Board, Error> {
+        if self.is_of_older_version() { Err(Error::OlderBoard(self.dir)) } else { Ok(self) }
+    }
+
+    /// The private part is still in `.tavern/`, as with earlier versions.
+    pub fn is_of_older_version(&self) -> bool {
+        self.private != self.dir && !self.private.join("events").exists() && self.dir.join("events").is_dir()
+    }
+
+    /// Moves the private part of an older version's board to where it is now. No program of that version may be running.
+    pub fn move_private(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.private).map_err(Error::io("make the folder", &self.private))?;
+        // The log comes last: with it the board is one of this version.
+        for name in ["applied", "leases", "seen", "slots", "events"] {
+            let (old, new) = (self.dir.join(name), self.private.join(name));
+            match fs::rename(&old, &new) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("move", &old)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// The same board, of which nothing is written from now on: what a dry run changes is decided as ever, without the lock,
@@ -72,6 +114,12 @@ impl Board {
         self.dir.join(relative)
     }
 
+    /// In the private part: `tavern/` in the git directory, which git never cleans, stashes, switches or clones; on a board
+    /// without a repository, or with one on another disk, `.tavern/` itself.
+    pub fn private(&self, relative: &str) -> PathBuf {
+        self.private.join(relative)
+    }
+
     pub fn worktree(&self, task: &crate::board::task::TaskId) -> PathBuf {
         self.dir.join("worktrees").join(task.as_str())
     }
@@ -94,8 +142,8 @@ impl Board {
             fs::create_dir_all(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
             replace(&ignore, b"*\n")?;
         }
-        for folder in VOLATILE {
-            let path = self.dir.join(folder);
+        let folders = VOLATILE.map(|folder| self.dir.join(folder)).into_iter();
+        for path in folders.chain(PRIVATE.map(|folder| self.private.join(folder))) {
             fs::create_dir_all(&path).map_err(Error::io("make the folder", &path))?;
         }
         Ok(())
@@ -105,6 +153,16 @@ impl Board {
     pub fn is_volatile(&self) -> bool {
         !self.dir.join("config.yaml").exists()
     }
+}
+
+/// The git directory of the work tree at `root`.
+fn git_dir(root: &Path) -> Option<PathBuf> {
+    let dot_git = root.join(".git");
+    if dot_git.is_dir() {
+        return Some(dot_git);
+    }
+    let link = fs::read_to_string(&dot_git).ok()?;
+    fs::canonicalize(root.join(link.strip_prefix("gitdir:")?.trim())).ok()
 }
 
 /// The root of the main work tree of the repository around `from`.

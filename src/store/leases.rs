@@ -52,7 +52,7 @@ impl Board {
     }
 
     fn lease_path(&self, task: &TaskId) -> PathBuf {
-        self.path(&format!("leases/{task}.yaml"))
+        self.private(&format!("leases/{task}.yaml"))
     }
 
     /// All leases, by task. A file that can't be read as a lease is reported by `tavern-check`, not here.
@@ -69,7 +69,7 @@ impl Board {
 
     /// The tasks that have a lease file, in order.
     pub(super) fn leased(&self) -> Result<Vec<TaskId>, Error> {
-        let folder = self.path("leases");
+        let folder = self.private("leases");
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

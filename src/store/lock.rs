@@ -1,4 +1,4 @@
-//! The board's one lock: a blocking `flock` on `.tavern/lock`, held for read, decide and write only.
+//! The board's one lock: a blocking `flock` on `lock` in the private part, held for read, decide and write only.
 //!
 //! The file is never unlinked: a lock file that is removed is two locks.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
@@ -26,7 +26,7 @@ pub(super) struct Lock {
 
 impl Lock {
     pub(super) fn take(board: &Board) -> Result<Lock, Error> {
-        let path = board.path("lock");
+        let path = board.private("lock");
         let file = match open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 board.make_folders()?;

@@ -50,7 +50,7 @@ pub(super) struct Log {
 impl Log {
     /// Finds the newest file and the last whole line in it.
     pub(super) fn open(board: &Board, now: Timestamp) -> Result<Log, Error> {
-        let folder = board.path("events");
+        let folder = board.private("events");
         fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
         let today = day_file(&folder, now);
         // After the clock was set back the log goes on in the newest file, so that its order stays that of the days.
@@ -191,7 +191,7 @@ pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> R
         is_torn = is_torn && is_part(line);
         is_torn || look(line)
     };
-    for path in days(&board.path("events"))?.into_iter().rev() {
+    for path in days(&board.private("events"))?.into_iter().rev() {
         if !look_back(&path, &mut |_, line| look(line)).map_err(Error::io("read", &path))? {
             break;
         }
@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(log.last_seq(), seq - 1);
             log.append(&[entry(seq)]).expect("appended");
             // Half a line, as a crash leaves it.
-            let path = day_file(&board.path("events"), now);
+            let path = day_file(&board.private("events"), now);
             let mut file = OpenOptions::new().append(true).open(&path).expect("open");
             file.write_all(b"{\"seq\":99,\"kind\":").expect("written");
         }
@@ -288,7 +288,7 @@ mod tests {
         let now = Timestamp::default();
         Log::open(&board, now).expect("open").append(&[entry(1)]).expect("appended");
         let parts = [2, 3, 4].map(|seq| Entry { through: (seq < 4).then_some(4), ..entry(seq) });
-        let path = day_file(&board.path("events"), now);
+        let path = day_file(&board.private("events"), now);
         let before = fs::read(&path).expect("read");
         Log::open(&board, now).expect("open").append(&parts).expect("appended");
         let after = fs::read(&path).expect("read");
@@ -316,6 +316,6 @@ mod tests {
         }
         let seqs: Vec<u64> = tail_log(&board, 0).expect("read").iter().map(|entry| entry.seq).collect();
         assert_eq!(seqs, [1, 2, 3]);
-        assert_eq!(days(&board.path("events")).expect("listed").len(), 2);
+        assert_eq!(days(&board.private("events")).expect("listed").len(), 2);
     }
 }

@@ -105,7 +105,7 @@ impl Board {
 
     /// The lock file that serialises `git worktree add` and `remove`.
     pub fn worktree_lock(&self) -> PathBuf {
-        self.path("slots/worktrees.lock")
+        self.private("slots/worktrees.lock")
     }
 
     fn try_slot(&self, name: &str) -> Result<Option<Slot>, Error> {
@@ -145,7 +145,7 @@ impl Board {
     }
 
     fn slot_path(&self, name: &str) -> PathBuf {
-        self.path(&format!("slots/{name}.lock"))
+        self.private(&format!("slots/{name}.lock"))
     }
 }
 

@@ -95,8 +95,8 @@ fn an_agents_look_archives_and_a_task_file_is_left_alone() {
     assert!(queue.starts_with("# Main queue") && !queue.contains("T-1:"), "{queue}");
     assert_eq!(archived(&scratch), ["T-1"]);
     // Nor does a merge of branches, though no log knows of it.
-    fs::remove_dir_all(scratch.work().join(".tavern/events")).expect("it is there");
-    fs::remove_dir_all(scratch.work().join(".tavern/seen")).expect("it is there");
+    fs::remove_dir_all(scratch.work().join(".git/tavern/events")).expect("it is there");
+    fs::remove_dir_all(scratch.work().join(".git/tavern/seen")).expect("it is there");
     scratch.write(QUEUE, queue.replace("- [x] T-2", "- [x] T-1: One\n- [x] T-2"));
     scratch.run("tavern-reap", &[]).succeeds();
     assert_eq!((scratch.queue(), archived(&scratch)), (queue, vec!["T-1".to_owned()]));

@@ -148,7 +148,7 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
     scratch.write(".tavern/queues/latin.md", b"- [ ] caf\xe9\n");
     scratch.write(".tavern/queues/folder.md/x", "");
     scratch.write(".tavern/templates/coder.md", "Do\n{{ this }}\n");
-    scratch.write(".tavern/leases/T-1.yaml", "nonsense: 1\n");
+    scratch.write(".git/tavern/leases/T-1.yaml", "nonsense: 1\n");
     scratch.write(".tavern/PAUSE", "lunch\n");
     scratch.write(CONFIG, "roles: {coder: {runner: own}}\nrunners: {own: {command: [no-such-program]}}\n");
     let ran = scratch.run("tavern-check", &[]);
@@ -167,10 +167,10 @@ fn everything_wrong_with_a_board_is_told_with_its_place() {
             ".tavern/queues/main.md:8:26: error: there is no item `T-99` to wait for",
             ".tavern/queues/other.md:1:7: error: `T-6` is also the ID of the item at .tavern/queues/main.md, line 7",
             ".tavern/templates/coder.md:2:4: error: undefined value: `this` is undefined",
-            ".tavern/leases/T-1.yaml: error: not a lease: missing field `task`",
+            ".git/tavern/leases/T-1.yaml: error: not a lease: missing field `task`",
             ".tavern/PAUSE: warning: while this file is here, nothing new starts: lunch",
             ".tavern/config.yaml: error: roles `coder`, `drone`, `planner`, `reviewer` can't work with runner `own`: `no-such-program` is not on PATH",
-            ".tavern/leases/T-1.yaml: warning: left by a process that died; to do: remove the lease of T-1, which can't be read",
+            ".git/tavern/leases/T-1.yaml: warning: left by a process that died; to do: remove the lease of T-1, which can't be read",
         ]
     );
     assert_eq!(ran.stdout.matches(" = hint: ").count(), heads.len(), "each has a hint");

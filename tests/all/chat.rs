@@ -120,7 +120,7 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         let token = env.split_whitespace().nth(1).expect("a token");
         assert_eq!(scratch.read(format!(".tavern/runs/{task}@{token}/prompt.md")), prompt);
         scratch.run("tavern-log", &[task]).ends(0).says(&format!("Frodo took {task} to talk with a person"));
-        assert!(std::fs::read_dir(scratch.work().join(".tavern/leases")).expect("it is there").count() == 0);
+        assert!(std::fs::read_dir(scratch.work().join(".git/tavern/leases")).expect("it is there").count() == 0);
     }
 }
 

@@ -138,9 +138,9 @@ fn a_queue_that_is_emptied_or_removed_is_put_back() {
         scratch.settle();
         assert_eq!(scratch.queue(), OWNED);
     }
-    scratch.write(".tavern/seen/main.old", "garbage");
+    scratch.write(".git/tavern/seen/main.old", "garbage");
     scratch.settle();
-    assert_eq!((scratch.queue(), scratch.read(".tavern/seen/main.aside")), (OWNED.to_owned(), "garbage".to_owned()));
+    assert_eq!((scratch.queue(), scratch.read(".git/tavern/seen/main.aside")), (OWNED.to_owned(), "garbage".to_owned()));
     scratch.run("tavern-log", &[]).ends(0).says("main: the file was emptied; its items were put back");
     // Nobody holds anything: a person may remove a queue.
     let path = scratch.work().join(QUEUE);
@@ -349,6 +349,6 @@ fn editors_and_eight_claimers_lose_nothing_of_each_other() {
 }
 
 fn length_of_log(scratch: &Scratch) -> u64 {
-    let files = fs::read_dir(scratch.work().join(".tavern/events")).expect("there is a log");
+    let files = fs::read_dir(scratch.work().join(".git/tavern/events")).expect("there is a log");
     files.map(|file| file.expect("it is there").metadata().expect("it is there").len()).sum()
 }

@@ -156,7 +156,7 @@ fn a_task_taken_by_force_is_not_worked_on_by_two() {
 fn a_lease_that_a_power_cut_left_empty_stops_nobody_else_and_is_reaped() {
     let scratch = prepared("- [ ] T-1: One (worktree: false)\n- [ ] T-2: Two (worktree: false)\n", "");
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
-    scratch.write(".tavern/leases/T-1.yaml", "");
+    scratch.write(".git/tavern/leases/T-1.yaml", "");
     scratch.run("tavern-claim", &[]).succeeds();
     let plan = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), plan);
@@ -168,7 +168,7 @@ fn a_lease_that_a_power_cut_left_empty_stops_nobody_else_and_is_reaped() {
     assert_eq!(state.leases.keys().collect::<Vec<_>>(), ["T-2"]);
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     // And so it is where a lease was deleted.
-    fs::remove_file(scratch.work().join(".tavern/leases/T-1.yaml")).expect("it is there");
+    fs::remove_file(scratch.work().join(".git/tavern/leases/T-1.yaml")).expect("it is there");
     assert_eq!(scratch.run("tavern-reap", &[]).succeeds(), given_back);
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Pending));
     assert_eq!(board(&scratch).lease(&id("T-1")).expect("it can be read"), None);
@@ -216,7 +216,7 @@ fn a_power_cut_takes_back_no_event() {
         [(true, ""), (true, "torn"), (true, "gone"), (false, ""), (false, "gone"), (false, "torn")]
     {
         let scratch = prepared(&(1..4).map(item).collect::<String>(), "");
-        let seen_files = || ["main.md", "main.old"].map(|name| scratch.work().join(".tavern/seen").join(name));
+        let seen_files = || ["main.md", "main.old"].map(|name| scratch.work().join(".git/tavern/seen").join(name));
         scratch.run("tavern-add", &["--id", "T-4", "item 4"]).succeeds();
         let synced = scratch.queue();
         let was: Vec<Option<Vec<u8>>> = seen_files().iter().map(|path| fs::read(path).ok()).collect();
@@ -242,9 +242,9 @@ fn a_power_cut_takes_back_no_event() {
                 _ => {}
             }
         }
-        let applied = scratch.read(".tavern/applied");
+        let applied = scratch.read(".git/tavern/applied");
         let boot = applied.split_whitespace().nth(2).expect("it names the boot");
-        scratch.write(".tavern/applied", applied.replace(boot, &boot.replace(|_| true, "0")));
+        scratch.write(".git/tavern/applied", applied.replace(boot, &boot.replace(|_| true, "0")));
 
         scratch.run("tavern-renew", &["T-1", "--token", "2"]).succeeds();
         let renewed = board(&scratch).lease(&id("T-1")).expect("it can be read");

@@ -98,7 +98,7 @@ fn templates(board: &Board, faults: &mut Faults<'_>) {
 
 /// Lease files that nobody can read: their items can't be given back.
 fn leases(board: &Board, faults: &mut Faults<'_>) {
-    for path in files(&board.path("leases")) {
+    for path in files(&board.private("leases")) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // Temp files are told of by the plan of a clean-up.
         let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.starts_with(store::TEMP_PREFIX)) else { continue };
@@ -241,7 +241,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::EndRun { run } => board.run_dir(run),
             Action::GiveBack { task, token: Some(_), .. }
             | Action::DropLease { task, .. }
-            | Action::DropDamaged { task } => board.path("leases").join(format!("{task}.yaml")),
+            | Action::DropDamaged { task } => board.private("leases").join(format!("{task}.yaml")),
             Action::GiveBack { .. } => board.dir().to_owned(),
             // Upkeep, of which nothing has died.
             Action::Archive { .. } | Action::DeleteBranch { .. } | Action::RemoveRun { .. } => continue,

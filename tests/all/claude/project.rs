@@ -168,8 +168,8 @@ impl Project {
     #[track_caller]
     pub fn assert_tidy(&self) {
         assert_eq!(self.scratch.processes(), Vec::<String>::new(), "processes are left");
-        for folder in ["leases", "agents"] {
-            let entries = std::fs::read_dir(self.scratch.work().join(".tavern").join(folder)).expect("it is there");
+        for folder in [".git/tavern/leases", ".tavern/agents"] {
+            let entries = std::fs::read_dir(self.scratch.work().join(folder)).expect("it is there");
             let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
             assert!(names.is_empty(), "{folder}: {names:?}");
         }
