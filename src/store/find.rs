@@ -4,7 +4,6 @@
 //! Reads git's own link files rather than opening the repository, so that a claim needs no git library.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,20 +71,6 @@ impl Board {
     /// The private part is still in `.tavern/`, as with earlier versions.
     pub fn is_of_older_version(&self) -> bool {
         self.private != self.dir && !self.private.join("events").exists() && self.dir.join("events").is_dir()
-    }
-
-    /// Moves the private part of an older version's board to where it is now. No program of that version may be running.
-    pub fn move_private(&self) -> Result<(), Error> {
-        fs::create_dir_all(&self.private).map_err(Error::io("make the folder", &self.private))?;
-        // The log comes last: with it the board is one of this version.
-        for name in ["applied", "leases", "seen", "slots", "events"] {
-            let (old, new) = (self.dir.join(name), self.private.join(name));
-            match fs::rename(&old, &new) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("move", &old)(error)),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     /// The same board, of which nothing is written from now on: what a dry run changes is decided as ever, without the lock,

@@ -1,6 +1,8 @@
-//! The files of a new board.
+//! The files of a new board, and those of an older version's.
+#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs;
+use std::io::ErrorKind;
 
 use super::change::{Change, Rewrite};
 use super::error::Error;
@@ -31,5 +33,20 @@ impl Board {
             let wanted = files.iter().zip(&written).filter(|(_, is_missing)| **is_missing);
             Ok((Change { entries: Vec::new(), files: wanted.map(|(named, _)| file(named)).collect() }, written))
         })
+    }
+
+    /// Moves the private part of an older version's board to where it is now. No program of that version may be running.
+    pub fn move_private(&self) -> Result<(), Error> {
+        let private = self.private("");
+        fs::create_dir_all(&private).map_err(Error::io("make the folder", &private))?;
+        // The log comes last: with it the board is one of this version.
+        for name in ["applied", "leases", "seen", "slots", "events"] {
+            let (old, new) = (self.path(name), self.private(name));
+            match fs::rename(&old, &new) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("move", &old)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }

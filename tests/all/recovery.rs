@@ -264,3 +264,64 @@ fn a_power_cut_takes_back_no_event() {
         }
     }
 }
+
+#[test]
+fn git_may_switch_clean_and_stash_under_work_that_is_held() {
+    let scratch = prepared("", "");
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "--quiet", "--message=board"]);
+    scratch.git(&["branch", "other"]);
+    for id in ["T-1", "T-2", "T-3", "T-4"] {
+        scratch.run("tavern-add", &["--id", id, "Item"]).succeeds();
+    }
+    scratch.commit(&[QUEUE], "items");
+    scratch.change(QUEUE, "- [ ] T-1", "- [x] T-1");
+    let token = scratch.json("tavern-claim", &["--task", "T-2"])["token"].to_string();
+    let stands = |when: &str| {
+        scratch.run("tavern-reap", &[]).ends(0);
+        let state = State::of(&scratch);
+        let statuses = ["T-1", "T-2", "T-3", "T-4"].map(|id| state.status(id));
+        let expected = [Status::Completed, Status::InProgress, Status::Pending, Status::Pending];
+        assert_eq!(statuses, expected.map(Some), "{when}");
+        state.agrees();
+    };
+    for arguments in [
+        &["checkout", "--quiet", "--force", "other"][..],
+        &["checkout", "--quiet", "--force", "main"],
+        &["reset", "--quiet", "--hard", "HEAD~"],
+        &["reset", "--quiet", "--hard", "ORIG_HEAD"],
+        &["clean", "-fdxq"],
+        &["stash", "--quiet", "--all"],
+        &["stash", "pop", "--quiet"],
+    ] {
+        // A stash comes back over a queue that is as it was committed.
+        if arguments == ["stash", "pop", "--quiet"] {
+            scratch.git(&["checkout", "--quiet", "--force", "HEAD"]);
+        }
+        scratch.git(arguments);
+        stands(&arguments.join(" "));
+    }
+    scratch.run("tavern-release", &["T-2", "--token", "99"]).ends(5);
+    scratch.run("tavern-release", &["T-2", "--token", &token]).succeeds();
+    let next = scratch.json("tavern-claim", &["--task", "T-2"])["token"].to_string();
+    assert!(next.parse::<u64>().expect("a number") > token.parse().expect("a number"), "{next} after {token}");
+}
+
+#[test]
+fn the_log_of_an_older_version_is_moved_once_but_not_one_that_came_with_a_clone() {
+    let scratch = prepared("- [ ] T-1: One (worktree: false)\n- [ ] T-2: Two (worktree: false)\n", "");
+    let token = scratch.json("tavern-claim", &["--task", "T-1"])["token"].as_u64().expect("a number");
+    let (private, board) = (scratch.work().join(".git/tavern"), scratch.work().join(".tavern"));
+    for name in ["applied", "events", "leases", "seen", "slots"] {
+        fs::rename(private.join(name), board.join(name)).expect("it is there");
+    }
+    scratch.run("tavern-claim", &[]).ends(1).says("tavern init");
+    scratch.git(&["add", "--force", ".tavern/events"]);
+    scratch.run("tavern-init", &[]).ends(4).says("git rm");
+    scratch.git(&["rm", "--quiet", "--cached", "-r", ".tavern/events"]);
+    scratch.run("tavern-init", &["--dry-run"]).ends(0).says("would move");
+    scratch.run("tavern-init", &[]).ends(0).says("moved");
+    State::of(&scratch).agrees();
+    let next = scratch.json("tavern-claim", &[])["token"].as_u64().expect("a number");
+    assert!(next > token, "{next} after {token}");
+}
