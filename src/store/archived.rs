@@ -97,9 +97,9 @@ pub(super) fn with_archived<R>(
     Err(Error::NoTask(task.clone()))
 }
 
-/// `ours`, with those items of `saved` that were archived and are in no archive any more, as they were when they went: git
-/// has taken the archive back to an older state.
-pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<String, Error> {
+/// `ours`, with those items of `saved` that were taken out or archived, and are nowhere now, as they were when they went: they
+/// show again from a buffer, a branch or a stash, or git has taken the archive back to an older state.
+pub(super) fn with_returned(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<String, Error> {
     let (own, archived) = (statuses(&parse(ours).0), Archived::of(board));
     let is_nowhere = |id: &TaskId| !own.contains_key(id) && archived.status_of(id).is_none();
     let mut nowhere: HashSet<TaskId> = statuses(&parse(saved).0).into_keys().filter(is_nowhere).collect();
@@ -113,7 +113,7 @@ pub(super) fn with_unarchived(board: &Board, queue: &Queue, ours: &str, saved: &
         if task_of(line).is_some_and(|task| nowhere.remove(&task))
             && let Ok(entry) = serde_json::from_slice::<Entry>(line)
             && let TextChange::Removed { from, before } = entry.change
-            && entry.kind == Kind::Archived
+            && matches!(entry.kind, Kind::Archived | Kind::Removed)
             && entry.queue.as_ref() == Some(&queue.id)
         {
             text = apply(&text, &parse(&text).0.add(from, &before));

@@ -123,6 +123,11 @@ pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
     board.private(FOLDER).join(format!("{}.old", escaped(queue)))
 }
 
+/// Where a save goes that takes out too much to be believed.
+pub(super) fn aside_path(board: &Board, queue: &Queue) -> PathBuf {
+    board.private(FOLDER).join(format!("{}.aside", escaped(queue)))
+}
+
 /// Where its text is kept.
 pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
     board.private(FOLDER).join(format!("{}.md", escaped(queue)))

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::{fmt, fs};
 
 use super::applied::is_of_this_boot;
-use super::archived::with_unarchived;
-use super::baseline::{Baseline, Sight, header, old_path};
+use super::archived::with_returned;
+use super::baseline::{Baseline, Sight, aside_path, header, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::entry::{Entry, HAND, PROSE, TextChange};
 use super::error::Error;
@@ -19,7 +19,7 @@ use super::loaded_base::loaded;
 use super::log::tail_log;
 use super::queue::{Queue, Text};
 use super::redo::{redone, said};
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{TaskId, Timestamp};
@@ -55,39 +55,52 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
     if is_being_written(&read) || Sight::of(board, queue) != sight {
         return Ok(None);
     }
-    let mut entries = Vec::new();
+    let mut taken = Change::default();
     if is_gone {
         let why = "the file was removed while an item of it is held; it was put back";
-        entries.push(note(queue, why.to_owned(), now));
+        taken.entries.push(note(queue, why.to_owned(), now));
     }
     let mut ours = up_to_date(board, last, queue, &seen)?;
-    let (mut files, has_items) = (Vec::new(), |text: &str| !parse(text).0.items().is_empty());
-    if let Some(saved) = saved.as_ref().filter(|saved| has_items(&ours) && !has_items(saved)) {
-        // No editor has made that of the queue.
-        let path = old_path(board, queue).with_extension("aside");
-        let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
-        let cause = format!("a text without items was in the replaced file's place; it was set aside in {name}");
-        entries.push(note(queue, cause, now));
-        files.push(Rewrite::File { path, content: saved.clone() });
-    } else if let Some(saved) = saved {
-        ours = merged(board, queue, &saved, &ours, now, &mut entries)?;
+    if let Some(saved) = saved {
+        ours = merged(board, queue, &saved, &ours, now, &mut taken)?;
         if text.is_some() {
             // By itself: a later save may know nothing of it, which the log then tells.
             let expected = Sight { file: Some(seen.file), ..sight };
             let rewrite = QueueRewrite { queue: queue.clone(), expected, content: ours, is_shown: false };
-            return Ok(Some(kept(rewrite, entries)));
+            taken.files.insert(0, Rewrite::Queue(rewrite));
+            return Ok(Some(taken));
         }
     }
     if let Some(text) = text.as_ref().filter(|text| text.content != ours) {
-        ours = merged(board, queue, &text.content, &ours, now, &mut entries)?;
+        ours = merged(board, queue, &text.content, &ours, now, &mut taken)?;
     }
     let is_shown = match &text {
         Some(text) => text.content == ours,
         None => !is_gone && ours == seen.content,
     };
-    let mut change = kept(QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown }, entries);
-    change.files.extend(files);
-    Ok(Some(change))
+    let rewrite = QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown };
+    taken.files.insert(0, Rewrite::Queue(rewrite));
+    Ok(Some(taken))
+}
+
+/// A save that takes out so many open items, and half of all or more, is rather a broken one than somebody's wish.
+const MANY: usize = 3;
+
+/// What a `saved` text loses that would make `after` of `before`, if that is too much to be believed.
+fn too_much(before: &str, after: &str, saved: &str) -> Option<String> {
+    let (before, after) = (parse(before).0, parse(after).0);
+    if before.items().len() > 1 && parse(saved).0.items().is_empty() {
+        return Some("a text without items was saved".to_owned());
+    }
+    let left: HashSet<&TaskId> = after.items().iter().filter_map(|item| item.id.as_ref()).collect();
+    let titles: HashSet<&str> = after.items().iter().map(|item| after.title(item)).collect();
+    let is_left = |item: &Item<'_>| match &item.id {
+        Some(id) => left.contains(id),
+        None => titles.contains(before.title(item)),
+    };
+    let open = || before.items().iter().filter(|item| !item.status.is_ended());
+    let (gone, all) = (open().filter(|item| !is_left(item)).count(), open().count());
+    (gone >= MANY && 2 * gone >= all).then(|| format!("a save took out {gone} of {all} open items"))
 }
 
 /// No text, as a full disk or a power cut leaves it.
@@ -121,7 +134,7 @@ fn merged(
     saved: &str,
     ours: &str,
     now: Timestamp,
-    entries: &mut Vec<Entry>,
+    Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
     let note = |cause: String| note(queue, cause, now);
     if is_blank(saved) && !parse(ours).0.items().is_empty() {
@@ -130,9 +143,16 @@ fn merged(
         return Ok(ours.to_owned());
     }
     let held: HashSet<TaskId> = board.leased()?.into_iter().collect();
-    let newest = with_unarchived(board, queue, ours, saved)?;
+    let newest = with_returned(board, queue, ours, saved)?;
     let loaded = loaded(board, queue, &newest, saved)?;
     let merged = merge(&loaded.text, &newest, saved, &|id| held.contains(id));
+    if let Some(lost) = too_much(&newest, &merged.text, saved) {
+        let path = aside_path(board, queue);
+        let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
+        entries.push(note(format!("{lost}; the queue stands as it was, and the save was set aside in {name}")));
+        files.push(Rewrite::File { path, content: saved.to_owned() });
+        return Ok(ours.to_owned());
+    }
     let back = restored_items(saved, &merged.text, &loaded.stale);
     if !back.is_empty() {
         entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));

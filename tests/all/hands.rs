@@ -54,6 +54,40 @@ fn a_save_takes_effect_and_shows_in_the_log_as_done_by_hand() {
 }
 
 #[test]
+fn a_save_that_takes_out_most_of_a_queue_is_set_aside_until_a_person_edits() {
+    let items: Vec<String> = (1..=10).map(|number| format!("- [ ] T-{number}: Item {number}\n")).collect();
+    let full = format!("# Main\n\n## Pending\n\n{}\n## Completed\n", items.concat());
+    let scratch = Scratch::board(&full);
+    let aside = ".git/tavern/seen/main.aside";
+    let half = full.split("- [ ] T-5").next().expect("a part").to_owned();
+    for saved in ["garbage\n", "# Main\n\n## Pending\n\n## Completed\n", &half] {
+        scratch.write(QUEUE, saved);
+        scratch.run("tavern-add", &["Another"]).succeeds();
+        let queue = scratch.queue();
+        assert!(items.iter().all(|item| queue.contains(item)), "{saved}\n{queue}");
+        assert_eq!(scratch.read(aside), saved);
+        scratch.run("tavern-check", &[]).says("tavern edit main").says(aside);
+        scratch.run("tavern-log", &[]).says("; the queue stands as it was").says(aside);
+    }
+    let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i '/T-[2-9]:/d' \"$1\"\n");
+    scratch.program("tavern-edit").args(&["main"]).variable("EDITOR", editor).run().succeeds();
+    assert_eq!(State::of(&scratch).items.keys().filter(|id| id.starts_with("T-1")).count(), 2, "{}", scratch.queue());
+    has(&scratch.queue(), &[&items[0], &items[9]]);
+    assert!(!scratch.queue().contains("T-5:"));
+    // One or two are believed at once, and what shows again from an older buffer is the same item as it was.
+    let opened = scratch.queue();
+    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+    let cancelled = scratch.queue();
+    let line = cancelled.split_inclusive('\n').find(|line| line.contains("T-1:")).expect("it is there");
+    scratch.change(QUEUE, line, "");
+    scratch.settle();
+    assert!(!scratch.queue().contains("T-1:"));
+    scratch.write(QUEUE, opened);
+    scratch.settle();
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled), "{}", scratch.queue());
+}
+
+#[test]
 fn who_takes_back_their_own_edit_means_it() {
     let scratch = Scratch::board(OWNED);
     let edited = OWNED.replace("T-1: one", "T-1: one (priority: 0)");

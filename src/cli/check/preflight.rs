@@ -27,6 +27,7 @@ const MOST_LINES: usize = 1_000;
 pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<'_>) -> Vec<String> {
     templates(board, faults);
     leases(board, faults);
+    set_aside(board, faults);
     lost(board, faults);
     being_written(board, faults);
     archives(board, faults);
@@ -112,6 +113,16 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
             Err(error) => format!("not a lease: {error}"),
         };
         faults.error("broken-lease", &path, message, hint);
+    }
+}
+
+/// Saves that took out too much to be believed.
+fn set_aside(board: &Board, faults: &mut Faults<'_>) {
+    for path in files(&board.private("seen")).into_iter().filter(|path| path.extension().is_some_and(|end| end == "aside")) {
+        let queue = path.file_stem().unwrap_or_default().to_string_lossy();
+        let hint = format!("take out there what is to go: tavern edit {queue}; then: rm {}", path.display());
+        let message = "a save that took out most of the open items was set aside; the queue stands as it was before";
+        faults.warning("set-aside", &path, message.to_owned(), hint);
     }
 }
 
