@@ -97,8 +97,8 @@ pub(super) fn with_archived<R>(
     Err(Error::NoTask(task.clone()))
 }
 
-/// `ours`, with those items of `saved` that were taken out or archived, and are nowhere now, as they were when they went: they
-/// show again from a buffer, a branch or a stash, or git has taken the archive back to an older state.
+/// `ours`, with those items of `saved` that were taken out or archived and are nowhere now, as they were when they went. They show
+/// again from a buffer, a branch or a stash, or git has taken the archive back to an older state.
 pub(super) fn with_returned(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<String, Error> {
     let (own, archived) = (statuses(&parse(ours).0), Archived::of(board));
     let is_nowhere = |id: &TaskId| !own.contains_key(id) && archived.status_of(id).is_none();

@@ -71,7 +71,6 @@ fn a_save_that_takes_out_most_of_a_queue_is_set_aside_until_a_person_edits() {
     }
     let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i '/T-[2-9]:/d' \"$1\"\n");
     scratch.program("tavern-edit").args(&["main"]).variable("EDITOR", editor).run().succeeds();
-    assert_eq!(State::of(&scratch).items.keys().filter(|id| id.starts_with("T-1")).count(), 2, "{}", scratch.queue());
     has(&scratch.queue(), &[&items[0], &items[9]]);
     assert!(!scratch.queue().contains("T-5:"));
     // One or two are believed at once, and what shows again from an older buffer is the same item as it was.
