@@ -350,7 +350,8 @@ mod tests {
         let odd = " ,:-#[]{}'\"|>%@`()\\&!*?~=\n\t\0\u{85}\u{2028}\u{feff}\u{ffff}é😀".chars();
         let around =
             odd.flat_map(|c| [format!("{c}"), format!("{c}a"), format!("{c} a"), format!("a{c}"), format!("a {c}b")]);
-        let words = ["plain", "two words", "", "true", "no", "12", "1e3", "0x1f", "null", "2026-11-22T10:00:00Z", "::"];
+        let words =
+            ["plain", "two words", "", "true", "no", "12", "1e3", "0x1f", "null", "2026-11-22T10:00:00Z", "::", "a:?b"];
         for text in around.chain(words.map(str::to_owned)) {
             let text = text.as_str();
             let written = flow(&Value::from(text));

@@ -268,7 +268,7 @@ pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
         && !text.contains(" #")
         && !text.contains("\t#")
         && !text.contains(is_unprintable)
-        && !(inside == Inside::Flow && text.contains([',', '[', ']', '{', '}']))
+        && !(inside == Inside::Flow && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?")))
 }
 
 /// Characters that YAML refuses, or takes for something else than the scan here does.
