@@ -140,7 +140,10 @@ impl From<store::Error> for CliError {
                 Exit::Usage
             }
             store::Error::Damaged { .. } | store::Error::NotText { .. } => Exit::BoardHasErrors,
-            store::Error::NoRepository(_) | store::Error::Bare(_) | store::Error::NoBoard(_) | store::Error::OlderBoard(_) => Exit::Failed,
+            store::Error::NoRepository(_)
+            | store::Error::Bare(_)
+            | store::Error::NoBoard(_)
+            | store::Error::OlderBoard(_) => Exit::Failed,
             store::Error::Io { .. } => Exit::Failed,
         };
         CliError::from_error(exit, &error).with_hint(hints::store(&error))

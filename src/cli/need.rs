@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::board::eligible::Lack;
 use crate::board::task::TaskId;
-use crate::run::readiness::unready;
+use crate::run::readiness::lacks_of;
 use crate::store::{Board, Queue};
 
 use super::{Context, hints, human};
@@ -59,8 +59,7 @@ pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<N
 /// What the item lacks here and now. Of settings that can't be read `tavern check` tells.
 pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Queue) -> Vec<Lack> {
     let Ok(site) = context.light_site(board.clone()) else { return Vec::new() };
-    let mut unready = unready(&site, std::slice::from_ref(queue), None).into_iter();
-    unready.find(|one| one.task.as_ref() == Some(task)).map(|one| one.lacks).unwrap_or_default()
+    lacks_of(&site, queue, task)
 }
 
 /// In a line: who waits, for what, and what to type.

@@ -138,23 +138,39 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
     (stuck, later)
 }
 
-/// All items of `queues` that lack something.
-pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
-    let (texts, mut unready) = texts(&site.board, queues);
+/// What one item of `queue` lacks, for those whose role it is.
+pub fn lacks_of(site: &Site, queue: &Queue, task: &TaskId) -> Vec<Lack> {
+    let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
+    with_readiness(site, &texts, |documents, readiness| {
+        let number = texts.iter().position(|text| text.queue == *queue)?;
+        let index = documents[number].items().iter().position(|item| item.id.as_ref() == Some(task))?;
+        Some(readiness.lacks(number, index, None))
+    })
+    .unwrap_or_default()
+}
+
+fn with_readiness<R>(site: &Site, texts: &[Text], then: impl FnOnce(&[Document<'_>], &Readiness<'_>) -> R) -> R {
     let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
     let named: Vec<(&str, &Document<'_>)> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
     let here = (site.config.known_roles(), Preflight::of(site));
-    let readiness = Readiness::of(&named, Some(&site.board), Some(here));
+    then(&documents, &Readiness::of(&named, Some(&site.board), Some(here)))
+}
+
+/// All items of `queues` that lack something.
+pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
+    let (texts, mut unready) = texts(&site.board, queues);
     unready.retain(|lost| queues.iter().any(|queue| queue.id == lost.queue));
-    for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
-        for (index, item) in documents[number].items().iter().enumerate() {
-            let lacks = readiness.lacks(number, index, seeker);
-            if !lacks.is_empty() {
-                let title = documents[number].title(item).to_owned();
-                let (queue, task) = (text.queue.id.clone(), item.id.clone());
-                unready.push(Unready { queue, line: item.line, task, title, lacks });
+    with_readiness(site, &texts, |documents, readiness| {
+        for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
+            for (index, item) in documents[number].items().iter().enumerate() {
+                let lacks = readiness.lacks(number, index, seeker);
+                if !lacks.is_empty() {
+                    let title = documents[number].title(item).to_owned();
+                    let (queue, task) = (text.queue.id.clone(), item.id.clone());
+                    unready.push(Unready { queue, line: item.line, task, title, lacks });
+                }
             }
         }
-    }
+    });
     unready
 }

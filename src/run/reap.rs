@@ -293,8 +293,9 @@ fn plan_branches(
 
 /// Where files are replaced, or folders taken out of sight before they are deleted.
 fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
-    let mut folders: Vec<PathBuf> =
-        ["", "runs", "queues", "queues/archive", "agents", "quota", "worktrees"].map(|name| site.board.path(name)).to_vec();
+    let mut folders: Vec<PathBuf> = ["", "runs", "queues", "queues/archive", "agents", "quota", "worktrees"]
+        .map(|name| site.board.path(name))
+        .to_vec();
     folders.extend(["", "seen", "leases", "slots"].map(|name| site.board.private(name)));
     let queues = site.board.queues()?;
     folders.extend(queues.iter().filter_map(|queue| queue.path.canonicalize().ok()?.parent().map(Path::to_owned)));

@@ -173,7 +173,10 @@ fn a_queue_that_is_emptied_or_removed_is_put_back() {
     }
     scratch.write(".git/tavern/seen/main.old", "garbage");
     scratch.settle();
-    assert_eq!((scratch.queue(), scratch.read(".git/tavern/seen/main.aside")), (OWNED.to_owned(), "garbage".to_owned()));
+    assert_eq!(
+        (scratch.queue(), scratch.read(".git/tavern/seen/main.aside")),
+        (OWNED.to_owned(), "garbage".to_owned())
+    );
     scratch.run("tavern-log", &[]).ends(0).says("main: the file was emptied; its items were put back");
     // Nobody holds anything: a person may remove a queue.
     let path = scratch.work().join(QUEUE);

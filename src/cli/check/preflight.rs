@@ -118,7 +118,9 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
 
 /// Saves that took out too much to be believed.
 fn set_aside(board: &Board, faults: &mut Faults<'_>) {
-    for path in files(&board.private("seen")).into_iter().filter(|path| path.extension().is_some_and(|end| end == "aside")) {
+    for path in
+        files(&board.private("seen")).into_iter().filter(|path| path.extension().is_some_and(|end| end == "aside"))
+    {
         let queue = path.file_stem().unwrap_or_default().to_string_lossy();
         let hint = format!("take out there what is to go: tavern edit {queue}; then: rm {}", path.display());
         let message = "a save that took out most of the open items was set aside; the queue stands as it was before";
