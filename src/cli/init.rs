@@ -106,7 +106,12 @@ impl Verb for Args {
             let text = format!("{} {words} {}", action.replace('_', " "), file.display());
             context.out.record(&Record { file: &file, action }, text)?;
         }
+        // The log knows of items that a new queue lacks: somebody, or `git clean`, has removed `.tavern/`.
+        let is_back = !self.plan.dry_run && !board.path("queues").exists() && board.last_seq()? > 0;
         let written = board.set_up(&files, &may_replace, clock::now())?;
+        if is_back {
+            board.settle(clock::now())?;
+        }
         for ((name, _), is_written) in files.iter().zip(written) {
             let action = match (is_written, self.plan.dry_run) {
                 (false, _) => "kept",
@@ -128,6 +133,11 @@ impl Verb for Args {
             context.out.note("next: tavern add \"what is to be done\", then tavern agent (or tavern drain)");
         } else {
             self.stands(context, &board)?;
+        }
+        if is_back && fs::read_to_string(board.path("queues/main.md")).is_ok_and(|now| now != queue) {
+            context
+                .out
+                .note("the items of before were put back; to begin afresh: rm -r .tavern .git/tavern; tavern init");
         }
         // What was printed is below the board's root, wherever it was typed.
         if here.canonicalize().is_ok_and(|here| here != board.root()) {

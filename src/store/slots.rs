@@ -1,5 +1,5 @@
 //! Slots: `flock`ed files that count what runs at once over all processes of a board. The kernel frees the slot of a
-//! process that dies; the files are never unlinked.
+//! process that dies; the files are never unlinked. None is called `.lock`, which people remove from git directories.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{self, File, OpenOptions};
@@ -105,7 +105,7 @@ impl Board {
 
     /// The lock file that serialises `git worktree add` and `remove`.
     pub fn worktree_lock(&self) -> PathBuf {
-        self.private("slots/worktrees.lock")
+        self.private("slots/worktrees")
     }
 
     fn try_slot(&self, name: &str) -> Result<Option<Slot>, Error> {
@@ -145,7 +145,7 @@ impl Board {
     }
 
     fn slot_path(&self, name: &str) -> PathBuf {
-        self.private(&format!("slots/{name}.lock"))
+        self.private(&format!("slots/{name}"))
     }
 }
 

@@ -266,14 +266,14 @@ impl<'b> Locked<'b> {
 
 /// Writes the new bytes of a file beside it.
 fn stage(file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
-    let staged = match &file {
-        Rewrite::Queue(QueueRewrite { is_shown: true, .. }) => None,
-        Rewrite::Queue(QueueRewrite { queue, content, .. }) => Some(Staged::durable(&queue.path, content.as_bytes())?),
-        Rewrite::File { path, content } => {
-            let folder = path.parent().unwrap_or(path);
-            fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-            Some(Staged::durable(path, content.as_bytes())?)
-        }
+    let (path, content) = match &file {
+        Rewrite::Queue(QueueRewrite { is_shown: true, .. }) => return Ok((file, None)),
+        Rewrite::Queue(QueueRewrite { queue, content, .. }) => (&queue.path, content),
+        Rewrite::File { path, content } => (path, content),
     };
-    Ok((file, staged))
+    // Somebody may have removed it with all that was in it.
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+    let staged = Staged::durable(path, content.as_bytes())?;
+    Ok((file, Some(staged)))
 }

@@ -100,11 +100,11 @@ fn nothing_is_left(scratch: &Scratch, reaped: &str) {
     };
     assert_eq!(names("agents"), Vec::<String>::new());
     assert_eq!(names("worktrees"), ["integration"], "the scratch worktree of merges, and no other: {reaped}");
-    for slot in names("slots") {
-        let file = fs::File::open(board.join("slots").join(&slot)).expect("it is there");
+    for slot in names("../.git/tavern/slots") {
+        let file = fs::File::open(board.join("../.git/tavern/slots").join(&slot)).expect("it is there");
         assert!(file.try_lock().is_ok(), "slot {slot} is held");
     }
-    let lock = fs::File::open(board.join("lock")).expect("it is there");
+    let lock = fs::File::open(board.join("../.git/tavern/lock")).expect("it is there");
     assert!(lock.try_lock().is_ok(), "the board's lock is held");
     drop(lock);
     let locks: Vec<PathBuf> = walkdir::WalkDir::new(scratch.work().join(".git"))

@@ -278,8 +278,7 @@ fn a_dry_spawn_prints_what_is_run_where_and_with_which_prompt() {
 fn a_dry_report_names_the_commands_that_would_have_to_pass() {
     let scratch = board();
     let item = "- [ ] T-1: One (done_when: [\"test -s one\", \"false\"])\n";
-    scratch.write(QUEUE, item.to_owned() + "- [ ] T-2: Two (worktree: false)\n");
-    scratch.run("tavern-reap", &[]).succeeds();
+    scratch.begin(&(item.to_owned() + "- [ ] T-2: Two (worktree: false)\n"));
     let token = scratch.claim("T-2", &["--agent", "Rosie"]);
     let (plan, done) = planned_and_done(&scratch, "tavern-report", &["T-2", "--token", &token, "--done"]);
     assert_eq!((plan.code, plan.stdout), (done.code, done.stdout), "there is nothing to run");
@@ -303,7 +302,7 @@ fn a_dry_report_names_the_commands_that_would_have_to_pass() {
 #[test]
 fn a_dry_report_knows_of_children_and_of_plans() {
     let scratch = board();
-    scratch.write(QUEUE, "- [ ] T-1: One\n- [ ] T-2: A part of it (parent: T-1)\n- [ ] T-3: Plan (role: planner)\n");
+    scratch.begin("- [ ] T-1: One\n- [ ] T-2: A part of it (parent: T-1)\n- [ ] T-3: Plan (role: planner)\n");
     let hold = |task: &str, role: &str| scratch.claim(task, &["--role", role, "--agent", "Rosie"]);
     let tried = |task: &str, token: &str| {
         let (plan, done) = planned_and_done(&scratch, "tavern-report", &[task, "--token", token, "--done"]);

@@ -44,7 +44,7 @@ fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     let waiting = scratch.script("agent-loop.sh").start();
     scratch.run("tavern-add", &["Sleep", "--id", "T-1", "-m", "```sh\ntrue\n```"]).succeeds();
     // It has come to its wait, since it has cleared up before.
-    wait_until("the loop has begun", || scratch.work().join(".git/tavern/slots/reap.lock").exists());
+    wait_until("the loop has begun", || scratch.work().join(".git/tavern/slots/reap").exists());
     assert_eq!(scratch.item("T-1")["status"], "pending");
     // Under its name only when its text is in it: the loop is woken by the name.
     let written = scratch.write(".tavern/STOP.new", "that's all\n");

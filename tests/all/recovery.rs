@@ -301,6 +301,10 @@ fn git_may_switch_clean_and_stash_under_work_that_is_held() {
         scratch.git(arguments);
         stands(&arguments.join(" "));
     }
+    // The whole board is removed, and made again: its items are back.
+    fs::remove_dir_all(scratch.work().join(".tavern")).expect("it is there");
+    scratch.run("tavern-init", &["--runner", "shell"]).ends(0).says("rm -r .tavern .git/tavern");
+    stands("init");
     scratch.run("tavern-release", &["T-2", "--token", "99"]).ends(4);
     scratch.run("tavern-release", &["T-2", "--token", &token]).succeeds();
     let number = |token: &str| token.parse::<u64>().expect("a number");

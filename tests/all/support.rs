@@ -130,6 +130,13 @@ impl Scratch {
         self.run("tavern-reap", &[]).succeeds();
     }
 
+    /// Another queue from the beginning: what was known of the one before is forgotten.
+    pub fn begin(&self, queue: &str) {
+        fs::remove_dir_all(self.work().join(".git/tavern")).expect("it is there");
+        self.write(QUEUE, queue);
+        self.settle();
+    }
+
     /// Where programs run.
     pub fn work(&self) -> PathBuf {
         self.folder().join("work")
