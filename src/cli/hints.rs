@@ -2,6 +2,8 @@
 //!
 //! The rooms below say what is so, and name no program.
 
+use std::path::Path;
+
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -231,6 +233,13 @@ pub(super) fn settled(settled: &Settled) -> String {
         _ => String::new(),
     };
     format!("{settled}{hint}")
+}
+
+/// What to do about a save that was set aside.
+pub(super) fn of_aside(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let queue = name.split('.').next().unwrap_or_default();
+    format!("take out what is to go: tavern edit {queue}; then: rm {}", path.display())
 }
 
 /// For an ID that stands twice; `file` is to be named.

@@ -62,6 +62,14 @@ pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Que
     lacks_of(&site, queue, task)
 }
 
+/// Tells of saves that were not believed: whoever made them would wonder.
+pub(super) fn tell_set_aside(context: &Context, board: &Board) {
+    for path in board.set_aside() {
+        let what = format!("a save without items was set aside in {}", path.display());
+        context.out.note(format!("{what}, and its queue stands as it was; {}", hints::of_aside(&path)));
+    }
+}
+
 /// In a line: who waits, for what, and what to type.
 pub(super) fn sentence(place: &str, task: Option<&TaskId>, need: &Need) -> String {
     let name = task.map_or_else(|| place.to_owned(), ToString::to_string);

@@ -20,7 +20,7 @@ use crate::run::{Preflight, Site};
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life};
 
 use super::moment::moment;
-use super::need::{self, Need, NeedKind};
+use super::need::{self, Need, NeedKind, tell_set_aside};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
 mod stats;
@@ -170,6 +170,7 @@ impl Verb for Args {
             }
             return Ok(Exit::Done);
         }
+        tell_set_aside(context, &board);
         let bell = Bell::new();
         loop {
             let queues = context.queues(&board, names)?;

@@ -17,6 +17,8 @@ use super::stamp::Stamp;
 
 const FOLDER: &str = "seen";
 
+const ASIDE: &str = "aside";
+
 /// Longer than any first line.
 const HEAD: usize = 320;
 
@@ -63,6 +65,16 @@ impl Sight {
     /// Nobody has written to them since Tavern did.
     pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
         header(board, queue).is_some_and(|header| Some(header.file) == self.file && header.old == self.old)
+    }
+}
+
+impl Board {
+    /// The saves that were set aside, and that nobody has removed.
+    pub fn set_aside(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.private(FOLDER)).into_iter().flatten().flatten().map(|file| file.path());
+        let mut asides: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == ASIDE)).collect();
+        asides.sort();
+        asides
     }
 }
 
@@ -123,9 +135,12 @@ pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
     board.private(FOLDER).join(format!("{}.old", escaped(queue)))
 }
 
-/// Where a save goes that takes out too much to be believed.
-pub(super) fn aside_path(board: &Board, queue: &Queue) -> PathBuf {
-    board.private(FOLDER).join(format!("{}.aside", escaped(queue)))
+/// Where a save goes that is not believed: a file of its own, but for one that says the same.
+pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
+    let folder = board.private(FOLDER);
+    let mut paths = (1..).map(|number| folder.join(format!("{}.{number}.{ASIDE}", escaped(queue))));
+    let is_free = |path: &PathBuf| fs::read_to_string(path).map_or(true, |found| found == saved);
+    paths.find(is_free).expect("there are more numbers than files")
 }
 
 /// Where its text is kept.

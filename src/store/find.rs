@@ -58,8 +58,11 @@ impl Board {
     fn at(dir: PathBuf, root: PathBuf) -> Board {
         // Files are renamed between the two.
         let device = |path: &Path| fs::metadata(path).ok().map(|file| file.dev());
-        let git = git_dir(&root).filter(|git| dir.ends_with(".tavern") && device(git) == device(&root));
-        let private = git.map_or_else(|| dir.clone(), |git| git.join(PRIVATE_FOLDER));
+        // The same one whether it was found through a link or not.
+        let real = fs::canonicalize(&dir).unwrap_or_else(|_| dir.clone());
+        let place = real.parent().filter(|_| real.ends_with(".tavern"));
+        let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
+        let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
         Board { dir, root, private, rehearsal: None }
     }
 

@@ -10,11 +10,12 @@ use std::{fmt, fs};
 
 use super::applied::is_of_this_boot;
 use super::archived::with_returned;
-use super::baseline::{Baseline, Sight, aside_path, header, old_path};
+use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::entry::{Entry, HAND, PROSE, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::index::ItemIndex;
 use super::loaded_base::loaded;
 use super::log::tail_log;
 use super::queue::{Queue, Text};
@@ -83,24 +84,11 @@ pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp
     Ok(Some(taken))
 }
 
-/// A save that takes out so many open items, and half of all or more, is rather a broken one than somebody's wish.
-const MANY: usize = 3;
-
-/// What a `saved` text loses that would make `after` of `before`, if that is too much to be believed.
-fn too_much(before: &str, after: &str, saved: &str) -> Option<String> {
-    let (before, after) = (parse(before).0, parse(after).0);
-    if before.items().len() > 1 && parse(saved).0.items().is_empty() {
-        return Some("a text without items was saved".to_owned());
-    }
-    let left: HashSet<&TaskId> = after.items().iter().filter_map(|item| item.id.as_ref()).collect();
-    let titles: HashSet<&str> = after.items().iter().map(|item| after.title(item)).collect();
-    let is_left = |item: &Item<'_>| match &item.id {
-        Some(id) => left.contains(id),
-        None => titles.contains(before.title(item)),
-    };
-    let open = || before.items().iter().filter(|item| !item.status.is_ended());
-    let (gone, all) = (open().filter(|item| !is_left(item)).count(), open().count());
-    (gone >= MANY && 2 * gone >= all).then(|| format!("a save took out {gone} of {all} open items"))
+/// `saved` holds no item, and `before` held several that are nowhere else now: no editor makes that, and nobody in a hurry.
+fn is_emptied(board: &Board, queue: &Queue, before: &str, saved: &str) -> bool {
+    let (before, index) = (parse(before).0, ItemIndex::of(board));
+    let is_lost = |item: &Item<'_>| item.id.as_ref().is_none_or(|id| !index.knows(id, queue));
+    parse(saved).0.items().is_empty() && before.items().iter().filter(|item| is_lost(item)).count() > 1
 }
 
 /// No text, as a full disk or a power cut leaves it.
@@ -142,17 +130,18 @@ fn merged(
         entries.push(note("the file was emptied; its items were put back".to_owned()));
         return Ok(ours.to_owned());
     }
+    if is_emptied(board, queue, ours, saved) {
+        let path = free_aside(board, queue, saved);
+        let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
+        let told = "a text without items was saved; the queue stands as it was, and the save was set aside in";
+        entries.push(note(format!("{told} {name}")));
+        files.push(Rewrite::File { path, content: saved.to_owned() });
+        return Ok(ours.to_owned());
+    }
     let held: HashSet<TaskId> = board.leased()?.into_iter().collect();
     let newest = with_returned(board, queue, ours, saved)?;
     let loaded = loaded(board, queue, &newest, saved)?;
     let merged = merge(&loaded.text, &newest, saved, &|id| held.contains(id));
-    if let Some(lost) = too_much(&newest, &merged.text, saved) {
-        let path = aside_path(board, queue);
-        let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
-        entries.push(note(format!("{lost}; the queue stands as it was, and the save was set aside in {name}")));
-        files.push(Rewrite::File { path, content: saved.to_owned() });
-        return Ok(ours.to_owned());
-    }
     let back = restored_items(saved, &merged.text, &loaded.stale);
     if !back.is_empty() {
         entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));

@@ -103,7 +103,9 @@ impl Board {
     /// The lease's file, to be put in its place.
     pub(super) fn stage_lease(&self, lease: &Lease) -> Result<Staged, Error> {
         let text = serde_yaml::to_string(lease).expect("a lease is plain data");
-        Staged::volatile(&self.lease_path(&lease.task), text.as_bytes(), Some(lease.heartbeat_at.into()))
+        let stage =
+            || Staged::volatile(&self.lease_path(&lease.task), text.as_bytes(), Some(lease.heartbeat_at.into()));
+        stage().or_else(|_| self.make_folders().and_then(|()| stage()))
     }
 
     pub(super) fn drop_lease(&self, task: &TaskId) -> Result<(), Error> {

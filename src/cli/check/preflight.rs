@@ -116,15 +116,12 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Saves that took out too much to be believed.
+/// Saves that were not believed.
 fn set_aside(board: &Board, faults: &mut Faults<'_>) {
-    for path in
-        files(&board.private("seen")).into_iter().filter(|path| path.extension().is_some_and(|end| end == "aside"))
-    {
-        let queue = path.file_stem().unwrap_or_default().to_string_lossy();
-        let hint = format!("take out there what is to go: tavern edit {queue}; then: rm {}", path.display());
-        let message = "a save that took out most of the open items was set aside; the queue stands as it was before";
-        faults.warning("set-aside", &path, message.to_owned(), hint);
+    for path in board.set_aside() {
+        let message =
+            "a text without items was saved in the place of a queue, and set aside: the queue stands as it was";
+        faults.warning("set-aside", &path, message.to_owned(), hints::of_aside(&path));
     }
 }
 
