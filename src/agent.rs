@@ -509,8 +509,8 @@ impl Agent<'_> {
         Ok(())
     }
 
-    /// At the end of all work, what killed agents have left, and now and then the upkeep. It keeps nobody from working, so it may fail: then
-    /// `tavern-reap` says why.
+    /// At the end of all work, what killed agents have left, and now and then the upkeep. It keeps nobody from working, so
+    /// it may fail: then `tavern-reap` says why.
     fn clear_all(&self) {
         let Ok(Some(slot)) = self.site.board.try_reap_slot() else { return };
         let mut looks = ExpiredLeases::load(&self.site.board);

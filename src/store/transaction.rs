@@ -2,7 +2,8 @@
 //! replace. Knows no verb.
 //!
 //! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
-//! by whoever next holds the lock, from the event alone. The lock is never held across git, a child or a sleep.
+//! by whoever next holds the lock, from the event alone. The lock is never held across a child or a sleep, and across git only for a
+//! look at a commit or two.
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock; folders are made")]
 
 use std::fs;
