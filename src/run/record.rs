@@ -244,12 +244,13 @@ pub fn run_name(task: &TaskId, token: Token) -> String {
 
 /// The metadata of all runs, oldest first. Folders without readable metadata are passed over.
 pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
-    Ok(read_runs(board, &run_names(board)?))
+    Ok(read_runs(board, run_names(board)?))
 }
 
 /// The runs of one task, oldest first.
 pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
-    RunNames::list(board).map(|names| names.runs_of(board, task))
+    let prefix = format!("{task}@");
+    Ok(read_runs(board, run_names(board)?.filter(|name| name.starts_with(&prefix))))
 }
 
 /// The names of all runs by their tasks, for who asks for those of many.
@@ -269,23 +270,22 @@ impl RunNames {
 
     /// The runs of one task, oldest first.
     pub fn runs_of(&self, board: &Board, task: &TaskId) -> Vec<Metadata> {
-        self.0.get(task.as_str()).map(|names| read_runs(board, names)).unwrap_or_default()
+        read_runs(board, self.0.get(task.as_str()).into_iter().flatten())
     }
 }
 
-fn run_names(board: &Board) -> Result<Vec<String>, Error> {
+fn run_names(board: &Board) -> Result<impl Iterator<Item = String>, Error> {
     let folder = board.path("runs");
     let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("list", &folder)(error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        entries => Some(entries.map_err(Error::io("list", &folder))?),
     };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter(|name| !name.starts_with(TEMP_PREFIX)).collect())
+    let names = entries.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.filter(|name| !name.starts_with(TEMP_PREFIX)))
 }
 
-fn read_runs(board: &Board, names: &[String]) -> Vec<Metadata> {
-    let mut runs: Vec<Metadata> = names.iter().filter_map(|name| run_of(board, name)).collect();
+fn read_runs(board: &Board, names: impl Iterator<Item = impl AsRef<str>>) -> Vec<Metadata> {
+    let mut runs: Vec<Metadata> = names.filter_map(|name| run_of(board, name.as_ref())).collect();
     runs.sort_by_key(|run| run.token);
     runs
 }
