@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
@@ -14,7 +15,7 @@ use crate::config::Period;
 use crate::process::Bell;
 use crate::run::readiness::{stuck, unready};
 use crate::run::{Preflight, Site};
-use crate::store::{self, Board, Claimed, Nothing, Queue, Seek, Switch};
+use crate::store::{self, Board, Claimed, Note, Nothing, Queue, Seek, Switch};
 
 use super::flags::{DryRun, agent_name, task_id};
 use super::shared::person;
@@ -120,8 +121,9 @@ impl Verb for Args {
                 match board.claim(&seek, now, &is_ready)? {
                     Ok(held) => {
                         // Else nobody would find the item once it is given back.
-                        board.remember(&held.queue)?;
-                        return print(context, &board, &held, self.runner.as_deref());
+                        let told = board.remember(&held.queue).map_err(CliError::from);
+                        let told = told.and_then(|()| print(context, &board, &held, self.runner.as_deref()));
+                        return told.inspect_err(|_| give_back(&site, held));
                     }
                     Err(nothing) => (nothing.wake_at, explain(&site, &seek, &nothing)?),
                 }
@@ -154,6 +156,14 @@ impl Args {
     }
 }
 
+/// Nobody was told the token. Where this fails too, the lease runs out.
+fn give_back(site: &Site, Claimed { task, lease, .. }: Claimed) {
+    let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
+    let reason = "what was taken could not be told".to_owned();
+    let event = Event::Return { token: lease.token, retry, reason };
+    drop(site.board.submit(&task.id, &event, &Note::default(), clock::now()));
+}
+
 /// A lease's length in whole seconds.
 pub(super) fn seconds(period: Period) -> u32 {
     u32::try_from(period.duration().as_secs().max(1)).unwrap_or(u32::MAX)
@@ -177,6 +187,7 @@ fn print(context: &Context, board: &Board, held: &Claimed, runner: Option<&str>)
     variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner.to_owned())));
     if unknown.id_at.is_none() && !unknown.token {
         context.out.record_with_variables(&record, text, &variables)?;
+        context.out.flush()?;
         return Ok(Exit::Done);
     }
     let mut json = serde_json::to_value(&record)?;

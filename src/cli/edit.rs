@@ -53,6 +53,8 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
+        // An old text that somebody has saved may lack what is to be edited.
+        board.settle(clock::now())?;
         let copy = Copy::of(context, &board, &self.what)?;
         let editor = editor(&board)?;
         // Ctrl-C is the editor's: whoever types it must not lose what they have typed.

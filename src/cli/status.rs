@@ -175,10 +175,11 @@ impl Verb for Args {
         loop {
             let queues = context.queues(&board, names)?;
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
+            let settled = board.clone().settled(clock::now())?;
             match &task {
-                Some(task) => one(context, &board, task, None)?,
-                None if self.stats => stats::print(context, &board, &queues)?,
-                None => self.all(context, &board, &queues)?,
+                Some(task) => one(context, &settled, task, None)?,
+                None if self.stats => stats::print(context, &settled, &queues)?,
+                None => self.all(context, &settled, &queues)?,
             }
             let Some(_watch) = watch else { return Ok(Exit::Done) };
             context.out.text("")?;

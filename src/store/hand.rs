@@ -17,7 +17,7 @@ use super::error::Error;
 use super::find::Board;
 use super::index::ItemIndex;
 use super::loaded_base::loaded;
-use super::log::tail_log;
+use super::log::{MOST_LINES, tail_log, walk_log};
 use super::queue::{Queue, Text};
 use super::redo::{redone, said};
 use crate::board::document::{Document, Item, parse};
@@ -29,6 +29,40 @@ use crate::process::file_in_use::is_being_written;
 /// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
 /// Whoever asks holds the lock; `last` is the last event's number.
 pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Option<Change>, Error> {
+    let mut taken = saved(board, last, queue, now)?;
+    if let Some(taken) = &mut taken {
+        leave_out_told(board, queue, &mut taken.entries)?;
+    }
+    Ok(taken)
+}
+
+/// Leaves out the notes that the log has already, where what they speak of has not changed since: an editor that holds an old
+/// text saves it again and again.
+fn leave_out_told(board: &Board, queue: &Queue, entries: &mut Vec<Entry>) -> Result<(), Error> {
+    let cause = |entry: &Entry| entry.cause.clone().filter(|_| entry.kind == Kind::Noted);
+    let mut open: Vec<String> = entries.iter().filter_map(cause).collect();
+    let (mut told, mut lines) = (HashSet::new(), 0);
+    // A note of one item begins with its ID.
+    let is_about = |note: &str, task: &Option<TaskId>| match note.split_once(": ").map(|(id, _)| id.parse::<TaskId>()) {
+        Some(Ok(id)) => Some(id) == *task,
+        _ => true,
+    };
+    if !open.is_empty() {
+        walk_log(board, None, &mut |entry| {
+            lines += 1;
+            if entry.queue.as_ref() == Some(&queue.id) {
+                told.extend(cause(&entry).filter(|cause| open.contains(cause)));
+                open.retain(|note| !told.contains(note));
+                open.retain(|note| !entry.change.is_of_item() || !is_about(note, &entry.task));
+            }
+            !open.is_empty() && lines < MOST_LINES
+        })?;
+    }
+    entries.retain(|entry| cause(entry).is_none_or(|cause| !told.contains(&cause)));
+    Ok(())
+}
+
+fn saved(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Option<Change>, Error> {
     let mut sight = Sight::of(board, queue);
     let text = match board.read(queue) {
         Ok(text) => Some(text),

@@ -86,6 +86,17 @@ impl Board {
     /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the
     /// very file that was read, so that a holder that was replaced meanwhile extends nothing.
     pub fn renew(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
+        match self.renew_shown(task, token, now) {
+            // The claim is logged, and its file could not be written yet.
+            Err(Error::Refused(_)) if !self.is_dry() && !self.is_settled()? => {
+                self.settle(now)?;
+                self.renew_shown(task, token, now)
+            }
+            renewed => renewed,
+        }
+    }
+
+    fn renew_shown(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
         let no_lease = || Refusal::NoLease { task: task.clone(), given: token };
         let (lease, file) = self.open_lease(task)?.ok_or_else(no_lease)?;
         if lease.token != token {

@@ -91,6 +91,16 @@ impl Board {
         self.transact(now, |_| Ok((Change::default(), ())))
     }
 
+    /// The same board as it will be once what was saved by hand is taken over: to look at, without the lock.
+    pub fn settled(self, now: Timestamp) -> Result<Board, Error> {
+        if self.is_settled()? {
+            return Ok(self);
+        }
+        let board = self.dry();
+        board.settle(now)?;
+        Ok(board)
+    }
+
     /// Whether [`Board::settle`] would change nothing, as far as can be told without the lock.
     pub fn is_settled(&self) -> Result<bool, Error> {
         let is_shown = read_applied(self).is_none_or(|applied| self.last_seq().is_ok_and(|last| last <= applied));

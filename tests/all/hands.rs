@@ -148,6 +148,35 @@ fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
 }
 
 #[test]
+fn what_is_held_is_shown_and_edited_after_a_save_that_lacks_it() {
+    let scratch = Scratch::board(OWNED);
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Rosie"]).succeeds();
+    let old = scratch.queue().lines().filter(|line| !line.contains("T-1")).collect::<Vec<_>>().join("\n");
+    scratch.write(QUEUE, &old);
+    let told = scratch.run("tavern-status", &[]).ends(0).says("1 in_progress").says("T-1");
+    assert_eq!(scratch.queue(), old, "to look changes nothing: {told}");
+    scratch.program("tavern-edit").args(&["T-1"]).variable("EDITOR", "sed -i s/one/more/").run().succeeds();
+    has(&scratch.queue(), &["T-1: more (agent: Rosie"]);
+}
+
+#[test]
+fn an_old_text_that_is_saved_again_and_again_is_told_once_until_something_changes() {
+    let scratch = Scratch::board(OWNED);
+    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+    let lacking = scratch.queue().lines().filter(|line| !line.contains("T-1")).collect::<Vec<_>>().join("\n");
+    let save = |text: &str| {
+        for _ in 0..5 {
+            scratch.write(QUEUE, text);
+            scratch.settle();
+        }
+        by_hand(&scratch).len()
+    };
+    assert_eq!([OWNED, &lacking, OWNED, &lacking].map(save), [1, 2, 2, 2]);
+    scratch.run("tavern-claim", &["--task", "T-2"]).succeeds();
+    assert_eq!([OWNED, &lacking].map(save), [3, 4], "{:?}", State::of(&scratch).log);
+}
+
+#[test]
 fn an_item_pasted_twice_is_nobodys_but_its_holders() {
     let scratch = Scratch::board(OWNED);
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();

@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod committing;
 mod crash;
+mod damage;
 mod dice;
 mod drain;
 mod drain_file;
