@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pulldown_cmark::{Options, Parser};
-use tavern::board::check::check;
+use tavern::board::check::{check, first_of};
 use tavern::board::decide::{LeaseChange, decide};
 use tavern::board::document::{Document, Item, parse, parse_for};
 use tavern::board::edit::Patch;
@@ -78,7 +78,7 @@ fn benches(criterion: &mut Criterion) {
             bencher.iter(|| next(black_box(&document), "nobody").is_none());
         });
         group.bench_with_input(BenchmarkId::new("check", count), &text, |bencher, _| {
-            bencher.iter(|| check(&[("main", &document)], &|_| None).problems.len());
+            bencher.iter(|| check(&[("main", &document)], &|_| None, &first_of).problems.len());
         });
         group.finish();
     }

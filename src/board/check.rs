@@ -2,7 +2,7 @@
 //!
 //! Knows all documents of a board at once, but no files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::board::document::{Document, Item};
 use crate::board::merge::marks;
@@ -18,13 +18,20 @@ pub struct Findings {
     /// Items (document, index) that are neither to be claimed nor touched until an error is mended, with that error and
     /// what to do; those that their own document quarantines already are not repeated.
     pub quarantined: HashMap<(usize, usize), (String, String)>,
+    /// Items whose ID is that of an item in another document.
+    pub copies: HashSet<(usize, usize)>,
 }
 
 /// Looks at all documents of a board together: each with the name by which messages call it. `archived` knows items
-/// that are in none of them, with how they ended.
-pub fn check(documents: &[(&str, &Document<'_>)], archived: &dyn Fn(&TaskId) -> Option<Status>) -> Findings {
-    let mut checker = Checker::of(documents, archived);
+/// that are in none of them, with how they ended. `homes` tells of IDs that stand in several documents.
+pub fn check(
+    documents: &[(&str, &Document<'_>)],
+    archived: &dyn Fn(&TaskId) -> Option<Status>,
+    homes: &Homes<'_>,
+) -> Findings {
+    let mut checker = Checker::of(documents, archived, homes);
     checker.duplicates();
+    checker.copies();
     checker.dependencies();
     checker.cycles();
     for (number, (_, document)) in documents.iter().enumerate() {
@@ -33,6 +40,14 @@ pub fn check(documents: &[(&str, &Document<'_>)], archived: &dyn Fn(&TaskId) -> 
     checker.misplaced();
     checker.findings.problems.sort_by_key(|(document, problem)| (*document, problem.span.start));
     checker.findings
+}
+
+/// Of IDs, each with the documents in which it stands, the one that has the item and no copy of it.
+pub type Homes<'h> = dyn Fn(BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> + 'h;
+
+/// In each document by itself the first item of an ID counts, and of several documents the first.
+pub fn first_of(places: BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> {
+    places.into_iter().filter_map(|(id, places)| Some((id, *places.first()?))).collect()
 }
 
 /// An item and where it is.
@@ -52,7 +67,7 @@ struct Checker<'d> {
     documents: &'d [(&'d str, &'d Document<'d>)],
     archived: &'d dyn Fn(&TaskId) -> Option<Status>,
     nodes: Vec<Node<'d>>,
-    /// The first node of each ID.
+    /// The first node of each ID, in the document that has the item.
     by_id: HashMap<&'d TaskId, usize>,
     findings: Findings,
 }
@@ -61,6 +76,7 @@ impl<'d> Checker<'d> {
     fn of(
         documents: &'d [(&'d str, &'d Document<'d>)],
         archived: &'d dyn Fn(&TaskId) -> Option<Status>,
+        homes: &Homes<'_>,
     ) -> Checker<'d> {
         let mut nodes = Vec::new();
         for (number, (_, document)) in documents.iter().enumerate() {
@@ -69,19 +85,32 @@ impl<'d> Checker<'d> {
             nodes.extend(named.map(|(index, item)| Node { document: number, index, item }));
         }
         let mut by_id = HashMap::with_capacity(nodes.len());
+        let mut places: BTreeMap<TaskId, Vec<usize>> = BTreeMap::new();
         for (number, node) in nodes.iter().enumerate() {
-            if let Some(id) = &node.item.id {
-                by_id.entry(id).or_insert(number);
+            let Some(id) = &node.item.id else { continue };
+            let first: usize = *by_id.entry(id).or_insert(number);
+            let first = nodes[first].document;
+            if first != node.document {
+                let places = places.entry(id.clone()).or_insert_with(|| vec![first]);
+                places.extend((places.last() != Some(&node.document)).then_some(node.document));
+            }
+        }
+        let homes = if places.is_empty() { HashMap::new() } else { homes(places) };
+        for (number, node) in nodes.iter().enumerate().rev() {
+            let Some(id) = &node.item.id else { continue };
+            if homes.get(id) == Some(&node.document) {
+                by_id.insert(id, number);
             }
         }
         Checker { documents, archived, nodes, by_id, findings: Findings::default() }
     }
 
+    /// In one document nobody knows which of them is meant.
     fn duplicates(&mut self) {
         let mut told = HashSet::new();
         for double in 0..self.nodes.len() {
-            let first = self.nodes[double].item.id.as_ref().map_or(double, |id| self.by_id[id]);
-            if first == double {
+            let first = self.first_of(double);
+            if first == double || self.nodes[first].document != self.nodes[double].document {
                 continue;
             }
             self.duplicate(double, first);
@@ -91,13 +120,63 @@ impl<'d> Checker<'d> {
         }
     }
 
+    fn first_of(&self, node: usize) -> usize {
+        self.nodes[node].item.id.as_ref().map_or(node, |id| self.by_id[id])
+    }
+
+    fn title(&self, node: usize) -> &'d str {
+        let Node { document, item, .. } = self.nodes[node];
+        self.documents[document].1.title(item)
+    }
+
     fn duplicate(&mut self, node: usize, other: usize) {
         let item = self.nodes[node].item;
         let message =
             format!("`{}` is also the ID of the item at {}", self.nodes[node].name(), self.place_of(other, node));
-        let hint = "give one of them another ID, or remove its ID and it gets a fresh one";
+        let (code, hint) = if self.title(node) == self.title(other) {
+            ("copied-item", "remove one of them, or its ID: without one it is an item of its own")
+        } else {
+            ("duplicate-id", "give one of them another ID, or remove its ID and it gets a fresh one")
+        };
         let span = item.id_span().unwrap_or_else(|| item.head.clone());
-        self.error(&[node], node, Problem::error("duplicate-id", span, message, hint));
+        self.error(&[node], node, Problem::error(code, span, message, hint));
+    }
+
+    /// The item is in one document, and what goes by its ID in another is a copy that nobody works. All copies of one document
+    /// are told of at once.
+    fn copies(&mut self) {
+        let mut copies: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
+        for copy in 0..self.nodes.len() {
+            let item = self.first_of(copy);
+            let [here, there] = [copy, item].map(|node| self.nodes[node].document);
+            if here == there {
+                continue;
+            }
+            self.findings.copies.insert((here, self.nodes[copy].index));
+            if self.title(copy) == self.title(item) {
+                copies.entry((here, there)).or_default().push(copy);
+            } else {
+                self.duplicate(copy, item);
+            }
+        }
+        for ((here, there), copies) in copies {
+            let there = self.documents[there].0;
+            let (message, hint) = match copies.len() - 1 {
+                0 => (format!("this is a copy of the item in {there}, and nobody works it"), "remove it"),
+                more => (
+                    format!("this and {more} more are copies of items in {there}, and nobody works them"),
+                    "remove them, or move the file elsewhere",
+                ),
+            };
+            let hint = format!("{hint}; without an ID each is an item of its own");
+            for node in copies.iter().map(|copy| &self.nodes[*copy]) {
+                let place = (node.document, node.index);
+                self.findings.quarantined.entry(place).or_insert_with(|| (message.clone(), hint.clone()));
+            }
+            let item = self.nodes[copies[0]].item;
+            let span = item.id_span().unwrap_or_else(|| item.head.clone());
+            self.findings.problems.push((here, Problem::warning("copied-item", span, message, hint)));
+        }
     }
 
     fn dependencies(&mut self) {
@@ -333,7 +412,7 @@ mod tests {
             "OLD-2" => Some(Status::Cancelled),
             _ => None,
         };
-        let findings = check(&named, &archived);
+        let findings = check(&named, &archived, &first_of);
         let problems = findings.problems.iter();
         let problems = problems.map(|(at, problem)| (*at, problem.code, texts[*at][problem.span.clone()].to_owned()));
         let problems = problems.collect();
@@ -403,7 +482,7 @@ mod tests {
     fn a_cycle_is_told_with_its_way_round() {
         let text = "- [ ] T-1: a (after: [T-4, T-2])\n- [ ] T-2: b (after: T-3)\n- [ ] T-3: c (after: T-1)\n- [ ] T-4: d (after: T-2)\n";
         let (document, _) = parse(text);
-        let findings = check(&[("main", &document)], &|_| None);
+        let findings = check(&[("main", &document)], &|_| None, &first_of);
         assert_eq!(findings.problems.len(), 1);
         assert_eq!(findings.problems[0].1.message, "dependency cycle: T-1 → T-2 → T-3 → T-1");
         assert_eq!(findings.quarantined.len(), 4);
@@ -414,7 +493,7 @@ mod tests {
         let mut text: String = (1..50_000).map(|n| format!("- [ ] T-{n}: x (after: T-{})\n", n - 1)).collect();
         text.push_str("- [ ] T-0: x (after: T-49999)\n");
         let (document, _) = parse(&text);
-        let findings = check(&[("main", &document)], &|_| None);
+        let findings = check(&[("main", &document)], &|_| None, &first_of);
         assert_eq!(findings.problems.len(), 1);
         assert_eq!(findings.quarantined.len(), 50_000);
     }

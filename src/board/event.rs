@@ -198,6 +198,8 @@ words! {
         Edited "edited",
         /// A person took it out of its queue.
         Removed "removed",
+        /// A person put it into another queue: a line for each of the two.
+        Moved "moved",
         /// What an earlier event did was taken back.
         Undone "undone",
         /// What was taken back was done again.

@@ -32,8 +32,10 @@ pub struct Mended {
 /// Whose an ID is that several items go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
-    /// Nothing is known of this item.
+    /// It is the copy of one in another queue.
     None,
+    /// Of what is in its queue nothing is known.
+    Queue,
     /// The log's history under the ID is this item's.
     History,
     /// Somebody holds it.
@@ -41,8 +43,8 @@ pub enum Right {
 }
 
 /// Mends the pages; gives as many as there are. An ID stays with the item that somebody holds, else with the one that
-/// the log knows by it, else with the first; one in a page that may not change goes before those that nobody holds. What
-/// depends on it means that one.
+/// the log knows by it, else with the first. What depends on it means that one. One with the same title is a copy, which
+/// would be the same work again: it is left to a person.
 ///
 /// `right` knows an item's right to its ID, by page; `is_archived` knows IDs that are in no page.
 ///
@@ -65,15 +67,11 @@ pub fn mend(
     let mut given: BTreeSet<TaskId> = by_id.keys().copied().cloned().collect();
     let mut doubles: Vec<((usize, usize), &TaskId)> = Vec::new();
     for (id, places) in by_id.into_iter().filter(|(_, places)| places.len() > 1) {
-        let rank = |&(page, index): &(usize, usize)| {
-            let right = right(page, &documents[page], &documents[page].items()[index]);
-            // What is not to be changed can't but keep it.
-            (right == Right::Held, !pages[page].may_change, right)
-        };
+        let rank = |&(page, index): &(usize, usize)| right(page, &documents[page], &documents[page].items()[index]);
+        let title = |&(page, index): &(usize, usize)| documents[page].title(&documents[page].items()[index]);
         let best = places.iter().map(rank).max();
-        let keeper = places.iter().position(|place| Some(rank(place)) == best);
-        let others = places.iter().enumerate().filter(|(place, _)| Some(*place) != keeper);
-        doubles.extend(others.map(|(_, place)| (*place, id)));
+        let keeper = places.iter().find(|place| Some(rank(place)) == best).map(title);
+        doubles.extend(places.into_iter().filter(|place| Some(title(place)) != keeper).map(|place| (place, id)));
     }
     doubles.sort_unstable();
     let mut mended = Vec::new();
@@ -114,7 +112,7 @@ mod tests {
 
     fn mended(text: &str) -> Mended {
         let page = Mendable { name: "main", text, may_change: true };
-        mend(&[page], &|_, _, _| Right::None, &|_| false).remove(0)
+        mend(&[page], &|_, _, _| Right::Queue, &|_| false).remove(0)
     }
 
     #[test]
@@ -146,8 +144,12 @@ mod tests {
             let found = mended(&text);
             assert_eq!(found.done.is_empty(), found.text == text);
             assert_eq!(parse(&found.text).0.items().len(), parse(&text).0.items().len());
-            let ids: Vec<TaskId> = parse(&found.text).0.items().iter().filter_map(|item| item.id.clone()).collect();
-            assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{found:?}");
+            let document = parse(&found.text).0;
+            let mut titles = BTreeMap::new();
+            for item in document.items().iter().filter(|item| item.id.is_some()) {
+                let title = document.title(item);
+                assert_eq!(*titles.entry(&item.id).or_insert(title), title, "{found:?}");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use serde_yaml::Value;
 
-use crate::board::check::check;
+use crate::board::check::{check, first_of};
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::{NewItem, render, written_ids};
 use crate::board::eligible::DEFAULT_ROLE;
@@ -102,8 +102,9 @@ pub fn read(text: &str, rules: &Rules<'_>) -> Result<Plan, Vec<Problem>> {
     }
     reader.number(&items);
     problems.extend(reader.problems);
-    problems
-        .extend(check(&[("the plan", &document)], rules.status_of).problems.into_iter().map(|(_, problem)| problem));
+    problems.extend(
+        check(&[("the plan", &document)], rules.status_of, &first_of).problems.into_iter().map(|(_, problem)| problem),
+    );
     // In a queue a warning leaves the choice to its owner; here nobody would see it.
     problems.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     problems.sort_by_key(|problem| problem.span.start);

@@ -156,6 +156,10 @@ pub(super) fn sentence(entry: &Entry) -> String {
             _ => format!("{task} was edited{by}"),
         },
         Kind::Removed => format!("{task} was taken out of {}{by}", entry.queue.as_deref().unwrap_or("its queue")),
+        Kind::Moved => {
+            let way = if entry.change.before().is_some() { "out of" } else { "to" };
+            format!("{task} was moved {way} {}{by}", entry.queue.as_deref().unwrap_or("its queue"))
+        }
         Kind::Undone | Kind::Redone => match entry.change {
             TextChange::Removed { .. } => {
                 format!("{task} was taken out of {} again", entry.queue.as_deref().unwrap_or("its queue"))

@@ -232,7 +232,8 @@ impl Args {
         let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
         let named: Vec<_> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
         let here = site.map(|site| (site.config.known_roles(), Preflight::of(site)));
-        let readiness = Readiness::of(&named, Some(board), here);
+        let ids: Vec<&str> = texts.iter().map(|text| text.queue.id.as_str()).collect();
+        let readiness = Readiness::of(&named, &ids, Some(board), here);
         let archived = Archived::of(board);
         for (number, document) in documents[..shown].iter().enumerate() {
             let queue = &texts[number].queue;

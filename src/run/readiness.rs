@@ -3,17 +3,17 @@
 //! Three things together: what is wrong with the texts of a board ([`check`]), what the board's rules say
 //! ([`may_take`]), and what config.yaml and this machine are ([`Preflight`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::preflight::Preflight;
 use super::site::Site;
-use crate::board::check::{Findings, check};
+use crate::board::check::{Findings, check, first_of};
 use crate::board::document::{Document, parse};
 use crate::board::eligible::{Lack, Others, Roles, Seeker, may_take};
 use crate::board::status::Purpose;
 use crate::board::task::{Status, TaskId};
 use crate::clock;
-use crate::store::{Archived, Board, Queue, Text, children_in};
+use crate::store::{Archived, Board, Queue, Text, children_in, homes};
 
 /// All items of some documents, and what is known of each other's.
 pub struct Readiness<'a> {
@@ -49,18 +49,32 @@ impl Unready {
 }
 
 impl<'a> Readiness<'a> {
-    /// Of `documents` by their names.
+    /// Of `documents` by their names; `queues` are the IDs of theirs.
     pub fn of(
         documents: &'a [(&'a str, &'a Document<'a>)],
+        queues: &[&str],
         board: Option<&'a Board>,
         here: Option<(Roles, Preflight<'a>)>,
     ) -> Readiness<'a> {
         let archived = board.map(Archived::of);
-        let findings = check(documents, &|id| archived.as_ref()?.status_of(id));
+        let homes = |places: BTreeMap<TaskId, Vec<usize>>| {
+            let Some(board) = board else { return first_of(places) };
+            let named = |places: Vec<usize>| places.into_iter().map(|place| queues[place].to_owned()).collect();
+            let homes = homes(board, places.into_iter().map(|(id, places)| (id, named(places))).collect());
+            let place = |home: String| queues.iter().position(|queue| *queue == home);
+            homes.unwrap_or_default().into_iter().filter_map(|(id, home)| Some((id, place(home)?))).collect()
+        };
+        let findings = check(documents, &|id| archived.as_ref()?.status_of(id), &homes);
         let mut statuses = HashMap::new();
-        for item in documents.iter().flat_map(|(_, document)| document.items()) {
-            if let Some(id) = &item.id {
-                statuses.entry(id).or_insert(item.status);
+        // A copy is told of, and counts only where there is no item.
+        for is_copy in [false, true] {
+            for (number, (_, document)) in documents.iter().enumerate() {
+                for (index, item) in document.items().iter().enumerate() {
+                    let Some(id) = &item.id else { continue };
+                    if findings.copies.contains(&(number, index)) == is_copy {
+                        statuses.entry(id).or_insert(item.status);
+                    }
+                }
             }
         }
         Readiness { documents, findings, statuses, archived, here }
@@ -76,6 +90,9 @@ impl<'a> Readiness<'a> {
     pub fn lacks(&self, document: usize, item: usize, seeker: Option<&Seeker<'_>>) -> Vec<Lack> {
         let problem = self.findings.quarantined.get(&(document, item));
         let problem = problem.map(|(why, hint)| Lack::Problem { why: why.clone(), hint: Some(hint.clone()) });
+        if self.findings.copies.contains(&(document, item)) {
+            return problem.into_iter().collect();
+        }
         let document = self.documents[document].1;
         let item = &document.items()[item];
         if item.quarantined {
@@ -153,7 +170,8 @@ fn with_readiness<R>(site: &Site, texts: &[Text], then: impl FnOnce(&[Document<'
     let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
     let named: Vec<(&str, &Document<'_>)> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
     let here = (site.config.known_roles(), Preflight::of(site));
-    then(&documents, &Readiness::of(&named, Some(&site.board), Some(here)))
+    let queues: Vec<&str> = texts.iter().map(|text| text.queue.id.as_str()).collect();
+    then(&documents, &Readiness::of(&named, &queues, Some(&site.board), Some(here)))
 }
 
 /// All items of `queues` that lack something.

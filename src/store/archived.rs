@@ -1,18 +1,14 @@
 //! The archives `queues/archive/<queue>.md` as they can be read.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 
-use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::{Queue, Text};
 use crate::board::document::{Document, Item, parse};
-use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
-use crate::board::text::apply;
 
 pub(super) const FOLDER: &str = "queues/archive";
 
@@ -95,32 +91,6 @@ pub(super) fn with_archived<R>(
         }
     }
     Err(Error::NoTask(task.clone()))
-}
-
-/// `ours`, with those items of `saved` that were taken out or archived and are nowhere now, as they were when they went. They show
-/// again from a buffer, a branch or a stash, or git has taken the archive back to an older state.
-pub(super) fn with_returned(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<String, Error> {
-    let (own, archived) = (statuses(&parse(ours).0), Archived::of(board));
-    let is_nowhere = |id: &TaskId| !own.contains_key(id) && archived.status_of(id).is_none();
-    let mut nowhere: HashSet<TaskId> = statuses(&parse(saved).0).into_keys().filter(is_nowhere).collect();
-    let mut text = ours.to_owned();
-    if nowhere.is_empty() {
-        return Ok(text);
-    }
-    let mut lines = 0;
-    walk_back(board, &mut |line| {
-        lines += 1;
-        if task_of(line).is_some_and(|task| nowhere.remove(&task))
-            && let Ok(entry) = serde_json::from_slice::<Entry>(line)
-            && let TextChange::Removed { from, before } = entry.change
-            && matches!(entry.kind, Kind::Archived | Kind::Removed)
-            && entry.queue.as_ref() == Some(&queue.id)
-        {
-            text = apply(&text, &parse(&text).0.add(from, &before));
-        }
-        !nowhere.is_empty() && lines < MOST_LINES
-    })?;
-    Ok(text)
 }
 
 /// Of an ID that is there twice the first item counts.

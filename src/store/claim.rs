@@ -170,7 +170,7 @@ impl QueueSearch<'_> {
             match open.and_then(is_ready) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
-                Ok(_) if is_double(document, item, &|id| index.status_of(id, queue).is_some()) => {}
+                Ok(_) if is_double(document, item, &|id| index.is_copy(id, queue)) => {}
                 Ok(purpose) => {
                     if let Some(taken) = take(item, purpose)? {
                         return Ok(Some(taken));
@@ -228,11 +228,11 @@ fn is_leased(board: &Board, item: &Item<'_>) -> Result<bool, Error> {
     }
 }
 
-/// Another item goes by the same ID, here or in another queue: it is not known which of them is meant. (Circles and
-/// unknown dependencies need no look here: their items are never eligible.)
-fn is_double(document: &Document<'_>, item: &Item<'_>, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> bool {
+/// Another item goes by the same ID here, and it is not known which of them is meant; or this is the copy of one in another
+/// queue. (Circles and unknown dependencies need no look here: their items are never eligible.)
+fn is_double(document: &Document<'_>, item: &Item<'_>, is_copy: &dyn Fn(&TaskId) -> bool) -> bool {
     let Some(id) = &item.id else { return false };
-    document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_elsewhere(id)
+    document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_copy(id)
 }
 
 impl Nothing {

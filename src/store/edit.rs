@@ -2,17 +2,18 @@
 //!
 //! Unlike a save it is known which text it rests on.
 
-use std::collections::HashSet;
-
+use super::archived::statuses;
 use super::change::Change;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::hand::{Settled, done_by_hand, note};
+use super::hand::{Copies, Settled, done_by_hand, note};
+use super::index::ItemIndex;
 use super::queue::Queue;
+use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::merge::merge;
-use crate::board::task::{TaskId, Timestamp};
+use crate::board::task::Timestamp;
 
 /// What came of it.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ impl Board {
     pub fn edit(&self, queue: &Queue, copy: &str, edited: &str, now: Timestamp) -> Result<Edited, Error> {
         self.transact(now, |view| {
             let text = view.read(queue)?;
-            let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
+            let held = self.held_in(queue)?;
             let merged = merge(copy, &text.content, edited, &|id| held.contains(id));
             let conflicts = merged.conflicts.into_iter().map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();
@@ -40,7 +41,9 @@ impl Board {
             }
             let mut entries: Vec<Entry> =
                 conflicts.iter().map(|conflict| note(queue, conflict.to_string(), now)).collect();
-            entries.extend(done_by_hand(queue, &text.content, &merged.text, now));
+            let own = statuses(&parse(&text.content).0);
+            let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
+            entries.extend(done_by_hand(&copies, &text.content, &merged.text, now));
             let mut change = Change::rewrite(&text, view.sight(&text), merged.text, entries);
             change.number(view.last_seq);
             let told = change.entries.iter().filter(|entry| entry.kind != Kind::Noted).cloned().collect();

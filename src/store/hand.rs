@@ -4,32 +4,41 @@
 //! last wrote it is kept in `seen/`; where the file differs, the log tells which version the saver had loaded, and the
 //! three are merged. A transition is never undone by a save, and nothing typed is ever dropped.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::{fmt, fs};
 
 use super::applied::is_of_this_boot;
-use super::archived::with_returned;
+use super::archived::statuses;
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::entry::{Entry, HAND, PROSE, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::ItemIndex;
-use super::loaded_base::loaded;
-use super::log::{MOST_LINES, tail_log, walk_log};
+use super::loaded_base::{as_read, loaded};
+use super::log::{MOST_LINES, walk_log};
+use super::moved::gone;
 use super::queue::{Queue, Text};
-use super::redo::{redone, said};
+use super::redo::{said, up_to_date};
+use super::returned::with_returned;
+use super::stamp::Stamp;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
-use crate::board::task::{TaskId, Timestamp};
+use crate::board::task::{Status, TaskId, Timestamp};
 use crate::process::file_in_use::is_being_written;
 
 /// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
-/// Whoever asks holds the lock; `last` is the last event's number.
-pub(super) fn taken_over(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Option<Change>, Error> {
-    let mut taken = saved(board, last, queue, now)?;
+/// Whoever asks holds the lock; `last` is the last event's number. Items that have just `come` are those that were moved.
+pub(super) fn taken_over(
+    board: &Board,
+    last: u64,
+    queue: &Queue,
+    come: &HashSet<TaskId>,
+    now: Timestamp,
+) -> Result<Option<Change>, Error> {
+    let mut taken = saved(board, last, queue, come, now)?;
     if let Some(taken) = &mut taken {
         leave_out_told(board, queue, &mut taken.entries)?;
     }
@@ -62,23 +71,24 @@ fn leave_out_told(board: &Board, queue: &Queue, entries: &mut Vec<Entry>) -> Res
     Ok(())
 }
 
-fn saved(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Option<Change>, Error> {
+fn saved(
+    board: &Board,
+    last: u64,
+    queue: &Queue,
+    come: &HashSet<TaskId>,
+    now: Timestamp,
+) -> Result<Option<Change>, Error> {
     let mut sight = Sight::of(board, queue);
     let text = match board.read(queue) {
         Ok(text) => Some(text),
-        Err(_) if sight.is_gone(queue) => None,
+        Err(_) if !board.is_dry() && sight.is_gone(queue) && board.is_held_in(queue)? => None,
         // What can't be read is reported by whoever needs it.
         Err(_) => return Ok(None),
     };
     let is_gone = text.is_none();
     sight.file = text.as_ref().map(|text| text.stamp);
     let Some(seen) = Baseline::read(board, queue) else {
-        return Ok(text.map(|text| {
-            kept(
-                QueueRewrite { queue: queue.clone(), expected: sight, content: text.content, is_shown: true },
-                Vec::new(),
-            )
-        }));
+        return text.map(|text| first_sight(board, queue, text, sight, now)).transpose();
     };
     let text = text.filter(|text| text.stamp != seen.file);
     // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
@@ -97,7 +107,7 @@ fn saved(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Opti
     }
     let mut ours = up_to_date(board, last, queue, &seen)?;
     if let Some(saved) = saved {
-        ours = merged(board, queue, &saved, &ours, now, &mut taken)?;
+        ours = merged(board, queue, &saved, &ours, come, now, &mut taken)?;
         if text.is_some() {
             // By itself: a later save may know nothing of it, which the log then tells.
             let expected = Sight { file: Some(seen.file), ..sight };
@@ -107,7 +117,7 @@ fn saved(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Opti
         }
     }
     if let Some(text) = text.as_ref().filter(|text| text.content != ours) {
-        ours = merged(board, queue, &text.content, &ours, now, &mut taken)?;
+        ours = merged(board, queue, &text.content, &ours, come, now, &mut taken)?;
     }
     let is_shown = match &text {
         Some(text) => text.content == ours,
@@ -116,6 +126,63 @@ fn saved(board: &Board, last: u64, queue: &Queue, now: Timestamp) -> Result<Opti
     let rewrite = QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown };
     taken.files.insert(0, Rewrite::Queue(rewrite));
     Ok(Some(taken))
+}
+
+/// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere.
+fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: Timestamp) -> Result<Change, Error> {
+    let (saved, own) = (text.content, HashMap::new());
+    let (newest, returned) = with_returned(board, queue, &saved, &own, &saved)?;
+    let mut entries = Copies::of(&ItemIndex::of(board), queue, &own, &saved).notes(now);
+    let content = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
+    let added = changes("", &content).into_iter();
+    let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id)));
+    entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
+    let is_shown = content == saved;
+    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown };
+    Ok(Change { entries, files: vec![Rewrite::Queue(rewrite)] })
+}
+
+/// Of the items of a queue those that are copies of items in other queues, by ID. The log has nothing of a copy under that ID.
+pub(super) struct Copies<'q> {
+    queue: &'q Queue,
+    /// Each with the queue of the item.
+    all: HashMap<TaskId, Queue>,
+    new: Vec<TaskId>,
+}
+
+impl<'q> Copies<'q> {
+    /// Of `queue`, in which the items `own` were, and in which `saved` is now.
+    pub(super) fn of(
+        index: &ItemIndex<'_>,
+        queue: &'q Queue,
+        own: &HashMap<TaskId, Status>,
+        saved: &str,
+    ) -> Copies<'q> {
+        let elsewhere = index.elsewhere(queue);
+        let (mut all, mut new) = (HashMap::new(), Vec::new());
+        if elsewhere.is_empty() {
+            return Copies { queue, all, new };
+        }
+        let saved = statuses(&parse(saved).0);
+        for id in own.keys().chain(saved.keys().filter(|id| !own.contains_key(*id))) {
+            let Some(home) = elsewhere.get(id) else { continue };
+            // What stands elsewhere when it first shows here is the item there.
+            let is_new = !own.contains_key(id);
+            if is_new || index.is_copy(id, queue) {
+                all.insert(id.clone(), (*home).clone());
+                new.extend(is_new.then(|| id.clone()));
+            }
+        }
+        new.sort();
+        Copies { queue, all, new }
+    }
+
+    /// That they were made. By these notes, too, it is known which of the two is the item.
+    fn notes(&self, now: Timestamp) -> Vec<Entry> {
+        let cause = format!("a copy of it was saved in {}, and is worked by nobody", self.queue.id);
+        let entry = |id: &TaskId| Entry { task: Some(id.clone()), ..note(&self.all[id], cause.clone(), now) };
+        self.new.iter().map(entry).collect()
+    }
 }
 
 /// `saved` holds no item, and `before` held several that are nowhere else now: no editor makes that, and nobody in a hurry.
@@ -142,19 +209,13 @@ fn kept(rewrite: QueueRewrite, entries: Vec<Entry>) -> Change {
     Change { entries, files: vec![Rewrite::Queue(rewrite)] }
 }
 
-/// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
-fn up_to_date(board: &Board, last: u64, queue: &Queue, seen: &Baseline) -> Result<String, Error> {
-    let later = if seen.seq < last { tail_log(board, seen.seq)? } else { Vec::new() };
-    let later = later.iter().filter(|entry| entry.queue.as_ref() == Some(&queue.id));
-    Ok(later.fold(seen.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text)))
-}
-
 /// What somebody saved, merged with ours; and what is to be logged of it.
 fn merged(
     board: &Board,
     queue: &Queue,
     saved: &str,
     ours: &str,
+    come: &HashSet<TaskId>,
     now: Timestamp,
     Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
@@ -172,16 +233,24 @@ fn merged(
         files.push(Rewrite::File { path, content: saved.to_owned() });
         return Ok(ours.to_owned());
     }
-    let held: HashSet<TaskId> = board.leased()?.into_iter().collect();
-    let newest = with_returned(board, queue, ours, saved)?;
+    let (mut held, index) = (board.held_in(queue)?, ItemIndex::of(board));
+    if board.is_dry() {
+        // It will have been moved.
+        held.retain(|id| index.status_of(id, queue).is_none());
+    }
+    let own = statuses(&parse(ours).0);
+    let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
+    let copies = Copies::of(&index, queue, &own, saved);
     let loaded = loaded(board, queue, &newest, saved)?;
-    let merged = merge(&loaded.text, &newest, saved, &|id| held.contains(id));
+    let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
+    let merged = merge(&base, &newest, saved, &|id| held.contains(id));
     let back = restored_items(saved, &merged.text, &loaded.stale);
     if !back.is_empty() {
         entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
     }
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
-    entries.extend(done_by_hand(queue, ours, &merged.text, now));
+    entries.extend(copies.notes(now));
+    entries.extend(done_by_hand(&copies, ours, &merged.text, now));
     Ok(merged.text)
 }
 
@@ -206,16 +275,15 @@ impl Board {
         }
     }
 
-    /// The queues that were written to by other hands, and how they stand; also one whose file has gone while somebody
-    /// holds an item of it.
+    /// The queues that were written to by other hands, and how they stand; also one whose file has gone, until it was looked
+    /// where its items are, and while somebody holds one of them.
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
         let mut queues = self.queues()?;
-        let mut gone = Baseline::queues(self);
-        gone.retain(|id| queues.iter().all(|queue| queue.id != *id));
-        if !gone.is_empty() {
-            let leases = self.leases()?;
-            let is_needed = |id: &String| leases.iter().any(|lease| lease.queue == *id);
-            queues.extend(gone.iter().filter(|id| is_needed(id)).map(|id| self.queue_of(id)));
+        for queue in gone(self)? {
+            let is_known = header(self, &queue).is_some_and(|header| header.file == Stamp::NONE);
+            if !is_known || self.is_held_in(&queue)? {
+                queues.push(queue);
+            }
         }
         let looks = queues.into_iter().map(|queue| {
             let sight = Sight::of(self, &queue);
@@ -298,8 +366,12 @@ impl fmt::Display for Settled {
 }
 
 /// The events of what a person made of `ours`.
-pub(super) fn done_by_hand(queue: &Queue, ours: &str, merged: &str, now: Timestamp) -> Vec<Entry> {
-    let changes = changes(ours, merged).into_iter();
+pub(super) fn done_by_hand(copies: &Copies<'_>, ours: &str, merged: &str, now: Timestamp) -> Vec<Entry> {
+    let (queue, changes) = (copies.queue, changes(ours, merged).into_iter());
+    let changes = changes.map(|changed| {
+        let task = changed.task.filter(|id| !copies.all.contains_key(id));
+        Changed { task, ..changed }
+    });
     let mut entries: Vec<Entry> = changes.filter_map(|changed| by_hand(queue, changed, now)).collect();
     let (before, after) = (prose(ours), prose(merged));
     if said(&before).ne(said(&after)) {

@@ -1,12 +1,15 @@
 //! Who goes by an ID, in all queues and archives of a board.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use memchr::memmem;
 
 use super::archived::{Archived, statuses};
+use super::entry::{Entry, TextChange};
+use super::error::Error;
 use super::find::Board;
+use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::Queue;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::ChildItem;
@@ -17,6 +20,8 @@ use crate::board::task::{Status, Task, TaskId};
 pub struct ItemIndex<'b> {
     board: &'b Board,
     queues: OnceCell<Vec<IndexedQueue>>,
+    /// The queues of the items whose ID stands in several.
+    homes: OnceCell<HashMap<TaskId, String>>,
     archived: Archived<'b>,
 }
 
@@ -28,13 +33,48 @@ struct IndexedQueue {
 
 impl<'b> ItemIndex<'b> {
     pub fn of(board: &'b Board) -> ItemIndex<'b> {
-        ItemIndex { board, queues: OnceCell::new(), archived: Archived::of(board) }
+        ItemIndex { board, queues: OnceCell::new(), homes: OnceCell::new(), archived: Archived::of(board) }
     }
 
-    /// The status of the item that goes by `id` in another queue than `but`. Of several the first counts.
+    /// The status of the item that goes by `id` in another queue than `but`. Of several that counts which is the item.
     pub(super) fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
-        let mut others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
-        others.find_map(|queue_index| queue_index.status_of(self.board, id))
+        let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
+        let found = others.filter_map(|at| Some((&at.queue.id, at.status_of(self.board, id)?)));
+        let found: Vec<(&String, Status)> = found.collect();
+        let is_home = |(queue, _): &&(&String, Status)| self.homes().get(id) == Some(*queue);
+        let home = if found.len() > 1 { found.iter().find(is_home) } else { None };
+        home.or(found.first()).map(|(_, status)| *status)
+    }
+
+    /// What goes by `id` in `queue` is the copy of an item that stands in another queue.
+    pub(super) fn is_copy(&self, id: &TaskId, queue: &Queue) -> bool {
+        self.status_of(id, queue).is_some() && self.homes().get(id).is_some_and(|home| *home != queue.id)
+    }
+
+    /// The items of other queues than `but`, each with its queue; of several with the one whose item it is.
+    pub(super) fn elsewhere(&self, but: &Queue) -> HashMap<&TaskId, &Queue> {
+        let mut elsewhere: HashMap<&TaskId, &Queue> = HashMap::new();
+        for at in self.queues().iter().filter(|at| at.queue.path != but.path) {
+            for id in at.statuses(self.board).keys() {
+                if elsewhere.contains_key(id) && self.homes().get(id) != Some(&at.queue.id) {
+                    continue;
+                }
+                elsewhere.insert(id, &at.queue);
+            }
+        }
+        elsewhere
+    }
+
+    fn homes(&self) -> &HashMap<TaskId, String> {
+        self.homes.get_or_init(|| {
+            let mut places: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+            for at in self.queues() {
+                for id in at.statuses(self.board).keys() {
+                    places.entry(id.clone()).or_default().push(at.queue.id.clone());
+                }
+            }
+            homes(self.board, places).unwrap_or_default()
+        })
     }
 
     /// The items in other queues than `but` that `parent` is the parent of. Those in an archive have ended well.
@@ -102,8 +142,11 @@ impl IndexedQueue {
         if !content.contains(&format!("{id}:")) {
             return None;
         }
-        let statuses = self.statuses.get_or_init(|| statuses(&parse(content).0));
-        statuses.get(id).copied()
+        self.statuses(board).get(id).copied()
+    }
+
+    fn statuses(&self, board: &Board) -> &HashMap<TaskId, Status> {
+        self.statuses.get_or_init(|| statuses(&parse(self.content(board)).0))
     }
 }
 
@@ -128,6 +171,37 @@ pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
     let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
     let children = document.items().iter().filter(is_child);
     children.filter_map(|item| Some(document.task(item, item.id.clone()?))).collect()
+}
+
+/// Of each ID that stands in several of `places` the queue whose item goes by it, and not a copy: where it is held, else where
+/// the log tells of it last, else the first.
+pub fn homes(board: &Board, mut places: BTreeMap<TaskId, Vec<String>>) -> Result<HashMap<TaskId, String>, Error> {
+    places.retain(|_, places| places.len() > 1);
+    let mut homes = HashMap::new();
+    if places.is_empty() {
+        return Ok(homes);
+    }
+    for (id, places) in &places {
+        let lease = board.lease(id).ok().flatten();
+        homes.extend(lease.filter(|lease| places.contains(&lease.queue)).map(|lease| (id.clone(), lease.queue)));
+    }
+    let mut lines = 0;
+    walk_back(board, &mut |line| {
+        lines += 1;
+        if let Some(task) = task_of(line).filter(|task| !homes.contains_key(task))
+            && let Some(places) = places.get(&task)
+            && let Ok(Entry { queue: Some(queue), change, .. }) = serde_json::from_slice(line)
+            && places.contains(&queue)
+            && !matches!(change, TextChange::Removed { .. })
+        {
+            homes.insert(task, queue);
+        }
+        homes.len() < places.len() && lines < MOST_LINES
+    })?;
+    for (id, mut places) in places {
+        homes.entry(id).or_insert_with(|| places.swap_remove(0));
+    }
+    Ok(homes)
 }
 
 /// A fresh ID.

@@ -1,6 +1,7 @@
 //! Lease files `leases/<task>.yaml`: one a held item, replaced whole, never synced (no process outlives a power cut).
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use chrono::TimeDelta;
 
 use super::error::Error;
 use super::find::Board;
+use super::queue::Queue;
 use super::replace::Staged;
 use crate::board::decide::Refusal;
 use crate::board::lease::{Holder, Lease, Life, Process, Token};
@@ -81,6 +83,20 @@ impl Board {
             .collect();
         tasks.sort();
         Ok(tasks)
+    }
+
+    /// Somebody holds an item of `queue`.
+    pub(super) fn is_held_in(&self, queue: &Queue) -> Result<bool, Error> {
+        Ok(self.leases()?.iter().any(|lease| lease.queue == queue.id))
+    }
+
+    /// The tasks that somebody holds in `queue`, and those of which nobody knows where.
+    pub(super) fn held_in(&self, queue: &Queue) -> Result<HashSet<TaskId>, Error> {
+        let is_here = |task: &TaskId| match self.lease(task) {
+            Ok(lease) => lease.is_some_and(|lease| lease.queue == queue.id),
+            Err(_) => true,
+        };
+        Ok(self.leased()?.into_iter().filter(is_here).collect())
     }
 
     /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the

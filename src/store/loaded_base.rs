@@ -50,7 +50,39 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> R
         loaded.text = merge(&prose(ours), &loaded.text, &words, &|_| false).text;
     }
     loaded.stale = since.tasks().cloned().collect();
+    loaded.stale.sort();
     Ok(loaded)
+}
+
+/// `base`, in which the items that have `come` from other queues into `saved` are as whoever put them there had read them: in
+/// the newest version of each that stands so.
+pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<TaskId>) -> Result<String, Error> {
+    let (known, theirs) = (items(&parse(base).0, &ByName::new()), items(&parse(saved).0, &ByName::new()));
+    let newer = |(name, (status, state)): (Name, (Status, State))| {
+        let id = name.clone().ok().filter(|id| come.contains(id))?;
+        theirs.get(&name).filter(|(_, other)| *other != state).map(|(_, other)| (id, (status, other)))
+    };
+    let mut newer: HashMap<TaskId, (Status, &State)> = known.into_iter().filter_map(newer).collect();
+    let (mut read, mut looks) = (Since::default(), 0);
+    if newer.is_empty() {
+        return Ok(base.to_owned());
+    }
+    walk_log(board, None, &mut |entry| {
+        let change = &entry.change;
+        for (text, said) in [(change.after(), change.to()), (change.before(), change.from())] {
+            let (Some(text), Some(id)) = (text, &entry.task) else { continue };
+            let Some((status, theirs)) = newer.get_mut(id) else { continue };
+            *status = said.unwrap_or(*status);
+            let (document, status) = (parse_alone(text, base), *status);
+            if document.items().first().is_some_and(|item| state(&document, item, status) == **theirs) {
+                newer.remove(id);
+                read.set(id.clone(), Some((text.to_owned(), status)));
+            }
+        }
+        looks += 1;
+        !newer.is_empty() && looks < MOST_LINES
+    })?;
+    Ok(read.taken_back(base))
 }
 
 /// Nothing that Tavern may have written is another: no version is nearer than ours.

@@ -9,8 +9,9 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::hand::put_back;
+use super::moved::Standing;
 use super::queue::Queue;
-use crate::board::document::parse;
+use crate::board::document::{Item, parse};
 use crate::board::event::Kind;
 use crate::board::task::Timestamp;
 
@@ -27,10 +28,9 @@ pub struct Lost {
 }
 
 impl Board {
-    /// Queues whose file was removed though something is left to do in it, or emptied, though Tavern knows its text. One
-    /// whose items are in another queue by now was renamed.
+    /// Queues whose file was removed though something is left to do in it, or emptied, though Tavern knows its text. What stands
+    /// in another queue by now was moved there.
     pub fn lost_queues(&self) -> Result<Vec<Lost>, Error> {
-        let queues = self.queues()?;
         let mut lost = Vec::new();
         for id in Baseline::queues(self) {
             let queue = self.queue_of(&id);
@@ -40,17 +40,11 @@ impl Board {
                 continue;
             }
             let Some(seen) = Baseline::read(self, &queue) else { continue };
-            let (document, _) = parse(&seen.content);
-            let mut items = document.items().iter();
-            let is_wanted = if is_gone { items.any(|item| !item.status.is_ended()) } else { items.next().is_some() };
-            let is_elsewhere = || {
-                queues.iter().filter(|other| other.id != id).filter_map(|other| self.read(other).ok()).any(|text| {
-                    let (other, _) = parse(&text.content);
-                    document.items().iter().filter_map(|item| item.id.as_ref()).any(|id| other.find(id).is_some())
-                })
-            };
-            if is_wanted && !is_elsewhere() {
-                lost.push(Lost { queue, text: seen.content, is_gone });
+            let ((document, _), standing) = (parse(&seen.content), Standing::of(self)?);
+            let is_left = |item: &&Item<'_>| standing.elsewhere(&queue, &document, item).is_empty();
+            let mut items = document.items().iter().filter(|item| item.within.is_none()).filter(is_left);
+            if items.any(|item| !is_gone || !item.status.is_ended()) {
+                lost.push(Lost { queue, text: seen.content.clone(), is_gone });
             }
         }
         lost.sort_by(|one, other| one.queue.id.cmp(&other.queue.id));

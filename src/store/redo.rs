@@ -10,6 +10,7 @@ use super::baseline::{Baseline, Sight, old_path};
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::log::tail_log;
 use super::queue::Queue;
 use super::replace::{Staged, replace};
 use super::since::set_item;
@@ -90,6 +91,13 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
         }
     };
     Some(apply(content, &edits))
+}
+
+/// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
+pub(super) fn up_to_date(board: &Board, last: u64, queue: &Queue, seen: &Baseline) -> Result<String, Error> {
+    let later = if seen.seq < last { tail_log(board, seen.seq)? } else { Vec::new() };
+    let later = later.iter().filter(|entry| entry.queue.as_ref() == Some(&queue.id));
+    Ok(later.fold(seen.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text)))
 }
 
 pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {

@@ -5,11 +5,12 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::entry::Entry;
+use super::entry::{Entry, TextChange};
 use crate::board::document::{Document, Item, parse};
+use crate::board::event::Kind;
 use crate::board::markup;
 use crate::board::merge::bare;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::{Edit, apply};
 
 /// What was done to a queue's items since some moment.
@@ -43,6 +44,19 @@ impl Since {
             }
             None => self.nameless.push(entry),
         }
+    }
+
+    /// The item is to be so; `None`: not there.
+    pub(super) fn set(&mut self, task: TaskId, item: Option<(String, Status)>) {
+        let (text, status) = item.unzip();
+        let seq = u64::MAX - self.first.len() as u64;
+        self.first.insert(task, First { seq, text, status });
+    }
+
+    /// An item without an ID is not to be there.
+    pub(super) fn set_nameless(&mut self, block: &str, status: Status) {
+        let change = TextChange::Added { from: None, to: status, after: block.to_owned() };
+        self.nameless.push(Entry { change, ..Entry::new(Kind::Moved, Timestamp::default()) });
     }
 
     pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskId> {

@@ -1,11 +1,13 @@
 //! What an event makes of an item, and new items.
 
+use std::collections::BTreeMap;
+
 use super::archived::with_archived;
 use super::change::{Change, Step};
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::index::{ItemIndex, mint};
+use super::index::{ItemIndex, homes, mint};
 use super::queue::{Queue, Text};
 use super::transaction::View;
 use crate::board::decide::{LeaseChange, decide};
@@ -270,7 +272,8 @@ fn whole<'t>(text: &'t str, _: &TaskId) -> Document<'t> {
     parse(text).0
 }
 
-/// Calls `then` with `task` where it stands, read by `read`: the lease says in which queue, else all are searched.
+/// Calls `then` with `task` where it stands, read by `read`: the lease says in which queue, else all are searched. Of several
+/// the one is meant that is the item, and no copy of it.
 pub(super) fn with_item<R>(
     board: &Board,
     task: &TaskId,
@@ -278,24 +281,28 @@ pub(super) fn with_item<R>(
     read: for<'t> fn(&'t str, &TaskId) -> Document<'t>,
     then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
 ) -> Result<R, Error> {
+    let (mut texts, mut unreadable, name) = (Vec::new(), None, format!("{task}:"));
     let leased = board.lease(task).ok().flatten().map(|lease| board.queue_of(&lease.queue));
-    let mut unreadable = None;
-    for queue in leased.into_iter().chain(board.queues()?) {
-        let text = match text_of(&queue) {
-            Ok(text) if text.content.contains(task.as_str()) => text,
-            Ok(_) => continue,
-            Err(error) => {
-                unreadable = Some(error);
-                continue;
+    for queues in [leased.into_iter().collect(), board.queues()?] {
+        for queue in if texts.is_empty() { queues } else { Vec::new() } {
+            match text_of(&queue) {
+                Ok(text) => texts.extend(text.content.contains(&name).then_some(text)),
+                Err(error) => unreadable = Some(error),
             }
-        };
-        let document = read(&text.content, task);
-        // Of an item that was pasted twice the one counts that somebody holds.
-        let mut named = document.items().iter().filter(|item| item.id.as_ref() == Some(task));
-        if let Some(item) = named.clone().find(|item| item.status.is_held()).or_else(|| named.next()) {
-            return Ok(then(&text, &document, item));
         }
     }
+    if texts.len() > 1 {
+        texts.retain(|text| parse_for(&text.content, task).find(task).is_some());
+        let places = texts.iter().map(|text| text.queue.id.clone()).collect();
+        let home = homes(board, BTreeMap::from([(task.clone(), places)]))?.remove(task);
+        texts.retain(|text| home.as_ref().is_none_or(|home| *home == text.queue.id));
+    }
     // It may be in the one that can't be read.
-    Err(unreadable.unwrap_or_else(|| Error::NoTask(task.clone())))
+    let none = || unreadable.unwrap_or_else(|| Error::NoTask(task.clone()));
+    let Some(text) = texts.first() else { return Err(none()) };
+    let document = read(&text.content, task);
+    // Of an item that was pasted twice the one counts that somebody holds.
+    let named = || document.items().iter().filter(|item| item.id.as_ref() == Some(task));
+    let item = named().find(|item| item.status.is_held()).or_else(|| named().next());
+    item.map(|item| then(text, &document, item)).ok_or_else(none)
 }

@@ -6,6 +6,7 @@
 //! look at a commit or two.
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock; folders are made")]
 
+use std::collections::HashSet;
 use std::fs;
 use std::thread;
 use std::time::Duration;
@@ -19,12 +20,13 @@ use super::find::Board;
 use super::hand::taken_over;
 use super::lock::Lock;
 use super::log::{Log, tail_log};
+use super::moved::moved;
 use super::queue::{Queue, Text};
 use super::redo::{redo, redo_archive, set_lease, unshown};
 use super::replace::Staged;
 use super::stamp::Stamp;
 use crate::board::event::Kind;
-use crate::board::task::Timestamp;
+use crate::board::task::{TaskId, Timestamp};
 use crate::clock::Deadline;
 use crate::failpoint;
 
@@ -86,7 +88,9 @@ impl Board {
         // Of a dry run there is no lock that takes it over.
         let by_hand = if self.is_dry() { self.by_hand()? } else { Vec::new() };
         for (queue, _) in &by_hand {
-            self.transact(now, |view| Ok((taken_over(self, view.last_seq, queue, now)?.unwrap_or_default(), ())))?;
+            self.transact(now, |view| {
+                Ok((taken_over(self, view.last_seq, queue, &HashSet::new(), now)?.unwrap_or_default(), ()))
+            })?;
         }
         self.transact(now, |_| Ok((Change::default(), ())))
     }
@@ -122,15 +126,21 @@ impl<'b> Locked<'b> {
         let (mut before, mut end) = (Vec::new(), None);
         loop {
             let mut locked = Locked::open(Lock::take(board)?, board, now)?;
-            let by_hand = board.by_hand()?;
+            let mut by_hand = board.by_hand()?;
             let is_settled =
                 by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
             // The first look is not the last, however long the lock took.
             let is_last = end.get_or_insert_with(|| Deadline::after(PATIENCE)).has_passed();
             if is_settled || is_last {
+                let moved = moved(board, &by_hand, locked.seq, now)?;
+                let come = moved.entries.iter().filter_map(|entry| entry.task.clone()).collect();
+                if !moved.files.is_empty() {
+                    locked.commit(moved)??;
+                    by_hand = board.by_hand()?;
+                }
                 for (queue, _) in &by_hand {
                     Baseline::forget_own(board, queue)?;
-                    locked.take_over(queue, now)?;
+                    locked.take_over(queue, &come, now)?;
                 }
             }
             // Somebody may have saved meanwhile.
@@ -174,9 +184,9 @@ impl<'b> Locked<'b> {
         View { board: self.board, last_seq: self.seq }
     }
 
-    /// Takes over what was done to `queue` by other hands than Tavern's. Nothing if nothing was.
-    fn take_over(&mut self, queue: &Queue, now: Timestamp) -> Result<(), Error> {
-        match taken_over(self.board, self.seq, queue, now)? {
+    /// Takes over what was done to `queue` by other hands than Tavern's, into which items may have just `come`.
+    fn take_over(&mut self, queue: &Queue, come: &HashSet<TaskId>, now: Timestamp) -> Result<(), Error> {
+        match taken_over(self.board, self.seq, queue, come, now)? {
             Some(change) => self.commit(change)?,
             None => Ok(()),
         }
@@ -188,7 +198,7 @@ impl<'b> Locked<'b> {
         let sight = Sight::of(self.board, queue);
         let is_under_way = sight.is_gone(queue) || sight.is_blank();
         if !is_under_way && self.board.looks_after(queue) && !sight.is_seen(self.board, queue) {
-            drop(self.take_over(queue, now));
+            drop(self.take_over(queue, &HashSet::new(), now));
         }
     }
 

@@ -69,7 +69,7 @@ impl Board {
 }
 
 fn is_change(entry: &Entry) -> bool {
-    entry.change.is_of_item() && entry.queue.is_some()
+    entry.change.is_of_item() && entry.queue.is_some() && entry.kind != Kind::Moved
 }
 
 /// No later event that is in effect itself has taken this one back. To be asked of each event, the newest first.

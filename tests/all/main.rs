@@ -27,6 +27,7 @@ mod loops;
 mod merging;
 mod mess;
 mod model;
+mod moves;
 mod past;
 mod plan;
 mod pool;

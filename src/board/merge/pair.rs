@@ -6,6 +6,7 @@ use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
 use super::one::One;
 use super::weave::numbered;
+use crate::board::task::TaskId;
 
 /// More pairs of titles than this are not compared letter by letter.
 const MOST_COMPARED: usize = 20_000;
@@ -21,7 +22,15 @@ type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
 pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
-    let ways: [Naming<'_>; 4] = [
+    let mut count: HashMap<(bool, &TaskId), usize> = HashMap::new();
+    for (is_old, one) in old.iter().map(|one| (true, one)).chain(new.iter().map(|one| (false, one))) {
+        one.item.id.iter().for_each(|id| *count.entry((is_old, id)).or_default() += 1);
+    }
+    let is_double =
+        |id: &TaskId| [true, false].iter().any(|is_old| count.get(&(*is_old, id)).is_some_and(|count| *count > 1));
+    let ways: [Naming<'_>; 5] = [
+        // Of two with the same ID the one that reads as before is meant.
+        &|one| one.item.id.as_ref().filter(|id| is_double(id)).map(|id| format!("{id} {}", one.bare_block())),
         // Of two with the same ID, which somebody has typed twice, the one with the title is meant.
         &|one| Some(format!("{} {}", one.item.id.as_ref()?, one.title())),
         &|one| one.item.id.as_ref().map(ToString::to_string),

@@ -116,7 +116,11 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
         pages.iter().zip(&documents).map(|(page, document)| (page.name.as_str(), document)).collect();
     let site = board.and_then(|board| Site::unopened(board.clone(), Interrupt::new()).ok());
     let here = config.map(|config| (config.known_roles(), Preflight::of_parts(config, site.as_ref())));
-    let mut readiness = Readiness::of(&together, board, here);
+    let queue = |page: &Page| board.and_then(|board| board.queue(&page.path.to_string_lossy(), Path::new("/")).ok());
+    let ids: Vec<String> =
+        pages.iter().map(|page| queue(page).map_or_else(|| page.name.clone(), |queue| queue.id)).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let mut readiness = Readiness::of(&together, &ids, board, here);
     for (place, mut problem) in std::mem::take(&mut readiness.findings.problems) {
         hints::add_command(&mut problem, documents[place].text());
         problems[place].push(problem);
@@ -132,8 +136,8 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             doubles.for_each(|problem| problem.hint = hints::duplicate(file.map(String::as_str)));
         }
         if let Some(config) = config {
-            let queue = board.and_then(|board| board.queue(&page.path.to_string_lossy(), Path::new("/")).ok());
-            let hint = |lack: &Lack| hint(lack, config, queue.as_ref().map(|queue| queue.id.as_str()));
+            let queue = board.and(Some(ids[number]));
+            let hint = |lack: &Lack| hint(lack, config, queue);
             problems.extend(unmet(document, config, &|item| readiness.lacks(number, item, None), &hint));
         }
         problems.extend(site.as_ref().map_or_else(Vec::new, |site| missing_specs(document, site)));

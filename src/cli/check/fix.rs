@@ -2,17 +2,18 @@
 //!
 //! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::board::document::{Document, Item};
+use crate::board::document::{Document, Item, parse};
 use crate::board::mend::{self, Mended, Right, mend};
+use crate::board::task::TaskId;
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit};
 use crate::clock;
-use crate::store::{Archived, Board, Lost, Queue, tail_log};
+use crate::store::{Archived, Board, Lost, Queue, homes, tail_log};
 
 use super::documents::Page;
 use super::fault::shown;
@@ -92,9 +93,18 @@ fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<
         // A task file that is nobody's but a person's is left alone unless it is named.
         may_change: page.is_wanted && (!files.is_empty() || page.path.starts_with(&own)),
     });
-    let history = history(board);
-    let right =
-        |page: usize, document: &Document<'_>, item: &Item<'_>| right(board, &history, &pages[page].1, document, item);
+    let mut places: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+    for (page, queue) in &pages {
+        for id in parse(&page.text).0.items().iter().filter_map(|item| item.id.clone()) {
+            places.entry(id).or_default().push(queue.id.clone());
+        }
+    }
+    let (history, homes) = (history(board), homes(board, places)?);
+    let right = |page: usize, document: &Document<'_>, item: &Item<'_>| {
+        let queue = &pages[page].1;
+        let is_copy = item.id.as_ref().and_then(|id| homes.get(id)).is_some_and(|home| *home != queue.id);
+        if is_copy { Right::None } else { right(board, &history, queue, document, item) }
+    };
     let archived = Archived::of(board);
     let mended = mend(&drafts.collect::<Vec<_>>(), &right, &|id| archived.status_of(id).is_some());
     let mended = pages.iter().zip(mended).filter(|((page, _), mended)| page.text != mended.text);
@@ -150,5 +160,5 @@ fn right(
     }
     let known = history.get(&(queue.id.clone(), id.to_string()));
     let is_known = known.is_some_and(|known| known == document.block(item).trim_end());
-    if is_known { Right::History } else { Right::None }
+    if is_known { Right::History } else { Right::Queue }
 }

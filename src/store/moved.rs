@@ -1,0 +1,222 @@
+//! Items that people moved from one queue to another, by lines or with the whole file. An ID is one item on the whole board.
+//!
+//! What goes from a queue and stands in another was moved: it is the same item, with its lease and its newest state. The log
+//! and Tavern's own texts say so before the saves are taken over, which are then merged as ever.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::baseline::{Baseline, Sight};
+use super::change::{Change, QueueRewrite, Rewrite};
+use super::entry::{Entry, HAND, LeaseEntry, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::index::homes;
+use super::queue::Queue;
+use super::redo::up_to_date;
+use super::since::Since;
+use super::stamp::Stamp;
+use crate::board::document::{Document, Item, parse};
+use crate::board::event::Kind;
+use crate::board::lease::Lease;
+use crate::board::merge::bare;
+use crate::board::task::{Status, TaskId, Timestamp};
+use crate::process::file_in_use::is_being_written;
+
+/// What goes by an ID, else by its text.
+type Called = Result<TaskId, String>;
+
+/// What stands in the files of a board's queues.
+pub(super) struct Standing(Vec<(Queue, HashSet<Called>)>);
+
+impl Standing {
+    /// Of the files that are complete.
+    pub(super) fn of(board: &Board) -> Result<Standing, Error> {
+        let queues = board.queues()?.into_iter().filter(|queue| !is_being_written(&[&queue.path]));
+        let texts = queues.filter_map(|queue| Some((board.read(&queue).ok()?.content, queue)));
+        Ok(Standing(texts.map(|(text, queue)| (queue, named(&parse(&text).0))).collect()))
+    }
+
+    /// The queues but `queue` in which an item of its `document` stands.
+    pub(super) fn elsewhere(&self, queue: &Queue, document: &Document<'_>, item: &Item<'_>) -> Vec<&Queue> {
+        let name = name(document, item);
+        let others = self.0.iter().filter(|(other, names)| other.id != queue.id && names.contains(&name));
+        others.map(|(other, _)| other).collect()
+    }
+}
+
+fn named(document: &Document<'_>) -> HashSet<Called> {
+    whole(document).map(|item| name(document, item)).collect()
+}
+
+/// A part goes with its whole.
+fn whole<'d, 't>(document: &'d Document<'t>) -> impl Iterator<Item = &'d Item<'t>> {
+    document.items().iter().filter(|item| item.within.is_none())
+}
+
+fn name(document: &Document<'_>, item: &Item<'_>) -> Called {
+    item.id.clone().ok_or_else(|| bare(document.block(item)))
+}
+
+/// The queues that Tavern has seen and whose file has gone.
+pub(super) fn gone(board: &Board) -> Result<Vec<Queue>, Error> {
+    let queues = board.queues()?;
+    let ids = Baseline::queues(board).into_iter().filter(|id| queues.iter().all(|queue| queue.id != *id));
+    let gone = ids.map(|id| board.queue_of(&id));
+    Ok(gone.filter(|queue| Sight::of(board, queue).is_gone(queue)).collect())
+}
+
+/// What was moved out of the queues that were saved `by_hand` or have gone, as a change of Tavern's own texts. Whoever asks
+/// holds the lock.
+pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: Timestamp) -> Result<Change, Error> {
+    if by_hand.is_empty() {
+        return Ok(Change::default());
+    }
+    let gone = gone(board)?;
+    let mut moves = Moves { board, last, texts: BTreeMap::new(), items: Vec::new() };
+    let saved = by_hand.iter().map(|(queue, _)| queue).filter(|queue| !gone.contains(queue));
+    let standing = Standing::of(board)?;
+    for queue in saved.chain(&gone).filter(|queue| !is_being_written(&[&queue.path])) {
+        let Some((ours, _)) = moves.accepted(queue)? else { continue };
+        let (document, is_gone) = (parse(&ours).0, gone.contains(queue));
+        let left = match board.read(queue) {
+            Ok(text) => named(&parse(&text.content).0),
+            Err(_) if is_gone => HashSet::new(),
+            // Nobody knows what is in it.
+            Err(_) => continue,
+        };
+        if is_gone {
+            // So that it is known that this was looked for.
+            moves.text(queue)?;
+        }
+        for item in whole(&document).filter(|item| !left.contains(&name(&document, item))) {
+            let to = standing.elsewhere(queue, &document, item);
+            match (&item.id, to.first()) {
+                (Some(id), Some(_)) => moves.item(queue, &document, item, id, &to)?,
+                // Of a line without an ID nothing is known that would have to go along.
+                (None, Some(_)) if is_gone => moves.text(queue)?.set.set_nameless(document.block(item), item.status),
+                _ => {}
+            }
+        }
+    }
+    Ok(moves.change(&gone, now))
+}
+
+struct Moves<'b> {
+    board: &'b Board,
+    last: u64,
+    /// By queue.
+    texts: BTreeMap<String, Accepted>,
+    items: Vec<MovedItem>,
+}
+
+/// A queue of which, or to which, items were moved.
+struct Accepted {
+    queue: Queue,
+    /// As it was taken over last; of a queue that nobody has seen yet, as it was saved.
+    ours: String,
+    old: Option<Stamp>,
+    set: Since,
+}
+
+struct MovedItem {
+    id: TaskId,
+    from: String,
+    to: String,
+    status: Status,
+    block: String,
+    /// Its own, and those of its parts.
+    leases: Vec<Lease>,
+}
+
+impl Moves<'_> {
+    /// What Tavern knows a queue to say; `None` if it has never seen it.
+    fn accepted(&self, queue: &Queue) -> Result<Option<(String, Option<Stamp>)>, Error> {
+        let seen = Baseline::read(self.board, queue);
+        seen.map(|seen| Ok((up_to_date(self.board, self.last, queue, &seen)?, seen.old))).transpose()
+    }
+
+    fn text(&mut self, queue: &Queue) -> Result<&mut Accepted, Error> {
+        if !self.texts.contains_key(&queue.id) {
+            let (ours, old) = match self.accepted(queue)? {
+                Some(accepted) => accepted,
+                None => (self.board.read(queue)?.content, Sight::of(self.board, queue).old),
+            };
+            let accepted = Accepted { queue: queue.clone(), ours, old, set: Since::default() };
+            self.texts.insert(queue.id.clone(), accepted);
+        }
+        Ok(self.texts.get_mut(&queue.id).expect("it was just put in"))
+    }
+
+    /// `item`, which has gone from `queue`, stands in the queues `to`: the first of them it was moved to.
+    fn item(
+        &mut self,
+        queue: &Queue,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        id: &TaskId,
+        to: &[&Queue],
+    ) -> Result<(), Error> {
+        let mut known = Vec::new();
+        for other in to {
+            let accepted = self.accepted(other)?;
+            known.extend(accepted.filter(|(text, _)| parse(text).0.find(id).is_some()).map(|_| other.id.clone()));
+        }
+        // It stood in both before: if the other one is the item, it was its copy that went.
+        if !known.is_empty() {
+            let places = known.iter().cloned().chain([queue.id.clone()]).collect();
+            let home = homes(self.board, BTreeMap::from([(id.clone(), places)]))?.remove(id);
+            if home.is_some_and(|home| home != queue.id) {
+                return Ok(());
+            }
+        }
+        let is_part = |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
+        let ids = document.items().iter().filter(is_part).filter_map(|part| part.id.as_ref());
+        let leases = ids.filter_map(|id| self.board.lease(id).ok().flatten());
+        let to = to[0];
+        let leases =
+            leases.filter(|lease| lease.queue == queue.id).map(|lease| Lease { queue: to.id.clone(), ..lease });
+        let (status, block, leases) = (item.status, document.block(item).to_owned(), leases.collect());
+        self.text(queue)?.set.set(id.clone(), None);
+        self.text(to)?.set.set(id.clone(), Some((block.clone(), status)));
+        let (from, to) = (queue.id.clone(), to.id.clone());
+        self.items.push(MovedItem { id: id.clone(), from, to, status, block, leases });
+        Ok(())
+    }
+
+    fn change(self, gone: &[Queue], now: Timestamp) -> Change {
+        let mut change = Change::default();
+        let mut blocks: HashMap<String, HashMap<TaskId, String>> = HashMap::new();
+        for Accepted { queue, ours, old, set } in self.texts.into_values() {
+            let mut content = set.taken_back(&ours);
+            let (document, _) = parse(&content);
+            let items = whole(&document).filter_map(|item| Some((item.id.clone()?, document.block(item).to_owned())));
+            blocks.insert(queue.id.clone(), items.collect());
+            // Nothing is left of a queue that was renamed.
+            let is_renamed = document.items().is_empty() && gone.contains(&queue);
+            if is_renamed {
+                content.clear();
+            }
+            // The files are as they are: what else was saved is taken over next.
+            let expected = Sight { file: Some(Stamp::NONE), old };
+            change.files.push(Rewrite::Queue(QueueRewrite { queue, expected, content, is_shown: true }));
+        }
+        let entry = |task: &TaskId, queue: &str, change: TextChange, lease: Option<Lease>| Entry {
+            task: Some(task.clone()),
+            queue: Some(queue.to_owned()),
+            agent: Some(HAND.to_owned()),
+            token: lease.as_ref().map(|lease| lease.token),
+            change,
+            lease: lease.map(|lease| LeaseEntry::Put(Box::new(lease))),
+            ..Entry::new(Kind::Moved, now)
+        };
+        for MovedItem { id, from, to, status, block, mut leases } in self.items {
+            let after = blocks[&to].get(&id).unwrap_or(&block).clone();
+            let own = leases.iter().position(|lease| lease.task == id).map(|at| leases.remove(at));
+            change.entries.push(entry(&id, &from, TextChange::Removed { from: status, before: block }, None));
+            change.entries.push(entry(&id, &to, TextChange::Added { from: Some(status), to: status, after }, own));
+            let parts = leases.into_iter();
+            change.entries.extend(parts.map(|lease| entry(&lease.task.clone(), &to, TextChange::Nothing, Some(lease))));
+        }
+        change
+    }
+}

@@ -1,0 +1,48 @@
+//! Items that were taken out and show again: they are the same items as they were when they went. Knows nothing of how a save is
+//! merged.
+
+use std::collections::{HashMap, HashSet};
+
+use super::archived::statuses;
+use super::entry::{Entry, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::index::ItemIndex;
+use super::log::{MOST_LINES, task_of, walk_back};
+use super::queue::Queue;
+use super::since::Since;
+use crate::board::document::parse;
+use crate::board::event::Kind;
+use crate::board::task::{Status, TaskId};
+
+/// `ours`, in which the items `own` were, with those of `saved` that were taken out or archived, wherever, and are nowhere now,
+/// as they were when they went; and their IDs. They show again from a buffer, a branch or a stash, were cut to be pasted, or git has
+/// taken the archive back to an older state.
+pub(super) fn with_returned(
+    board: &Board,
+    queue: &Queue,
+    ours: &str,
+    own: &HashMap<TaskId, Status>,
+    saved: &str,
+) -> Result<(String, HashSet<TaskId>), Error> {
+    let mut nowhere = statuses(&parse(saved).0);
+    nowhere.retain(|id, _| !own.contains_key(id));
+    if nowhere.is_empty() {
+        return Ok((ours.to_owned(), HashSet::new()));
+    }
+    let (index, mut returned, mut lines) = (ItemIndex::of(board), Since::default(), 0);
+    let elsewhere = index.elsewhere(queue);
+    nowhere.retain(|id, _| !elsewhere.contains_key(id) && index.archived(id).is_none());
+    walk_back(board, &mut |line| {
+        lines += 1;
+        if let Some((task, _)) = task_of(line).and_then(|task| nowhere.remove_entry(&task))
+            && let Ok(entry) = serde_json::from_slice::<Entry>(line)
+            && let TextChange::Removed { from, before } = entry.change
+            && matches!(entry.kind, Kind::Archived | Kind::Removed)
+        {
+            returned.set(task, Some((before, from)));
+        }
+        !nowhere.is_empty() && lines < MOST_LINES
+    })?;
+    Ok((returned.taken_back(ours), returned.tasks().cloned().collect()))
+}

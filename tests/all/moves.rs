@@ -1,0 +1,218 @@
+//! People move items and whole files between queues: an item stays the same one, and no work is done twice.
+
+use std::fs;
+
+use tavern::board::task::Status;
+
+use crate::state::State;
+use crate::support::{QUEUE, Scratch, has};
+
+const MAIN: &str =
+    "## Pending\n\n- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n- [ ] four\n\n## In Progress\n\n## Completed\n";
+
+const WORK: &str = ".tavern/queues/work.md";
+
+/// The board `MAIN`, with T-1 held. The holder's token is 1.
+fn held() -> Scratch {
+    let scratch = Scratch::board(MAIN);
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo", "--quiet"]).succeeds();
+    scratch
+}
+
+/// Moves the lines with these IDs to the end of another queue's file.
+fn cut_and_paste(scratch: &Scratch, from: &str, to: &str, ids: &[&str]) {
+    let text = scratch.read(from);
+    let is_cut = |line: &&str| ids.iter().any(|id| line.contains(&format!("] {id}:")));
+    let (cut, left): (Vec<&str>, Vec<&str>) = text.split_inclusive('\n').partition(is_cut);
+    let old = fs::read_to_string(scratch.work().join(to)).unwrap_or_default();
+    scratch.write(to, old + &cut.concat());
+    scratch.write(from, left.concat());
+}
+
+/// Each item is there once, and its holder goes on with it.
+#[track_caller]
+fn is_held_once(scratch: &Scratch) {
+    scratch.settle();
+    let state = State::of(scratch);
+    state.agrees();
+    assert_eq!(state.items.keys().collect::<Vec<_>>(), ["T-1", "T-2", "T-3"], "{state:#?}");
+    assert_eq!(state.status("T-1"), Some(Status::InProgress), "{state:#?}");
+    scratch.run("tavern-renew", &["T-1", "--token", "1"]).ends(0);
+    scratch.run("tavern-report", &["T-1", "--token", "1", "--failed", "no time"]).ends(1);
+    State::of(scratch).agrees();
+    assert_eq!(State::of(scratch).task("T-1").state.attempt, 1);
+    for id in ["T-2", "T-3"] {
+        scratch.run("tavern-claim", &["--task", id, "--agent", "Sam"]).ends(0);
+        scratch.run("tavern-claim", &["--task", id, "--agent", "Rosie"]).ends(3);
+    }
+}
+
+#[test]
+fn a_queue_that_is_renamed_takes_its_items_along() {
+    let scratch = held();
+    fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
+    let text = scratch.read(WORK);
+    scratch.settle();
+    assert_eq!(scratch.read(WORK), text);
+    assert!(!scratch.work().join(QUEUE).exists());
+    scratch.run("tavern-check", &[]).ends(0).says_not("lost").says_not("copy");
+    scratch.run("tavern-check", &["--fix"]).ends(0).says("nothing can be fixed");
+    scratch.run("tavern-log", &["T-1"]).says("T-1 was moved to work by hand");
+    scratch.run("tavern-undo", &["T-2", "--list"]).says_not("T-2");
+    is_held_once(&scratch);
+    // A new one by the old name begins empty.
+    scratch.write(QUEUE, "## Pending\n\n- [ ] five\n");
+    scratch.settle();
+    assert_eq!(scratch.queue(), "## Pending\n\n- [ ] five\n");
+}
+
+#[test]
+fn a_plain_list_that_is_renamed_is_not_put_back() {
+    let scratch = Scratch::board("- [ ] one\n- [ ] two\n");
+    fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
+    scratch.run("tavern-check", &["--fix"]).says("nothing can be fixed");
+    scratch.settle();
+    scratch.run("tavern-check", &["--fix"]).says("nothing can be fixed");
+    assert!(!scratch.work().join(QUEUE).exists());
+}
+
+#[test]
+fn items_that_are_cut_and_pasted_into_another_queue_are_moved() {
+    for old in ["", "# Work\n\n## In Progress\n\n- [ ] T-3: Three\n\n## Pending\n\n"] {
+        let scratch = held();
+        if !old.is_empty() {
+            scratch.change(QUEUE, "- [ ] T-3: Three\n", "");
+            scratch.write(WORK, old.replace("## In Progress\n\n- [ ] T-3: Three\n\n", "") + "- [ ] T-3: Three\n");
+            scratch.settle();
+        }
+        cut_and_paste(&scratch, QUEUE, WORK, &["T-1", "T-2"]);
+        scratch.settle();
+        has(&scratch.read(WORK), &["T-1: One (agent: Frodo", "T-2: Two"]);
+        assert!(!scratch.queue().contains("T-1") && !scratch.queue().contains("T-2"), "{}", scratch.queue());
+        is_held_once(&scratch);
+        // And back.
+        scratch.run("tavern-release", &["T-2", "--force"]).ends(0);
+        cut_and_paste(&scratch, WORK, QUEUE, &["T-1", "T-2"]);
+        scratch.settle();
+        State::of(&scratch).agrees();
+        assert_eq!(State::of(&scratch).items.len(), 3);
+    }
+}
+
+/// Pasted and saved, and only then cut; or the other way round, from a buffer that is old by now.
+#[test]
+fn an_item_that_is_moved_by_two_saves_has_its_newest_state() {
+    let scratch = Scratch::board(MAIN);
+    let old = scratch.queue();
+    scratch.write(WORK, "- [ ] T-1: One\n  And more.\n");
+    scratch.settle();
+    scratch.run("tavern-claim", &["--agent", "Frodo", "--quiet", "--task", "T-1"]).ends(0);
+    let token = State::of(&scratch).leases["T-1"].to_string();
+    scratch.write(QUEUE, scratch.queue().lines().filter(|line| !line.contains("T-1")).collect::<Vec<_>>().join("\n"));
+    scratch.settle();
+    has(&scratch.read(WORK), &["T-1: One (agent: Frodo", "And more."]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--failed", "no time"]).ends(1);
+    State::of(&scratch).agrees();
+    scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
+    scratch.write(QUEUE, scratch.queue().lines().filter(|line| !line.contains("T-2")).collect::<Vec<_>>().join("\n"));
+    scratch.settle();
+    let line = old.lines().find(|line| line.contains("T-2")).expect("it is there");
+    for queue in [WORK, ".tavern/queues/new.md"] {
+        let text = fs::read_to_string(scratch.work().join(queue)).unwrap_or_default();
+        scratch.write(queue, format!("{text}{line}\n"));
+        scratch.settle();
+        let state = State::of(&scratch);
+        state.agrees();
+        assert_eq!(state.status("T-2"), Some(Status::Cancelled), "{queue}: {state:#?}");
+        scratch.write(
+            queue,
+            scratch.read(queue).lines().filter(|line| !line.contains("T-2")).collect::<Vec<_>>().join("\n"),
+        );
+        scratch.settle();
+    }
+}
+
+#[test]
+fn a_copy_of_a_queue_is_worked_by_nobody() {
+    let sh = "\n  ```sh\n  true\n  ```";
+    let text = MAIN.replace("- [ ] four\n", "").replace(": Two", &format!(": Two (empty: allowed){sh}"));
+    let text = text.replace(": One", ": One (role: planner)").replace(": Three", ": Three (role: planner)");
+    let scratch = Scratch::board(&text);
+    let backup = ".tavern/queues/backup.md";
+    scratch.write(backup, &text);
+    scratch.settle();
+    let log = State::of(&scratch).log.len();
+    scratch.settle();
+    assert_eq!(State::of(&scratch).log.len(), log, "it is told once");
+    // The work goes on, and what is done in the one place stays undone in the other.
+    scratch.run("tavern-drain", &[]).says("1 completed");
+    assert_eq!(scratch.read(backup), text);
+    let told = scratch.run("tavern-check", &[]).says("this and 2 more are copies of items in .tavern/queues/main.md");
+    assert!(!told.stdout.contains("duplicate"), "{told}");
+    scratch.run("tavern-check", &["--fix"]).says("nothing can be fixed without you");
+    scratch.run("tavern-claim", &["--queue", "backup", "--agent", "Sam"]).ends(3).says("copies of items in main");
+    scratch.run("tavern-status", &["T-2"]).says("completed").says("main, line");
+    scratch.run("tavern-release", &["T-3", "--cancel"]).ends(0);
+    has(&scratch.queue(), &["- [x] T-3: Three"]);
+    // A copy with another title is something else.
+    scratch.change(backup, "T-3: Three", "T-3: Another");
+    scratch.run("tavern-check", &[]).ends(5).says("`T-3` is also the ID").says("tavern check --fix");
+    scratch.run("tavern-check", &["--fix"]).says("\n-- [ ] T-3: Another (role: planner)\n");
+    has(&scratch.queue(), &["- [x] T-3: Three"]);
+    State::of(&scratch).items.keys().for_each(|id| assert_ne!(id, "T-3#2"));
+    // Whoever removes the item leaves the copy as the item.
+    fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+    scratch.settle();
+    assert_eq!(State::of(&scratch).status("T-2"), Some(Status::Completed), "{}", scratch.read(backup));
+}
+
+/// The queue of the copy comes first in every list.
+#[test]
+fn a_copy_stays_one_after_another_was_named_first() {
+    let scratch = Scratch::board("");
+    scratch.write(WORK, MAIN);
+    scratch.settle();
+    scratch.write(".tavern/queues/backup.md", MAIN);
+    scratch.settle();
+    scratch.run("tavern-claim", &["--queue", "backup", "--task", "T-1", "--agent", "Frodo"]).ends(3);
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).ends(0);
+    has(&scratch.read(WORK), &["T-1: One (agent: Frodo"]);
+    scratch.change(".tavern/queues/backup.md", "- [ ] T-1: One\n", "");
+    scratch.settle();
+    has(&scratch.read(WORK), &["T-1: One (agent: Frodo"]);
+    assert_eq!(State::of(&scratch).leases.len(), 1);
+    scratch.run("tavern-renew", &["T-1", "--token", &State::of(&scratch).leases["T-1"].to_string()]).ends(0);
+}
+
+#[test]
+fn an_agent_goes_on_with_an_item_whose_queue_is_renamed() {
+    let script = "until test -e go; do sleep 0.05; done; echo done > done.txt";
+    let text = format!(
+        "## Pending\n\n- [ ] T-1: One\n  ```sh\n  cd ..; touch started; {script}\n  ```\n\n## In Progress\n\n## Completed\n"
+    );
+    let scratch = Scratch::board(
+        &text.replace("cd ..; touch started; until test -e go", "touch \"$HOME/started\"; until test -e \"$HOME/go\""),
+    );
+    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]).start();
+    crate::support::wait_until("it has started", || scratch.folder().join("home/started").exists());
+    fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
+    scratch.settle();
+    fs::write(scratch.folder().join("home/go"), "").expect("the folder is ours");
+    agent.end().ends(0).says("T-1 done and verified");
+    scratch.run("tavern-merge", &[]).ends(0);
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.status("T-1"), Some(Status::Completed));
+    assert!(!scratch.work().join(QUEUE).exists());
+}
+
+/// What is looked at without the lock is as it will be.
+#[test]
+fn status_shows_an_item_that_was_just_moved_once() {
+    let scratch = held();
+    cut_and_paste(&scratch, QUEUE, WORK, &["T-1", "T-2"]);
+    let told = scratch.run("tavern-status", &["--items"]).ends(0).says_not("problem");
+    assert_eq!(told.stdout.matches("T-1").count(), 1, "{told}");
+    scratch.run("tavern-status", &["T-1"]).ends(0).says("work, line");
+    is_held_once(&scratch);
+}
