@@ -224,7 +224,7 @@ impl<'d> Checker<'d> {
         }
     }
 
-    /// Whoever appends a line to a queue of lanes writes into the last one. What was ever claimed has an ID.
+    /// What was ever claimed has an ID. A line that was just appended is made pending by whatever program is next.
     fn misplaced(&mut self) {
         for (number, (_, document)) in self.documents.iter().enumerate() {
             let untried = document.items().iter().filter(|item| item.status == Status::Dead && item.id.is_none());
@@ -434,16 +434,17 @@ mod tests {
     #[test]
     fn each_finding_names_its_place_and_quarantines_its_items() {
         type Row = (&'static [&'static str], &'static [(usize, &'static str, &'static str)], &'static [&'static str]);
-        let rows: [Row; 11] = [
+        let rows: [Row; 12] = [
             (
                 &["- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n"],
                 &[(0, "duplicate-id", "T-1"), (0, "duplicate-id", "T-1")],
                 &["0:T-1", "0:T-1"],
             ),
+            (&["- [ ] T-1: a\n", "- [ ] T-1: b\n- [ ] T-2: c\n"], &[(1, "duplicate-id", "T-1")], &["1:T-1"]),
             (
-                &["- [ ] T-1: a\n", "- [ ] T-1: b\n- [ ] T-2: c\n"],
-                &[(0, "duplicate-id", "T-1"), (1, "duplicate-id", "T-1")],
-                &["0:T-1", "1:T-1"],
+                &["- [x] T-1: a\n- [ ] T-2: b\n- [ ] T-3: c (after: T-1)\n", "- [ ] T-1: a\n- [ ] T-2: b\n"],
+                &[(1, "copied-item", "T-1")],
+                &["1:T-1", "1:T-2"],
             ),
             (&["- [ ] T-1: a (after: T-7)\n- [ ] T-2: c\n"], &[(0, "unknown-dependency", "T-7")], &["0:T-1"]),
             (&["- [ ] a (after: T-7)\n"], &[(0, "unknown-dependency", "T-7")], &["0:"]),

@@ -23,6 +23,11 @@ impl Edit {
     pub fn delete(span: Range<usize>) -> Edit {
         Edit { span, text: String::new() }
     }
+
+    /// Both may be made at once.
+    pub fn is_apart(&self, other: &Edit) -> bool {
+        self.span.end <= other.span.start || other.span.end <= self.span.start
+    }
 }
 
 /// `text` with all `edits` made at once. They must not overlap; those that insert at the same place keep their order.

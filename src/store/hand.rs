@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::{fmt, fs};
 
+use super::appended::with_appended;
 use super::applied::is_of_this_boot;
 use super::archived::statuses;
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
@@ -134,6 +135,7 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
     let (newest, returned) = with_returned(board, queue, &saved, &own, &saved)?;
     let mut entries = Copies::of(&ItemIndex::of(board), queue, &own, &saved).notes(now);
     let content = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
+    let content = with_appended(None, content);
     let added = changes("", &content).into_iter();
     let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id)));
     entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
@@ -250,8 +252,9 @@ fn merged(
     }
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
     entries.extend(copies.notes(now));
-    entries.extend(done_by_hand(&copies, ours, &merged.text, now));
-    Ok(merged.text)
+    let text = with_appended(Some(ours), merged.text);
+    entries.extend(done_by_hand(&copies, ours, &text, now));
+    Ok(text)
 }
 
 impl Board {

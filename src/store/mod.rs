@@ -5,6 +5,7 @@
 //! crash left undone, decide, append the event (the commit point), replace the document and write the lease.
 
 mod agents;
+mod appended;
 mod applied;
 mod archive;
 mod archived;

@@ -73,7 +73,7 @@ impl Since {
             let mut edits: Vec<Edit> = Vec::new();
             left.retain(|(id, First { text: was, status, .. })| {
                 let own = set_item(&document, document.find(id), was.as_deref().map(|was| (was, *status)));
-                let is_apart = own.iter().all(|edit| edits.iter().all(|other| are_apart(edit, other)));
+                let is_apart = own.iter().all(|edit| edits.iter().all(|other| edit.is_apart(other)));
                 edits.extend(own.into_iter().filter(|_| is_apart));
                 !is_apart
             });
@@ -91,10 +91,6 @@ impl Since {
         }
         text
     }
-}
-
-fn are_apart(one: &Edit, other: &Edit) -> bool {
-    one.span.end <= other.span.start || other.span.end <= one.span.start
 }
 
 fn reading<'d, 't>(document: &'d Document<'t>, block: &str) -> Option<&'d Item<'t>> {

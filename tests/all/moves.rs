@@ -216,3 +216,40 @@ fn status_shows_an_item_that_was_just_moved_once() {
     scratch.run("tavern-status", &["T-1"]).ends(0).says("work, line");
     is_held_once(&scratch);
 }
+
+/// `echo '- [ ] x' >> main.md` writes into the last lane.
+#[test]
+fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
+    let append = |scratch: &Scratch, lines: &str| scratch.write(QUEUE, scratch.queue() + lines);
+    // Also before any program has seen the queue, and in what `tavern init` wrote.
+    let scratch = Scratch::initialized();
+    append(&scratch, "- [ ] one (empty: allowed)\n  ```sh\n  true\n  ```\n- [ ] two (role: planner)\n");
+    scratch.run("tavern-drain", &["--runner", "shell"]).says("1 completed, 1 left");
+    let text = scratch.queue();
+    assert!(text.ends_with("## Dead Letter\n"), "{text}");
+    has(&text, &["## Pending\n\n- [ ] two (role: planner)\n\n## In Progress"]);
+    for last in ["Completed", "Dead Letter", "Archive"] {
+        let scratch = Scratch::board(&format!("## Pending\n\n- [ ] one\n- [ ] two\n\n## {last}\n\n- [ ] OLD-1: old\n"));
+        append(&scratch, "- [ ] three\n- [x] four\n- [ ] five (reason: of old)\n");
+        scratch.run("tavern-status", &[]).says("3 pending");
+        scratch.settle();
+        let (pending, rest) = (scratch.queue(), scratch.queue());
+        let (pending, rest) =
+            (pending.split("## ").nth(1).expect("a lane"), rest.split("## ").last().expect("a lane").to_owned());
+        has(pending, &["- [ ] one\n", "- [ ] two\n", "- [ ] three\n"]);
+        has(&rest, &["- [x] four\n", "- [ ] five"]);
+        scratch.run("tavern-log", &[]).says("was added as pending by hand: `three`");
+        // Whoever moves there what was known means it.
+        scratch.write(QUEUE, format!("{}- [ ] one\n", scratch.queue().replace("- [ ] one\n", "")));
+        scratch.settle();
+        assert!(scratch.queue().ends_with("- [ ] one\n"), "{}", scratch.queue());
+        let before = scratch.queue();
+        scratch.settle();
+        assert_eq!(scratch.queue(), before);
+    }
+    // Without a lane to go to it stays, and says what it is.
+    let scratch = Scratch::board("## Doing\n\n## Done\n");
+    append(&scratch, "- [ ] one\n");
+    scratch.settle();
+    assert_eq!(scratch.queue(), "## Doing\n\n## Done\n- [ ] one (status: pending)\n");
+}

@@ -1,0 +1,55 @@
+//! Lines that were appended to a queue: its last lane is one of what has ended, and what is new has not. Knows no files.
+
+use std::collections::HashSet;
+
+use super::since::set_item;
+use crate::board::document::{Document, Item, parse};
+use crate::board::merge::{bare, changes};
+use crate::board::state::State;
+use crate::board::task::{Status, TaskId};
+use crate::board::text::{Edit, apply};
+
+/// `text`, in which the open boxes that `before` had not are pending, also in a lane of what has ended. That goes for those without
+/// an ID or a key by which anybody has worked on them: who moves an item there means that it has ended. Of a queue that was never
+/// seen before only the dead ones are new for sure, since what died has an ID.
+pub(super) fn with_appended(before: Option<&str>, text: String) -> String {
+    let new: HashSet<String> = {
+        let (document, _) = parse(&text);
+        let mut open = document.items().iter().filter(|item| is_open(&document, item)).peekable();
+        if open.peek().is_none() {
+            return text;
+        }
+        match before {
+            None => open.filter(|item| item.status == Status::Dead).map(|item| bare(document.block(item))).collect(),
+            Some(before) => {
+                let added = changes(before, &text).into_iter().filter(|changed| changed.before.is_none());
+                added.filter_map(|changed| Some(bare(&changed.after?.0))).collect()
+            }
+        }
+    };
+    let mut text = text;
+    loop {
+        let (document, _) = parse(&text);
+        let mut edits: Vec<Edit> = Vec::new();
+        for item in document.items().iter().filter(|item| is_open(&document, item)) {
+            let block = document.block(item);
+            if new.contains(&bare(block)) {
+                let own = set_item(&document, Some(item), Some((block, Some(Status::Pending))));
+                let are_apart = own.iter().all(|edit| edits.iter().all(|other| edit.is_apart(other)));
+                edits.extend(own.into_iter().filter(|_| are_apart));
+            }
+        }
+        let next = apply(&text, &edits);
+        if next == text {
+            return text;
+        }
+        text = next;
+    }
+}
+
+/// It has ended by its lane alone.
+fn is_open(document: &Document<'_>, item: &Item<'_>) -> bool {
+    let has_ended = matches!(item.status, Status::Dead | Status::Completed);
+    let is_bare = item.id.is_none() && !item.checked && !item.nested && !item.quarantined;
+    has_ended && is_bare && document.task_as(item, TaskId::nobody(), Status::Pending).state == State::default()
+}
