@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use crate::board::task::TaskId;
 use crate::clock;
 use crate::git::Repository;
 use crate::process::foreground;
-use crate::store::{Board, Entry, Error, Queue, replace};
+use crate::store::{Board, Edited, Entry, Error, Queue, SetAside, replace};
 
 use super::check::{Fault, errors_if};
 use super::log::sentence;
@@ -35,6 +35,14 @@ pub struct Args {
     /// A queue, by name or path, or an item
     #[arg(value_name = "QUEUE|ID", default_value = "main")]
     pub what: String,
+
+    /// Take a save that was set aside for what its queue is to be, without an editor
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "discard"])]
+    pub accept: Option<PathBuf>,
+
+    /// Throw away a save that was set aside
+    #[arg(long, value_name = "FILE", conflicts_with = "what")]
+    pub discard: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -55,6 +63,12 @@ impl Verb for Args {
         let board = context.board()?;
         // An old text that somebody has saved may lack what is to be edited.
         board.settle(clock::now())?;
+        if let Some(file) = self.accept.as_ref().or(self.discard.as_ref()) {
+            let aside = aside(context, &board, file)?;
+            let edited = self.accept.as_ref().map(|_| board.accept(&aside, clock::now())).transpose()?;
+            board.discard(&aside)?;
+            return told(context, &aside.queue.id, edited.as_ref());
+        }
         let copy = Copy::of(context, &board, &self.what)?;
         let editor = editor(&board)?;
         // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
@@ -62,27 +76,40 @@ impl Verb for Args {
         let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed), clock::now());
         let edited = copy.typed(context, &board, &editor).and_then(|typed| Ok(typed.map(merge).transpose()?));
         let queue = copy.queue.id.clone();
-        let Some(edited) = edited.map_err(|error| copy.kept(error))? else {
-            let record = Record { queue: &queue, changed: false, events: &[], conflicts: Vec::new() };
-            context.out.record(&record, "nothing was changed")?;
-            return Ok(Exit::Done);
-        };
-        let record = Record {
-            queue: &queue,
-            changed: edited.is_changed,
-            events: &edited.entries,
-            conflicts: edited.conflicts.iter().map(ToString::to_string).collect(),
-        };
-        let words: Vec<String> = edited.entries.iter().map(sentence).collect();
-        let text = match (words.is_empty(), edited.is_changed) {
-            (false, _) => words.join("\n"),
-            (true, true) => format!("the text of {queue} was changed"),
-            (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
-        };
-        context.out.record(&record, text)?;
-        edited.conflicts.iter().for_each(|settled| context.out.note(hints::settled(settled)));
-        Ok(Exit::Done)
+        told(context, &queue, edited.map_err(|error| copy.kept(error))?.as_ref())
     }
+}
+
+/// The save that was set aside in `file`.
+fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliError> {
+    let path = fs::canonicalize(context.here().join(file)).ok();
+    let found = board.set_aside().into_iter().find(|aside| fs::canonicalize(&aside.path).ok() == path);
+    let hint = "these are named by: tavern check";
+    found.ok_or_else(|| CliError::usage(format!("`{}` is no save that was set aside", file.display()), hint))
+}
+
+/// Tells what became of `queue`; nothing: it stands as it was.
+fn told(context: &Context, queue: &str, edited: Option<&Edited>) -> Result<Exit, CliError> {
+    let Some(edited) = edited else {
+        let record = Record { queue, changed: false, events: &[], conflicts: Vec::new() };
+        context.out.record(&record, "nothing was changed")?;
+        return Ok(Exit::Done);
+    };
+    let record = Record {
+        queue,
+        changed: edited.is_changed,
+        events: &edited.entries,
+        conflicts: edited.conflicts.iter().map(ToString::to_string).collect(),
+    };
+    let words: Vec<String> = edited.entries.iter().map(sentence).collect();
+    let text = match (words.is_empty(), edited.is_changed) {
+        (false, _) => words.join("\n"),
+        (true, true) => format!("the text of {queue} was changed"),
+        (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
+    };
+    context.out.record(&record, text)?;
+    edited.conflicts.iter().for_each(|settled| context.out.note(hints::settled(settled)));
+    Ok(Exit::Done)
 }
 
 /// What is handed to the editor.

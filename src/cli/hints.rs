@@ -2,8 +2,6 @@
 //!
 //! The rooms below say what is so, and name no program.
 
-use std::path::Path;
-
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -15,7 +13,7 @@ use crate::board::task::{BadId, Status, TaskId};
 use crate::clock;
 use crate::process::quoted;
 use crate::run;
-use crate::store::{Error, Obstacle, Settled, SettledAs, not_written};
+use crate::store::{Error, Obstacle, SetAside, Settled, SettledAs, not_written};
 
 /// After a rule's "no".
 pub(super) fn refusal(refusal: &Refusal) -> String {
@@ -236,10 +234,9 @@ pub(super) fn settled(settled: &Settled) -> String {
 }
 
 /// What to do about a save that was set aside.
-pub(super) fn of_aside(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let queue = name.split('.').next().unwrap_or_default();
-    format!("take out what is to go: tavern edit {queue}; then: rm {}", path.display())
+pub(super) fn of_aside(aside: &SetAside) -> String {
+    let file = quoted(&aside.path);
+    format!("if it is meant: tavern edit --accept {file}; if not: tavern edit --discard {file}")
 }
 
 /// For an ID that stands twice; `file` is to be named.

@@ -64,9 +64,9 @@ pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Que
 
 /// Tells of saves that were not believed: whoever made them would wonder.
 pub(super) fn tell_set_aside(context: &Context, board: &Board) {
-    for path in board.set_aside() {
-        let what = format!("a save without items was set aside in {}", path.display());
-        context.out.note(format!("{what}, and its queue stands as it was; {}", hints::of_aside(&path)));
+    for aside in board.set_aside() {
+        let what = format!("a save of {} without items was set aside in {}", aside.queue.id, aside.path.display());
+        context.out.note(format!("{what}, and the queue stands as it was; {}", hints::of_aside(&aside)));
     }
 }
 

@@ -170,12 +170,12 @@ impl Verb for Args {
             }
             return Ok(Exit::Done);
         }
-        tell_set_aside(context, &board);
         let bell = Bell::new();
         loop {
             let queues = context.queues(&board, names)?;
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled(clock::now())?;
+            tell_set_aside(context, &settled);
             match &task {
                 Some(task) => one(context, &settled, task, None)?,
                 None if self.stats => stats::print(context, &settled, &queues)?,

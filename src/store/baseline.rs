@@ -2,6 +2,7 @@
 //!
 //! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
 //! `seen/<queue>.old` is the file that Tavern's newest replaced: an editor that had it open writes there.
+#![expect(clippy::disallowed_methods, reason = "a save that was set aside is removed when a person says so")]
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -68,13 +69,31 @@ impl Sight {
     }
 }
 
+/// A save that was not believed.
+#[derive(Clone, Debug)]
+pub struct SetAside {
+    pub path: PathBuf,
+    pub queue: Queue,
+}
+
 impl Board {
-    /// The saves that were set aside, and that nobody has removed.
-    pub fn set_aside(&self) -> Vec<PathBuf> {
+    /// The saves that were set aside, and of which nobody has said what is to become of them.
+    pub fn set_aside(&self) -> Vec<SetAside> {
         let files = fs::read_dir(self.private(FOLDER)).into_iter().flatten().flatten().map(|file| file.path());
-        let mut asides: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == ASIDE)).collect();
-        asides.sort();
-        asides
+        let rehearsed = self.rehearsal.iter().flat_map(|rehearsal| rehearsal.files());
+        let mut paths: Vec<PathBuf> = files.chain(rehearsed).collect();
+        paths.sort();
+        paths.dedup();
+        let aside = |path: PathBuf| {
+            let (name, _) = path.file_name()?.to_str()?.strip_suffix(&format!(".{ASIDE}"))?.rsplit_once('.')?;
+            Some(SetAside { queue: self.queue_of(&unescaped(name)), path })
+        };
+        paths.into_iter().filter_map(aside).collect()
+    }
+
+    /// Forgets a save that was set aside.
+    pub fn discard(&self, aside: &SetAside) -> Result<(), Error> {
+        fs::remove_file(&aside.path).map_err(Error::io("remove", &aside.path))
     }
 }
 
@@ -125,7 +144,7 @@ impl Baseline {
         let entries = fs::read_dir(board.private(FOLDER)).into_iter().flatten();
         entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter_map(|name| Some(name.strip_suffix(".md")?.replace("%2F", "/").replace("%25", "%")))
+            .filter_map(|name| Some(unescaped(name.strip_suffix(".md")?)))
             .collect()
     }
 }
@@ -150,6 +169,10 @@ pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
 
 fn escaped(queue: &Queue) -> String {
     queue.id.replace('%', "%25").replace('/', "%2F")
+}
+
+fn unescaped(name: &str) -> String {
+    name.replace("%2F", "/").replace("%25", "%")
 }
 
 /// The first line.

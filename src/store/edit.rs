@@ -2,7 +2,10 @@
 //!
 //! Unlike a save it is known which text it rests on.
 
+use std::fs;
+
 use super::archived::statuses;
+use super::baseline::SetAside;
 use super::change::Change;
 use super::entry::Entry;
 use super::error::Error;
@@ -27,6 +30,12 @@ pub struct Edited {
 }
 
 impl Board {
+    /// Makes the queue what was set aside, but for what somebody holds.
+    pub fn accept(&self, aside: &SetAside, now: Timestamp) -> Result<Edited, Error> {
+        let saved = fs::read_to_string(&aside.path).map_err(Error::io("read", &aside.path))?;
+        self.edit(&aside.queue, &self.read(&aside.queue)?.content, &saved, now)
+    }
+
     /// Merges `edited`, which somebody made of `copy`, into the queue as it is by now.
     pub fn edit(&self, queue: &Queue, copy: &str, edited: &str, now: Timestamp) -> Result<Edited, Error> {
         self.transact(now, |view| {

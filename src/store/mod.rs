@@ -48,6 +48,7 @@ mod wait;
 
 pub use agents::{AgentFile, AgentState};
 pub use archived::Archived;
+pub use baseline::SetAside;
 pub use children::Birth;
 pub use claim::{Claimed, IsReady, Nothing, Unknown};
 pub use committed::{Committed, Snapshot};

@@ -25,6 +25,11 @@ impl Rehearsal {
         self.decided().files.get(file).cloned()
     }
 
+    /// The files that were changed.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.decided().files.keys().cloned().collect()
+    }
+
     /// Keeps a change: so many events, and the new texts of files.
     pub(super) fn keep(&self, events: usize, files: impl Iterator<Item = (PathBuf, String)>) {
         let mut decided = self.decided();

@@ -60,18 +60,37 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
     let scratch = Scratch::board(&full);
     for (number, saved) in ["garbage\n", "# Main\n\n## Pending\n\n## Completed\n"].into_iter().enumerate() {
         let aside = format!(".git/tavern/seen/main.{}.aside", number + 1);
-        // The same save twice is set aside once.
+        // The same save twice is set aside once, and told of before any program has taken it over.
         for _ in 0..2 {
             scratch.write(QUEUE, saved);
+            scratch.run("tavern-drain", &[]).says(&aside);
+            scratch.write(QUEUE, saved);
+            scratch.run("tavern-status", &[]).says(&aside);
             scratch.run("tavern-reap", &[]).succeeds();
             assert!(items.iter().all(|item| scratch.queue().contains(item)), "{saved}\n{}", scratch.queue());
         }
         assert_eq!(scratch.read(&aside), saved);
         scratch.run("tavern-log", &[]).says("; the queue stands as it was").says(&aside);
         for program in ["tavern-check", "tavern-status", "tavern-drain"] {
-            scratch.run(program, &[]).says("tavern edit main").says(&aside);
+            scratch.run(program, &[]).says("tavern edit --accept ").says("tavern edit --discard ").says(&aside);
         }
     }
+    // What a person says becomes of it.
+    let [garbage, empty] = [1, 2].map(|number| format!(".git/tavern/seen/main.{number}.aside"));
+    scratch.run("tavern-edit", &["--discard", &garbage]).ends(0).says("nothing was changed");
+    scratch.run("tavern-edit", &["--discard", &garbage]).ends(2).says("is no save that was set aside");
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
+    scratch
+        .run("tavern-edit", &["--accept", &empty])
+        .ends(0)
+        .says("T-4 was taken out of main by hand")
+        .says("release T-1");
+    scratch.run("tavern-check", &[]).says_not("aside");
+    assert_eq!(State::of(&scratch).items.keys().collect::<Vec<_>>(), ["T-1"]);
+    scratch.run("tavern-release", &["T-1", "--force"]).succeeds();
+    scratch.write(QUEUE, &full);
+    scratch.settle();
+    assert_eq!(State::of(&scratch).items.len(), 4);
     // What stands in another queue now was moved there.
     scratch.write(".tavern/queues/work.md", &full);
     scratch.write(QUEUE, "# Main\n\n## Pending\n");

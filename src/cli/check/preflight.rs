@@ -118,10 +118,12 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
 
 /// Saves that were not believed.
 fn set_aside(board: &Board, faults: &mut Faults<'_>) {
-    for path in board.set_aside() {
-        let message =
-            "a text without items was saved in the place of a queue, and set aside: the queue stands as it was";
-        faults.warning("set-aside", &path, message.to_owned(), hints::of_aside(&path));
+    for aside in board.set_aside() {
+        let message = format!(
+            "a text without items was saved in the place of queue {}, and set aside: the queue stands as it was",
+            aside.queue.id
+        );
+        faults.warning("set-aside", &aside.path, message, hints::of_aside(&aside));
     }
 }
 

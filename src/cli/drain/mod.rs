@@ -83,7 +83,7 @@ impl Verb for Args {
         if queues.is_empty() {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
         }
-        tell_set_aside(context, &site.board);
+        tell_set_aside(context, &site.board.clone().settled(clock::now())?);
         let crew = self.agents.of(&self.role);
         let begun = crew.iter().map(|post| preflight::begin(&site, &post.role)).collect::<Result<Vec<_>, _>>()?;
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
