@@ -120,7 +120,7 @@ impl From<ConfigError> for CliError {
             ConfigError::Read { .. } => Exit::Failed,
             ConfigError::Flawed(_) => Exit::BoardHasErrors,
         };
-        CliError::from_error(exit, &error).with_hint(error.hint())
+        CliError::from_error(exit, &error).with_hint(hints::config(&error))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::board::event::Kind;
 use crate::board::problem::Problem;
 use crate::board::task::{BadId, Status, TaskId};
 use crate::clock;
+use crate::config::ConfigError;
 use crate::process::quoted;
 use crate::run;
 use crate::store::{Error, Obstacle, SetAside, Settled, SettledAs, not_written};
@@ -120,6 +121,15 @@ fn obstacle(obstacle: &Obstacle) -> String {
         Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
         Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
     }
+}
+
+/// After settings that can't be read.
+pub(super) fn config(error: &ConfigError) -> Option<String> {
+    let path = match error {
+        ConfigError::Read { path, .. } => path.display(),
+        ConfigError::Flawed(flaw) => flaw.path.display(),
+    };
+    error.hint().or_else(|| Some(format!("correct it, or begin with a fresh one: mv {path} {path}.was; tavern init")))
 }
 
 /// After what went wrong around a run.

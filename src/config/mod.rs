@@ -298,7 +298,10 @@ impl ConfigError {
     /// What to type next.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ConfigError::Read { path, .. } => Some(format!("see who may read it: ls -l {}", path.display())),
+            ConfigError::Read { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some(format!("see who may read it: ls -l {}", path.display()))
+            }
+            ConfigError::Read { .. } => None,
             ConfigError::Flawed(flaw) => flaw.hint.clone(),
         }
     }

@@ -127,7 +127,8 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     }
     let damaged = site.board.damaged_leases()?;
     actions.extend(damaged.iter().map(|task| Action::DropDamaged { task: task.clone() }));
-    let leased: HashSet<&TaskId> = leases.iter().map(|lease| &lease.task).chain(&damaged).collect();
+    // Also where it can't be read at the moment.
+    let leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
     for (task, status) in &items.statuses {
         if !status.is_held() || leased.contains(task) {
             continue;
@@ -202,7 +203,7 @@ fn archive_policy(site: &Site) -> Policy {
 fn plan_dead(
     site: &Site,
     runs: &[Metadata],
-    leased: &HashSet<&TaskId>,
+    leased: &HashSet<TaskId>,
     items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
@@ -251,7 +252,7 @@ fn plan_dead(
 fn plan_upkeep(
     site: &Site,
     runs: Vec<Metadata>,
-    leased: &HashSet<&TaskId>,
+    leased: &HashSet<TaskId>,
     items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
@@ -270,12 +271,7 @@ fn plan_upkeep(
 }
 
 /// Branches of items that have ended, where all of a branch is merged: a person's own are none of these.
-fn plan_branches(
-    site: &Site,
-    leased: &HashSet<&TaskId>,
-    items: &Items,
-    actions: &mut Vec<Action>,
-) -> Result<(), Error> {
+fn plan_branches(site: &Site, leased: &HashSet<TaskId>, items: &Items, actions: &mut Vec<Action>) -> Result<(), Error> {
     let (archived, held) = (Archived::of(&site.board), site.repository()?.held_branches()?);
     for branch in site.repository()?.branches(ITEM_BRANCHES)? {
         let Some(id) = branch.strip_prefix(ITEM_BRANCHES).and_then(|id| id.parse::<TaskId>().ok()) else { continue };

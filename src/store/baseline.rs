@@ -139,6 +139,12 @@ impl Baseline {
         }
     }
 
+    /// The last event that any of them shows.
+    pub(super) fn newest_seq(board: &Board) -> u64 {
+        let queues = Baseline::queues(board).into_iter().map(|id| board.queue_of(&id));
+        queues.filter_map(|queue| Some(header(board, &queue)?.seq)).max().unwrap_or_default()
+    }
+
     /// The IDs of the queues that Tavern has seen.
     pub(super) fn queues(board: &Board) -> Vec<String> {
         let entries = fs::read_dir(board.private(FOLDER)).into_iter().flatten();

@@ -1,5 +1,6 @@
 //! What the world did to the store. What a rule forbids is a [`Refusal`].
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,9 @@ use super::entry::Entry;
 use crate::board::decide::Refusal;
 use crate::board::event::Kind;
 use crate::board::task::{BadId, Status, TaskId};
+
+/// The ending of what was moved away from where Tavern keeps something.
+pub(super) const AWAY: &str = "was";
 
 /// Why the board could not be found, read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -95,8 +99,26 @@ pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room on the disk, then run the same command again: nothing was changed".to_owned()
         }
+        io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            return move_away(path);
+        }
         _ => return None,
     })
+}
+
+/// Where that goes which stands where Tavern keeps something else.
+pub(super) fn moved_away(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(AWAY);
+    name.into()
+}
+
+/// What to type where a file is in the place of a folder, or the other way round.
+fn move_away(path: &Path) -> Option<String> {
+    let odd = path.ancestors().skip(1).find(|above| fs::symlink_metadata(above).is_ok_and(|file| !file.is_dir()));
+    let odd = odd.or_else(|| fs::symlink_metadata(path).is_ok().then_some(path))?;
+    Some(format!("move away what is in its place: mv {} {}", odd.display(), moved_away(odd).display()))
 }
 
 impl Error {

@@ -4,6 +4,7 @@
 //! Reads git's own link files rather than opening the repository, so that a claim needs no git library.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +24,10 @@ pub struct Board {
 }
 
 /// The folders of the board that git ignores, made when they are first needed.
-const VOLATILE: [&str; 5] = ["agents", "inbox", "quota", "runs", "worktrees"];
+pub(super) const VOLATILE: [&str; 5] = ["agents", "inbox", "quota", "runs", "worktrees"];
 
 /// The folders of the private part, likewise.
-const PRIVATE: [&str; 4] = ["events", "leases", "seen", "slots"];
+pub(super) const PRIVATE: [&str; 4] = ["events", "leases", "seen", "slots"];
 
 /// The private part's own folder in the git directory.
 const PRIVATE_FOLDER: &str = "tavern";
@@ -38,7 +39,11 @@ impl Board {
     /// The board of the repository around `from`; `Error::NoBoard` if it has none yet.
     pub fn find(from: &Path) -> Result<Board, Error> {
         let board = Board::place(from)?;
-        if board.dir.is_dir() { board.current() } else { Err(Error::NoBoard(board.root)) }
+        match fs::metadata(&board.dir) {
+            Ok(found) if found.is_dir() => board.current(),
+            Ok(_) => Err(Error::io("enter", &board.dir)(ErrorKind::NotADirectory.into())),
+            Err(_) => Err(Error::NoBoard(board.root)),
+        }
     }
 
     /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in.

@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use chrono::TimeDelta;
 
-use super::error::Error;
+use super::error::{Error, moved_away};
 use super::find::Board;
 use super::queue::Queue;
 use super::replace::Staged;
@@ -29,6 +29,7 @@ impl Board {
 
     fn open_lease(&self, task: &TaskId) -> Result<Option<(Lease, File)>, Error> {
         let path = self.lease_path(task);
+        let damaged = |why: String| Error::Damaged { path: path.clone(), why };
         let read = || -> io::Result<(String, SystemTime, File)> {
             let mut file = File::open(&path)?;
             let mut text = String::new();
@@ -38,11 +39,13 @@ impl Board {
         };
         let (text, modified, file) = match read() {
             Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::IsADirectory) => {
+                return Err(damaged(error.to_string()));
+            }
             Err(error) => return Err(Error::io("read", &path)(error)),
         };
-        let lease: Lease =
-            serde_yaml::from_str(&text).map_err(|error| Error::Damaged { path, why: error.to_string() })?;
+        let lease: Lease = serde_yaml::from_str(&text).map_err(|error| damaged(error.to_string()))?;
         let (now, mut heartbeat_at) = (clock::now(), Timestamp::from(modified));
         if heartbeat_at > now + AHEAD && !self.is_dry() {
             // The clock was ahead, and is right by now: from here on the lease lasts no longer than any other. Where it can't be
@@ -70,11 +73,11 @@ impl Board {
     }
 
     /// The tasks that have a lease file, in order.
-    pub(super) fn leased(&self) -> Result<Vec<TaskId>, Error> {
+    pub fn leased(&self) -> Result<Vec<TaskId>, Error> {
         let folder = self.private("leases");
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(Error::io("list", &folder)(error)),
         };
         let mut tasks: Vec<TaskId> = entries
@@ -138,7 +141,10 @@ impl Board {
     pub(super) fn drop_lease(&self, task: &TaskId) -> Result<(), Error> {
         let path = self.lease_path(task);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path)(error)),
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                fs::rename(&path, moved_away(&path)).map_err(Error::io("move", &path))
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", &path)(error)),
             _ => Ok(()),
         }
     }

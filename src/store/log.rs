@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use memchr::memchr;
 
 use super::applied::read_applied;
+use super::baseline::Baseline;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
@@ -32,9 +33,13 @@ impl Board {
             last = Some(entry.seq);
             false
         })?;
-        // If the log was cleaned away, the numbers still go on.
-        Ok(last.max(read_applied(self)).unwrap_or_default())
+        Ok(last.unwrap_or_default().max(known_seq(self)))
     }
+}
+
+/// The number of the last event as others than the log know it: if the log was cleaned away, the numbers still go on.
+pub(super) fn known_seq(board: &Board) -> u64 {
+    read_applied(board).unwrap_or_else(|| Baseline::newest_seq(board))
 }
 
 /// The log, open for appending under the board's lock.

@@ -1,7 +1,7 @@
 //! Writing what `tavern-check --fix` has mended: under the lock, and only over the very text that was looked at.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::baseline::{Baseline, path};
 use super::change::Change;
@@ -49,6 +49,11 @@ impl Board {
         }
         lost.sort_by(|one, other| one.queue.id.cmp(&other.queue.id));
         Ok(lost)
+    }
+
+    /// Tavern knows the text of the queue at `path`.
+    pub fn has_seen(&self, path: &Path) -> bool {
+        Baseline::queues(self).iter().any(|id| self.queue_of(id).path == path)
     }
 
     /// The file that its text is known from.

@@ -28,6 +28,7 @@ mod lock;
 mod log;
 mod mend;
 mod moved;
+mod places;
 mod plan;
 mod queue;
 mod quota;

@@ -16,7 +16,10 @@ pub enum Switch {
 
 impl Board {
     pub fn switch(&self) -> Switch {
-        let text = |name: &str| fs::read_to_string(self.path(name)).ok().map(|text| text.trim().to_owned());
+        // Whatever it is, and whether it can be read or not.
+        let is_there = |name: &str| fs::symlink_metadata(self.path(name)).is_ok();
+        let reason = |name: &str| fs::read_to_string(self.path(name)).unwrap_or_default().trim().to_owned();
+        let text = |name: &str| is_there(name).then(|| reason(name));
         match (text("STOP"), text("PAUSE")) {
             (Some(reason), _) => Switch::Stopped(reason),
             (None, Some(reason)) => Switch::Paused(reason),

@@ -19,7 +19,7 @@ use super::error::Error;
 use super::find::Board;
 use super::hand::taken_over;
 use super::lock::Lock;
-use super::log::{Log, tail_log};
+use super::log::{Log, known_seq, tail_log};
 use super::moved::moved;
 use super::queue::{Queue, Text};
 use super::redo::{redo, redo_archive, set_lease, unshown};
@@ -175,9 +175,15 @@ impl<'b> Locked<'b> {
             }
             write_applied(board, log.last_seq())?;
         }
-        // If the log was cleaned away, the numbers still go on: a token is never given twice.
-        let seq = log.last_seq().max(applied);
-        Ok(Locked { board, log, seq, _lock: lock })
+        let (last, known) = (log.last_seq(), known_seq(board));
+        let mut locked = Locked { board, log, seq: last.max(known), _lock: lock };
+        if last < known {
+            // The numbers still go on: a token is never given twice.
+            let cause = format!("the log was damaged: it ended with event {last}, and there had been {known}");
+            let note = Entry { cause: Some(cause), ..Entry::new(Kind::Noted, now) };
+            drop(locked.commit(Change::notes(vec![note]))?);
+        }
+        Ok(locked)
     }
 
     fn view(&self) -> View<'b> {

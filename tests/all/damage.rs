@@ -1,8 +1,17 @@
 //! Files that can't be written, and what damage to Tavern's own files and folders does to work.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use crate::support::Scratch;
+use rustix::fs::{Access, access};
+
+use crate::state::{State, board, id as task};
+use crate::support::{Ran, Scratch, item};
 
 #[test]
 fn a_claim_that_nobody_is_told_of_holds_nothing() {
@@ -27,4 +36,195 @@ fn a_claim_counts_though_its_files_could_not_be_written() {
             assert!(ran.code != Some(4), "{place}: {verb}: {ran}");
         }
     }
+}
+
+/// A board with something in each of its folders: T-0 is archived, T-1 done, T-2 and T-3 are held, T-4 and T-5 pending.
+fn used_board() -> Scratch {
+    let items: String = (1..=5).map(|number| item(&format!("T-{number}"), "")).collect();
+    let queue = format!("## Pending\n\n{items}\n## Completed\n\n- [x] T-0: Do T-0 (completed: 2026-01-01T00:00:00Z)\n");
+    let scratch = Scratch::shell(&queue, "archive: {after: 30d}\nroles: {coder: {runner: shell}}\n");
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).succeeds();
+    assert_eq!([scratch.claim("T-2", &["--lease", "1h"]), scratch.claim("T-3", &["--lease", "1h"])].len(), 2);
+    scratch.run("tavern-tell", &["T-2", "Use argon2."]).succeeds();
+    scratch.write(".tavern/quota/other.yaml", "closed_until: 2020-01-01T00:00:00Z\nreason: spent\n");
+    scratch.write(".tavern/templates/own.md", "Do it.\n");
+    scratch.write(".tavern/files", "");
+    for program in ["tavern-commit", "tavern-reap"] {
+        scratch.run(program, &[]).succeeds();
+    }
+    scratch
+}
+
+/// The files and folders of Tavern's own on the board, of many alike one.
+fn own_paths(scratch: &Scratch) -> Vec<PathBuf> {
+    let walk = |root| walkdir::WalkDir::new(scratch.work().join(root)).into_iter().filter_map(Result::ok);
+    let mut paths: Vec<PathBuf> =
+        [".tavern", ".git/tavern"].into_iter().flat_map(walk).map(walkdir::DirEntry::into_path).collect();
+    paths.retain(|path| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let is_below = |folder: &str| path.parent().is_some_and(|above| above.to_string_lossy().contains(folder));
+        let is_alike = is_below("/runs/") && name != "metadata.json" || is_below("/worktrees") || name == "T-3.yaml";
+        !is_alike && (!is_below("/slots") || ["committed", "merge", "run-0"].contains(&name))
+    });
+    paths.sort();
+    paths.iter().map(|path| path.strip_prefix(scratch.work()).expect("it is in there").to_owned()).collect()
+}
+
+const DAMAGES: [&str; 7] = ["missing", "empty", "half", "garbage", "NULs", "another kind", "mode 0"];
+
+/// Damages what is at `path`; false if that can't be done to it.
+fn damage(path: &Path, how: &str) -> bool {
+    let is_folder = path.is_dir();
+    let remove = || if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let bytes = fs::read(path).unwrap_or_default();
+    let done = match how {
+        "missing" => remove(),
+        "empty" if is_folder => remove().and_then(|()| fs::create_dir(path)),
+        "another kind" if is_folder => remove().and_then(|()| fs::write(path, "x")),
+        "another kind" => remove().and_then(|()| fs::create_dir(path)).and_then(|()| fs::write(path.join("x"), "x")),
+        "mode 0" => {
+            let mode = fs::metadata(path).expect("it is there").permissions();
+            fs::set_permissions(path, PermissionsExt::from_mode(0o0)).expect("it is ours");
+            let is_told = access(path, Access::READ_OK).is_err();
+            if !is_told {
+                fs::set_permissions(path, mode).expect("it is ours");
+            }
+            return is_told;
+        }
+        _ if is_folder => return false,
+        "empty" => fs::write(path, ""),
+        "half" => fs::write(path, &bytes[..bytes.len() / 2]),
+        "garbage" => fs::write(path, b"\xff\xfe garbage: [\x80 }{\n"),
+        _ => fs::write(path, vec![0; bytes.len().max(1)]),
+    };
+    done.expect("the folder is ours");
+    true
+}
+
+const PROGRAMS: [&str; 17] = [
+    "tavern-status",
+    "tavern-status T-2",
+    "tavern-log",
+    "tavern-check",
+    "tavern-runs",
+    "tavern-runs show T-1",
+    "tavern-add new",
+    "tavern-tell T-3 word",
+    "tavern-renew T-2 --token 6",
+    "tavern-spawn T-2 --token 6",
+    "tavern-report T-3 --token 7 --failed x",
+    "tavern-release T-2 --force",
+    "tavern-undo",
+    "tavern-merge",
+    "tavern-commit",
+    "tavern-reap",
+    "tavern-init --dry-run",
+];
+
+/// Its exit code and output; it neither hangs nor crashes.
+fn run(scratch: &Scratch, line: &str) -> Result<Ran, String> {
+    let mut words = vec!["60"];
+    words.extend(line.split(' '));
+    let ran = scratch.command(Path::new("timeout")).args(&words).run();
+    if matches!(ran.code, None | Some(101 | 124..)) { Err(format!("{line}: {ran}")) } else { Ok(ran) }
+}
+
+/// Work goes on, and no item is lost.
+fn works(scratch: &Scratch, with_agent: bool) -> Result<(), String> {
+    // The second gives back what nobody holds any more.
+    for _ in 0..2 {
+        run(scratch, "tavern-reap")?;
+    }
+    for number in 0..=5 {
+        let id = format!("T-{number}");
+        if board(scratch).task(&task(&id)).is_err() && run(scratch, &format!("tavern-undo {id}"))?.code != Some(0) {
+            // Else it was taken out by what looks like a person's save, and the log has it.
+            return Err(format!("{id} is lost"));
+        }
+    }
+    let claimed = run(scratch, "tavern-claim --task T-4 --format json")?;
+    if claimed.code != Some(0) {
+        return Err(format!("claim: {claimed}"));
+    }
+    let token = claimed.json()["lease"]["token"].to_string();
+    let report = format!("tavern-report T-4 --token {token} --failed x");
+    let agent = with_agent.then_some(("tavern-agent --once --name Sam --runner shell", "merged as"));
+    for (line, says) in [(report.as_str(), "T-4 pending")].into_iter().chain(agent) {
+        let ran = run(scratch, line)?;
+        if !ran.to_string().contains(says) {
+            return Err(format!("{line}: {ran}"));
+        }
+    }
+    let state = State::of(scratch);
+    let mut held = state.items.iter().filter(|(_, (status, _))| status.is_held());
+    held.find(|(id, _)| !state.leases.contains_key(*id)).map_or(Ok(()), |(id, _)| Err(format!("nobody holds {id}")))
+}
+
+/// What `tavern check` says to type for its errors; nothing if it has none.
+fn told_to_type(scratch: &Scratch, path: &Path) -> Result<Vec<String>, String> {
+    let checked = run(scratch, "tavern-check --format json")?;
+    if checked.code == Some(0) {
+        return Ok(Vec::new());
+    }
+    let errors = checked.records().into_iter().filter(|fault| fault["severity"] == "error");
+    let mut hints: Vec<String> = errors.filter_map(|fault| Some(fault["hint"].as_str()?.to_owned())).collect();
+    hints.extend(checked.stderr.lines().filter_map(|line| Some(line.strip_prefix("hint: ")?.to_owned())));
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    if hints.is_empty() || !checked.to_string().contains(name.trim_start_matches('.')) {
+        return Err(format!("check tells nothing of it: {checked}"));
+    }
+    let command = |hint: &String| {
+        let quoted = hint.split('`').nth(1);
+        let first = hint.split("; or ").next().and_then(|hint| Some(hint.split_once(": ")?.1));
+        quoted.or(first).unwrap_or(hint).to_owned()
+    };
+    Ok(hints.iter().map(command).collect())
+}
+
+/// `nth`: of the cells, for each of which some of the programs are run.
+fn survives(used: &Path, nth: usize, path: &Path, how: &str) -> Result<(), String> {
+    let begin = || {
+        let scratch = Scratch::empty();
+        let from = format!("{}/.", used.display());
+        scratch.command(Path::new("cp")).args(&["-a", &from, "."]).run().succeeds();
+        damage(&scratch.work().join(path), how).then_some(scratch)
+    };
+    let Some(scratch) = begin() else { return Ok(()) };
+    for line in PROGRAMS.iter().skip(nth % 3).step_by(3) {
+        run(&scratch, line)?;
+    }
+    let scratch = begin().expect("it can be damaged");
+    for _ in 0..4 {
+        let commands = told_to_type(&scratch, path)?;
+        if commands.is_empty() {
+            break;
+        }
+        for command in commands {
+            scratch.command(Path::new("sh")).args(&["-c", &command]).run();
+        }
+        if how == "mode 0" {
+            scratch.command(Path::new("chmod")).args(&["-R", "u+rwX", ".tavern", ".git/tavern"]).run();
+        }
+    }
+    works(&scratch, how == "another kind")
+}
+
+#[test]
+fn damage_to_any_file_or_folder_is_healed_or_told_with_what_to_type() {
+    let used = used_board();
+    let paths = own_paths(&used);
+    let cells: Vec<(&Path, &str)> = paths.iter().flat_map(|path| DAMAGES.map(|how| (path.as_path(), how))).collect();
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let Some((path, how)) = cells.get(nth) else { return };
+            if let Err(why) = survives(&used.work(), nth, path, how) {
+                failures.lock().expect("no thread panics").push(format!("{} {how}: {why}", path.display()));
+            }
+        }
+    };
+    thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(work))));
+    let failures = failures.into_inner().expect("no thread panics");
+    assert!(failures.is_empty(), "{} of {}\n{}", failures.len(), cells.len(), failures.join("\n"));
 }

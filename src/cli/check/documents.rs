@@ -55,7 +55,7 @@ pub(super) fn gather(board: Option<&Board>, files: &[String], faults: &mut Fault
             }
             continue;
         }
-        match read(&path, here) {
+        match read(&path, board, here) {
             Ok(page) => pages.push(Page { is_wanted, ..page }),
             Err(fault) if is_wanted => faults.found.push(fault),
             Err(_) => {}
@@ -83,14 +83,18 @@ fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
 }
 
 #[expect(clippy::result_large_err, reason = "made once a queue, and printed")]
-fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
+fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> {
     let name = shown(path, here);
+    let is_known = board.is_some_and(|board| board.has_seen(path));
+    // What Tavern knows of it is put back where there is no file.
+    let put_back = if is_known { "; tavern check --fix" } else { "" };
+    let move_away = format!("mv {name} {name}.was{put_back}");
     let whole = |message: String, hint: &str| {
         Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
     };
     if path.exists() && !path.is_file() {
         let what = if path.is_dir() { "a folder, not a file" } else { "not a text file" };
-        return Err(whole(format!("this is {what}"), "rename it, or move it elsewhere"));
+        return Err(whole(format!("this is {what}"), &format!("move it away: {move_away}")));
     }
     let bytes = fs::read(path).map_err(|error| {
         whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", path.display()))
@@ -101,7 +105,8 @@ fn read(path: &Path, here: &Path) -> Result<Page, Fault> {
             let at = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());
             let message = "this byte is not UTF-8: the whole file is left alone";
-            let hint = format!("save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {name}");
+            let as_it_was = if is_known { format!("have it as it was: {move_away}; or ") } else { String::new() };
+            let hint = format!("{as_it_was}save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {name}");
             // What can't be read is shown as `�`, which takes up three bytes.
             Err(Fault::at(&name, &text, &Problem::error("not-utf8", at..at + 3, message, hint)))
         }

@@ -9,7 +9,7 @@ use crate::config::{Config, ConfigError, FILE};
 use crate::process::quoted;
 use crate::store::{Board, Queue};
 
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, Verb, hints, human};
 
 pub(super) use fault::{Fault, shown};
 
@@ -134,15 +134,15 @@ fn flaw(error: &ConfigError, here: &Path) -> Fault {
     let flaw = match error {
         ConfigError::Read { path, source } => {
             let (path, cause) = (shown(path, here), format!("{error}: {source}"));
-            return Fault::whole(Severity::Error, "unreadable-config", &path, cause, error.hint());
+            return Fault::whole(Severity::Error, "unreadable-config", &path, cause, hints::config(error));
         }
         ConfigError::Flawed(flaw) => flaw,
     };
     let (code, path, message) = ("broken-config", shown(&flaw.path, here), flaw.message.clone());
     match flaw.span.clone() {
-        None => Fault::whole(Severity::Error, code, &path, message, flaw.hint.clone()),
+        None => Fault::whole(Severity::Error, code, &path, message, hints::config(error)),
         Some(span) => {
-            let problem = Problem::error(code, span, message, flaw.hint.clone().unwrap_or_default());
+            let problem = Problem::error(code, span, message, hints::config(error).unwrap_or_default());
             Fault::at(&path, &flaw.text, &problem)
         }
     }

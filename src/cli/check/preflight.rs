@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::board::event::Kind;
-use crate::board::problem::Problem;
+use crate::board::problem::{Problem, Severity};
 use crate::board::task::TaskId;
 use crate::config::{Config, Role};
 use crate::interrupt::Interrupt;
@@ -25,6 +25,7 @@ const MOST_LINES: usize = 1_000;
 /// Everything but the text of queues. Without a configuration that can be read, only what needs none.
 /// Gives what was found to be right and is worth a line.
 pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<'_>) -> Vec<String> {
+    obstacles(board, faults);
     templates(board, faults);
     leases(board, faults);
     set_aside(board, faults);
@@ -72,6 +73,13 @@ fn from_error(code: &'static str, path: &Path, error: &Error, faults: &mut Fault
     faults.error(code, path, format!("{error}{cause}"), hints::run(error));
 }
 
+/// What keeps Tavern from reading and writing its own files.
+fn obstacles(board: &Board, faults: &mut Faults<'_>) {
+    for (path, why) in board.obstacles() {
+        faults.error("in-the-way", &path, format!("Tavern can't use this: {why}"), store::not_written(&path, why));
+    }
+}
+
 /// Templates of the board's own, each tried with samples.
 fn templates(board: &Board, faults: &mut Faults<'_>) {
     for path in files(&board.path("templates")) {
@@ -103,16 +111,17 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // Temp files are told of by the plan of a clean-up.
         let Some(stem) = name.strip_suffix(".yaml").filter(|_| !name.starts_with(store::TEMP_PREFIX)) else { continue };
-        let hint = format!("remove it, then give its item back: rm {}; tavern reap", path.display());
-        let message = match stem.parse::<TaskId>() {
+        let (why, hint) = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
-                Ok(_) => continue,
-                Err(store::Error::Damaged { why, .. }) => format!("not a lease: {why}"),
-                Err(error) => error.to_string(),
+                Err(store::Error::Damaged { why, .. }) => {
+                    (why, "remove it, and give its item back: tavern reap".to_owned())
+                }
+                // What this user may not read is an obstacle.
+                Ok(_) | Err(_) => continue,
             },
-            Err(error) => format!("not a lease: {error}"),
+            Err(error) => (error.to_string(), format!("remove it: rm {}", path.display())),
         };
-        faults.error("broken-lease", &path, message, hint);
+        faults.error("broken-lease", &path, format!("not a lease: {why}"), hint);
     }
 }
 
@@ -145,7 +154,10 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         let message = format!("this queue was {what}: Tavern has its text");
         let forget = board.seen_path(&lost.queue);
         let hint = format!("put it back: tavern check --fix; or forget it: rm {}", forget.display());
-        faults.warning("lost-queue", &lost.queue.path, message, hint);
+        // An emptied one is put back by whoever next takes the lock.
+        let severity = if lost.is_gone { Severity::Error } else { Severity::Warning };
+        let file = shown(&lost.queue.path, faults.here);
+        faults.found.push(Fault::whole(severity, "lost-queue", &file, message, Some(hint)));
     }
 }
 

@@ -1,0 +1,64 @@
+//! Tavern's own files and folders: what each is, and what is in the way of using it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::archived;
+use super::error::AWAY;
+use super::find::{Board, PRIVATE, VOLATILE};
+
+impl Board {
+    /// Those of Tavern's own files and folders that this user can't use, each with why. What is missing is made when it is
+    /// needed.
+    pub fn obstacles(&self) -> Vec<(PathBuf, ErrorKind)> {
+        let own = ["", "queues", archived::FOLDER, "templates"].iter().chain(&VOLATILE).map(|name| self.path(name));
+        let folders = own.chain([""].iter().chain(&PRIVATE).map(|name| self.private(name)));
+        let below = [("events", "jsonl"), ("leases", "yaml"), ("seen", "md"), ("seen", "old"), ("slots", "")];
+        let below = below.iter().flat_map(|(folder, ending)| files(&self.private(folder), ending));
+        let files = ["applied", "lock"].map(|name| self.private(name)).into_iter().chain([self.path("files")]);
+        let files = files.chain(below).chain(files_of_archive(self));
+        let used = folders.map(|path| (use_folder(&path), path)).chain(files.map(|path| (use_file(&path), path)));
+        used.filter_map(|(used, path)| Some((path, used.err()?))).collect()
+    }
+}
+
+fn files_of_archive(board: &Board) -> Vec<PathBuf> {
+    files(&board.path(archived::FOLDER), "md")
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| match path.extension() {
+        Some(found) if !ending.is_empty() => found == ending,
+        found => ending.is_empty() && found.is_none_or(|found| found != AWAY),
+    });
+    paths.sort();
+    paths
+}
+
+fn use_folder(path: &Path) -> Result<(), ErrorKind> {
+    let Some(found) = found(path)? else { return Ok(()) };
+    let how = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    if found.is_dir() { may(path, how) } else { Err(ErrorKind::NotADirectory) }
+}
+
+fn use_file(path: &Path) -> Result<(), ErrorKind> {
+    let Some(found) = found(path)? else { return Ok(()) };
+    if found.is_dir() { Err(ErrorKind::IsADirectory) } else { may(path, Access::READ_OK | Access::WRITE_OK) }
+}
+
+fn found(path: &Path) -> Result<Option<fs::Metadata>, ErrorKind> {
+    match fs::metadata(path).map_err(|error| error.kind()) {
+        // Where a folder above is none, that is told of itself.
+        Err(ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn may(path: &Path, how: Access) -> Result<(), ErrorKind> {
+    access(path, how).map_err(|error| io::Error::from(error).kind())
+}
