@@ -136,6 +136,7 @@ pub(super) fn config(error: &ConfigError) -> Option<String> {
 pub(super) fn run(error: &run::Error) -> Option<String> {
     match error {
         run::Error::Store(error) => store(error),
+        run::Error::Undecided(aside) => Some(of_aside(aside)),
         error => error.hint(),
     }
 }

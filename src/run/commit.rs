@@ -75,6 +75,10 @@ pub fn commit_now(site: &Site) -> Result<(), Error> {
 /// Returns the last event that is in the commit.
 fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
     let snapshot = site.board.snapshot(known.seq, clock::now())?;
+    // It may be what git has: one that was pulled, say.
+    if let Some(aside) = site.board.set_aside().into_iter().next() {
+        return Err(Error::Undecided(aside));
+    }
     let last = snapshot.entries.last().map_or(known.seq, |last| last.seq);
     // The order of items, say, is in no event.
     let message = message(&snapshot.entries).unwrap_or_else(|| "tavern: the queues".to_owned());

@@ -8,7 +8,7 @@ use crate::board::eligible::NotReady;
 use crate::config::ConfigError;
 use crate::git::GitError;
 use crate::prompt::TemplateError;
-use crate::store;
+use crate::store::{self, SetAside};
 
 /// Why a run could not be made or finished, through no fault of the agent's.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,9 @@ pub enum Error {
     /// The item's own fault: what a reviewer is to look at is not there.
     #[error("{0}")]
     NothingToReview(String),
+    /// Nobody has said yet what is to become of it: the queue as it stands may not be what is wanted.
+    #[error("a save of queue {} was set aside in `{}`, and may be what it is to be", .0.queue.id, .0.path.display())]
+    Undecided(SetAside),
     #[error("set-up command `{command}` {how}")]
     SetUp { command: String, how: String, output: String },
     #[error("can't {action} `{}`", path.display())]
@@ -64,7 +67,7 @@ impl Error {
                 store::not_written(path, source.kind())
             }
             // Who has a program to name says it; why there is nothing to review says it by itself.
-            Error::Store(_) | Error::NothingToReview(_) => None,
+            Error::Store(_) | Error::NothingToReview(_) | Error::Undecided(_) => None,
             Error::Git(error) => Some(error.hint()),
             Error::Config(error) => error.hint(),
             Error::Template(error) => Some(error.hint()),

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use super::since::set_item;
 use crate::board::document::{Document, Item, parse};
-use crate::board::merge::{bare, changes};
+use crate::board::merge::{Changed, bare, changes};
 use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply};
 
 /// `text`, in which the open boxes that `before` had not are pending, also in a lane of what has ended. That goes for those without
-/// an ID or a key by which anybody has worked on them: who moves an item there means that it has ended. Of a queue that was never
-/// seen before only the dead ones are new for sure, since what died has an ID.
-pub(super) fn with_appended(before: Option<&str>, text: String) -> String {
+/// a key by which anybody has worked on them, and an ID that is `known`: who moves an item there means that it has ended. Of a queue
+/// that was never seen before only the dead ones without an ID are new for sure, since what died has one.
+pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn Fn(&TaskId) -> bool) -> String {
     let new: HashSet<String> = {
         let (document, _) = parse(&text);
         let mut open = document.items().iter().filter(|item| is_open(&document, item)).peekable();
@@ -20,10 +20,18 @@ pub(super) fn with_appended(before: Option<&str>, text: String) -> String {
             return text;
         }
         match before {
-            None => open.filter(|item| item.status == Status::Dead).map(|item| bare(document.block(item))).collect(),
+            None => {
+                let untried = open.filter(|item| item.status == Status::Dead && item.id.is_none());
+                untried.map(|item| bare(document.block(item))).collect()
+            }
             Some(before) => {
-                let added = changes(before, &text).into_iter().filter(|changed| changed.before.is_none());
-                added.filter_map(|changed| Some(bare(&changed.after?.0))).collect()
+                let is_new =
+                    |changed: &Changed| changed.before.is_none() && !changed.task.as_ref().is_some_and(is_known);
+                changes(before, &text)
+                    .into_iter()
+                    .filter(is_new)
+                    .filter_map(|changed| Some(bare(&changed.after?.0)))
+                    .collect()
             }
         }
     };
@@ -50,6 +58,8 @@ pub(super) fn with_appended(before: Option<&str>, text: String) -> String {
 /// It has ended by its lane alone.
 fn is_open(document: &Document<'_>, item: &Item<'_>) -> bool {
     let has_ended = matches!(item.status, Status::Dead | Status::Completed);
-    let is_bare = item.id.is_none() && !item.checked && !item.nested && !item.quarantined;
+    // An item with an ID may have been completed by hand elsewhere, and brought here by git.
+    let is_bare =
+        (item.id.is_none() || item.status == Status::Dead) && !item.checked && !item.nested && !item.quarantined;
     has_ended && is_bare && document.task_as(item, TaskId::nobody(), Status::Pending).state == State::default()
 }

@@ -135,7 +135,7 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
     let (newest, returned) = with_returned(board, queue, &saved, &own, &saved)?;
     let mut entries = Copies::of(&ItemIndex::of(board), queue, &own, &saved).notes(now);
     let content = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
-    let content = with_appended(None, content);
+    let content = with_appended(None, content, &|_| true);
     let added = changes("", &content).into_iter();
     let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id)));
     entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
@@ -252,7 +252,7 @@ fn merged(
     }
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
     entries.extend(copies.notes(now));
-    let text = with_appended(Some(ours), merged.text);
+    let text = with_appended(Some(ours), merged.text, &|id| returned.contains(id) || copies.all.contains_key(id));
     entries.extend(done_by_hand(&copies, ours, &text, now));
     Ok(text)
 }

@@ -174,7 +174,7 @@ pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
 }
 
 /// Of each ID that stands in several of `places` the queue whose item goes by it, and not a copy: where it is held, else where
-/// the log tells of it last, else the first.
+/// the log tells of it last, else the first: `main`, then by name.
 pub fn homes(board: &Board, mut places: BTreeMap<TaskId, Vec<String>>) -> Result<HashMap<TaskId, String>, Error> {
     places.retain(|_, places| places.len() > 1);
     let mut homes = HashMap::new();
@@ -199,6 +199,7 @@ pub fn homes(board: &Board, mut places: BTreeMap<TaskId, Vec<String>>) -> Result
         homes.len() < places.len() && lines < MOST_LINES
     })?;
     for (id, mut places) in places {
+        places.sort_by_key(|queue| (queue != "main", queue.clone()));
         homes.entry(id).or_insert_with(|| places.swap_remove(0));
     }
     Ok(homes)

@@ -247,9 +247,30 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
         scratch.settle();
         assert_eq!(scratch.queue(), before);
     }
+    let scratch = Scratch::board("## Pending\n\n## Dead Letter\n");
+    append(&scratch, "- [ ] T-9: Nine\n- [ ] T-8: Eight (attempt: 3, reason: no)\n");
+    scratch.settle();
+    let state = State::of(&scratch);
+    assert_eq!(["T-9", "T-8"].map(|id| state.status(id)), [Some(Status::Pending), Some(Status::Dead)]);
     // Without a lane to go to it stays, and says what it is.
     let scratch = Scratch::board("## Doing\n\n## Done\n");
     append(&scratch, "- [ ] one\n");
     scratch.settle();
     assert_eq!(scratch.queue(), "## Doing\n\n## Done\n- [ ] one (status: pending)\n");
+}
+
+/// A deletion of all items that was pulled is not put back in git's own branch before a person has said so.
+#[test]
+fn what_was_set_aside_is_not_overruled_by_a_commit() {
+    let scratch = Scratch::board(MAIN);
+    scratch.commit(&["--all"], "Board");
+    scratch.write(QUEUE, "## Pending\n");
+    scratch.commit(&["--all"], "Emptied");
+    scratch.run("tavern-commit", &[]).ends(1).says("tavern edit --accept ").says("was set aside");
+    assert_eq!(scratch.git(&["log", "-1", "--format=%s"]), "Emptied");
+    let told = scratch.run("tavern-edit", &["--accept", ".git/tavern/seen/main.1.aside"]).ends(0);
+    assert!(told.stdout.contains("T-1 was taken out of main by hand"), "{told}");
+    scratch.run("tavern-commit", &[]).ends(0);
+    assert_eq!(scratch.git(&["status", "--porcelain", QUEUE]), "");
+    assert_eq!(scratch.queue(), "## Pending\n");
 }
