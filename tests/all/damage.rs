@@ -228,3 +228,32 @@ fn damage_to_any_file_or_folder_is_healed_or_told_with_what_to_type() {
     let failures = failures.into_inner().expect("no thread panics");
     assert!(failures.is_empty(), "{} of {}\n{}", failures.len(), cells.len(), failures.join("\n"));
 }
+
+#[test]
+fn a_lost_log_is_told_of_and_no_token_is_given_twice() {
+    let scratch = used_board();
+    let last = State::of(&scratch).log.last().expect("there are events").seq;
+    for name in ["events", "applied", "leases"] {
+        let path = scratch.work().join(".git/tavern").join(name);
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("it is there");
+    }
+    let token: u64 = scratch.claim("T-4", &[]).parse().expect("a number");
+    assert!(token > last, "{token} after {last}");
+    scratch.run("tavern-log", &[]).ends(0).says(&format!("and there had been {last}"));
+    scratch.run("tavern-renew", &["T-4", "--token", &last.to_string()]).ends(4);
+}
+
+#[test]
+fn a_lease_that_cannot_be_read_stops_neither_reap_nor_agents() {
+    let used = used_board();
+    let path = used.work().join(".git/tavern/leases/T-2.yaml");
+    for how in ["garbage", "another kind"] {
+        damage(&path, how);
+        used.run("tavern-status", &["T-2"]).ends(5).says("tavern check");
+        used.run("tavern-agent", &["--once", "--name", "Sam"]).ends(0).says("merged as");
+        used.run("tavern-reap", &[]).ends(0);
+        used.run("tavern-log", &["T-2"]).ends(0).says("its lease could not be read and was removed");
+        used.stands("T-2", "pending", 0);
+        used.claim("T-2", &[]);
+    }
+}
