@@ -65,23 +65,33 @@ impl FromStr for TaskId {
     type Err = BadId;
 
     fn from_str(text: &str) -> Result<TaskId, BadId> {
-        let bad = || BadId(text.chars().take(80).collect());
-        if text.len() > MAX_ID {
-            return Err(bad());
-        }
-        let (prefix, rest) = text.split_once('-').ok_or_else(bad)?;
-        let prefix_is_good = prefix.starts_with(|c: char| c.is_ascii_uppercase())
-            && prefix.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-        let is_part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let parts_are_good = rest.split(['-', '.', '_']).all(is_part);
-        let has_digit = rest.bytes().any(|byte| byte.is_ascii_digit());
-        // Git refuses a ref that ends in `.lock`.
-        if prefix_is_good && parts_are_good && has_digit && !rest.ends_with(".lock") {
-            Ok(TaskId(text.to_owned()))
-        } else {
-            Err(bad())
+        if is_id(text.as_bytes()) { Ok(TaskId(text.to_owned())) } else { Err(BadId(text.chars().take(80).collect())) }
+    }
+}
+
+fn is_id(text: &[u8]) -> bool {
+    let is_capital = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    let prefix = text.iter().take_while(|byte| is_capital(byte)).count();
+    if text.len() > MAX_ID || !text.first().is_some_and(u8::is_ascii_uppercase) || text.get(prefix) != Some(&b'-') {
+        return false;
+    }
+    let rest = &text[prefix + 1..];
+    let mut has_digit = false;
+    // No part is empty.
+    let mut is_open = true;
+    for byte in rest {
+        match byte {
+            b'-' | b'.' | b'_' if is_open => return false,
+            b'-' | b'.' | b'_' => is_open = true,
+            byte if byte.is_ascii_alphanumeric() => {
+                is_open = false;
+                has_digit |= byte.is_ascii_digit();
+            }
+            _ => return false,
         }
     }
+    // Git refuses a ref that ends in `.lock`.
+    has_digit && !is_open && !rest.ends_with(b".lock")
 }
 
 impl fmt::Display for TaskId {

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr2, memrchr2};
+use memchr::{memchr2, memrchr, memrchr2};
 
 use crate::board::id::{MAX_ID, TaskId};
 
@@ -44,7 +44,8 @@ pub fn block_end(text: &str, start: usize, end: usize) -> usize {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
     let bytes = text.as_bytes();
     let last = bytes[start..end].iter().rposition(|byte| !blank(byte)).map_or(start, |at| start + at);
-    line_end(text, last, text.len())
+    // The ordinary case: no blanks before the line end.
+    if bytes.get(last + 1) == Some(&b'\n') && !blank(&bytes[last]) { last + 2 } else { line_end(text, last, text.len()) }
 }
 
 /// Whether the line at `at` has nothing but blanks; the end of the text is no line.
@@ -121,7 +122,8 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
 /// The length of a title line without the name that Obsidian gives to a block at its very end: ` ^k3j9ab`. Links to the
 /// block need it to stay there.
 fn before_block_id(line: &str) -> usize {
-    let Some((rest, name)) = line.trim_end().rsplit_once('^') else { return line.len() };
+    let Some(mark) = memrchr(b'^', line.as_bytes()) else { return line.len() };
+    let (rest, name) = (&line[..mark], line[mark + 1..].trim_end());
     let Some(rest) = rest.strip_suffix(' ') else { return line.len() };
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     // Something is left to be the title: not nothing, and not an ID alone.
@@ -137,13 +139,10 @@ pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
     if !rest.first().is_some_and(u8::is_ascii_uppercase) {
         return (None, 0);
     }
-    let Some(colon) =
-        rest.iter().take(MAX_ID + 1).position(|byte| !byte.is_ascii_alphanumeric() && !b"-._".contains(byte))
-    else {
-        return (None, 0);
-    };
-    // `HTTP-2://` is no ID, and without a hyphen most words before a colon are none either.
-    if rest[colon] != b':' || rest.get(colon + 1) == Some(&b'/') || !rest[..colon].contains(&b'-') {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let Some(colon) = rest.iter().take(MAX_ID + 1).position(|byte| !is_part(byte)) else { return (None, 0) };
+    // `HTTP-2://` is no ID.
+    if rest[colon] != b':' || rest.get(colon + 1) == Some(&b'/') {
         return (None, 0);
     }
     match line[blanks..blanks + colon].parse() {

@@ -193,8 +193,9 @@ impl Scan<'_> {
 
 /// Anything but line feeds: tabs and carriage returns change what columns and lines are.
 fn has_controls(bytes: &[u8]) -> bool {
-    // Chunk by chunk without an early end inside: the compiler makes wide instructions of it.
-    bytes.chunks(1024).any(|chunk| chunk.iter().filter(|byte| **byte < b' ' && **byte != b'\n').count() > 0)
+    // Chunk by chunk without an early end inside, and no wider than a byte: the compiler makes wide instructions of it.
+    let is_control = |byte: u8| u8::from(byte < b' ') & u8::from(byte != b'\n');
+    bytes.chunks(1024).any(|chunk| chunk.iter().fold(0, |found, byte| found | is_control(*byte)) > 0)
 }
 
 /// May begin a box or a fence.
