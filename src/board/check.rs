@@ -24,8 +24,8 @@ pub struct Findings {
 
 /// Looks at all documents of a board together: each with the name by which messages call it. `archived` knows items
 /// that are in none of them, with how they ended. `homes` tells of IDs that stand in several documents.
-pub fn check(
-    documents: &[(&str, &Document<'_>)],
+pub fn check<'t>(
+    documents: &[(&str, &Document<'t>)],
     archived: &dyn Fn(&TaskId) -> Option<Status>,
     homes: &Homes<'_>,
 ) -> Findings {
@@ -50,34 +50,61 @@ pub fn first_of(places: BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> 
     places.into_iter().filter_map(|(id, places)| Some((id, *places.first()?))).collect()
 }
 
-/// An item and where it is.
-struct Node<'d> {
-    document: usize,
-    index: usize,
-    item: &'d Item<'d>,
+/// Returns whether [`check`] plainly finds nothing that keeps the item from being worked. Only that item and what it waits
+/// for are read; where one of their IDs stands twice, it takes a look at all.
+pub fn is_sound(
+    documents: &[(&str, &Document<'_>)],
+    archived: &dyn Fn(&TaskId) -> Option<Status>,
+    item: &Item<'_>,
+) -> bool {
+    let named = |id: &TaskId| documents.iter().flat_map(|(_, document)| document.named(id)).collect::<Vec<_>>();
+    let is_known = |needed: &TaskId| !named(needed).is_empty() || archived(needed).is_some();
+    let is_double = item.id.as_ref().is_some_and(|id| named(id).len() > 1);
+    if item.quarantined || is_double || !item.after.iter().all(is_known) {
+        return false;
+    }
+    // Nothing leads back to the item.
+    let (mut seen, mut open) = (HashSet::new(), vec![item]);
+    while let Some(next) = open.pop() {
+        for needed in next.after.iter().filter(|needed| seen.insert(*needed)) {
+            let others = named(needed);
+            if item.id.as_ref() == Some(needed) || others.len() > 1 {
+                return false;
+            }
+            open.extend(others.first().filter(|other| !other.status.is_ended()));
+        }
+    }
+    true
 }
 
-impl<'d> Node<'d> {
+/// An item and where it is.
+struct Node<'d, 't> {
+    document: usize,
+    index: usize,
+    item: &'d Item<'t>,
+}
+
+impl<'d> Node<'d, '_> {
     fn name(&self) -> &'d str {
         self.item.id.as_ref().map_or("it", TaskId::as_str)
     }
 }
 
-struct Checker<'d> {
-    documents: &'d [(&'d str, &'d Document<'d>)],
+struct Checker<'d, 't> {
+    documents: &'d [(&'d str, &'d Document<'t>)],
     archived: &'d dyn Fn(&TaskId) -> Option<Status>,
-    nodes: Vec<Node<'d>>,
+    nodes: Vec<Node<'d, 't>>,
     /// The first node of each ID, in the document that has the item.
     by_id: HashMap<&'d TaskId, usize>,
     findings: Findings,
 }
 
-impl<'d> Checker<'d> {
+impl<'d, 't> Checker<'d, 't> {
     fn of(
-        documents: &'d [(&'d str, &'d Document<'d>)],
+        documents: &'d [(&'d str, &'d Document<'t>)],
         archived: &'d dyn Fn(&TaskId) -> Option<Status>,
         homes: &Homes<'_>,
-    ) -> Checker<'d> {
+    ) -> Checker<'d, 't> {
         let mut nodes = Vec::new();
         for (number, (_, document)) in documents.iter().enumerate() {
             let named =
@@ -413,6 +440,14 @@ mod tests {
             _ => None,
         };
         let findings = check(&named, &archived, &first_of);
+        for (at, document) in parsed.iter().enumerate() {
+            let open = document.items().iter().enumerate().filter(|(_, item)| !item.status.is_ended());
+            for (index, item) in open {
+                let place = (at, index);
+                let is_kept = findings.quarantined.contains_key(&place) || findings.copies.contains(&place);
+                assert_ne!(is_sound(&named, &archived, item), is_kept, "{texts:?} {item:?}");
+            }
+        }
         let problems = findings.problems.iter();
         let problems = problems.map(|(at, problem)| (*at, problem.code, texts[*at][problem.span.clone()].to_owned()));
         let problems = problems.collect();

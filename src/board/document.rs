@@ -4,6 +4,7 @@
 //! documents of a board. `specs/queue-document.md` is the contract; `change` and `add` are in `edit.rs`.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::board::front::Front;
@@ -16,9 +17,11 @@ use crate::board::task::{Status, Task, TaskId, Timestamp};
 pub use alone::{Written, parse_alone};
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
-pub use reader::{parse, parse_for};
+pub use reader::{open, parse};
 
 mod alone;
+mod items;
+mod keys;
 mod reader;
 
 /// A queue document and what stands where in it.
@@ -30,9 +33,44 @@ pub struct Document<'t> {
     front: Front,
     lanes: Vec<Lane<'t>>,
     pub(crate) lane_set: LaneSet,
-    items: Vec<Item<'t>>,
+    items: ItemList<'t>,
     /// The last list item of the document's top level that is or holds an item.
     pub(crate) tail: Option<Tail>,
+}
+
+/// The items of a document.
+#[derive(Clone, Debug)]
+enum ItemList<'t> {
+    Read(Vec<Item<'t>>),
+    /// Of a plain document, where no item is a part of another.
+    Outlined {
+        places: Vec<ItemPlace<'t>>,
+        /// All of them, if somebody has asked for all.
+        all: OnceCell<Vec<Item<'t>>>,
+    },
+}
+
+impl Default for ItemList<'_> {
+    fn default() -> Self {
+        ItemList::Read(Vec::new())
+    }
+}
+
+/// Where an item of a plain document stands.
+#[derive(Clone, Debug)]
+struct ItemPlace<'t> {
+    span: Range<usize>,
+    under: Option<Under>,
+    may_say_status: bool,
+    may_say_priority: bool,
+    item: OnceCell<Box<Item<'t>>>,
+}
+
+/// The heading that an item stands under: of a lane, or of none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Under {
+    Lane(usize),
+    Other(usize),
 }
 
 /// A heading that names a lane, and what is under it.
@@ -125,18 +163,8 @@ impl<'t> Document<'t> {
         &self.lanes
     }
 
-    /// In the order of the text; a nested item comes after the one that it is in.
-    pub fn items(&self) -> &[Item<'t>] {
-        &self.items
-    }
-
     pub fn has_lanes(&self) -> bool {
         !self.lane_set.is_empty()
-    }
-
-    /// The first item with this ID.
-    pub fn find(&self, id: &TaskId) -> Option<&Item<'t>> {
-        self.items.iter().find(|item| item.id.as_ref() == Some(id))
     }
 
     /// The item's exact text, from its first line through its last that isn't blank, with that one's line end.
@@ -179,7 +207,7 @@ impl<'t> Document<'t> {
 
     /// The item that this one is a child of: the one that it names, else the one that it is a part of.
     pub fn parent_of<'a>(&'a self, item: &'a Item<'_>) -> Option<&'a TaskId> {
-        item.parent.as_ref().or_else(|| self.items[item.within?].id.as_ref())
+        item.parent.as_ref().or_else(|| self.item(item.within?).id.as_ref())
     }
 
     /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first

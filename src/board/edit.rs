@@ -347,12 +347,10 @@ impl<'t> Document<'t> {
     fn is_plain_gap(&self, item: &Item<'_>) -> bool {
         let (start, end) = (item.span.start, item.span.end);
         let text = self.text;
-        let is_behind_item =
-            || self.items().iter().any(|other| other.span.end == start && other.column == 0 && !other.nested);
         let before = start > self.body
             && (self.blank_line_before(start).is_some()
                 || self.lanes().iter().any(|lane| lane.heading.end == start)
-                || (is_behind_item() && !self.is_ordered(item)));
+                || (self.ends_item(start) && !self.is_ordered(item)));
         before
             && is_at_margin(text, end)
             && (end == text.len() || markup::is_blank_line(text, end) || self.is_start(end))
@@ -375,12 +373,9 @@ impl<'t> Document<'t> {
     /// An item at the margin or a lane's heading begins at `at`. An underlined heading could be taken into a paragraph.
     fn is_start(&self, at: usize) -> bool {
         let is_dash = self.text[at..].starts_with(['-', '*', '+']);
-        let items = self.items();
-        let is_item =
-            items.binary_search_by_key(&at, |item| item.span.start).is_ok_and(|found| items[found].column == 0);
         let is_heading =
             || self.text[at..].starts_with('#') && self.lanes().iter().any(|lane| lane.heading.start == at);
-        (is_dash && is_item) || is_heading()
+        (is_dash && self.begins_item(at)) || is_heading()
     }
 
     fn column_of(&self, tail: Tail) -> usize {

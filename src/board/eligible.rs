@@ -183,13 +183,17 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The items of a document that may be waiting for an agent, most urgent first, in the order of the document within a
-/// priority. Work in review goes first: it is nearest to its end.
-pub fn in_order<'d, 't>(document: &'d Document<'t>) -> Vec<&'d Item<'t>> {
-    let is_open = |status| matches!(status, Status::Pending | Status::InReview | Status::Waiting);
-    let mut items: Vec<&Item<'_>> = document.items().iter().filter(|item| is_open(item.status)).collect();
-    items.sort_by_key(|item| (item.status != Status::InReview, item.priority));
-    items
+/// The indices of a document's items that may be waiting for an agent, most urgent first, in the order of the document
+/// within a priority. Work in review goes first: it is nearest to its end.
+pub fn in_order(document: &Document<'_>) -> Vec<usize> {
+    let rank = |at| match document.status_at(at) {
+        Status::InReview => Some((0, document.priority_at(at), at)),
+        Status::Pending | Status::Waiting => Some((1, document.priority_at(at), at)),
+        _ => None,
+    };
+    let mut ranks: Vec<_> = (0..document.count()).filter_map(rank).collect();
+    ranks.sort_unstable();
+    ranks.into_iter().map(|(_, _, at)| at).collect()
 }
 
 /// What `seeker` may take `item` for at `now`, or why not.

@@ -45,7 +45,11 @@ pub fn block_end(text: &str, start: usize, end: usize) -> usize {
     let bytes = text.as_bytes();
     let last = bytes[start..end].iter().rposition(|byte| !blank(byte)).map_or(start, |at| start + at);
     // The ordinary case: no blanks before the line end.
-    if bytes.get(last + 1) == Some(&b'\n') && !blank(&bytes[last]) { last + 2 } else { line_end(text, last, text.len()) }
+    if bytes.get(last + 1) == Some(&b'\n') && !blank(&bytes[last]) {
+        last + 2
+    } else {
+        line_end(text, last, text.len())
+    }
 }
 
 /// Whether the line at `at` has nothing but blanks; the end of the text is no line.

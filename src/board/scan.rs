@@ -257,7 +257,7 @@ mod tests {
     use proptest::sample::select;
 
     use super::*;
-    use crate::board::document::{Document, parse, parse_as_markdown, parse_for};
+    use crate::board::document::{Document, open, parse, parse_as_markdown};
     use crate::board::lossless::LINES;
 
     /// Beside those of which documents are made that are changed.
@@ -356,11 +356,24 @@ mod tests {
         #[test]
         fn an_item_that_is_read_alone_reads_as_among_the_others(text in documents(), number in 1..12u8) {
             let id = format!("T-{number}").parse().expect("it is an ID");
-            let (whole, _) = parse(&text);
-            let alone = parse_for(&text, &id);
-            prop_assert_eq!(alone.find(&id), whole.find(&id), "{:?}", text);
-            let task = |document: &Document<'_>| document.find(&id).map(|item| document.task(item, id.clone()));
-            prop_assert_eq!(task(&alone), task(&whole), "{:?}", text);
+            let ((whole, _), opened) = (parse(&text), open(&text));
+            // Before any of them is read.
+            let told = |document: &Document<'_>| -> Vec<_> {
+                (0..document.count()).map(|at| (document.status_at(at), document.priority_at(at))).collect()
+            };
+            prop_assert_eq!(told(&opened), told(&whole), "{:?}", text);
+            prop_assert_eq!(opened.find(&id), whole.find(&id), "{:?}", text);
+            prop_assert_eq!(opened.named(&id), whole.named(&id), "{:?}", text);
+            for (at, item) in whole.items().iter().enumerate() {
+                prop_assert_eq!(opened.item(at), item, "{:?}", text);
+            }
+            let rest = |document: &Document<'_>| format!("{:?} {:?}", document.lanes(), document.tail);
+            prop_assert_eq!(rest(&opened), rest(&whole), "{:?}", text);
+            prop_assert_eq!(opened.items(), whole.items(), "{:?}", text);
+            for at in 0..text.len() {
+                let edges = |document: &Document<'_>| (document.begins_item(at), document.ends_item(at));
+                prop_assert_eq!(edges(&opened), edges(&whole), "{:?}", text);
+            }
         }
 
         #[test]

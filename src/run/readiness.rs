@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::preflight::Preflight;
 use super::site::Site;
-use crate::board::check::{Findings, check, first_of};
-use crate::board::document::{Document, parse};
+use crate::board::check::{Findings, check, first_of, is_sound};
+use crate::board::document::{Document, Item, open, parse};
 use crate::board::eligible::{Lack, Others, Roles, Seeker, may_take};
 use crate::board::status::Purpose;
 use crate::board::task::{Status, TaskId};
@@ -19,7 +19,8 @@ use crate::store::{Archived, Board, Queue, Text, children_in, homes};
 pub struct Readiness<'a> {
     documents: &'a [(&'a str, &'a Document<'a>)],
     pub findings: Findings,
-    statuses: HashMap<&'a TaskId, Status>,
+    /// Of all items; `None`: each is looked for.
+    statuses: Option<HashMap<&'a TaskId, Status>>,
     archived: Option<Archived<'a>>,
     /// The roles, and what this machine has; nothing where settings can't be read, or of the past.
     here: Option<(Roles, Preflight<'a>)>,
@@ -77,13 +78,36 @@ impl<'a> Readiness<'a> {
                 }
             }
         }
-        Readiness { documents, findings, statuses, archived, here }
+        Readiness { documents, findings, statuses: Some(statuses), archived, here }
+    }
+
+    /// To ask of this item only, of `documents` by the IDs of their queues: no more of the documents is read than that takes.
+    fn of_one(
+        documents: &'a [(&'a str, &'a Document<'a>)],
+        board: &'a Board,
+        here: (Roles, Preflight<'a>),
+        item: &Item<'_>,
+    ) -> Readiness<'a> {
+        let archived = Archived::of(board);
+        if !is_sound(documents, &|id| archived.status_of(id), item) {
+            let queues: Vec<&str> = documents.iter().map(|(queue, _)| *queue).collect();
+            return Readiness::of(documents, &queues, Some(board), Some(here));
+        }
+        let (findings, statuses) = (Findings::default(), None);
+        Readiness { documents, findings, statuses, archived: Some(archived), here: Some(here) }
+    }
+
+    fn status_of(&self, id: &TaskId) -> Option<Status> {
+        let live = match &self.statuses {
+            Some(statuses) => statuses.get(id).copied(),
+            None => self.documents.iter().find_map(|(_, document)| Some(document.find(id)?.status)),
+        };
+        live.or_else(|| self.archived.as_ref()?.status_of(id))
     }
 
     /// The text of the item, by the places of its document and of itself, has a problem.
     pub fn is_faulty(&self, document: usize, item: usize) -> bool {
-        self.documents[document].1.items()[item].quarantined
-            || self.findings.quarantined.contains_key(&(document, item))
+        self.documents[document].1.item(item).quarantined || self.findings.quarantined.contains_key(&(document, item))
     }
 
     /// What the item lacks: nothing if it is ended or in somebody's hands. For `seeker`; `None`: for those whose role it is.
@@ -94,7 +118,7 @@ impl<'a> Readiness<'a> {
             return problem.into_iter().collect();
         }
         let document = self.documents[document].1;
-        let item = &document.items()[item];
+        let item = document.item(item);
         if item.quarantined {
             return vec![Lack::Problem { why: "its text has a problem".to_owned(), hint: None }];
         }
@@ -107,9 +131,8 @@ impl<'a> Readiness<'a> {
             return problem.into_iter().collect();
         }
         let anybody = Seeker { agent: "", role: None, roles };
-        let archived = |id: &TaskId| self.archived.as_ref()?.status_of(id);
         let mut others = Others {
-            status_of: &mut |id| self.statuses.get(id).copied().or_else(|| archived(id)),
+            status_of: &mut |id| self.status_of(id),
             children_of: &mut |id| self.documents.iter().flat_map(|(_, document)| children_in(document, id)).collect(),
         };
         let seeker = seeker.unwrap_or(&anybody);
@@ -158,37 +181,43 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
 /// What one item of `queue` lacks, for those whose role it is.
 pub fn lacks_of(site: &Site, queue: &Queue, task: &TaskId) -> Vec<Lack> {
     let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
-    with_readiness(site, &texts, |documents, readiness| {
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| open(&text.content)).collect();
+    let named = named(&texts, &documents);
+    let lacks = || {
         let number = texts.iter().position(|text| text.queue == *queue)?;
-        let index = documents[number].items().iter().position(|item| item.id.as_ref() == Some(task))?;
+        let index = documents[number].index_of(task)?;
+        let readiness = Readiness::of_one(&named, &site.board, here(site), documents[number].item(index));
         Some(readiness.lacks(number, index, None))
-    })
-    .unwrap_or_default()
+    };
+    lacks().unwrap_or_default()
 }
 
-fn with_readiness<R>(site: &Site, texts: &[Text], then: impl FnOnce(&[Document<'_>], &Readiness<'_>) -> R) -> R {
-    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
-    let named: Vec<(&str, &Document<'_>)> = texts.iter().map(|text| text.queue.id.as_str()).zip(&documents).collect();
-    let here = (site.config.known_roles(), Preflight::of(site));
-    let queues: Vec<&str> = texts.iter().map(|text| text.queue.id.as_str()).collect();
-    then(&documents, &Readiness::of(&named, &queues, Some(&site.board), Some(here)))
+/// The documents of `texts` by the names of their queues.
+fn named<'a>(texts: &'a [Text], documents: &'a [Document<'a>]) -> Vec<(&'a str, &'a Document<'a>)> {
+    texts.iter().map(|text| text.queue.id.as_str()).zip(documents).collect()
+}
+
+fn here(site: &Site) -> (Roles, Preflight<'_>) {
+    (site.config.known_roles(), Preflight::of(site))
 }
 
 /// All items of `queues` that lack something.
 pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
     let (texts, mut unready) = texts(&site.board, queues);
     unready.retain(|lost| queues.iter().any(|queue| queue.id == lost.queue));
-    with_readiness(site, &texts, |documents, readiness| {
-        for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
-            for (index, item) in documents[number].items().iter().enumerate() {
-                let lacks = readiness.lacks(number, index, seeker);
-                if !lacks.is_empty() {
-                    let title = documents[number].title(item).to_owned();
-                    let (queue, task) = (text.queue.id.clone(), item.id.clone());
-                    unready.push(Unready { queue, line: item.line, task, title, lacks });
-                }
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let named = named(&texts, &documents);
+    let ids: Vec<&str> = named.iter().map(|(queue, _)| *queue).collect();
+    let readiness = Readiness::of(&named, &ids, Some(&site.board), Some(here(site)));
+    for (number, text) in texts.iter().enumerate().filter(|(_, text)| queues.contains(&text.queue)) {
+        for (index, item) in documents[number].items().iter().enumerate() {
+            let lacks = readiness.lacks(number, index, seeker);
+            if !lacks.is_empty() {
+                let title = documents[number].title(item).to_owned();
+                let (queue, task) = (text.queue.id.clone(), item.id.clone());
+                unready.push(Unready { queue, line: item.line, task, title, lacks });
             }
         }
-    });
+    }
     unready
 }

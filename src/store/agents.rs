@@ -49,7 +49,7 @@ impl Board {
         }
         let path = self.path(&format!("agents/{}.yaml", agent.name));
         let text = serde_yaml::to_string(agent).expect("an agent file is plain data");
-        Staged::volatile(&path, text.as_bytes(), Some(now.into()))?.put()
+        Staged::volatile(&path, &[text.as_bytes()], Some(now.into()))?.put()
     }
 
     pub fn remove_agent(&self, name: &str) {

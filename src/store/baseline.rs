@@ -111,13 +111,13 @@ impl Baseline {
     pub(super) fn write(board: &Board, queue: &Queue, content: &str, sight: &Sight, seq: u64) -> Result<(), Error> {
         let digest = xxh3_64(content.as_bytes());
         let stamp = |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
-        let mut bytes = format!("{seq} {} {} {digest:x}\n", stamp(sight.file), stamp(sight.old)).into_bytes();
-        bytes.extend_from_slice(content.as_bytes());
+        let head = format!("{seq} {} {} {digest:x}\n", stamp(sight.file), stamp(sight.old));
+        let parts = [head.as_bytes(), content.as_bytes()];
         let path = path(board, queue);
-        let staged = Staged::volatile(&path, &bytes, None).or_else(|_| {
+        let staged = Staged::volatile(&path, &parts, None).or_else(|_| {
             let folder = board.private(FOLDER);
             fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
-            Staged::volatile(&path, &bytes, None)
+            Staged::volatile(&path, &parts, None)
         })?;
         staged.put()
     }

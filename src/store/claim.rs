@@ -13,7 +13,7 @@ use super::seek::Seek;
 use super::submit::Note;
 use super::transaction::View;
 use crate::board::decide::LeaseChange;
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, open};
 use crate::board::eligible::{Lack, Others, in_order, may_take};
 use crate::board::event::{Claim, Event, Purpose};
 use crate::board::lease::{Lease, Token};
@@ -77,18 +77,18 @@ impl Board {
     /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
     pub fn open_for(&self, seek: &Seek, now: Timestamp, is_ready: &IsReady<'_>) -> (usize, Nothing) {
         let index = ItemIndex::of(self);
-        let (mut open, mut nothing) = (0, Nothing::default());
+        let (mut count, mut nothing) = (0, Nothing::default());
         for queue in &seek.queues {
             // What can't be read is nobody's work.
             let Ok(text) = self.read(queue) else { continue };
             let search = QueueSearch { board: self, index: &index, queue, is_ready, now };
-            let (document, _) = parse(&text.content);
+            let document = open(&text.content);
             drop(search.each(&document, seek, &mut nothing, &mut |_, _| {
-                open += 1;
+                count += 1;
                 Ok(None::<()>)
             }));
         }
-        (open, nothing)
+        (count, nothing)
     }
 }
 
@@ -110,7 +110,7 @@ impl View<'_> {
                 Err(error) => return Err(error),
             };
             let search = QueueSearch { board, index: &index, queue, is_ready, now };
-            let (document, _) = parse(&text.content);
+            let document = open(&text.content);
             let found = search.each(&document, seek, &mut nothing, &mut |item, purpose| {
                 let (mut held, step) = search.taken(&document, item, seek, purpose, self.last_seq + 1)?;
                 if board.is_dry() {
@@ -160,14 +160,14 @@ impl QueueSearch<'_> {
         };
         let mut children_of = |parent: &TaskId| [children(document, parent), index.children_of(parent, queue)].concat();
         let mut others = Others { status_of: &mut status_of, children_of: &mut children_of };
-        nothing.under_way += document.items().iter().filter(|item| item.status.is_held()).count();
-        for item in in_order(document) {
+        nothing.under_way += (0..document.count()).filter(|at| document.status_at(*at).is_held()).count();
+        for item in in_order(document).into_iter().map(|at| document.item(at)) {
             if seek.task.is_some() && item.id != seek.task {
                 continue;
             }
-            let open = may_take(document, item, &seek.seeker(), self.now, &mut others);
+            let may = may_take(document, item, &seek.seeker(), self.now, &mut others);
             let is_ready = |purpose| (self.is_ready)(document, item, purpose).map(|()| purpose);
-            match open.and_then(is_ready) {
+            match may.and_then(is_ready) {
                 // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
                 Ok(_) if is_double(document, item, &|id| index.is_copy(id, queue)) => {}
@@ -232,7 +232,7 @@ fn is_leased(board: &Board, item: &Item<'_>) -> Result<bool, Error> {
 /// queue. (Circles and unknown dependencies need no look here: their items are never eligible.)
 fn is_double(document: &Document<'_>, item: &Item<'_>, is_copy: &dyn Fn(&TaskId) -> bool) -> bool {
     let Some(id) = &item.id else { return false };
-    document.items().iter().filter(|other| other.id == item.id).nth(1).is_some() || is_copy(id)
+    document.named(id).len() > 1 || is_copy(id)
 }
 
 impl Nothing {

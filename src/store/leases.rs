@@ -134,7 +134,7 @@ impl Board {
     pub(super) fn stage_lease(&self, lease: &Lease) -> Result<Staged, Error> {
         let text = serde_yaml::to_string(lease).expect("a lease is plain data");
         let stage =
-            || Staged::volatile(&self.lease_path(&lease.task), text.as_bytes(), Some(lease.heartbeat_at.into()));
+            || Staged::volatile(&self.lease_path(&lease.task), &[text.as_bytes()], Some(lease.heartbeat_at.into()));
         stage().or_else(|_| self.make_folders().and_then(|()| stage()))
     }
 

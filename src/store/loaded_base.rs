@@ -13,6 +13,7 @@ use super::queue::Queue;
 use super::redo::said;
 use super::since::Since;
 use crate::board::document::{Document, Item, parse, parse_alone};
+use crate::board::front::Front;
 use crate::board::merge::{merge, prose};
 use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
@@ -57,7 +58,8 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> R
 /// `base`, in which the items that have `come` from other queues into `saved` are as whoever put them there had read them: in
 /// the newest version of each that stands so.
 pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<TaskId>) -> Result<String, Error> {
-    let (known, theirs) = (items(&parse(base).0, &ByName::new()), items(&parse(saved).0, &ByName::new()));
+    let document = parse(base).0;
+    let (known, theirs) = (items(&document, &ByName::new()), items(&parse(saved).0, &ByName::new()));
     let newer = |(name, (status, state)): (Name, (Status, State))| {
         let id = name.clone().ok().filter(|id| come.contains(id))?;
         theirs.get(&name).filter(|(_, other)| *other != state).map(|(_, other)| (id, (status, other)))
@@ -73,8 +75,8 @@ pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<Tas
             let (Some(text), Some(id)) = (text, &entry.task) else { continue };
             let Some((status, theirs)) = newer.get_mut(id) else { continue };
             *status = said.unwrap_or(*status);
-            let (document, status) = (parse_alone(text, base), *status);
-            if document.items().first().is_some_and(|item| state(&document, item, status) == **theirs) {
+            let (alone, status) = (parse_alone(text, document.front()), *status);
+            if alone.items().first().is_some_and(|item| state(&alone, item, status) == **theirs) {
                 newer.remove(id);
                 read.set(id.clone(), Some((text.to_owned(), status)));
             }
@@ -142,7 +144,7 @@ fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>) ->
         lines.count(entry.change.after().unwrap_or_default(), -1);
         lines.count(entry.change.before().unwrap_or_default(), 1);
         let mut items =
-            if entry.change.is_of_item() { told(entry, ours.text(), &mut statuses, &theirs) } else { Vec::new() };
+            if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
         // Whoever takes out what was there when a queue was last saved means it.
         items.retain(|(name, ..)| !is_saved_since || theirs.contains_key(name));
         passed.push(Passed { entry, distance: lines.distance, items });
@@ -182,9 +184,14 @@ fn is_by_hand(entry: &Entry) -> bool {
 
 /// The items of an event: whether they were before it, and are since, as in the save. `statuses` are those after it, and
 /// then those before it: where its lane says what an item is, its own text does not.
-fn told(entry: &Entry, queue: &str, statuses: &mut HashMap<Name, Status>, theirs: &ByName) -> Vec<(Name, bool, bool)> {
+fn told(
+    entry: &Entry,
+    front: &Front,
+    statuses: &mut HashMap<Name, Status>,
+    theirs: &ByName,
+) -> Vec<(Name, bool, bool)> {
     let mut read = |text: Option<&str>, status: Option<Status>| -> Option<(Name, State)> {
-        let document = parse_alone(text?, queue);
+        let document = parse_alone(text?, front);
         let item = document.items().first()?;
         let name = name(&document, item);
         let status = status.or_else(|| statuses.get(&name).copied()).unwrap_or(item.status);

@@ -27,7 +27,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// Replaces `path` atomically but without waiting for the disk: for what tells of a run, which a power cut ends.
 pub fn replace_volatile(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    Staged::volatile(path, bytes, None)?.put()
+    Staged::volatile(path, &[bytes], None)?.put()
 }
 
 /// The new bytes of a file in a temp file beside it: all that can fail for lack of room or of leave has been done, and
@@ -42,16 +42,16 @@ pub(super) struct Staged {
 impl Staged {
     /// On disk when it returns.
     pub(super) fn durable(path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
-        let (temp, path) = stage(path, bytes)?;
+        let (temp, path) = stage(path, &[bytes])?;
         failpoint::hit("replace.written")
             .and_then(|()| temp.as_file().sync_all())
             .map_err(Error::io("write", &path))?;
         Ok(Staged { temp, path, is_durable: true })
     }
 
-    /// With `modified` as its modification time (else now), and written to disk when the system likes.
-    pub(super) fn volatile(path: &Path, bytes: &[u8], modified: Option<SystemTime>) -> Result<Staged, Error> {
-        let (temp, path) = stage(path, bytes)?;
+    /// Of these parts in a row, with `modified` as its modification time (else now), and written to disk when the system likes.
+    pub(super) fn volatile(path: &Path, parts: &[&[u8]], modified: Option<SystemTime>) -> Result<Staged, Error> {
+        let (temp, path) = stage(path, parts)?;
         if let Some(modified) = modified {
             temp.as_file().set_modified(modified).map_err(Error::io("set the time of", &path))?;
         }
@@ -148,7 +148,7 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
 }
 
 /// The new bytes in a temp file beside the target, with the target's mode and owner. A symlink is written through.
-fn stage(path: &Path, bytes: &[u8]) -> Result<(NamedTempFile, PathBuf), Error> {
+fn stage(path: &Path, parts: &[&[u8]]) -> Result<(NamedTempFile, PathBuf), Error> {
     let path = match path.is_symlink().then(|| fs::canonicalize(path)) {
         Some(Ok(target)) => target,
         Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("follow", path)(error)),
@@ -161,7 +161,9 @@ fn stage(path: &Path, bytes: &[u8]) -> Result<(NamedTempFile, PathBuf), Error> {
         .tempfile_in(folder)
         .map_err(Error::io("write to", folder))?;
     keep_mode(&path, temp.as_file()).map_err(Error::io("keep the owner of", &path))?;
-    failpoint::hit("replace.staged").and_then(|()| temp.write_all(bytes)).map_err(Error::io("write", &path))?;
+    failpoint::hit("replace.staged")
+        .and_then(|()| parts.iter().try_for_each(|part| temp.write_all(part)))
+        .map_err(Error::io("write", &path))?;
     Ok((temp, path))
 }
 

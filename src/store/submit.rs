@@ -11,7 +11,7 @@ use super::index::{ItemIndex, homes, mint};
 use super::queue::{Queue, Text};
 use super::transaction::View;
 use crate::board::decide::{LeaseChange, decide};
-use crate::board::document::{Document, Item, Written, parse, parse_for};
+use crate::board::document::{Document, Item, Written, open, parse};
 use crate::board::edit::{NewItem, Patch, render};
 use crate::board::event::{Event, Kind, Purpose};
 use crate::board::front::Front;
@@ -68,11 +68,11 @@ impl Board {
             lease: lease.clone(),
             queue: text.queue.clone(),
         };
-        let mut live = with_item(self, id, |queue| self.read(queue), parse_for, found);
+        let mut live = with_item(self, id, |queue| self.read(queue), found);
         if lease.is_some() && matches!(live, Err(Error::NoTask(_))) {
             // Somebody saved an older text; what is held is put back as soon as the save is taken over.
             let last = self.last_seq()?;
-            live = with_item(self, id, |queue| self.read_settled(queue, last), parse_for, found);
+            live = with_item(self, id, |queue| self.read_settled(queue, last), found);
         }
         if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }
@@ -165,7 +165,7 @@ impl Board {
     pub fn drop_stray_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, Error> {
         self.transact(now, |view| {
             let read = |queue: &Queue| view.read(queue);
-            let is_held = match with_item(self, &lease.task, read, parse_for, |_, _, item| item.status.is_held()) {
+            let is_held = match with_item(self, &lease.task, read, |_, _, item| item.status.is_held()) {
                 Ok(is_held) => is_held,
                 Err(Error::NoTask(_)) => false,
                 Err(error) => return Err(error),
@@ -188,10 +188,8 @@ impl Board {
 
 impl View<'_> {
     fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<(Change, Done), Error> {
-        // What changes only the lease leaves the text as it is.
-        let read = if matches!(event, Event::Start { .. }) { parse_for } else { whole };
         let text_of = |queue: &Queue| self.read(queue);
-        let done = with_item(self.board, task, text_of, read, |text, document, item| match event {
+        let done = with_item(self.board, task, text_of, |text, document, item| match event {
             Event::Plan { plan, to, .. } => self.plan(text, task, event, note, now, plan, *to),
             _ => self.transition(text, document, item, task, event, note, now),
         });
@@ -212,7 +210,7 @@ impl View<'_> {
         now: Timestamp,
     ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
-        let (document, _) = parse(&text.content);
+        let document = open(&text.content);
         let index = ItemIndex::of(self.board);
         let mut is_taken = |id: &TaskId| document.find(id).is_some() || index.knows(id, queue);
         let id = match new.id.clone() {
@@ -267,18 +265,12 @@ impl View<'_> {
     }
 }
 
-/// A document that an item of may be changed: with all of its items.
-fn whole<'t>(text: &'t str, _: &TaskId) -> Document<'t> {
-    parse(text).0
-}
-
-/// Calls `then` with `task` where it stands, read by `read`: the lease says in which queue, else all are searched. Of several
-/// the one is meant that is the item, and no copy of it.
+/// Calls `then` with `task` where it stands: the lease says in which queue, else all are searched. Of several the one is
+/// meant that is the item, and no copy of it.
 pub(super) fn with_item<R>(
     board: &Board,
     task: &TaskId,
     text_of: impl Fn(&Queue) -> Result<Text, Error>,
-    read: for<'t> fn(&'t str, &TaskId) -> Document<'t>,
     then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
 ) -> Result<R, Error> {
     let (mut texts, mut unreadable, name) = (Vec::new(), None, format!("{task}:"));
@@ -292,7 +284,7 @@ pub(super) fn with_item<R>(
         }
     }
     if texts.len() > 1 {
-        texts.retain(|text| parse_for(&text.content, task).find(task).is_some());
+        texts.retain(|text| open(&text.content).find(task).is_some());
         let places = texts.iter().map(|text| text.queue.id.clone()).collect();
         let home = homes(board, BTreeMap::from([(task.clone(), places)]))?.remove(task);
         texts.retain(|text| home.as_ref().is_none_or(|home| *home == text.queue.id));
@@ -300,9 +292,9 @@ pub(super) fn with_item<R>(
     // It may be in the one that can't be read.
     let none = || unreadable.unwrap_or_else(|| Error::NoTask(task.clone()));
     let Some(text) = texts.first() else { return Err(none()) };
-    let document = read(&text.content, task);
+    let document = open(&text.content);
     // Of an item that was pasted twice the one counts that somebody holds.
-    let named = || document.items().iter().filter(|item| item.id.as_ref() == Some(task));
-    let item = named().find(|item| item.status.is_held()).or_else(|| named().next());
+    let named = document.named(task);
+    let item = named.iter().find(|item| item.status.is_held()).or(named.first());
     item.map(|item| then(text, &document, item)).ok_or_else(none)
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::reader::{parse, read_plain};
 use super::{Document, Item};
-use crate::board::front;
+use crate::board::front::Front;
 use crate::board::task::{Status, Task, TaskId};
 use crate::board::text::{Edit, apply, apply_within};
 
@@ -16,10 +16,9 @@ pub struct Written {
     pub task: Task,
 }
 
-/// Parses the text of one item, under the front matter of `queue` if it is plain.
-pub fn parse_alone<'t>(text: &'t str, queue: &str) -> Document<'t> {
-    let (front, _) = front::read(queue, &mut Vec::new());
-    read_plain(text, front).unwrap_or_else(|| parse(text).0)
+/// Parses the text of one item, under its queue's front matter if it is plain.
+pub fn parse_alone<'t>(text: &'t str, front: &Front) -> Document<'t> {
+    read_plain(text, front.clone()).unwrap_or_else(|| parse(text).0)
 }
 
 impl Document<'_> {

@@ -3,41 +3,38 @@
 //! Never fails; what is wrong comes back beside the document. Knows nothing of edits.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::Range;
 
-use memchr::{memchr_iter, memmem};
+use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::{Document, Item, Lane, Tail};
+use super::keys::{mark_keys, note};
+use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
 use crate::board::front::{self, Front};
-use crate::board::lane::{self, LaneKind, LaneSet, Said};
+use crate::board::lane::{LaneKind, LaneSet, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Field, Key, KeyEntry, Meaning, TaskBlock};
+use crate::board::metadata::{self, Key, TaskBlock};
 use crate::board::problem::Problem;
-use crate::board::scan::{PlainBlock, scan};
-use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId};
+use crate::board::scan::{ListItem, PlainBlock, scan};
+use crate::board::task::{DEFAULT_PRIORITY, Status};
 
 /// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    if let Some(read) = Reader::new(text, text, body, front.clone(), problems.clone()).read_plain() {
-        return read;
+    match Reader::new(text, text, body, &front, problems.clone()).read_plain(front.clone()) {
+        Some(read) => read,
+        None => read_markdown(text, front, body, problems),
     }
-    read_markdown(text, front, body, problems)
 }
 
-/// As [`parse`], but of the items only those that may go by `id` need be there: to read one item of a long document, not
-/// to change it.
-pub fn parse_for<'t>(text: &'t str, id: &TaskId) -> Document<'t> {
+/// As [`parse`], but an item is read when it is first asked for: to change one item of a long document.
+pub fn open(text: &str) -> Document<'_> {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    let as_written = format!("{id}:");
-    let mut reader = Reader::new(text, text, body, front.clone(), Vec::new());
-    reader.document.items = Vec::new();
-    reader.only = Some(memmem::Finder::new(&as_written));
-    match reader.read_plain() {
-        Some((document, _)) => document,
+    match Reader::new(text, text, body, &front, Vec::new()).outline(front.clone()) {
+        Some(document) => document,
         None => read_markdown(text, front, body, problems).0,
     }
 }
@@ -52,15 +49,34 @@ pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
 
 /// Reads `text`, which has no front matter of its own, under `front`; `None` if it isn't plain.
 pub(super) fn read_plain(text: &str, front: Front) -> Option<Document<'_>> {
-    Reader::new(text, text, 0, front, Vec::new()).read_plain().map(|(document, _)| document)
+    Reader::new(text, text, 0, &front, Vec::new()).read_plain(front).map(|(document, _)| document)
+}
+
+/// Reads the item of a plain document that stands there.
+pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> Item<'t> {
+    let text = &document.text[..place.span.end];
+    let mut reader = Reader::new(text, text, document.body, &document.front, Vec::new());
+    scan(text, place.span.start, &mut |block| {
+        if let PlainBlock::ListItem(item) = block {
+            reader.list_item(item);
+        }
+    });
+    let mut item = reader.items.swap_remove(0);
+    item.lane = lane_of(place.under);
+    document.settle(&mut item, place.under);
+    item
+}
+
+fn lane_of(under: Option<Under>) -> Option<usize> {
+    if let Some(Under::Lane(lane)) = under { Some(lane) } else { None }
 }
 
 fn read_markdown(text: &str, front: Front, body: usize, problems: Vec<Problem>) -> (Document<'_>, Vec<Problem>) {
     let conflicts = markup::conflicts(text, body);
     let source = markup::without_markers(text, &conflicts);
-    let mut reader = Reader::new(text, &source, body, front, problems);
+    let mut reader = Reader::new(text, &source, body, &front, problems);
     reader.read();
-    reader.finish(&conflicts)
+    reader.finish(front, &conflicts)
 }
 
 /// One walk over the Markdown events.
@@ -68,7 +84,14 @@ struct Reader<'t, 's> {
     text: &'t str,
     /// The text, its conflict markers blanked; byte for byte as long.
     source: &'s str,
-    document: Document<'t>,
+    /// Where the front matter ends.
+    body: usize,
+    /// Of items that name none.
+    priority: u8,
+    lanes: Vec<Lane<'t>>,
+    lane_set: LaneSet,
+    items: Vec<Item<'t>>,
+    tail: Option<Tail>,
     problems: Vec<Problem>,
     /// The list items around the current place.
     frames: Vec<Frame>,
@@ -81,8 +104,6 @@ struct Reader<'t, 's> {
     under: Vec<Option<Under>>,
     /// The last place whose line was counted.
     counted: (usize, usize),
-    /// Items of a plain document that this is not in are passed over.
-    only: Option<memmem::Finder<'s>>,
 }
 
 struct Frame {
@@ -96,33 +117,22 @@ struct Frame {
     item: Option<usize>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Under {
-    Lane(usize),
-    Other(usize),
-}
-
 struct Other {
     heading: Range<usize>,
     items: usize,
 }
 
 impl<'t, 's> Reader<'t, 's> {
-    fn new(text: &'t str, source: &'s str, body: usize, front: Front, problems: Vec<Problem>) -> Reader<'t, 's> {
-        let document = Document {
-            text,
-            body,
-            front,
-            lanes: Vec::new(),
-            lane_set: LaneSet::default(),
-            // An item takes some hundred bytes of text. Growing step by step would copy all of them many times.
-            items: Vec::with_capacity(text.len() / 128),
-            tail: None,
-        };
+    fn new(text: &'t str, source: &'s str, body: usize, front: &Front, problems: Vec<Problem>) -> Reader<'t, 's> {
         Reader {
             text,
             source,
-            document,
+            body,
+            priority: front.priority.unwrap_or(DEFAULT_PRIORITY),
+            lanes: Vec::new(),
+            lane_set: LaneSet::default(),
+            items: Vec::new(),
+            tail: None,
             problems,
             frames: Vec::new(),
             quotes: 0,
@@ -130,43 +140,70 @@ impl<'t, 's> Reader<'t, 's> {
             others: Vec::new(),
             under: Vec::new(),
             counted: (0, 1),
-            only: None,
         }
     }
 
     /// Without the Markdown parser, if the document is plain enough.
-    fn read_plain(mut self) -> Option<(Document<'t>, Vec<Problem>)> {
-        let text = self.text;
-        let is_plain = scan(text, self.document.body, &mut |block| match block {
-            PlainBlock::Heading { level, span } => {
-                let level = HeadingLevel::try_from(usize::from(level)).expect("one to six hashes");
-                self.heading(level, span);
-            }
+    fn read_plain(mut self, front: Front) -> Option<(Document<'t>, Vec<Problem>)> {
+        // An item takes some hundred bytes of text. Growing step by step would copy all of them many times.
+        self.items.reserve(self.text.len() / 128);
+        let is_plain = scan(self.text, self.body, &mut |block| match block {
+            PlainBlock::Heading { level, span } => self.plain_heading(level, span),
+            PlainBlock::Paragraph(span) => self.paragraph(span),
+            PlainBlock::ListItem(item) => self.list_item(item),
+        });
+        is_plain.then(|| self.finish(front, &[]))
+    }
+
+    /// As [`Reader::read_plain`], but of the items only where they stand.
+    fn outline(mut self, front: Front) -> Option<Document<'t>> {
+        let mut places = Vec::with_capacity(self.text.len() / 128);
+        let is_plain = scan(self.text, self.body, &mut |block| match block {
+            PlainBlock::Heading { level, span } => self.plain_heading(level, span),
             PlainBlock::Paragraph(span) => self.paragraph(span),
             PlainBlock::ListItem(item) => {
-                let bytes = &text.as_bytes()[item.span.clone()];
-                if self.only.as_ref().is_some_and(|only| only.find(bytes).is_none()) {
-                    return;
+                self.end_lead();
+                if item.task.is_some() {
+                    let under = self.headings.last().map(|(_, under)| *under);
+                    self.follow(item.span.start, item.span.end, lane_of(under));
+                    let (may_say_status, may_say_priority) = (false, false);
+                    places.push(ItemPlace {
+                        span: item.span,
+                        under,
+                        may_say_status,
+                        may_say_priority,
+                        item: OnceCell::new(),
+                    });
                 }
-                if item.task.is_none() {
-                    self.warn_of_odd_box(item.span.start);
-                }
-                self.open_list_item(item.span);
-                if let Some(marker) = item.task {
-                    self.task(marker);
-                }
-                for fence in item.fences {
-                    let info = text[fence.clone()].lines().next().unwrap_or("").trim_start_matches(['`', '~']);
-                    self.code(&CodeBlockKind::Fenced(info.into()), fence.clone());
-                }
-                self.close_list_item();
             }
         });
-        is_plain.then(|| self.finish(&[]))
+        let Reader { text, body, lanes, lane_set, tail, .. } = self;
+        mark_keys(text, &mut places);
+        let items = ItemList::Outlined { places, all: OnceCell::new() };
+        is_plain.then_some(Document { text, body, front, lanes, lane_set, items, tail })
+    }
+
+    fn plain_heading(&mut self, level: u8, span: Range<usize>) {
+        self.heading(HeadingLevel::try_from(usize::from(level)).expect("one to six hashes"), span);
+    }
+
+    fn list_item(&mut self, item: ListItem<'_>) {
+        if item.task.is_none() {
+            self.warn_of_odd_box(item.span.start);
+        }
+        self.open_list_item(item.span);
+        if let Some(marker) = item.task {
+            self.task(marker);
+        }
+        for fence in item.fences {
+            let info = self.text[fence.clone()].lines().next().unwrap_or("").trim_start_matches(['`', '~']);
+            self.code(&CodeBlockKind::Fenced(info.into()), fence.clone());
+        }
+        self.close_list_item();
     }
 
     fn read(&mut self) {
-        let body = self.document.body;
+        let body = self.body;
         let mut source = Cow::Borrowed(&self.source[body..]);
         // The parser takes a box for one only if something follows it, be it a line end.
         if source.ends_with(']') {
@@ -203,38 +240,37 @@ impl<'t, 's> Reader<'t, 's> {
     fn open_list_item(&mut self, span: Range<usize>) {
         self.end_lead();
         let item = self.frames.last().and_then(|frame| frame.item);
-        self.frames.push(Frame {
-            start: span.start,
-            end: span.end,
-            items_before: self.document.items.len(),
-            own: None,
-            item,
-        });
+        self.frames.push(Frame { start: span.start, end: span.end, items_before: self.items.len(), own: None, item });
     }
 
     fn close_list_item(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
-        let has_items = self.document.items.len() > frame.items_before;
+        let has_items = self.items.len() > frame.items_before;
         if !has_items || !self.is_top_level() {
             return;
         }
-        let lane = self.document.items[frame.items_before].lane;
-        let start = markup::line_start(self.source, self.document.body, frame.start);
+        let lane = self.items[frame.items_before].lane;
+        let start = markup::line_start(self.source, self.body, frame.start);
         let end = markup::block_end(self.source, start, frame.end);
+        self.follow(start, end, lane);
+    }
+
+    /// A list item that is or holds an item is the last of its lane so far.
+    fn follow(&mut self, start: usize, end: usize, lane: Option<usize>) {
         let before = match lane {
-            Some(index) => self.document.lanes[index].tail,
-            None => self.document.tail,
+            Some(index) => self.lanes[index].tail,
+            None => self.tail,
         };
         let is_spaced = before.is_some_and(|before| {
             before.end < start && self.source[before.end..start].bytes().all(|byte| byte.is_ascii_whitespace())
         });
         let tail = Some(Tail { start, end, is_spaced });
         if let Some(index) = lane {
-            self.document.lanes[index].tail = tail;
+            self.lanes[index].tail = tail;
         }
-        let is_archived = lane.is_some_and(|index| self.document.lanes[index].kind == LaneKind::Archive);
+        let is_archived = lane.is_some_and(|index| self.lanes[index].kind == LaneKind::Archive);
         if !is_archived {
-            self.document.tail = tail;
+            self.tail = tail;
         }
     }
 
@@ -256,13 +292,13 @@ impl<'t, 's> Reader<'t, 's> {
         }
         let text = self.text;
         let Some(frame) = self.frames.last_mut() else { return };
-        let Some(head) = markup::task_head(self.source, self.document.body, marker, frame.end) else { return };
+        let Some(head) = markup::task_head(self.source, self.body, marker, frame.end) else { return };
         let line = &text[head.after_box..head.line_end];
         let (id, after_id) = markup::leading_id(line);
         if frame.item.is_some() && id.is_none() {
             return;
         }
-        let index = self.document.items.len();
+        let index = self.items.len();
         let within = frame.item;
         frame.own = Some(index);
         frame.item = Some(index);
@@ -272,7 +308,7 @@ impl<'t, 's> Reader<'t, 's> {
             Some(within) => self.under[within],
             None => self.headings.last().map(|(_, under)| *under),
         };
-        let lane = if let Some(Under::Lane(lane)) = under { Some(lane) } else { None };
+        let lane = lane_of(under);
         if let (None, Some(Under::Other(other))) = (within, under) {
             self.others[other].items += 1;
         }
@@ -300,7 +336,7 @@ impl<'t, 's> Reader<'t, 's> {
             nested: within.is_some() || !head.begins_line,
             within,
             quarantined: false,
-            priority: self.document.front.priority.unwrap_or(DEFAULT_PRIORITY),
+            priority: self.priority,
             role: None,
             not_before: None,
             after: Vec::new(),
@@ -329,7 +365,7 @@ impl<'t, 's> Reader<'t, 's> {
             let mut seen = 0;
             metadata::read_parenthesis(text, span, &mut |entry| note(&mut item, &mut self.problems, &mut seen, entry));
         }
-        self.document.items.push(item);
+        self.items.push(item);
     }
 
     fn near_key(&mut self, name: Range<usize>) {
@@ -358,7 +394,7 @@ impl<'t, 's> Reader<'t, 's> {
         self.end_lead();
         while self.headings.last().is_some_and(|(above, _)| *above >= level) {
             if let Some((_, Under::Lane(lane))) = self.headings.pop() {
-                self.document.lanes[lane].body.end = span.start;
+                self.lanes[lane].body.end = span.start;
             }
         }
         let end = markup::block_end(self.source, span.start, span.end);
@@ -366,9 +402,9 @@ impl<'t, 's> Reader<'t, 's> {
         let under = match (LaneKind::named(name), self.headings.last()) {
             (Some(kind), _) => {
                 if kind != LaneKind::Archive {
-                    self.document.lane_set.insert(kind);
+                    self.lane_set.insert(kind);
                 }
-                self.document.lanes.push(Lane {
+                self.lanes.push(Lane {
                     kind,
                     name,
                     heading: span.start..end,
@@ -377,7 +413,7 @@ impl<'t, 's> Reader<'t, 's> {
                     has_led: false,
                     tail: None,
                 });
-                Under::Lane(self.document.lanes.len() - 1)
+                Under::Lane(self.lanes.len() - 1)
             }
             (None, Some((_, under @ Under::Lane(_)))) => *under,
             (None, _) => {
@@ -398,7 +434,7 @@ impl<'t, 's> Reader<'t, 's> {
         }
         if let Some((_, Under::Lane(lane))) = self.headings.last() {
             let end = markup::block_end(self.source, span.start, span.end);
-            let lane = &mut self.document.lanes[*lane];
+            let lane = &mut self.lanes[*lane];
             if !lane.has_led {
                 lane.lead_end = end;
             }
@@ -410,7 +446,7 @@ impl<'t, 's> Reader<'t, 's> {
         if self.is_top_level()
             && let Some((_, Under::Lane(lane))) = self.headings.last()
         {
-            self.document.lanes[*lane].has_led = true;
+            self.lanes[*lane].has_led = true;
         }
     }
 
@@ -433,7 +469,7 @@ impl<'t, 's> Reader<'t, 's> {
         let Some(frame) = self.frames.last() else { return };
         let Some(index) = frame.item else { return };
         let is_own = frame.own == Some(index);
-        let item = &mut self.document.items[index];
+        let item = &mut self.items[index];
         let mut words = info.split_ascii_whitespace();
         match (words.next(), words.next()) {
             (Some("sh" | "bash" | "shell"), _) if item.shell.is_none() => {
@@ -456,7 +492,7 @@ impl<'t, 's> Reader<'t, 's> {
 
     fn task_block(&mut self, index: usize) {
         let text = self.text;
-        let item = &mut self.document.items[index];
+        let item = &mut self.items[index];
         let Some(block) = item.block.clone() else { return };
         // The title line's keys come first, and are known to the item already.
         let mut seen = 0;
@@ -507,29 +543,23 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    fn finish(mut self, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
-        let has_lanes = self.document.has_lanes();
-        for index in 0..self.document.items.len() {
-            let item = &self.document.items[index];
-            let status = lane::status(self.document.place(item), item.said, self.document.lane_set);
-            let is_lost = has_lanes && matches!(self.under[index], Some(Under::Other(_)));
-            let item = &mut self.document.items[index];
-            item.status = status;
-            item.quarantined |= is_lost;
-        }
-        if has_lanes {
+    fn finish(mut self, front: Front, conflicts: &[markup::Unsettled]) -> (Document<'t>, Vec<Problem>) {
+        if !self.lane_set.is_empty() {
             let lost = self.others.iter().filter(|other| other.items > 0);
-            let text = self.text;
-            self.problems.extend(lost.map(|other| unknown_lane(text, other)));
+            self.problems.extend(lost.map(|other| unknown_lane(self.text, other)));
         }
         self.quarantine_conflicts(conflicts);
         self.problems.sort_by_key(|problem| problem.span.start);
-        (self.document, self.problems)
+        let Reader { text, body, lanes, lane_set, mut items, tail, under, problems, .. } = self;
+        let mut document = Document { text, body, front, lanes, lane_set, items: ItemList::default(), tail };
+        items.iter_mut().zip(under).for_each(|(item, under)| document.settle(item, under));
+        document.items = ItemList::Read(items);
+        (document, problems)
     }
 
     fn quarantine_conflicts(&mut self, conflicts: &[markup::Unsettled]) {
         let mut conflicts_left = conflicts;
-        for item in &mut self.document.items {
+        for item in &mut self.items {
             while conflicts_left.first().is_some_and(|conflict| conflict.span.end <= item.span.start) {
                 conflicts_left = &conflicts_left[1..];
             }
@@ -567,50 +597,4 @@ fn unknown_lane(text: &str, other: &Other) -> Problem {
         }
     };
     Problem::error("unknown-lane", span, format!("`{name}` is no lane, so {things} not worked"), hint)
-}
-
-/// Takes over what eligibility needs of a key, and reports what is wrong with it.
-fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: KeyEntry<'t>) {
-    let name_span = entry.at..entry.at + entry.name.len();
-    if *seen & entry.meaning.bit() != 0 {
-        item.quarantined = true;
-        problems.push(Problem::error(
-            "duplicate-key",
-            name_span,
-            format!("`{}` stands here twice", entry.name),
-            "remove one of them",
-        ));
-        return;
-    }
-    *seen |= entry.meaning.bit();
-    match entry.meaning {
-        Meaning::Known(key, field) => match (key, field) {
-            (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
-            (Key::Role, Field::Text(role)) => item.role = Some(role),
-            (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
-            (Key::After, Field::Ids(ids)) => item.after = ids,
-            (Key::Parent, Field::Id(id)) => item.parent = Some(id),
-            (Key::Status, Field::Status(status)) => item.said.status = Some(status),
-            (Key::Completed, Field::Time(_)) => item.said.completed = true,
-            _ => {}
-        },
-        Meaning::Absent(_) => {}
-        Meaning::Wrong(key) => {
-            item.quarantined = true;
-            let span = if entry.value.is_empty() { name_span } else { entry.value };
-            problems.push(Problem::error(
-                "wrong-type",
-                span,
-                format!("invalid value for `{}`", entry.name),
-                key.shape().expects(),
-            ));
-        }
-        Meaning::Unknown => {
-            let hint = match Key::nearest(entry.name) {
-                Some(near) => format!("did you mean `{}`?", near.as_str()),
-                None => "it is kept, but nothing reads it".to_owned(),
-            };
-            problems.push(Problem::warning("unknown-key", name_span, format!("unknown key `{}`", entry.name), hint));
-        }
-    }
 }

@@ -23,8 +23,10 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
     let mut count: HashMap<(bool, &TaskId), usize> = HashMap::new();
-    for (is_old, one) in old.iter().map(|one| (true, one)).chain(new.iter().map(|one| (false, one))) {
-        one.item.id.iter().for_each(|id| *count.entry((is_old, id)).or_default() += 1);
+    let ids = |is_old, id| Some((is_old, Option::as_ref(id)?));
+    let (olds, news) = (old.iter().map(|one| &one.item.id), new.iter().map(|one| &one.item.id));
+    for id in olds.filter_map(|id| ids(true, id)).chain(news.filter_map(|id| ids(false, id))) {
+        *count.entry(id).or_default() += 1;
     }
     let is_double =
         |id: &TaskId| [true, false].iter().any(|is_old| count.get(&(*is_old, id)).is_some_and(|count| *count > 1));

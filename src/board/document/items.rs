@@ -1,0 +1,124 @@
+//! The items of a document: read, or of a plain one only where they stand, to be read when they are asked for.
+
+use memchr::memmem;
+
+use super::reader::{parse, read_item};
+use super::{Document, Item, ItemList, ItemPlace, Under};
+use crate::board::lane::{self, LanePlace, Said};
+use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId};
+
+impl<'t> Document<'t> {
+    /// All items in the order of the text; a nested item comes after the one that it is in.
+    pub fn items(&self) -> &[Item<'t>] {
+        match &self.items {
+            ItemList::Read(items) => items,
+            ItemList::Outlined { all, .. } => all.get_or_init(|| match parse(self.text).0.items {
+                ItemList::Read(items) => items,
+                ItemList::Outlined { .. } => unreachable!("`parse` reads all items"),
+            }),
+        }
+    }
+
+    /// How many items there are.
+    pub fn count(&self) -> usize {
+        match &self.items {
+            ItemList::Read(items) => items.len(),
+            ItemList::Outlined { places, .. } => places.len(),
+        }
+    }
+
+    /// The item at this index of [`Document::items`].
+    pub fn item(&self, at: usize) -> &Item<'t> {
+        match &self.items {
+            ItemList::Read(items) => &items[at],
+            ItemList::Outlined { places, .. } => self.item_of(&places[at]),
+        }
+    }
+
+    /// The first item with this ID.
+    pub fn find(&self, id: &TaskId) -> Option<&Item<'t>> {
+        self.index_of(id).map(|at| self.item(at))
+    }
+
+    /// The index of the first item with this ID.
+    pub fn index_of(&self, id: &TaskId) -> Option<usize> {
+        self.indices_of(id).next()
+    }
+
+    /// All items with this ID.
+    pub fn named(&self, id: &TaskId) -> Vec<&Item<'t>> {
+        self.indices_of(id).map(|at| self.item(at)).collect()
+    }
+
+    fn indices_of(&self, id: &TaskId) -> impl Iterator<Item = usize> {
+        let candidates: Box<dyn Iterator<Item = usize>> = match &self.items {
+            ItemList::Read(items) => Box::new(0..items.len()),
+            ItemList::Outlined { places, .. } => {
+                let named = memmem::find_iter(self.text.as_bytes(), id.as_str());
+                let mut indices: Vec<usize> =
+                    named.map(|at| places.partition_point(|place| place.span.end <= at)).collect();
+                indices.dedup();
+                indices.retain(|at| *at < places.len());
+                Box::new(indices.into_iter())
+            }
+        };
+        candidates.filter(move |at| self.item(*at).id.as_ref() == Some(id))
+    }
+
+    /// Of the item at this index.
+    pub fn status_at(&self, at: usize) -> Status {
+        let place = match &self.items {
+            ItemList::Outlined { places, .. } if !places[at].may_say_status => &places[at],
+            _ => return self.item(at).status,
+        };
+        let lane = match place.under {
+            Some(Under::Lane(lane)) => LanePlace::Lane(self.lanes[lane].kind),
+            _ => LanePlace::Loose,
+        };
+        let is_ticked = matches!(self.text.as_bytes()[place.span.start + BOX], b'x' | b'X');
+        lane::status(lane, Said { ticked: is_ticked, status: None, completed: false }, self.lane_set)
+    }
+
+    /// Of the item at this index: its own, else its queue's, else 2.
+    pub fn priority_at(&self, at: usize) -> u8 {
+        match &self.items {
+            ItemList::Outlined { places, .. } if !places[at].may_say_priority => {
+                self.front.priority.unwrap_or(DEFAULT_PRIORITY)
+            }
+            _ => self.item(at).priority,
+        }
+    }
+
+    /// An item whose bullet is at the margin begins at `start`.
+    pub(crate) fn begins_item(&self, start: usize) -> bool {
+        match &self.items {
+            ItemList::Read(items) => {
+                items.binary_search_by_key(&start, |item| item.span.start).is_ok_and(|found| items[found].column == 0)
+            }
+            ItemList::Outlined { places, .. } => places.binary_search_by_key(&start, |place| place.span.start).is_ok(),
+        }
+    }
+
+    /// An item whose bullet is at the margin, and which is no part of another, ends at `end`.
+    pub(crate) fn ends_item(&self, end: usize) -> bool {
+        match &self.items {
+            ItemList::Read(items) => {
+                items.iter().any(|other| other.span.end == end && other.column == 0 && !other.nested)
+            }
+            ItemList::Outlined { places, .. } => places.binary_search_by_key(&end, |place| place.span.end).is_ok(),
+        }
+    }
+
+    /// The status that an item has by all that it says and stands under.
+    pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
+        item.status = lane::status(self.place(item), item.said, self.lane_set);
+        item.quarantined |= self.has_lanes() && matches!(under, Some(Under::Other(_)));
+    }
+
+    fn item_of<'d>(&'d self, place: &'d ItemPlace<'t>) -> &'d Item<'t> {
+        place.item.get_or_init(|| Box::new(read_item(self, place)))
+    }
+}
+
+/// In a plain document, the place of what stands between a box's brackets, from its bullet on.
+const BOX: usize = 3;

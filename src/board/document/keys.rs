@@ -1,0 +1,73 @@
+//! What the keys of an item tell the reader of its document.
+
+use memchr::memmem;
+
+use super::{Item, ItemPlace};
+use crate::board::metadata::{Field, Key, KeyEntry, Meaning};
+use crate::board::problem::Problem;
+
+/// Marks the items that may have a key of their own which their status or priority depends on: it has to be spelt out, but
+/// for an escape in a quoted one.
+pub(super) fn mark_keys(text: &str, places: &mut [ItemPlace<'_>]) {
+    let mut mark = |spelling: &str, set: fn(&mut ItemPlace<'_>)| {
+        let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
+        for place in places.iter_mut() {
+            while found.next_if(|at| *at < place.span.start).is_some() {}
+            match found.peek() {
+                None => break,
+                Some(at) if *at < place.span.end => set(place),
+                Some(_) => {}
+            }
+        }
+    };
+    mark(Key::Status.as_str(), |place| place.may_say_status = true);
+    mark(Key::Completed.as_str(), |place| place.may_say_status = true);
+    mark(Key::Priority.as_str(), |place| place.may_say_priority = true);
+    mark("\\", |place| (place.may_say_status, place.may_say_priority) = (true, true));
+}
+
+/// Takes over what eligibility needs of a key, and reports what is wrong with it.
+pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &mut u64, entry: KeyEntry<'t>) {
+    let name_span = entry.at..entry.at + entry.name.len();
+    if *seen & entry.meaning.bit() != 0 {
+        item.quarantined = true;
+        problems.push(Problem::error(
+            "duplicate-key",
+            name_span,
+            format!("`{}` stands here twice", entry.name),
+            "remove one of them",
+        ));
+        return;
+    }
+    *seen |= entry.meaning.bit();
+    match entry.meaning {
+        Meaning::Known(key, field) => match (key, field) {
+            (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
+            (Key::Role, Field::Text(role)) => item.role = Some(role),
+            (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
+            (Key::After, Field::Ids(ids)) => item.after = ids,
+            (Key::Parent, Field::Id(id)) => item.parent = Some(id),
+            (Key::Status, Field::Status(status)) => item.said.status = Some(status),
+            (Key::Completed, Field::Time(_)) => item.said.completed = true,
+            _ => {}
+        },
+        Meaning::Absent(_) => {}
+        Meaning::Wrong(key) => {
+            item.quarantined = true;
+            let span = if entry.value.is_empty() { name_span } else { entry.value };
+            problems.push(Problem::error(
+                "wrong-type",
+                span,
+                format!("invalid value for `{}`", entry.name),
+                key.shape().expects(),
+            ));
+        }
+        Meaning::Unknown => {
+            let hint = match Key::nearest(entry.name) {
+                Some(near) => format!("did you mean `{}`?", near.as_str()),
+                None => "it is kept, but nothing reads it".to_owned(),
+            };
+            problems.push(Problem::warning("unknown-key", name_span, format!("unknown key `{}`", entry.name), hint));
+        }
+    }
+}
