@@ -101,8 +101,16 @@ pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
 /// The values of [`Mark::RUN`] of this process and those above it. A program may change its environment and that of what it
 /// starts; what it was started with itself stays.
 pub fn marks_around() -> Vec<String> {
-    let ancestry = ancestry(std::process::id(), &all());
-    let environs = ancestry.into_iter().filter_map(environ);
+    marks_of(ancestry(std::process::id(), &all()).into_iter())
+}
+
+/// The values of [`Mark::RUN`] of all processes that live.
+pub fn marks() -> Vec<String> {
+    marks_of(all().into_iter().filter(|entry| !entry.is_zombie).map(|entry| entry.pid))
+}
+
+fn marks_of(pids: impl Iterator<Item = u32>) -> Vec<String> {
+    let environs = pids.filter_map(environ);
     let mut marks: Vec<String> = environs
         .flat_map(|environ| {
             let values = mark::values(Mark::RUN, &environ);

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
 use super::furnish::furnish;
 use super::processes::{INTEGRATION, end_processes, mark_of};
-use super::record::{run_name, runs_of};
+use super::record::{last_token, run_name};
 use super::report::sent_back;
 use super::site::Site;
 use super::worktree::{clean, clear_ended};
@@ -149,7 +149,7 @@ fn verify(
     if let Some(why) = site.stuck.why(&task.id, work, tip) {
         return Ok(Some(Integrated::Blocked(why)));
     }
-    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+    let token = last_token(&site.board, &task.id)?;
     let run = run_name(&task.id, token);
     // What a merge that was killed is still verifying there would work among our files.
     end_processes(site, INTEGRATION)?;

@@ -1,5 +1,7 @@
 //! The processes of a run: found by the mark in their environment, and ended with all that they started.
 
+use std::path::Path;
+
 use super::error::Error;
 use super::site::Site;
 use crate::process::{self, Mark};
@@ -15,6 +17,13 @@ pub fn mark_of(site: &Site, run: &str) -> Mark {
 /// Returns whether a process with this mark lives.
 pub fn is_marked(mark: &Mark) -> bool {
     !process::table::marked(mark).is_empty()
+}
+
+/// The runs of the board of which processes live.
+pub fn marked_runs(site: &Site) -> Vec<String> {
+    let folder = site.board.path("runs");
+    let marks = process::table::marks().into_iter();
+    marks.filter_map(|mark| Some(Path::new(&mark).strip_prefix(&folder).ok()?.to_str()?.to_owned())).collect()
 }
 
 /// Ends what lives of the processes that are marked with `run`, politely at first.

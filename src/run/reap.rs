@@ -12,8 +12,8 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 pub use super::expired::ExpiredLeases;
-use super::processes::{INTEGRATION, end_processes, is_marked, mark_of};
-use super::record::{Metadata, close_run, run_name, run_of, runs, runs_of};
+use super::processes::{INTEGRATION, end_processes, is_marked, mark_of, marked_runs};
+use super::record::{close_run, run_name, run_of, runs, runs_of};
 
 use super::error::Error;
 use super::prune::{may_go, spent_runs};
@@ -27,7 +27,6 @@ use crate::board::lease::{Life, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
-use crate::runner;
 use crate::store::{self, AgentFile, Archived, Note, Slot, life};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
@@ -141,10 +140,9 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     }
     actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
     if scope != Scope::Leases {
-        let runs = runs(&site.board)?;
-        plan_dead(site, &runs, &leased, &items, now, &mut actions)?;
+        plan_dead(site, &leased, &items, now, &mut actions)?;
         if scope == Scope::All {
-            plan_upkeep(site, runs, &leased, &items, now, &mut actions)?;
+            plan_upkeep(site, &leased, &items, now, &mut actions)?;
         }
     }
     Ok(actions)
@@ -202,17 +200,17 @@ fn archive_policy(site: &Site) -> Policy {
 
 fn plan_dead(
     site: &Site,
-    runs: &[Metadata],
     leased: &HashSet<TaskId>,
     items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
     let live_runs: HashSet<String> = site.board.leases()?.into_iter().filter_map(|l| Some(l.work?.run)).collect();
-    for run in runs {
-        let is_running = run.ended.is_none() && runner::is_live(&site.board.run_dir(&run.run)).unwrap_or(false);
-        let planned = Action::EndRun { run: run.run.clone() };
-        if is_running && !live_runs.contains(&run.run) && !actions.contains(&planned) {
+    for run in marked_runs(site) {
+        let has_no_end = run_of(&site.board, &run).is_some_and(|metadata| metadata.ended.is_none());
+        let is_dead = has_no_end && !live_runs.contains(&run);
+        let planned = Action::EndRun { run };
+        if is_dead && !actions.contains(&planned) {
             actions.push(planned);
         }
     }
@@ -251,14 +249,13 @@ fn plan_dead(
 
 fn plan_upkeep(
     site: &Site,
-    runs: Vec<Metadata>,
     leased: &HashSet<TaskId>,
     items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
     plan_branches(site, leased, items, actions)?;
-    actions.extend(spent_runs(site, runs, now)?.into_iter().map(|run| Action::RemoveRun { run }));
+    actions.extend(spent_runs(site, runs(&site.board)?, now)?.into_iter().map(|run| Action::RemoveRun { run }));
     let mut temps: Vec<PathBuf> = folders_of_files(site)?.iter().flat_map(|folder| children(folder)).collect();
     temps.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -15,7 +15,7 @@ use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::git::CommitId;
 use crate::runner::{Outcome, PROMPT, SessionEnd, Usage};
-use crate::store::{Board, Error, TEMP_PREFIX};
+use crate::store::{Board, Error, TEMP_PREFIX, walk_log};
 
 /// Why a run has ended whose end nobody has seen.
 pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
@@ -251,6 +251,20 @@ pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
 pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
     let prefix = format!("{task}@");
     Ok(read_runs(board, run_names(board)?.filter(|name| name.starts_with(&prefix))))
+}
+
+/// The token of the task's newest run; 0 if it has had none. The log tells it in a few lines, where a board may have
+/// thousands of runs.
+pub fn last_token(board: &Board, task: &TaskId) -> Result<Token, Error> {
+    let mut token = None;
+    walk_log(board, Some(task), &mut |entry| {
+        token = entry.token;
+        token.is_none()
+    })?;
+    match token {
+        Some(token) => Ok(token),
+        None => Ok(runs_of(board, task)?.last().map_or(0, |run| run.token)),
+    }
 }
 
 /// The names of all runs by their tasks, for who asks for those of many.

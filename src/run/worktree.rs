@@ -11,7 +11,7 @@ use super::children;
 use super::error::Error;
 use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
-use super::record::{close_run, run_name, runs_of};
+use super::record::{close_run, last_token, run_name, runs_of};
 use super::site::Site;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
@@ -240,7 +240,7 @@ fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
         site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;
         return Ok(());
     }
-    let token = runs_of(&site.board, &task.id)?.last().map_or(0, |run| run.token);
+    let token = last_token(&site.board, &task.id)?;
     // Its item may say otherwise by now.
     if !path.join(".git").exists() && !site.repository()?.is_worktree(&path)? {
         return put_aside(site, &path, &run_name(&task.id, token));
