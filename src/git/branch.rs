@@ -118,9 +118,7 @@ impl Repository {
     /// The branches that all work trees hold, also those whose folder is gone.
     pub fn held_branches(&self) -> Result<HashSet<String>, GitError> {
         let mut held = registration::held_by(self.common_dir())?;
-        for admin in registration::admin_dirs(self.common_dir())? {
-            held.extend(registration::held_by(&admin)?);
-        }
+        held.extend(registration::held_by_linked(self.common_dir())?.into_iter().map(|(_, branch)| branch));
         Ok(held.iter().filter_map(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())).collect())
     }
 

@@ -7,11 +7,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::GitError;
 use super::lock::FileLock;
@@ -67,20 +70,33 @@ pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration
 
 /// The branches (`refs/heads/…`) that the work tree with this git directory holds: checked out, or being rebased or bisected.
 pub(super) fn held_by(git_dir: &Path) -> Result<Vec<String>, GitError> {
-    match head(git_dir)? {
+    held(&|file| read(&git_dir.join(file)))
+}
+
+/// As [`held_by`], of the git directory whose files `read` reads.
+fn held(read: &Reading<'_>) -> Result<Vec<String>, GitError> {
+    match head_of(read)? {
         RegisteredHead::Branch(name) => Ok(vec![name]),
         // In the middle of a rebase or a bisect HEAD is on no branch.
-        _ => branches_under_way(git_dir),
+        _ => branches_under_way(read),
     }
+}
+
+/// The branches that linked worktrees hold, also those whose folder is gone, each with its entry.
+pub(super) fn held_by_linked(common_dir: &Path) -> Result<Vec<(PathBuf, String)>, GitError> {
+    let mut found = Vec::new();
+    each(common_dir, &mut |admin, read| {
+        found.extend(held(read)?.into_iter().map(|branch| (admin.to_owned(), branch)));
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// The entries that hold `branch`.
 pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
-    for admin in admin_dirs(common_dir)? {
-        if held_by(&admin)?.iter().any(|name| name == branch)
-            && let Some(path) = folder(&admin)?
-        {
+    for (admin, _) in held_by_linked(common_dir)?.into_iter().filter(|(_, held)| held == branch) {
+        if let Some(path) = folder(&admin)? {
             found.push(entry(admin, path)?);
         }
     }
@@ -89,8 +105,12 @@ pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registratio
 
 /// A worktree whose folder is there, below `path`.
 pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, GitError> {
-    for admin in admin_dirs(common_dir)? {
-        let Some(named) = named_folder(&admin)? else { continue };
+    let mut named = Vec::new();
+    each(common_dir, &mut |admin, read| {
+        named.extend(folder_named(admin, read)?.map(|named| (admin.to_owned(), named)));
+        Ok(())
+    })?;
+    for (admin, named) in named {
         // Following links of hundreds of others would cost more than all the rest of a removal.
         let may_be_inside = named.starts_with(path) || named.starts_with(&admin);
         if may_be_inside
@@ -212,12 +232,12 @@ impl Registration {
 }
 
 /// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.
-fn branches_under_way(git_dir: &Path) -> Result<Vec<String>, GitError> {
+fn branches_under_way(read: &Reading<'_>) -> Result<Vec<String>, GitError> {
     let mut found = Vec::new();
     for (file, prefix) in
         [("rebase-merge/head-name", ""), ("rebase-apply/head-name", ""), ("BISECT_START", "refs/heads/")]
     {
-        if let Some(bytes) = read(&git_dir.join(file))? {
+        if let Some(bytes) = read(file)? {
             found.push(format!("{prefix}{}", String::from_utf8_lossy(&bytes).trim_end()));
         }
     }
@@ -233,7 +253,11 @@ pub(super) fn pointed_from(folder: &Path) -> Option<PathBuf> {
 
 /// `HEAD` of a git directory, as it stands in the file.
 pub(super) fn head(git_dir: &Path) -> Result<RegisteredHead, GitError> {
-    let bytes = read(&git_dir.join("HEAD"))?.unwrap_or_default();
+    head_of(&|file| read(&git_dir.join(file)))
+}
+
+fn head_of(read: &Reading<'_>) -> Result<RegisteredHead, GitError> {
+    let bytes = read("HEAD")?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
     Ok(match text.strip_prefix("ref: ") {
@@ -267,7 +291,7 @@ fn sanitized(name: &[u8]) -> Vec<u8> {
     name.iter().map(|byte| if byte.is_ascii_alphanumeric() || !byte.is_ascii() { *byte } else { b'-' }).collect()
 }
 
-pub(super) fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
+fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
     let parent = common_dir.join("worktrees");
     let entries = match fs::read_dir(&parent) {
         Ok(entries) => entries,
@@ -294,7 +318,11 @@ fn folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
 
 /// The folder that the file `gitdir` names; relative ones (git 2.48 and later) start from the entry.
 fn named_folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
-    let bytes = read(&admin.join("gitdir"))?.filter(|bytes| !bytes.is_empty());
+    folder_named(admin, &|file| read(&admin.join(file)))
+}
+
+fn folder_named(admin: &Path, read: &Reading<'_>) -> Result<Option<PathBuf>, GitError> {
+    let bytes = read("gitdir")?.filter(|bytes| !bytes.is_empty());
     let named = bytes.map(|bytes| admin.join(path_of(bytes.strip_suffix(b"\n").unwrap_or(&bytes))));
     Ok(named.and_then(|named| named.parent().map(Path::to_owned)))
 }
@@ -303,20 +331,47 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// `None` if there is no such file; entries come and go while others list them. What has not changed since it was read is not
-/// read again: there may be hundreds of entries, and all of them are looked at for each branch that is moved.
+/// Reads a file of a git directory.
+type Reading<'r> = dyn Fn(&str) -> Result<Option<Vec<u8>>, GitError> + 'r;
+
+/// Calls `look` for each entry. Files are read from the folder of all entries on: a path from the root costs more than the rest
+/// of a look.
+fn each(common_dir: &Path, look: &mut dyn FnMut(&Path, &Reading<'_>) -> Result<(), GitError>) -> Result<(), GitError> {
+    let parent = common_dir.join("worktrees");
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = match rustix::fs::open(&parent, flags, Mode::empty()) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(GitError::Io { doing: "open", path: parent, source: error.into() }),
+    };
+    for admin in admin_dirs(common_dir)? {
+        let name = Path::new(admin.file_name().unwrap_or_default());
+        look(&admin, &|file| read_in(folder.as_fd(), &name.join(file)))?;
+    }
+    Ok(())
+}
+
+/// `None` if there is no such file; entries come and go while others list them.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+    read_in(CWD, path)
+}
+
+/// As [`read`], of a path that begins at the folder `start`. What has not changed since it was read is not read again: there may
+/// be hundreds of entries, and all of them are looked at for each branch that is moved.
+fn read_in(start: BorrowedFd<'_>, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
     thread_local! {
-        static FILES: RefCell<HashMap<PathBuf, (Version, Vec<u8>)>> = RefCell::default();
+        static FILES: RefCell<HashMap<Inode, (Version, Vec<u8>)>> = RefCell::default();
     }
     let look = || -> io::Result<Vec<u8>> {
-        let version = Version::of(&fs::metadata(path)?);
-        let known = FILES.with_borrow(|files| files.get(path).filter(|known| known.0 == version).cloned());
+        let (inode, version) = version_of(&rustix::fs::statat(start, path, AtFlags::empty())?);
+        let known = FILES.with_borrow(|files| files.get(&inode).filter(|known| known.0 == version).cloned());
         if let Some((_, bytes)) = known {
             return Ok(bytes);
         }
-        let bytes = fs::read(path)?;
-        FILES.with_borrow_mut(|files| files.insert(path.to_owned(), (version, bytes.clone())));
+        let mut bytes = Vec::new();
+        let file = rustix::fs::openat(start, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        File::from(file).read_to_end(&mut bytes)?;
+        FILES.with_borrow_mut(|files| files.insert(inode, (version, bytes.clone())));
         Ok(bytes)
     };
     match look() {
@@ -326,16 +381,13 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, GitError> {
     }
 }
 
-/// What differs between a file and the one that git has put into its place.
-#[derive(Clone, PartialEq, Eq)]
-struct Version {
-    inode: (u64, u64),
-    length: u64,
-    changed: (i64, i64),
-}
+/// Device and number.
+type Inode = (u64, u64);
 
-impl Version {
-    fn of(file: &fs::Metadata) -> Version {
-        Version { inode: (file.dev(), file.ino()), length: file.len(), changed: (file.ctime(), file.ctime_nsec()) }
-    }
+/// Length and time of the last change: what differs between a file and the one that git has put into its place, where that has
+/// its number.
+type Version = (i64, (i64, u64));
+
+fn version_of(file: &Stat) -> (Inode, Version) {
+    ((file.st_dev, file.st_ino), (file.st_size, (file.st_ctime, file.st_ctime_nsec)))
 }
