@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::entry::{Entry, HAND, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::log::{MOST_LINES, walk_log};
+use super::log::{MOST_LINES, task_of, walk_back, walk_log};
 use super::queue::Queue;
 use super::redo::said;
 use super::since::Since;
@@ -29,7 +29,7 @@ pub(super) struct Loaded {
 pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<Loaded, Error> {
     let mut loaded = Loaded { text: ours.to_owned(), stale: Vec::new() };
     let (mine, theirs) = (parse(ours).0, parse(saved).0);
-    if is_as_ours(&mine, &theirs) {
+    if !may_be_older(board, &differing(&mine, &theirs))? {
         return Ok(loaded);
     }
     let (mut entries, mut looks) = (Vec::new(), 0);
@@ -87,18 +87,32 @@ pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<Tas
     Ok(read.taken_back(base))
 }
 
-/// Nothing that Tavern may have written is another: no version is nearer than ours.
-fn is_as_ours(ours: &Document<'_>, saved: &Document<'_>) -> bool {
-    let mine = items(ours, &ByName::new());
-    let theirs = items(saved, &mine);
-    let named: HashSet<&str> =
+/// The items of which something that Tavern may have written is another in the save.
+fn differing(ours: &Document<'_>, saved: &Document<'_>) -> HashSet<Name> {
+    let mut mine = items(ours, &ByName::new());
+    let mut theirs = items(saved, &mine);
+    let titles: HashSet<&str> =
         ours.items().iter().filter(|item| item.id.is_some()).map(|item| ours.title(item)).collect();
-    let is_same = |name: &Name| match name {
-        Ok(_) => mine.get(name).map(|(_, state)| state) == theirs.get(name).map(|(_, state)| state),
-        // It may have got an ID since.
-        Err(title) => !named.contains(title.as_str()),
-    };
-    mine.keys().all(|name| name.is_err() || is_same(name)) && theirs.keys().all(is_same)
+    // One without an ID may have got one since.
+    mine.retain(|name, _| name.is_ok());
+    theirs.retain(|name, _| name.as_ref().err().is_none_or(|title| titles.contains(title.as_str())));
+    let names: HashSet<&Name> = mine.keys().chain(theirs.keys()).collect();
+    let is_same = |name: &Name| mine.get(name).map(|(_, state)| state) == theirs.get(name).map(|(_, state)| state);
+    names.into_iter().filter(|name| !is_same(name)).cloned().collect()
+}
+
+/// A version may be nearer to a save than ours only if the log tells of one of the items that are another in it.
+fn may_be_older(board: &Board, differing: &HashSet<Name>) -> Result<bool, Error> {
+    let (mut is_told, mut looks) = (differing.iter().any(Result::is_err), 0);
+    if differing.is_empty() || is_told {
+        return Ok(is_told);
+    }
+    walk_back(board, &mut |line| {
+        is_told = task_of(line).is_some_and(|task| differing.contains(&Ok(task)));
+        looks += 1;
+        !is_told && looks < MOST_LINES
+    })?;
+    Ok(is_told)
 }
 
 /// What an item goes by: its ID, else its title.
