@@ -259,10 +259,12 @@ mod tests {
     use super::*;
     use crate::board::document::{Document, open, parse, parse_as_markdown};
     use crate::board::lossless::LINES;
+    use crate::board::task::Status;
 
     /// Beside those of which documents are made that are changed.
     const MORE: &[&str] = &[
         "2 of them",
+        "- [ ] T-6: reopened (completed: 2026-11-22T10:00:00Z)",
         "**bold** prose",
         "`code` prose",
         "%settings",
@@ -388,6 +390,21 @@ mod tests {
         ) {
             let text = format!("{before}\n{first}\n{second}\n{}", after.join("\n"));
             prop_assert_eq!(told(&parse(&text)), told(&parse_as_markdown(&text)), "{:?}", text);
+        }
+    }
+
+    #[test]
+    fn a_key_counts_however_it_is_spelt_before_its_item_is_read() {
+        for keys in [
+            "(status: waiting, priority: 0)\n",
+            "\n\n  ```yaml task\n  status: waiting\n  priority: 0\n  ```\n",
+            "\n\n  ```yaml task\n  \"status\": waiting\n  'priority': 0\n  ```\n",
+        ] {
+            let text = format!("- [ ] T-1: a\n- [ ] T-2: b {keys}");
+            let (opened, (read, _)) = (open(&text), parse(&text));
+            let told: Vec<_> = (0..2).map(|at| (opened.status_at(at), opened.priority_at(at))).collect();
+            assert_eq!(told, [(Status::Pending, 2), (Status::Waiting, 0)], "{text}");
+            assert_eq!(read.items()[1].status, Status::Waiting, "{text}");
         }
     }
 

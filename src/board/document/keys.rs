@@ -6,8 +6,8 @@ use super::{Item, ItemPlace};
 use crate::board::metadata::{Field, Key, KeyEntry, Meaning};
 use crate::board::problem::Problem;
 
-/// Marks the items that may have a key of their own which their status or priority depends on: it has to be spelt out, but
-/// for an escape in a quoted one.
+/// Marks the items that may have a key of their own which their status or priority depends on. A key counts only where it is spelt
+/// out.
 pub(super) fn mark_keys(text: &str, places: &mut [ItemPlace<'_>]) {
     let mut mark = |spelling: &str, set: fn(&mut ItemPlace<'_>)| {
         let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
@@ -23,7 +23,6 @@ pub(super) fn mark_keys(text: &str, places: &mut [ItemPlace<'_>]) {
     mark(Key::Status.as_str(), |place| place.may_say_status = true);
     mark(Key::Completed.as_str(), |place| place.may_say_status = true);
     mark(Key::Priority.as_str(), |place| place.may_say_priority = true);
-    mark("\\", |place| (place.may_say_status, place.may_say_priority) = (true, true));
 }
 
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.
