@@ -74,7 +74,7 @@ pub(super) fn held_by(git_dir: &Path) -> Result<Vec<String>, GitError> {
 }
 
 /// As [`held_by`], of the git directory whose files `read` reads.
-fn held(read: &Reading<'_>) -> Result<Vec<String>, GitError> {
+fn held(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
     match head_of(read)? {
         RegisteredHead::Branch(name) => Ok(vec![name]),
         // In the middle of a rebase or a bisect HEAD is on no branch.
@@ -232,7 +232,7 @@ impl Registration {
 }
 
 /// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.
-fn branches_under_way(read: &Reading<'_>) -> Result<Vec<String>, GitError> {
+fn branches_under_way(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
     let mut found = Vec::new();
     for (file, prefix) in
         [("rebase-merge/head-name", ""), ("rebase-apply/head-name", ""), ("BISECT_START", "refs/heads/")]
@@ -256,7 +256,7 @@ pub(super) fn head(git_dir: &Path) -> Result<RegisteredHead, GitError> {
     head_of(&|file| read(&git_dir.join(file)))
 }
 
-fn head_of(read: &Reading<'_>) -> Result<RegisteredHead, GitError> {
+fn head_of(read: &ReadFile<'_>) -> Result<RegisteredHead, GitError> {
     let bytes = read("HEAD")?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
@@ -321,7 +321,7 @@ fn named_folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
     folder_named(admin, &|file| read(&admin.join(file)))
 }
 
-fn folder_named(admin: &Path, read: &Reading<'_>) -> Result<Option<PathBuf>, GitError> {
+fn folder_named(admin: &Path, read: &ReadFile<'_>) -> Result<Option<PathBuf>, GitError> {
     let bytes = read("gitdir")?.filter(|bytes| !bytes.is_empty());
     let named = bytes.map(|bytes| admin.join(path_of(bytes.strip_suffix(b"\n").unwrap_or(&bytes))));
     Ok(named.and_then(|named| named.parent().map(Path::to_owned)))
@@ -332,11 +332,11 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 }
 
 /// Reads a file of a git directory.
-type Reading<'r> = dyn Fn(&str) -> Result<Option<Vec<u8>>, GitError> + 'r;
+type ReadFile<'r> = dyn Fn(&str) -> Result<Option<Vec<u8>>, GitError> + 'r;
 
 /// Calls `look` for each entry. Files are read from the folder of all entries on: a path from the root costs more than the rest
 /// of a look.
-fn each(common_dir: &Path, look: &mut dyn FnMut(&Path, &Reading<'_>) -> Result<(), GitError>) -> Result<(), GitError> {
+fn each(common_dir: &Path, look: &mut dyn FnMut(&Path, &ReadFile<'_>) -> Result<(), GitError>) -> Result<(), GitError> {
     let parent = common_dir.join("worktrees");
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = match rustix::fs::open(&parent, flags, Mode::empty()) {
