@@ -4,6 +4,7 @@
 //! form that parses, and is reported. An item is what is compared, not its place: a side that moves it and one that
 //! retitles it are both heard. Knows nothing of git, files or leases.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::board::document::{Document, parse};
@@ -221,7 +222,9 @@ impl<'m, 't> Merging<'m, 't> {
             [_, None, None] => return nowhere,
         };
         if let Some(base) = slot[0] {
-            let is_held = side == Side::Ours && self.is_held(one);
+            // Of two that go by its ID one may go.
+            let is_double = || one.item.id.as_ref().is_some_and(|id| self.documents[2].find(id).is_some());
+            let is_held = side == Side::Ours && self.is_held(one) && !is_double();
             if !is_held && base.bare_block() == one.bare_block() && base.lane() == one.lane() {
                 return nowhere;
             }
@@ -322,7 +325,7 @@ impl<'m, 't> Merging<'m, 't> {
             None if ours == theirs => return None,
             None if self.is_held(mine) || old.as_ref() == Some(&theirs) => Side::Ours,
             None if old.as_ref() == Some(&ours) => Side::Theirs,
-            None if progress(&theirs) > progress(&ours) => Side::Theirs,
+            None if outweighs(&theirs, &ours) => Side::Theirs,
             None => Side::Ours,
         };
         let (taken, left) = if side == Side::Ours { (ours, theirs) } else { (theirs, ours) };
@@ -404,9 +407,16 @@ fn rank(status: Status) -> u8 {
     }
 }
 
-/// Of two states of the same status the one with more behind it counts.
-fn progress(state: &State) -> (u32, u32, u32, bool) {
-    (state.attempt, state.rounds, state.returns, state.commit().is_some())
+/// Of two states that two clones gave an item this one counts, whichever side merges: it is further on its way, has more behind it,
+/// or came first.
+pub fn outweighs(state: &State, other: &State) -> bool {
+    let weight = |state: &State| {
+        let progress = (state.attempt, state.rounds, state.returns, state.commit().is_some());
+        let since = state.since();
+        // Two of the same second are told apart by their words.
+        (rank(state.status()), progress, since.is_some(), Reverse(since), Reverse(format!("{state:?}")))
+    };
+    weight(state) > weight(other)
 }
 
 /// Both sides' versions of a stretch in one, if they don't contradict each other: items beside items, and lines that

@@ -269,6 +269,16 @@ impl State {
         }
     }
 
+    /// When it was taken, or completed.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.holder().and_then(|holder| holder.started).or(self.completed())
+    }
+
+    /// What only its way leaves: who took it when, when it was completed, and the commit.
+    pub fn trace(&self) -> (Option<&Holding>, Option<Timestamp>, Option<&str>) {
+        (self.holder(), self.completed(), self.commit())
+    }
+
     /// It waits for its children, and for nobody's word.
     pub fn is_parked(&self) -> bool {
         self.mode == Mode::Unify && matches!(self.phase, Phase::Waiting { question: None, .. })

@@ -103,10 +103,7 @@ fn obstacle(obstacle: &Obstacle) -> String {
             "list what can be taken back: tavern undo --list".to_owned()
         }
         Obstacle::Already { by, .. } => format!("to do it again: tavern undo --event {by}"),
-        Obstacle::Held { task, is_leased: true } => {
-            format!("take it from its holder: tavern release {task} --force")
-        }
-        Obstacle::Held { is_leased: false, .. } => "it has no lease; to give it back: tavern reap".to_owned(),
+        Obstacle::Held(task) => format!("take it from its holder: tavern release {task} --force"),
         Obstacle::InHands { name, now, .. } => match now {
             Some(Status::Dead) => format!("tavern release {name} --revive"),
             Some(Status::Completed | Status::Cancelled) => format!("tavern release {name} --reopen"),
@@ -160,6 +157,9 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => of_item(&|id| format!("let it be worked on: tavern release {id}")),
         Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern release {id} --revive")),
+        Lack::Status(status) if status.is_held() => {
+            of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
+        }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
         Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::board::event::{Blame, Event, Retry};
+use crate::board::lease::Life;
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
 use crate::config::Config;
@@ -93,6 +94,10 @@ impl Verb for Args {
             (None, None) => {
                 by_a_person(&board)?;
                 match board.task(&self.held.task)?.task.status() {
+                    // Another clone holds it, or its lease was lost.
+                    status if self.force && status.is_held() => {
+                        Event::Reap { token: None, life: Life::Unknown, retry, reason }
+                    }
                     Status::Draft => Event::Allow { by: person() },
                     status @ (Status::Pending | Status::InReview | Status::Approved) => {
                         let task = &self.held.task;

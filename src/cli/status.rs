@@ -409,6 +409,9 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     if let Some(lease) = lease {
         row("held by", format!("{} ({}), token {}, attempt {}", lease.agent, lease.role, lease.token, lease.attempt));
     }
+    if let (None, Some(agent)) = (lease, task.state.holder().and_then(|holder| holder.agent.as_deref())) {
+        row("held by", format!("{agent}, not in this clone; to take it: tavern release {} --force", task.id));
+    }
     if let (Some(lease), Some(freshness)) = (lease, freshness) {
         let beat = human::age((now - lease.heartbeat_at).to_std().unwrap_or_default());
         let words = match freshness {
@@ -453,12 +456,10 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     context.out.record(&record, text.trim_end())
 }
 
-/// Where the work is of an item that is not completed. A display only: it needs no settings that can be read.
+/// Where work on an item is that is not merged. A display only: it needs no settings that can be read.
 fn kept(board: &Board, task: &Task) -> Vec<String> {
-    if task.status() == Status::Completed {
-        return Vec::new();
-    }
     let integration = Config::load(board.dir()).unwrap_or_default().integration.branch;
-    let repository = Repository::discover(board.root());
-    repository.map(|repository| Unmerged::of(&repository, &integration).places(&task.id)).unwrap_or_default()
+    let Ok(repository) = Repository::discover(board.root()) else { return Vec::new() };
+    let kept = Unmerged::of(&repository, &integration);
+    if task.status() == Status::Completed { kept.beside(board, &task.id) } else { kept.places(&task.id) }
 }

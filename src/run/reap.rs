@@ -129,7 +129,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     // Also where it can't be read at the moment.
     let leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
     for (task, status) in &items.statuses {
-        if !status.is_held() || leased.contains(task) {
+        if !status.is_held() || leased.contains(task) || items.elsewhere.contains(task) {
             continue;
         }
         // It is held by the document alone: its lease was lost, or a person has written it so.
@@ -157,6 +157,8 @@ fn is_open(site: &Site, run: &str) -> bool {
 /// The items of all queues.
 struct Items {
     statuses: Vec<(TaskId, Status)>,
+    /// Those that another clone holds.
+    elsewhere: HashSet<TaskId>,
     /// False if a queue could not be read: what is not in `statuses` may still be in that one.
     is_all: bool,
     /// How many are to be archived, by queue.
@@ -165,7 +167,7 @@ struct Items {
 
 impl Items {
     fn of(site: &Site, scope: Scope, now: Timestamp) -> Result<Items, Error> {
-        let mut items = Items { statuses: Vec::new(), is_all: true, due: Vec::new() };
+        let mut items = Items { statuses: Vec::new(), elsewhere: HashSet::new(), is_all: true, due: Vec::new() };
         let policy = archive_policy(site);
         let at_least = match scope {
             // The whole archive is written each time.
@@ -181,6 +183,11 @@ impl Items {
             let (document, _) = parse(&text.content);
             let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
             items.statuses.extend(named);
+            for item in document.items() {
+                if site.board.is_elsewhere(&document, item, now)? {
+                    items.elsewhere.extend(item.id.clone());
+                }
+            }
             let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;
             items.due.extend((due > 0).then_some((queue.id, due)));
         }

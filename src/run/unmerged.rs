@@ -1,14 +1,18 @@
 //! Where the work of an item is that is not merged, so that a person can look at it. What can't be read is not named.
 
+use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
 use super::error::Error;
-use super::site::Site;
+use super::record::last_token;
+use super::site::{ITEM_BRANCHES, Site};
 use crate::board::eligible::NotReady;
 use crate::board::state::is_hex;
 use crate::board::task::TaskId;
 use crate::git::{CommitId, Head, Repository};
-use crate::store::ItemIndex;
+use crate::store::{Board, ItemIndex};
+
+const SALVAGED: &str = "refs/tavern/salvage/";
 
 /// What a repository keeps of items that did not end completed.
 pub struct Unmerged<'r> {
@@ -27,14 +31,14 @@ impl<'r> Unmerged<'r> {
             Ok(Head::Unborn { .. }) | Err(_) => None,
         };
         let tip = repository.branch_tip(integration).ok().flatten().or_else(head);
-        Unmerged { repository, salvaged: repository.references("refs/tavern/salvage/").unwrap_or_default(), tip }
+        Unmerged { repository, salvaged: repository.references(SALVAGED).unwrap_or_default(), tip }
     }
 
     /// The branch of the item if it holds what is not merged, then what was salvaged last; as `git show` takes them.
     pub fn places(&self, task: &TaskId) -> Vec<String> {
         let branch = format!("tavern/{task}");
         let own = self.repository.branch_tip(&branch).ok().flatten();
-        let folder = format!("refs/tavern/salvage/{task}/");
+        let folder = format!("{SALVAGED}{task}/");
         let token = |name: &str| name.strip_prefix(&folder).and_then(|token| token.parse::<u64>().ok());
         let salvaged = self.salvaged.iter().filter(|(name, _)| token(name).is_some());
         let last = salvaged.max_by_key(|(name, _)| token(name)).map(|(name, commit)| (name.clone(), commit));
@@ -46,6 +50,24 @@ impl<'r> Unmerged<'r> {
                 places.push(name);
             }
         }
+        places
+    }
+}
+
+impl Unmerged<'_> {
+    /// The items of which anything may be kept.
+    pub fn tasks(&self) -> BTreeSet<TaskId> {
+        let salvaged = self.salvaged.iter().filter_map(|(name, _)| name.split('/').nth(3)?.parse().ok());
+        let branches = self.repository.branches(ITEM_BRANCHES).unwrap_or_default();
+        salvaged.chain(branches.iter().filter_map(|name| name.strip_prefix(ITEM_BRANCHES)?.parse().ok())).collect()
+    }
+
+    /// What is kept of the last run of an item that was completed without it: in another clone, say. What earlier runs have left was
+    /// seen by that one.
+    pub fn beside(&self, board: &Board, task: &TaskId) -> Vec<String> {
+        let Ok(last) = last_token(board, task) else { return Vec::new() };
+        let mut places = self.places(task);
+        places.retain(|place| !place.starts_with(SALVAGED) || place.ends_with(&format!("/{last}")));
         places
     }
 }

@@ -160,7 +160,10 @@ impl QueueSearch<'_> {
         };
         let mut children_of = |parent: &TaskId| [children(document, parent), index.children_of(parent, queue)].concat();
         let mut others = Others { status_of: &mut status_of, children_of: &mut children_of };
-        nothing.under_way += (0..document.count()).filter(|at| document.status_at(*at).is_held()).count();
+        let held = (0..document.count()).filter(|at| document.status_at(*at).is_held());
+        // Nobody here will end what another clone holds.
+        let leased = held.filter(|at| is_leased(self.board, document.item(*at)).unwrap_or(true));
+        nothing.under_way += leased.count();
         for item in in_order(document).into_iter().map(|at| document.item(at)) {
             if seek.task.is_some() && item.id != seek.task {
                 continue;

@@ -66,8 +66,8 @@ pub enum Obstacle {
     NoChange { seq: u64, kind: Kind },
     #[error("event {seq} was taken back already, by event {by}")]
     Already { seq: u64, by: u64 },
-    #[error("`{task}` is held")]
-    Held { task: TaskId, is_leased: bool },
+    #[error("`{0}` is held")]
+    Held(TaskId),
     #[error("taking event {seq} back would make {name} {}, without a holder", to.as_str())]
     InHands { seq: u64, name: String, to: Status, now: Option<Status> },
     #[error("{name} has changed since event {seq}")]

@@ -13,7 +13,8 @@ use super::applied::is_of_this_boot;
 use super::archived::statuses;
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
-use super::entry::{Entry, HAND, PROSE, TextChange};
+use super::elsewhere::overtaken;
+use super::entry::{Entry, HAND, LeaseEntry, PROSE, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::ItemIndex;
@@ -240,6 +241,8 @@ fn merged(
         // It will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
     }
+    let elsewhere = overtaken(board, ours, saved)?;
+    held.retain(|id| !elsewhere.contains_key(id));
     let own = statuses(&parse(ours).0);
     let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
     let copies = Copies::of(&index, queue, &own, saved);
@@ -253,7 +256,15 @@ fn merged(
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
     entries.extend(copies.notes(now));
     let text = with_appended(Some(ours), merged.text, &|id| returned.contains(id) || copies.all.contains_key(id));
-    entries.extend(done_by_hand(&copies, ours, &text, now));
+    for mut entry in done_by_hand(&copies, ours, &text, now) {
+        if let Some(cause) = entry.task.as_ref().and_then(|id| elsewhere.get(id)) {
+            entry.cause = Some(cause.clone());
+            let lease = entry.task.as_ref().and_then(|id| board.lease(id).ok().flatten());
+            entry.token = lease.map(|lease| lease.token);
+            entry.lease = entry.token.map(|_| LeaseEntry::Drop);
+        }
+        entries.push(entry);
+    }
     Ok(text)
 }
 

@@ -15,6 +15,7 @@ mod children;
 mod claim;
 mod committed;
 mod edit;
+mod elsewhere;
 mod entry;
 mod error;
 mod find;

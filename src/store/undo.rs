@@ -266,9 +266,8 @@ fn free(board: &Board, document: &Document<'_>, item: &Item<'_>) -> Result<(), E
     for part in document.items().iter().filter(is_part) {
         let Some(task) = &part.id else { continue };
         // A lease that can't be read is somebody's too.
-        let is_leased = !matches!(board.lease(task), Ok(None));
-        if is_leased || part.status.is_held() {
-            return Err(Obstacle::Held { task: task.clone(), is_leased }.into());
+        if part.status.is_held() || !matches!(board.lease(task), Ok(None)) {
+            return Err(Obstacle::Held(task.clone()).into());
         }
     }
     Ok(())

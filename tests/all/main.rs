@@ -7,6 +7,7 @@ mod chat;
 mod children;
 mod claude;
 mod cli;
+mod clones;
 mod commands;
 mod committing;
 mod crash;

@@ -205,6 +205,28 @@ fn statuses_are_ranked_as_the_specification_lists_them() {
     assert_eq!(ranked.map(Status::as_str), names[..]);
 }
 
+/// Whichever side merges, and whoever has resolved it before.
+#[test]
+fn of_two_that_took_an_item_the_first_counts_on_both_sides() {
+    let base = "- [ ] T-2: two\n";
+    let held = |agent: &str, time: &str| {
+        format!("- [ ] T-2: two (status: in_progress, agent: {agent}, attempt: 1, started: 2026-11-22T10:00:{time}Z)\n")
+    };
+    let done = |commit: &str, time: &str| {
+        format!("- [x] T-2: two (attempt: 1, completed: 2026-11-22T10:00:{time}Z, commit: {commit})\n")
+    };
+    for (counts, other) in [
+        (held("Sam", "01"), held("Frodo", "02")),
+        (held("Frodo", "01"), held("Sam", "01")),
+        (done("9a9b9c9", "01"), done("1a2b3c4", "02")),
+        (done("9a9b9c9", "03"), held("Sam", "01")),
+    ] {
+        for (ours, theirs) in [(&counts, &other), (&other, &counts)] {
+            assert_eq!(merged(base, ours, theirs).text, counts);
+        }
+    }
+}
+
 #[test]
 fn approvals_of_one_commit_are_united_and_of_two_are_not() {
     let item = |keys: &str| format!("- [ ] T-2: two (status: {keys})\n");
@@ -215,7 +237,7 @@ fn approvals_of_one_commit_are_united_and_of_two_are_not() {
         (state.commit().expect("it is in review").to_owned(), approvals.collect::<Vec<_>>())
     };
     let rows = [
-        ("", "reviewer/Sam", "reviewer/Merry@1a2b3c4", &["reviewer/Sam", "reviewer/Merry"][..]),
+        ("", "reviewer/Sam", "reviewer/Merry@1a2b3c4", &["reviewer/Merry", "reviewer/Sam"][..]),
         ("reviewer/Sam", "reviewer/Sam, security/Pip", "", &["security/Pip"]),
     ];
     for (was, mine, other, expected) in rows {

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use crate::board::event::Kind;
 use crate::board::problem::{Problem, Severity};
-use crate::board::task::TaskId;
+use crate::board::task::{Status, TaskId};
 use crate::config::{Config, Role};
 use crate::interrupt::Interrupt;
 use crate::process::file_in_use::is_being_written;
 use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
-use crate::run::unmerged::missing_work;
+use crate::run::unmerged::{Unmerged, missing_work};
 use crate::run::{Error, Preflight, Site, preflight, sandbox};
 use crate::store::{self, Board, ItemIndex, Switch, walk_log};
 
@@ -39,6 +39,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
         Ok(site) => {
             let found = programs(&site, faults);
             repository(&site, faults);
+            beside(&site, faults);
             leftovers(&site, faults);
             found
         }
@@ -250,6 +251,21 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
     let missing = looked.ok().and(last).and_then(|task| missing_work(site, &task, &ItemIndex::of(&site.board)));
     if let Some(missing) = missing {
         faults.warning("work-not-merged", site.board.root(), missing.message, missing.hint);
+    }
+}
+
+/// Work on items that were completed without it, as where another clone was first.
+fn beside(site: &Site, faults: &mut Faults<'_>) {
+    let Ok(repository) = site.repository() else { return };
+    let kept = Unmerged::of(repository, site.integration());
+    for task in kept.tasks() {
+        let is_completed = site.board.task(&task).is_ok_and(|found| found.task.status() == Status::Completed);
+        for place in if is_completed { kept.beside(&site.board, &task) } else { Vec::new() } {
+            let message = format!("{task} was completed without the work that is kept at {place}");
+            let delete = if place.starts_with("refs/") { "update-ref -d" } else { "branch -D" };
+            let hint = format!("look: git show {place}; delete it: git {delete} {place}");
+            faults.warning("work-kept", site.board.root(), message, hint);
+        }
     }
 }
 

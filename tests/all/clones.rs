@@ -1,0 +1,205 @@
+//! Two clones of one repository, and the queue that git merges between them: of two that took an item one counts, the same in both.
+
+use std::path::Path;
+
+use crate::support::{CONFIG, QUEUE, Running, Scratch, has, wait_until};
+
+/// Two clones of a repository with this queue, which both have a merge driver, and a bare one between them.
+fn clones(items: &str) -> [Scratch; 2] {
+    let first = Scratch::shell(&format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"), "base: main\n");
+    first.commit(&["--all"], "Board");
+    first.git(&["clone", "--quiet", "--bare", ".", "../hub.git"]);
+    let hub = first.folder().join("hub.git");
+    first.git(&["remote", "add", "origin", &hub.display().to_string()]);
+    first.git(&["fetch", "--quiet"]);
+    first.git(&["branch", "--quiet", "--set-upstream-to=origin/main"]);
+    let second = Scratch::empty();
+    second.git(&["clone", "--quiet", &hub.display().to_string(), "."]);
+    second.run("tavern-init", &["--quiet"]).succeeds();
+    [first, second].map(|clone| {
+        clone.settle();
+        clone
+    })
+}
+
+/// Commits the queue.
+fn commit(clone: &Scratch) {
+    clone.commit(&[QUEUE], "Queue");
+}
+
+/// What one clone has committed comes into the other, and the merge of both back into the first.
+fn exchange(pushing: &Scratch, pulling: &Scratch) {
+    pushing.git(&["push", "--quiet", "origin", "main"]);
+    pulling.git(&["pull", "--quiet", "--no-rebase", "--no-edit"]);
+    pulling.git(&["push", "--quiet", "origin", "main"]);
+    pushing.git(&["pull", "--quiet", "--ff-only"]);
+    for clone in [pushing, pulling] {
+        clone.settle();
+    }
+    assert_eq!(pushing.queue(), pulling.queue());
+    for clone in [pushing, pulling] {
+        assert_eq!(clone.git(&["status", "--porcelain"]), "");
+    }
+}
+
+/// Whoever pulls first.
+fn either_way(clones: &[Scratch; 2], is_turned: bool) {
+    let [first, second] = clones;
+    if is_turned { exchange(second, first) } else { exchange(first, second) }
+}
+
+const SLOW: &str = "- [ ] T-1: Do it\n  ```sh\n  echo mine > 1.txt\n  git add 1.txt\n  git commit -qm Mine\n  touch ~/begun\n  \
+                    while [ -e ~/wait ]; do sleep 0.05; done\n  ```\n- [ ] T-2: Two (role: reviewer)\n";
+
+/// An agent of a clone begins T-1; it goes on until `~/wait` is gone.
+fn begun(clone: &Scratch) -> Running {
+    clone.write("../home/wait", "");
+    let agent = clone.program("tavern-agent").args(&["--once"]).start();
+    wait_until("it has begun", || clone.work().join("../home/begun").exists());
+    commit(clone);
+    agent
+}
+
+#[test]
+fn of_two_that_took_an_item_the_first_has_it_in_both_clones() {
+    for is_turned in [false, true] {
+        let clones = clones("- [ ] T-1: One\n- [ ] T-2: Two\n");
+        let took = |clone: &Scratch, now: &str, agent: &str| {
+            let took = clone.at(now, "tavern-claim", &["--task", "T-1", "--agent", agent, "--format", "json"]);
+            commit(clone);
+            took.ends(0).json()["lease"]["token"].to_string()
+        };
+        let tokens = [took(&clones[0], "+0", "Frodo"), took(&clones[1], "+2", "Sam")];
+        either_way(&clones, is_turned);
+        assert_eq!(clones[0].item("T-1")["agent"], "Frodo");
+        let report = |at: usize| clones[at].run("tavern-release", &["T-1", "--token", &tokens[at]]);
+        report(1).ends(4);
+        clones[1]
+            .run("tavern-log", &["T-1"])
+            .ends(0)
+            .says("it is in_progress by Frodo in another clone, and that counts");
+        report(0).ends(0);
+    }
+}
+
+#[test]
+fn who_holds_what_another_clone_has_completed_gives_up_and_keeps_their_work() {
+    for is_turned in [false, true] {
+        let clones = clones(SLOW);
+        let [first, second] = &clones;
+        let late = begun(second);
+        first.run("tavern-agent", &["--once"]).succeeds();
+        commit(first);
+        either_way(&clones, is_turned);
+        let queue = first.queue();
+        assert_eq!(first.item("T-1")["status"], "completed");
+        std::fs::remove_file(second.work().join("../home/wait")).expect("it is there");
+        late.end().says("T-1 blocked");
+        assert_eq!(second.queue(), queue);
+        has(&second.git(&["show", "tavern/T-1"]), &["+mine"]);
+        second.settle();
+        second.run("tavern-status", &["T-1"]).ends(0).says("git show tavern/T-1\n");
+        second.run("tavern-check", &[]).says("T-1 was completed without the work that is kept at tavern/T-1");
+        second.run("tavern-log", &["T-1"]).ends(0).says("it is completed in another clone, and that counts");
+        // Nobody does it again.
+        for clone in &clones {
+            clone.run("tavern-agent", &["--until-empty"]).ends(0).says_not("T-1 claimed");
+        }
+    }
+}
+
+#[test]
+fn what_both_clones_completed_is_completed_once_and_both_commits_are_told() {
+    for is_turned in [false, true] {
+        let clones = clones("- [ ] T-1: One\n  ```sh\n  pwd > 1.txt\n  ```\n");
+        for (clone, now) in clones.iter().zip(["+0", "+2"]) {
+            clone.at(now, "tavern-agent", &["--once"]).succeeds();
+            commit(clone);
+        }
+        let commits =
+            clones.each_ref().map(|clone| clone.item("T-1")["commit"].as_str().unwrap_or_default().to_owned());
+        either_way(&clones, is_turned);
+        for clone in &clones {
+            assert_eq!(clone.stands("T-1", "completed", 1)["commit"], *commits[0]);
+        }
+        clones[1].run("tavern-log", &["T-1"]).ends(0).says(&format!("what was made of it here is at {}", commits[1]));
+        assert!(
+            clones[1]
+                .command(Path::new("git"))
+                .args(&["merge-base", "--is-ancestor", &commits[1], "tavern/integration"])
+                .run()
+                .code
+                == Some(0)
+        );
+    }
+}
+
+#[test]
+fn a_late_holder_gives_up_at_its_next_heartbeat() {
+    let clones = clones(SLOW);
+    let [first, second] = &clones;
+    second.write(CONFIG, "base: main\nlease: 3s\n");
+    let late = begun(second);
+    first.run("tavern-agent", &["--once"]).succeeds();
+    commit(first);
+    first.git(&["push", "--quiet", "origin", "main"]);
+    second.git(&["pull", "--quiet", "--no-rebase", "--no-edit"]);
+    late.end().says("T-1 blocked");
+    has(&second.git(&["show", "tavern/T-1"]), &["+mine"]);
+}
+
+#[test]
+fn what_another_clone_holds_is_left_to_it_until_a_person_takes_it_or_a_day_is_over() {
+    let [first, second] = clones("- [ ] T-1: One\n  ```sh\n  true\n  ```\n");
+    first.claim("T-1", &["--agent", "Frodo"]);
+    commit(&first);
+    exchange(&first, &second);
+    let queue = second.queue();
+    for line in ["tavern-reap", "tavern-agent --until-empty", "tavern-check", "tavern-claim --task T-1"] {
+        second.line(line).run().says_not("nobody holds a lease").says_not("T-1 claimed");
+        assert_eq!(second.queue(), queue, "{line}");
+    }
+    second.run("tavern-claim", &["--task", "T-1"]).ends(3).says("tavern release T-1 --force");
+    second.run("tavern-status", &["T-1"]).ends(0).says("held by     Frodo, not in this clone");
+    second.at("+86500", "tavern-reap", &["--dry-run"]).says("give T-1 back: nobody holds a lease for it");
+    second.run("tavern-release", &["T-1"]).ends(4);
+    second.run("tavern-release", &["T-1", "--force"]).ends(0);
+    second.stands("T-1", "pending", 0);
+}
+
+#[test]
+fn without_the_driver_the_first_has_it_whatever_a_person_chooses() {
+    for choice in ["--ours", "--theirs"] {
+        let clones = clones("- [ ] T-1: One\n- [ ] T-2: Two\n");
+        let [first, second] = &clones;
+        for (clone, now, agent) in [(first, "+0", "Frodo"), (second, "+2", "Sam")] {
+            clone.git(&["config", "--remove-section", "merge.tavern"]);
+            clone.at(now, "tavern-claim", &["--task", "T-1", "--agent", agent]).ends(0);
+            commit(clone);
+        }
+        first.git(&["push", "--quiet", "origin", "main"]);
+        second.command(Path::new("git")).args(&["pull", "--no-rebase", "--no-edit"]).run().ends(1);
+        // Nothing is decided between git's markers.
+        second.settle();
+        second.run("tavern-renew", &["T-1", "--token", "1"]).ends(0);
+        second.git(&["checkout", choice, QUEUE]);
+        second.settle();
+        commit(second);
+        exchange_until_even(second, first);
+        for clone in &clones {
+            assert_eq!(clone.item("T-1")["agent"], "Frodo", "{choice}");
+        }
+        first.run("tavern-renew", &["T-1", "--token", "1"]).ends(0);
+        second.run("tavern-renew", &["T-1", "--token", "1"]).ends(4);
+    }
+}
+
+/// The one pulls what the other has pushed, and commits what it makes of it, if anything; then the other way round.
+fn exchange_until_even(pushing: &Scratch, pulling: &Scratch) {
+    for (from, to) in [(pushing, pulling), (pulling, pushing)] {
+        from.git(&["push", "--quiet", "origin", "main"]);
+        to.git(&["pull", "--quiet", "--no-rebase", "--no-edit"]);
+        to.settle();
+        to.git(&["commit", "--quiet", "--all", "--allow-empty", "--message=Queue"]);
+    }
+}
