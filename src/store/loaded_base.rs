@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::entry::{Entry, HAND, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::known::{Saved, done_again};
 use super::log::{MOST_LINES, task_of, walk_back, walk_log};
 use super::queue::Queue;
 use super::redo::said;
@@ -38,9 +39,13 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> R
         looks += 1;
         looks < MOST_LINES
     })?;
-    let Some(first) = first_unseen(&entries, &mine, &theirs) else { return Ok(loaded) };
-    let (mut since, mut words) = (Since::default(), None);
+    let saver = Saved::of(&theirs);
+    let Some(first) = first_unseen(&entries, &mine, &theirs, &saver) else { return Ok(loaded) };
+    let (mut since, mut words, mut known) = (Since::default(), None, Vec::new());
     for entry in entries.into_iter().take_while(|entry| entry.seq >= first) {
+        if is_by_hand(&entry) && saver.knows(&entry) == Some(true) {
+            known.push(entry.clone());
+        }
         match entry.change {
             TextChange::Prose { before, .. } => words = Some(before),
             _ => since.add(entry),
@@ -50,6 +55,8 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> R
     if let Some(words) = words {
         loaded.text = merge(&prose(ours), &loaded.text, &words, &|_| false).text;
     }
+    // Who saves an old buffer goes on typing in it.
+    loaded.text = known.iter().rev().fold(loaded.text, |text, entry| done_again(&text, entry).unwrap_or(text));
     loaded.stale = since.tasks().cloned().collect();
     loaded.stale.sort();
     Ok(loaded)
@@ -146,7 +153,7 @@ struct Passed<'e> {
 }
 
 /// The first of `entries` (the newest first) that `saved` knows nothing of; `None` if it knows all of them.
-fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>) -> Option<u64> {
+fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &Saved<'_, '_>) -> Option<u64> {
     let mine = items(ours, &ByName::new());
     let theirs = items(saved, &mine);
     let mut statuses: HashMap<Name, Status> = mine.into_iter().map(|(name, (status, _))| (name, status)).collect();
@@ -159,19 +166,26 @@ fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>) ->
         lines.count(entry.change.before().unwrap_or_default(), 1);
         let mut items =
             if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
-        // Whoever takes out what was there when a queue was last saved means it.
+        // Whoever takes out what was there at a save of which they may know means it.
         items.retain(|(name, ..)| !is_saved_since || theirs.contains_key(name));
         passed.push(Passed { entry, distance: lines.distance, items });
-        is_saved_since = is_saved_since || is_by_hand(entry);
+        is_saved_since = is_saved_since || (is_by_hand(entry) && saver.knows(entry) != Some(false));
     }
+    // What never was as it is in the save tells nothing of its age.
+    let is_so = |(_, was_so, is_so): &&(Name, bool, bool)| *was_so || *is_so;
+    let items = passed.iter().flat_map(|event| &event.items);
+    let telling: HashSet<Name> = items.filter(is_so).map(|(name, ..)| name.clone()).collect();
+    passed.iter_mut().for_each(|event| event.items.retain(|(name, ..)| telling.contains(name)));
     // As they were before the oldest event.
     let mut wrong: HashSet<&Name> = HashSet::new();
-    for (name, was_so, _) in passed.iter().flat_map(|event| &event.items) {
-        if *was_so {
-            wrong.remove(name)
-        } else {
-            wrong.insert(name)
-        };
+    for Passed { entry, items, .. } in &passed {
+        for (name, was_so, _) in items {
+            if *was_so || is_by_hand(entry) {
+                wrong.remove(name);
+            } else {
+                wrong.insert(name);
+            }
+        }
     }
     let mut best: Option<(usize, u64, u64)> = None;
     for Passed { entry, distance, items } in passed.iter().rev() {

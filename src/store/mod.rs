@@ -23,6 +23,7 @@ mod hand;
 mod history;
 mod inbox;
 mod index;
+mod known;
 mod leases;
 mod loaded_base;
 mod lock;

@@ -93,7 +93,7 @@ impl Since {
     }
 }
 
-fn reading<'d, 't>(document: &'d Document<'t>, block: &str) -> Option<&'d Item<'t>> {
+pub(super) fn reading<'d, 't>(document: &'d Document<'t>, block: &str) -> Option<&'d Item<'t>> {
     document.items().iter().find(|item| bare(document.block(item)) == bare(block))
 }
 

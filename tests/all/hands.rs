@@ -153,6 +153,72 @@ fn what_was_added_while_an_editor_was_open_is_put_back_once() {
     assert_eq!(scratch.read(QUEUE), text.replace(added, ""));
 }
 
+/// Each place in which somebody types: what is there, and what it becomes.
+const PLACES: [(&str, &str); 7] = [
+    ("- [ ] four\n", "- [ ] four\n- [ ] WORD\n"),
+    ("- [ ] four\n", "- [ ] four\n- [ ] T-70: WORD\n"),
+    ("- [ ] four\n", "- [ ] four\n  WORD\n"),
+    ("- [ ] four\n", "- [ ] four WORD\n"),
+    ("T-3: three\n", "T-3: three WORD\n"),
+    ("Words of the owner.\n", "Words of the owner.\n\nWORD\n"),
+    ("id: main\n", "id: main\nnote: WORD\n"),
+];
+
+/// A text from before somebody else saved tells its age by what Tavern did before or after that.
+#[test]
+fn what_one_editor_typed_stays_when_another_saves_an_older_text() {
+    let (add, cancel) = (["Added", "--id", "T-99"], ["T-1", "--cancel"]);
+    for (program, arguments, is_first) in [("tavern-add", &add[..], true), ("tavern-release", &cancel, false)] {
+        for (from, to) in PLACES {
+            let scratch = Scratch::board(OWNED);
+            let run = |is_now: bool| is_now.then(|| scratch.run(program, arguments).succeeds());
+            run(is_first);
+            scratch.change(QUEUE, from, &to.replace("WORD", "Mine."));
+            scratch.settle();
+            run(!is_first);
+            let done = State::of(&scratch).items;
+            scratch.write(QUEUE, OWNED.replace("T-2: two", "T-2: two, theirs"));
+            scratch.settle();
+            let (text, items) = (scratch.queue(), State::of(&scratch).items);
+            has(&text, &["Mine.", "T-2: two, theirs"]);
+            assert_eq!(items.keys().collect::<Vec<_>>(), done.keys().collect::<Vec<_>>(), "{text}");
+            assert_eq!(items["T-1"], done["T-1"], "{text}");
+        }
+    }
+}
+
+/// Whoever is told that the file has changed, and saves all the same, has what they saved and not what was made of it.
+#[test]
+fn who_goes_on_with_an_old_text_finds_each_word_once() {
+    for (from, to) in PLACES {
+        for others_come_first in [true, false] {
+            let scratch = Scratch::board(OWNED);
+            let others = || {
+                scratch.change(QUEUE, "T-2: two\n", "T-2: two\n  Another's.\n");
+                scratch.settle();
+                scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+            };
+            let save = |words: &str| {
+                scratch.write(QUEUE, OWNED.replacen(from, &to.replace("WORD", words), 1));
+                scratch.settle();
+            };
+            if others_come_first {
+                others();
+            }
+            save("Mine");
+            if !others_come_first {
+                others();
+            }
+            save("Mine, and so on");
+            let text = scratch.queue();
+            assert_eq!(text.matches("Mine").count(), 1, "{others_come_first} {text}");
+            has(&text, &["Mine, and so on", "Another's."]);
+            assert!(!text.contains("conflict"), "{others_come_first} {text}");
+            assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled), "{text}");
+        }
+    }
+}
+
 #[test]
 fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
     let scratch = Scratch::board("- [ ] T-1: One\n");

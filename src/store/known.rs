@@ -1,0 +1,106 @@
+//! What whoever saved a queue knew of earlier saves: an editor that holds an old text goes on with what it saved itself. Knows
+//! nothing of what Tavern did.
+
+use super::entry::{Entry, TextChange};
+use super::redo::said;
+use super::since::{reading, set_item};
+use crate::board::document::{Document, Item, parse, parse_alone};
+use crate::board::markup;
+use crate::board::merge::{bare, merge, prose};
+use crate::board::text::apply;
+
+/// What was saved.
+pub(super) struct Saved<'s, 't> {
+    document: &'s Document<'t>,
+    prose: String,
+}
+
+impl<'s, 't> Saved<'s, 't> {
+    pub(super) fn of(document: &'s Document<'t>) -> Saved<'s, 't> {
+        Saved { document, prose: prose(document.text()) }
+    }
+
+    /// It was saved by somebody who knew of what was done by hand: most of what that brought is there, if only as the
+    /// beginning of a longer line, and most of what it took is not. `None`: it does not tell.
+    pub(super) fn knows(&self, entry: &Entry) -> Option<bool> {
+        let alone = |text| parse_alone(text, self.document.front());
+        let is_known = match &entry.change {
+            TextChange::Nothing => return None,
+            TextChange::Prose { before, after } => {
+                is_nearer([before, after, &self.prose].map(|text| said(text).map(str::trim).collect()))
+            }
+            TextChange::Added { after, .. } => self.find(&alone(after)).is_some(),
+            TextChange::Removed { before, .. } => self.find(&alone(before)).is_none(),
+            TextChange::Edited { before, after, .. } => {
+                let (before, after) = (alone(before), alone(after));
+                let item = self.find(&after).or_else(|| self.find(&before))?;
+                let [before, after] = [&before, &after]
+                    .map(|document| document.items().first().map_or_else(Vec::new, |item| parts(document, item)));
+                is_nearer([before, after, parts(self.document, item)])
+            }
+        };
+        Some(is_known)
+    }
+
+    /// The item that is alone in `document`: by its ID, else by its title, or one that goes on from that.
+    fn find(&self, document: &Document<'_>) -> Option<&'s Item<'t>> {
+        let item = document.items().first()?;
+        let title = document.title(item);
+        let mut items = self.document.items().iter();
+        match &item.id {
+            Some(id) => self.document.find(id),
+            None if title.is_empty() => None,
+            None => items
+                .clone()
+                .find(|other| self.document.title(other) == title)
+                .or_else(|| items.find(|other| self.document.title(other).starts_with(title))),
+        }
+    }
+}
+
+/// Box, ID, title, keys and lines of an item.
+fn parts<'t>(document: &Document<'t>, item: &Item<'t>) -> Vec<&'t str> {
+    let text = document.text();
+    let keys = document.entries(item).into_iter().filter(|key| key.at < item.head.end);
+    let keys = keys.map(|key| key.at..key.value.end);
+    let head = [item.box_char - 1..item.box_char + 2, item.title.clone()].into_iter().chain(item.id_span()).chain(keys);
+    let lines = &text[markup::line_end(text, item.head.end, item.span.end.max(item.head.end))..item.span.end];
+    head.map(|span| &text[span]).chain(said(lines).map(str::trim)).collect()
+}
+
+/// `now` is rather as `after` than as `before`.
+fn is_nearer([before, after, now]: [Vec<&str>; 3]) -> bool {
+    let brought = after.iter().filter(|part| !before.contains(part));
+    let taken = before.iter().filter(|part| !after.contains(part));
+    let brought = brought.map(|part| now.iter().any(|now| now.starts_with(part)));
+    let (as_after, as_before): (Vec<bool>, _) =
+        brought.chain(taken.map(|part| !now.contains(part))).partition(|is_as_after| *is_as_after);
+    as_after.len() > as_before.len()
+}
+
+/// `text` with what was done by hand in it; `None` if it is there, or has nothing to be done to.
+pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
+    let merged = |before: &str, now: &str, after: &str| {
+        let merged = merge(before, now, after, &|_| false);
+        merged.conflicts.is_empty().then_some(merged.text)
+    };
+    let (document, _) = parse(text);
+    let find = |block: &str| match &entry.task {
+        Some(id) => document.find(id).or_else(|| reading(&document, block)),
+        None => reading(&document, block),
+    };
+    let edits = match &entry.change {
+        TextChange::Prose { before, after } => return merged(before, text, after),
+        TextChange::Added { to, after, .. } if find(after).is_none() => {
+            set_item(&document, None, Some((after, Some(*to))))
+        }
+        TextChange::Edited { before, after, moved } => {
+            let item = find(before)?;
+            let status = moved.filter(|(from, _)| *from == item.status).map(|(_, to)| to);
+            let block = merged(&bare(before), &bare(document.block(item)), &bare(after))?;
+            set_item(&document, Some(item), Some((&block, status)))
+        }
+        TextChange::Added { .. } | TextChange::Removed { .. } | TextChange::Nothing => return None,
+    };
+    Some(apply(text, &edits))
+}
