@@ -11,6 +11,7 @@ use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::hand::{Copies, Settled, done_by_hand, note};
+use super::held::with_held;
 use super::index::ItemIndex;
 use super::queue::Queue;
 use crate::board::document::parse;
@@ -41,7 +42,8 @@ impl Board {
         self.transact(now, |view| {
             let text = view.read(queue)?;
             let held = self.held_in(queue)?;
-            let merged = merge(copy, &text.content, edited, &|id| held.contains(id));
+            let mut merged = merge(copy, &text.content, edited, &|id| held.contains(id));
+            merged.text = with_held(merged.text, &text.content, &held);
             let conflicts = merged.conflicts.into_iter().map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();
             if merged.text == text.content {

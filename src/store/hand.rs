@@ -17,6 +17,7 @@ use super::elsewhere::overtaken;
 use super::entry::{Entry, HAND, LeaseEntry, PROSE, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
 use super::loaded_base::{as_read, loaded};
 use super::log::{MOST_LINES, walk_log};
@@ -248,14 +249,15 @@ fn merged(
     let copies = Copies::of(&index, queue, &own, saved);
     let loaded = loaded(board, queue, &newest, saved)?;
     let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
-    let merged = merge(&base, &newest, saved, &|id| held.contains(id));
+    let merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
     let back = restored_items(saved, &merged.text, &loaded.stale);
     if !back.is_empty() {
         entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
     }
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
     entries.extend(copies.notes(now));
-    let text = with_appended(Some(ours), merged.text, &|id| returned.contains(id) || copies.all.contains_key(id));
+    let text = with_held(merged.text, ours, &held);
+    let text = with_appended(Some(ours), text, &|id| returned.contains(id) || copies.all.contains_key(id));
     for mut entry in done_by_hand(&copies, ours, &text, now) {
         if let Some(cause) = entry.task.as_ref().and_then(|id| elsewhere.get(id)) {
             entry.cause = Some(cause.clone());

@@ -20,6 +20,7 @@ mod entry;
 mod error;
 mod find;
 mod hand;
+mod held;
 mod history;
 mod inbox;
 mod index;

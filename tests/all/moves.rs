@@ -259,6 +259,46 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
     assert_eq!(scratch.queue(), "## Doing\n\n## Done\n- [ ] one (status: pending)\n");
 }
 
+/// Whoever saves, an item that somebody holds keeps its ID and its status, and its holder goes on.
+#[test]
+fn what_is_held_is_held_whatever_a_save_makes_of_it() {
+    let goes_on = |scratch: &Scratch, id: &str| {
+        scratch.settle();
+        let state = State::of(scratch);
+        state.agrees();
+        assert_eq!(state.status(id), Some(Status::InProgress), "{state:#?}");
+        scratch.run("tavern-report", &[id, "--token", "1", "--failed", "no time"]).ends(1);
+    };
+    // The heading that it stands under goes, or becomes another.
+    for heading in ["", "## Notes\n"] {
+        let scratch = held();
+        scratch.write(QUEUE, scratch.queue().replace("## In Progress\n", heading));
+        goes_on(&scratch, "T-1");
+    }
+    // Somebody goes on in a text from before it got its ID, with lines below the last heading.
+    let scratch = Scratch::board("## Pending\n\n## In Progress\n\n## Dead Letter\n");
+    let mut old = scratch.queue() + "- [ ] one\n- [ ] two\n- [ ] three\n";
+    scratch.write(QUEUE, &old);
+    let claimed = scratch.run("tavern-claim", &["--agent", "Frodo"]).ends(0).stdout;
+    let id = claimed.split_whitespace().next().expect("it tells the ID").to_owned();
+    for line in ["- [ ] four\n", "- [ ] five\n", "- [ ] six\n"] {
+        old += line;
+        scratch.write(QUEUE, &old);
+        scratch.settle();
+    }
+    let text = scratch.queue();
+    assert_eq!([": one", "] one"].map(|name| text.matches(name).count()), [1, 0], "{text}");
+    let state = State::of(&scratch);
+    state.agrees();
+    assert_eq!(state.status(&id), Some(Status::InProgress), "{state:#?}");
+    // A text without items is accepted.
+    let scratch = held();
+    scratch.write(QUEUE, "## Todo\nfoo\n## Done\n");
+    scratch.settle();
+    scratch.run("tavern-edit", &["--accept", ".git/tavern/seen/main.1.aside"]).ends(0);
+    goes_on(&scratch, "T-1");
+}
+
 /// A deletion of all items that was pulled is not put back in git's own branch before a person has said so.
 #[test]
 fn what_was_set_aside_is_not_overruled_by_a_commit() {

@@ -1,0 +1,57 @@
+//! What somebody holds stays theirs, whatever a save makes of it. Knows no files.
+
+use std::collections::HashSet;
+
+use super::since::Since;
+use crate::board::document::{Document, Item, parse};
+use crate::board::edit::Patch;
+use crate::board::task::TaskId;
+use crate::board::text::apply;
+
+/// `saved`, in which the items that are `held` have their IDs: it may be from before they got them.
+pub(super) fn with_ids(saved: &str, ours: &str, held: &HashSet<TaskId>) -> String {
+    let (mut saved, mine) = (saved.to_owned(), parse(ours).0);
+    for item in own(&mine, held) {
+        let (title, theirs) = (mine.title(item), parse(&saved).0);
+        let Some(id) = item.id.clone().filter(|id| theirs.find(id).is_none()) else { continue };
+        let nameless = nameless(&theirs, title);
+        if nameless.len() > self::nameless(&mine, title).len() {
+            let patch = Patch { id: Some(id), ..Patch::default() };
+            saved = apply(&saved, &theirs.change(nameless[0], &patch));
+        }
+    }
+    saved
+}
+
+/// `text`, which was made of `ours`, with the items that are `held` in the status in which they are held, also where the headings
+/// around them went or came.
+pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> String {
+    let (mut out, mut back) = (Since::default(), Since::default());
+    let (mine, theirs) = (parse(ours).0, parse(&text).0);
+    for item in own(&mine, held) {
+        let Some(id) = &item.id else { continue };
+        // Of two that go by its ID one is it.
+        let named = theirs.named(id);
+        let found = named.iter().find(|found| found.status == item.status).or(named.first());
+        // Under a heading that is no lane's it would count as nobody's.
+        let is_lost = found.is_some_and(|found| found.quarantined && !item.quarantined);
+        if is_lost {
+            out.set(id.clone(), None);
+        }
+        if is_lost || found.is_none_or(|found| found.status != item.status) {
+            let block = found.map_or_else(|| mine.block(item), |found| theirs.block(found));
+            back.set(id.clone(), Some((block.to_owned(), item.status)));
+        }
+    }
+    if back.tasks().next().is_none() { text } else { back.taken_back(&out.taken_back(&text)) }
+}
+
+fn own<'d, 't>(document: &'d Document<'t>, held: &HashSet<TaskId>) -> impl Iterator<Item = &'d Item<'t>> {
+    let is_own = |item: &&Item<'t>| !item.nested && item.id.as_ref().is_some_and(|id| held.contains(id));
+    document.items().iter().filter(is_own).filter(|item| item.status.is_held())
+}
+
+fn nameless<'d, 't>(document: &'d Document<'t>, title: &str) -> Vec<&'d Item<'t>> {
+    let items = document.items().iter().filter(|item| item.id.is_none() && !item.nested);
+    items.filter(|item| document.title(item) == title).collect()
+}
