@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::since::Since;
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, open, parse};
 use crate::board::edit::Patch;
 use crate::board::task::TaskId;
 use crate::board::text::apply;
@@ -12,7 +12,7 @@ use crate::board::text::apply;
 pub(super) fn with_ids(saved: &str, ours: &str, held: &HashSet<TaskId>) -> String {
     let (mut saved, mine) = (saved.to_owned(), parse(ours).0);
     for item in own(&mine, held) {
-        let (title, theirs) = (mine.title(item), parse(&saved).0);
+        let (title, theirs) = (mine.title(item), open(&saved));
         let Some(id) = item.id.clone().filter(|id| theirs.find(id).is_none()) else { continue };
         let nameless = nameless(&theirs, title);
         if nameless.len() > self::nameless(&mine, title).len() {
@@ -27,7 +27,7 @@ pub(super) fn with_ids(saved: &str, ours: &str, held: &HashSet<TaskId>) -> Strin
 /// around them went or came.
 pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> String {
     let (mut out, mut back) = (Since::default(), Since::default());
-    let (mine, theirs) = (parse(ours).0, parse(&text).0);
+    let (mine, theirs) = (parse(ours).0, open(&text));
     for item in own(&mine, held) {
         let Some(id) = &item.id else { continue };
         // Of two that go by its ID one is it.

@@ -166,12 +166,11 @@ impl<'t, 's> Reader<'t, 's> {
                 if item.task.is_some() {
                     let under = self.headings.last().map(|(_, under)| *under);
                     self.follow(item.span.start, item.span.end, lane_of(under));
-                    let (may_say_status, may_say_priority) = (false, false);
                     places.push(ItemPlace {
                         span: item.span,
                         under,
-                        may_say_status,
-                        may_say_priority,
+                        may_say_status: false,
+                        may_say_priority: false,
                         item: OnceCell::new(),
                     });
                 }
