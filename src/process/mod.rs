@@ -35,7 +35,7 @@ pub use family::{adopt_orphans, end_with_parent};
 pub use first_program::first_program;
 pub use follow::{LineFollower, LogLine};
 pub use foreground::{Attended, attend, foreground};
-pub use log::{create_log, is_running};
+pub use log::create_log;
 pub use mark::Mark;
 pub use output::{Ran, run_program};
 pub use running_program::{ProgramExit, RunningProgram};

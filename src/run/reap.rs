@@ -213,15 +213,16 @@ fn plan_dead(
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
     let live_runs: HashSet<String> = site.board.leases()?.into_iter().filter_map(|l| Some(l.work?.run)).collect();
-    for run in marked_runs(site) {
-        let has_no_end = run_of(&site.board, &run).is_some_and(|metadata| metadata.ended.is_none());
-        let is_dead = has_no_end && !live_runs.contains(&run);
-        let planned = Action::EndRun { run };
+    let marked = marked_runs(site);
+    for run in &marked {
+        let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
+        let is_dead = has_no_end && !live_runs.contains(run);
+        let planned = Action::EndRun { run: run.clone() };
         if is_dead && !actions.contains(&planned) {
             actions.push(planned);
         }
     }
-    if is_marked(&mark_of(site, INTEGRATION)) && site.board.try_merge_slot()?.is_some() {
+    if marked.iter().any(|run| run == INTEGRATION) && site.board.try_merge_slot()?.is_some() {
         actions.push(Action::EndRun { run: INTEGRATION.to_owned() });
     }
     let folder = site.board.path("worktrees");

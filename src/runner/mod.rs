@@ -9,7 +9,7 @@
 //! means for an item, is decided above.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
@@ -150,18 +150,4 @@ impl From<std::io::Error> for NotReady {
 /// The file of `program`, as it is found when it is started with `env`.
 fn found(program: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
     find_program_on(&variable_of(env, "PATH").unwrap_or_default(), program)
-}
-
-/// Returns whether a program that was started for this run, or an orphan of it, still holds the run's log. False for a
-/// folder that isn't there.
-///
-/// # Errors
-/// What the system says.
-pub fn is_live(run_dir: &Path) -> std::io::Result<bool> {
-    for log in [THREAD_LOG, OUTPUT_LOG] {
-        if crate::process::is_running(&run_dir.join(log))? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -58,7 +58,7 @@ impl Speaker for PlainText {
 mod tests {
     use super::*;
     use crate::process::table;
-    use crate::runner::{CommandRunner, Limits, Next, Runner, Shell, is_live};
+    use crate::runner::{CommandRunner, Limits, Next, Runner, Shell};
     use std::fs;
     use std::path::Path;
     use std::time::Duration;
@@ -144,7 +144,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (job, mut session) = shell(folder.path(), "trap 'echo saved; exit 9' TERM; echo ready; sleep 100 & wait");
         wait_until_ready(&mut session);
-        assert!(is_live(&job.run_dir).expect("it can be asked"));
+        assert!(!table::marked(&job.mark()).is_empty());
         session.end(EndReason::Stop);
         session.end(EndReason::Wall);
         let ended = session.finish();
