@@ -179,7 +179,7 @@ fn what_people_write_wrongly_is_told() {
         assert_eq!(problems(text), *expected, "{text:?}");
     }
     let (_, found) = parse("## Pendign\n- [ ] a\n## Done\n");
-    assert_eq!(found[0].message, "`Pendign` is no lane, so the item under it is not worked");
+    assert_eq!(found[0].message, "`Pendign` is not a lane, so the item under it is not worked");
     assert_eq!(found[0].hint, "did you mean `Pending`?");
 }
 

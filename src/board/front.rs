@@ -103,7 +103,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             problems.push(Problem::error(
                 "broken-front-matter",
                 content.clone(),
-                "the front matter is no list of `key: value` lines",
+                "the front matter is not a list of `key: value` lines",
                 "write lines such as `id: main`",
             ));
             return front;

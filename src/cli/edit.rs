@@ -85,7 +85,7 @@ fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliE
     let path = fs::canonicalize(context.here().join(file)).ok();
     let found = board.set_aside().into_iter().find(|aside| fs::canonicalize(&aside.path).ok() == path);
     let hint = "these are named by: tavern check";
-    found.ok_or_else(|| CliError::usage(format!("`{}` is no save that was set aside", file.display()), hint))
+    found.ok_or_else(|| CliError::usage(format!("`{}` is not a save that was set aside", file.display()), hint))
 }
 
 /// Tells what became of `queue`; nothing: it stands as it was.

@@ -36,7 +36,7 @@ pub enum Error {
     #[error("{0}")]
     NothingToReview(String),
     /// Nobody has said yet what is to become of it: the queue as it stands may not be what is wanted.
-    #[error("a save of queue {} was set aside in `{}`, and may be what it is to be", .0.queue.id, .0.path.display())]
+    #[error("a save of queue {} was set aside in `{}`, and nobody has decided on it yet", .0.queue.id, .0.path.display())]
     Undecided(SetAside),
     #[error("set-up command `{command}` {how}")]
     SetUp { command: String, how: String, output: String },

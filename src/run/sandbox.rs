@@ -161,7 +161,7 @@ pub fn try_out(role: &Role) -> Result<(), NotReady> {
         Err(error) => error.to_string(),
     };
     Err(NotReady::new(
-        format!("`sandbox: true` can't be had here: {why}"),
+        format!("`sandbox: true` does not work here: {why}"),
         "let users make namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0, or of a container its \
          --security-opt), or set `sandbox: false` for the role in .tavern/config.yaml",
     ))

@@ -78,7 +78,7 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
     // What a person says becomes of it.
     let [garbage, empty] = [1, 2].map(|number| format!(".git/tavern/seen/main.{number}.aside"));
     scratch.run("tavern-edit", &["--discard", &garbage]).ends(0).says("nothing was changed");
-    scratch.run("tavern-edit", &["--discard", &garbage]).ends(2).says("is no save that was set aside");
+    scratch.run("tavern-edit", &["--discard", &garbage]).ends(2).says("is not a save that was set aside");
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     scratch
         .run("tavern-edit", &["--accept", &empty])

@@ -145,8 +145,8 @@ fn without_bubblewrap_nothing_is_begun() {
     );
     scratch.executable("../bin/bwrap", "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n");
     let told = refuses(&scratch, Some(&bin.to_string_lossy()));
-    let why = "error: `sandbox: true` can't be had here: bwrap: No permissions to create new namespace\n";
+    let why = "error: `sandbox: true` does not work here: bwrap: No permissions to create new namespace\n";
     assert!(told.starts_with(why), "{told}");
     let checked = scratch.program("tavern-check").variable("PATH", &bin).run().ends(5);
-    checked.says("error: role `coder`: `sandbox: true` can't be had here");
+    checked.says("error: role `coder`: `sandbox: true` does not work here");
 }

@@ -595,5 +595,5 @@ fn unknown_lane(text: &str, other: &Other) -> Problem {
             )
         }
     };
-    Problem::error("unknown-lane", span, format!("`{name}` is no lane, so {things} not worked"), hint)
+    Problem::error("unknown-lane", span, format!("`{name}` is not a lane, so {things} not worked"), hint)
 }

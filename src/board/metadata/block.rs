@@ -69,7 +69,7 @@ fn parse_block(text: &str, block: &TaskBlock) -> Result<Value, BrokenYaml> {
         Ok(Value::Mapping(map)) => Ok(Value::Mapping(map)),
         Ok(_) => {
             let at = block.content.end - content.trim_start().len();
-            Err(BrokenYaml { at, message: "the block is no list of `key: value` lines".into() })
+            Err(BrokenYaml { at, message: "the block is not a list of `key: value` lines".into() })
         }
         Err(error) => Err(broken_yaml(text, block.content.clone(), &error)),
     }

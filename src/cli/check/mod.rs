@@ -57,7 +57,7 @@ impl Verb for Args {
         let of_settings = self.files.iter().find(|name| is_settings(name));
         if let Some(name) = of_settings.filter(|_| self.fix || self.files.len() > 1) {
             let hint = format!("look at it by itself: tavern check {}", quoted(name));
-            return Err(CliError::usage(format!("`{name}` is no list of items"), hint));
+            return Err(CliError::usage(format!("`{name}` is not a list of items"), hint));
         }
         let files: &[String] = if of_settings.is_some() { &[] } else { &self.files };
         let mut faults = Faults { here: &here, found: Vec::new() };
