@@ -224,6 +224,8 @@ enum Doing {
 struct Memory {
     looks: ExpiredLeases,
     templates: Templates,
+    /// Items that this agent worked; those that are approved it merges, whatever queue they were moved to meanwhile.
+    worked: Vec<TaskId>,
     /// Approved items that only a person can free for their merge.
     blocked: Vec<TaskId>,
     /// All that was approved has been looked at since the last run.
@@ -258,6 +260,7 @@ impl Agent<'_> {
                             return Ok(End::Enough);
                         }
                         self.handle(&held)?;
+                        memory.worked.push(held.task.id.clone());
                         self.integrate_approved(&mut memory)?;
                         memory.is_integrated = true;
                         memory.runs += 1;
@@ -309,7 +312,7 @@ impl Agent<'_> {
                 Err(nothing) => nothing,
             };
             // What was approved since we looked frees what is behind it.
-            if approved(self.site, &self.queues).iter().any(|(_, task)| !memory.blocked.contains(task)) {
+            if self.approved(memory).iter().any(|task| !memory.blocked.contains(task)) {
                 continue;
             }
             // What is missing may be installed without any change of the board.
@@ -446,19 +449,31 @@ impl Agent<'_> {
         }
     }
 
+    /// What is approved, of the agent's queues and of all that it worked.
+    fn approved(&self, memory: &mut Memory) -> Vec<TaskId> {
+        let is_approved = |id: &TaskId| {
+            self.site.board.task(id).is_ok_and(|it| it.task.status() == Status::Approved && !it.quarantined)
+        };
+        memory.worked.retain(is_approved);
+        let mut approved = approved(self.site, &self.queues);
+        let strayed: Vec<TaskId> = memory.worked.iter().filter(|id| !approved.contains(id)).cloned().collect();
+        approved.extend(strayed);
+        approved
+    }
+
     /// Integrates what is approved, one process at a time.
     fn integrate_approved(&self, memory: &mut Memory) -> Result<(), Error> {
         memory.blocked.clear();
-        if approved(self.site, &self.queues).is_empty() {
+        if self.approved(memory).is_empty() {
             return Ok(());
         }
         let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else { return Ok(()) };
         // Whoever had the slot may have looked before our item was approved, so we look once more.
-        for (queue, task) in approved(self.site, &self.queues) {
+        for task in self.approved(memory) {
             if self.site.interrupt.is_raised() {
                 return Ok(());
             }
-            match integrate(self.site, &queue, &task)? {
+            match integrate(self.site, &task)? {
                 Integrated::Merged(commit) => {
                     (self.tell)(&Told::Integrated { task, commit: commit.map(|commit| commit.short().to_owned()) });
                 }

@@ -52,11 +52,11 @@ impl Verb for Args {
         if waiting.is_empty() {
             context.out.note("nothing to merge: no item is approved");
         }
-        for (queue, task) in waiting {
+        for task in waiting {
             if !self.tasks.is_empty() && !self.tasks.contains(&task) {
                 continue;
             }
-            let (result, commit, reason, text) = match integrate(&site, &queue, &task)? {
+            let (result, commit, reason, text) = match integrate(&site, &task)? {
                 Integrated::Merged(commit) => {
                     let commit = commit.map(|commit| commit.short().to_owned());
                     let place = commit.as_ref().map_or_else(String::new, |commit| format!(" as {commit}"));

@@ -21,7 +21,7 @@ use crate::clock::{self};
 use crate::config::OutcomePolicy;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
-use crate::store::{Entry, Note, Queue, walk_log};
+use crate::store::{self, Entry, Found, Note, Queue, walk_log};
 
 /// The artifact of the run that is merged, with what was seen at the merged commit.
 const MERGED: &str = "verify-merged.txt";
@@ -40,26 +40,27 @@ pub enum Integrated {
 }
 
 /// The approved tasks of `queues`, in the order in which they stand.
-pub fn approved(site: &Site, queues: &[Queue]) -> Vec<(Queue, TaskId)> {
+pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
     let mut found = Vec::new();
     for queue in queues {
         // One queue that can't be read keeps nobody from working on the others.
         let Ok(text) = site.board.read(queue) else { continue };
         let (document, _) = parse(&text.content);
         let ids = document.items().iter().filter(|item| item.status == Status::Approved && !item.quarantined);
-        found.extend(ids.filter_map(|item| Some((queue.clone(), item.id.clone()?))));
+        found.extend(ids.filter_map(|item| item.id.clone()));
     }
     found
 }
 
-/// Integrates one approved task. The caller holds the board's merge slot.
-pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, Error> {
-    let text = site.board.read(queue)?;
-    let (document, _) = parse(&text.content);
-    let Some(item) = document.find(id).filter(|item| item.status == Status::Approved) else {
-        return Ok(Integrated::Blocked("somebody else has integrated it".to_owned()));
+/// Integrates one approved task, wherever it is. The caller holds the board's merge slot.
+pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
+    let Found { task, queue, .. } = match site.board.task(id) {
+        Ok(found) if found.task.status() == Status::Approved => found,
+        Ok(_) | Err(store::Error::NoTask(_)) => {
+            return Ok(Integrated::Blocked("somebody else has integrated it".to_owned()));
+        }
+        Err(error) => return Err(error.into()),
     };
-    let task = document.task(item, id.clone());
     let Some(work) = &task.commit() else {
         if task.worktree {
             return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));
@@ -79,7 +80,7 @@ pub fn integrate(site: &Site, queue: &Queue, id: &TaskId) -> Result<Integrated, 
         return Ok(Integrated::Untried);
     }
     loop {
-        match attempt(site, queue, &task, &work)? {
+        match attempt(site, &queue, &task, &work)? {
             Some(result) => return Ok(result),
             // A lost race uses no attempt.
             None if site.interrupt.is_raised() => return Ok(Integrated::Blocked("interrupted".to_owned())),

@@ -184,26 +184,40 @@ fn a_copy_stays_one_after_another_was_named_first() {
     scratch.run("tavern-renew", &["T-1", "--token", &State::of(&scratch).leases["T-1"].to_string()]).ends(0);
 }
 
+/// Whoever holds an item carries it to its end, wherever a person has put it meanwhile.
 #[test]
-fn an_agent_goes_on_with_an_item_whose_queue_is_renamed() {
-    let script = "until test -e go; do sleep 0.05; done; echo done > done.txt";
-    let text = format!(
-        "## Pending\n\n- [ ] T-1: One\n  ```sh\n  cd ..; touch started; {script}\n  ```\n\n## In Progress\n\n## Completed\n"
-    );
-    let scratch = Scratch::board(
-        &text.replace("cd ..; touch started; until test -e go", "touch \"$HOME/started\"; until test -e \"$HOME/go\""),
-    );
-    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]).start();
-    crate::support::wait_until("it has started", || scratch.folder().join("home/started").exists());
-    fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
-    scratch.settle();
-    fs::write(scratch.folder().join("home/go"), "").expect("the folder is ours");
-    agent.end().ends(0).says("T-1 done and verified");
-    scratch.run("tavern-merge", &[]).ends(0);
-    let state = State::of(&scratch);
-    state.agrees();
-    assert_eq!(state.status("T-1"), Some(Status::Completed));
-    assert!(!scratch.work().join(QUEUE).exists());
+fn an_item_that_is_moved_while_an_agent_works_it_is_merged_and_counted() {
+    let script = "touch \"$HOME/started\"; until test -e \"$HOME/go\"; do sleep 0.05; done; echo done > done.txt";
+    let text = format!("## Pending\n\n- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n");
+    let works: [&[&str]; 3] =
+        [&["tavern-agent", "--until-empty"], &["tavern-drain", "main"], &["tavern-drain", "--agents", "2"]];
+    for work in works {
+        for is_renamed in [false, true] {
+            let scratch = Scratch::board(&format!("{text}\n## In Progress\n\n## Completed\n"));
+            let working = scratch.program(work[0]).args(&work[1..]).start();
+            crate::support::wait_until("it has started", || scratch.folder().join("home/started").exists());
+            if is_renamed {
+                fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");
+            } else {
+                let old = scratch.queue();
+                let item =
+                    &old[old.find("- [ ] T-1").expect("it is there")..old.find("\n## Completed").expect("a lane")];
+                scratch.write(WORK, item);
+                scratch.write(QUEUE, old.replace(item, ""));
+            }
+            scratch.settle();
+            fs::write(scratch.folder().join("home/go"), "").expect("the folder is ours");
+            let ran = working.end().ends(0);
+            if work[0] == "tavern-drain" {
+                ran.says("T-1 merged as").says("1 completed, 0 left");
+            }
+            let state = State::of(&scratch);
+            state.agrees();
+            assert_eq!(state.status("T-1"), Some(Status::Completed), "{work:?}");
+            assert!(scratch.merged().contains("done.txt"));
+            assert_eq!(scratch.work().join(QUEUE).exists(), !is_renamed);
+        }
+    }
 }
 
 /// What is looked at without the lock is as it will be.

@@ -105,7 +105,7 @@ impl Verb for Args {
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let is_well = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
-            for left in summarise(&site, &queues, &crew)?.left {
+            for left in summarise(&site, &queues, &crew, before)?.left {
                 let text = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
                 context.out.record(&left, text)?;
             }
@@ -117,8 +117,7 @@ impl Verb for Args {
         if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
             context.out.note(why);
         }
-        let mut summary = summarise(&site, &queues, &crew)?;
-        summary.add_archived(&site, &queues, before)?;
+        let mut summary = summarise(&site, &self.queues(context, &site, queues)?, &crew, before)?;
         summary.seconds = started.elapsed().as_secs();
         summary.print(context, &site)?;
         match context.interrupted() {
@@ -131,6 +130,11 @@ impl Verb for Args {
 }
 
 impl Args {
+    /// What `queues` are now: people may have made others, and removed some.
+    fn queues(&self, context: &Context, site: &Site, queues: Vec<Queue>) -> Result<Vec<Queue>, CliError> {
+        if self.files.is_empty() { context.queues(&site.board, &self.files) } else { Ok(queues) }
+    }
+
     fn work(&self, context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<bool, CliError> {
         // What has ended may need a planner.
         for post in crew {

@@ -16,7 +16,7 @@ use crate::run::Site;
 use crate::run::readiness::{Unready, unready};
 use crate::run::record::RunNames;
 use crate::run::unmerged::Unmerged;
-use crate::store::{Archived, Queue, tail_log};
+use crate::store::{Archived, Entry, Queue, tail_log};
 
 /// One item that did not end completed.
 #[derive(Serialize)]
@@ -47,8 +47,14 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Adds what was moved to the archives of the queues after the event `before`, and is there still.
-    pub(super) fn add_archived(&mut self, site: &Site, queues: &[Queue], before: u64) -> Result<(), CliError> {
+    /// Adds what was moved to the archives of the queues by the events `since` it began, and is there still.
+    fn add_archived(
+        &mut self,
+        site: &Site,
+        queues: &[Queue],
+        since: &[Entry],
+        strayed: &HashSet<TaskId>,
+    ) -> Result<(), CliError> {
         let (runs, archived, mut seen) = (RunNames::list(&site.board)?, Archived::of(&site.board), HashSet::new());
         let mut live = HashSet::new();
         for queue in site.board.queues()? {
@@ -56,8 +62,8 @@ impl Summary {
             live.extend(parse(&text.content).0.items().iter().filter_map(|item| item.id.clone()));
         }
         // The newest first: what was brought back and has ended again is there once.
-        for entry in tail_log(&site.board, before)?.iter().rev().filter(|entry| entry.kind == Kind::Archived) {
-            let is_ours = queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id));
+        for entry in since.iter().rev().filter(|entry| entry.kind == Kind::Archived) {
+            let is_ours = is_of(entry, queues) || entry.task.as_ref().is_some_and(|task| strayed.contains(task));
             let (true, Some(block)) = (is_ours, entry.change.before()) else { continue };
             let (document, _) = parse(block);
             for (number, item) in document.items().iter().enumerate() {
@@ -102,17 +108,33 @@ impl Summary {
     }
 }
 
-pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Summary, CliError> {
+/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now.
+pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post], before: u64) -> Result<Summary, CliError> {
     let mut summary = Summary::default();
+    let since = tail_log(&site.board, before)?;
+    let mut strayed = begun(&since, queues);
+    let mut all: Vec<Queue> = queues.iter().filter(|queue| queue.path.is_file()).cloned().collect();
+    for queue in &all {
+        let text = site.board.read(queue)?;
+        let (document, _) = parse(&text.content);
+        strayed.retain(|id| document.find(id).is_none());
+    }
+    let own = all.len();
+    if !strayed.is_empty() {
+        all.extend(site.board.queues()?.into_iter().filter(|queue| !queues.contains(queue)));
+    }
     let kept = Unmerged::of(site.repository()?, site.integration());
     let names = RunNames::list(&site.board)?;
-    let unready = unready(site, queues, None).into_iter();
+    let unready = unready(site, &all, None).into_iter();
     let mut unready: HashMap<(String, usize), Unready> =
         unready.map(|one| ((one.queue.clone(), one.line), one)).collect();
-    for queue in queues {
+    for (number, queue) in all.iter().enumerate() {
         let text = site.board.read(queue)?;
         let (document, _) = parse(&text.content);
         for item in document.items() {
+            if number >= own && !item.id.as_ref().is_some_and(|id| strayed.remove(id)) {
+                continue;
+            }
             let runs = item.id.as_ref().map(|id| names.runs_of(&site.board, id)).unwrap_or_default();
             summary.usd += runs.iter().map(|run| run.usage.usd).sum::<f64>();
             let lacking = unready.remove(&(queue.id.clone(), item.line));
@@ -134,7 +156,24 @@ pub(super) fn summarise(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<
             }
         }
     }
+    summary.add_archived(site, queues, &since, &strayed)?;
     Ok(summary)
+}
+
+/// The items that were taken from `queues`, or went with the whole file.
+fn begun(since: &[Entry], queues: &[Queue]) -> HashSet<TaskId> {
+    let is_gone =
+        |entry: &Entry| queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id) && !queue.path.is_file());
+    let is_begun = |entry: &&Entry| match entry.kind {
+        Kind::Claimed => is_of(entry, queues),
+        Kind::Moved => is_gone(entry),
+        _ => false,
+    };
+    since.iter().filter(is_begun).filter_map(|entry| entry.task.clone()).collect()
+}
+
+fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
+    queues.iter().any(|queue| entry.queue.as_ref() == Some(&queue.id))
 }
 
 /// Why an item is not completed: what its last run came to, else what it lacks.
