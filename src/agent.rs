@@ -5,11 +5,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use serde::{Deserialize, Serialize};
 
 use crate::board::document::{Document, Item};
 use crate::board::eligible::Lack;
@@ -28,9 +26,12 @@ use crate::run::reap::{self, Action, ExpiredLeases, Scope};
 use crate::run::report;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
-use crate::run::{Error, Heartbeat, Ruling, RunResult, Site, attempt, run_name, show_agent};
-use crate::runner::Outcome;
+use crate::run::{Error, Heartbeat, RunResult, Site, attempt, run_name, show_agent};
 use crate::store::{self, AgentFile, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, life};
+
+pub use told::Told;
+
+mod told;
 
 /// How often an idle agent shows that it lives, and looks whether another one died.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -62,142 +63,6 @@ pub struct Agent<'a> {
     pub tell: &'a dyn Fn(&Told),
     /// Holds the name.
     pub slot: Slot,
-}
-
-/// What an agent tells of its work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum Told {
-    Claimed {
-        /// `None` in a dry run of an item that is given an ID when it is taken.
-        task: Option<TaskId>,
-        title: String,
-        attempt: u32,
-        runner: String,
-    },
-    Ended {
-        task: TaskId,
-        run: String,
-        outcome: Outcome,
-        reason: String,
-        status: Status,
-        /// The end of its back-off.
-        again_at: Option<Timestamp>,
-    },
-    /// Turned into other items: their IDs, or the planner's words if there are none.
-    Planned {
-        task: TaskId,
-        run: String,
-        reason: String,
-    },
-    Reviewed {
-        task: TaskId,
-        run: String,
-        verdict: Ruling,
-        reason: String,
-        status: Status,
-    },
-    /// Of a dry run: it is approved.
-    WouldMerge {
-        task: TaskId,
-    },
-    Integrated {
-        task: TaskId,
-        commit: Option<String>,
-    },
-    SentBack {
-        task: TaskId,
-        reason: String,
-    },
-    Blocked {
-        task: TaskId,
-        why: String,
-    },
-    /// The provider's limit, overload or refusal: no agent of the board uses the runner until then.
-    Closed {
-        runner: String,
-        until: Timestamp,
-        reason: String,
-        hint: Option<String>,
-    },
-    /// A planner was needed, and a planning item was queued.
-    Woken {
-        task: TaskId,
-        trigger: String,
-    },
-    Cleared {
-        what: String,
-    },
-    /// The queues could not be committed to git; the next commit takes it all.
-    Uncommitted {
-        why: String,
-    },
-    /// An item could not be started here, and stays where it is.
-    Skipped {
-        task: Option<TaskId>,
-        title: String,
-        why: String,
-    },
-    /// No item could be started here.
-    Hindered {
-        why: String,
-    },
-    Waiting {
-        why: String,
-    },
-}
-
-impl Told {
-    /// It says that an item is completed.
-    pub fn completes(&self) -> bool {
-        match self {
-            Told::Ended { status, .. } | Told::Reviewed { status, .. } => *status == Status::Completed,
-            Told::Planned { .. } | Told::Integrated { .. } => true,
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Told::Claimed { task: None, title, .. } => write!(f, "`{title}` claimed, and given an ID"),
-            Told::Claimed { task: Some(task), title, attempt: 1, .. } => write!(f, "{task} claimed: {title}"),
-            Told::Claimed { task: Some(task), title, attempt, .. } => {
-                write!(f, "{task} claimed, attempt {attempt}: {title}")
-            }
-            Told::Ended { task, status: Status::Approved, .. } => write!(f, "{task} done and verified"),
-            Told::Ended { task, status: Status::InReview, outcome: Outcome::Success, .. } => {
-                write!(f, "{task} done and verified, now in review")
-            }
-            Told::Ended { task, status: Status::Completed, .. } => write!(f, "{task} done and verified, now completed"),
-            Told::Planned { task, reason, .. } => write!(f, "{task} planned: {reason}"),
-            Told::Ended { task, status: Status::Waiting, outcome: Outcome::Success, reason, .. } => {
-                write!(f, "{task} {reason}")
-            }
-            Told::Reviewed { task, reason, status: Status::Approved, .. } => write!(f, "{task} {reason}"),
-            Told::Reviewed { task, reason, status, .. } => write!(f, "{task} {reason}, now {status}"),
-            Told::Ended { task, status, outcome, reason, again_at, .. } => {
-                write!(f, "{task} {outcome}, now {status}: {reason}")?;
-                again_at.map_or(Ok(()), |at| write!(f, "; again at {}", clock::shown(at)))
-            }
-            Told::WouldMerge { task } => write!(f, "{task} would be merged"),
-            Told::Integrated { task, commit: Some(commit) } => write!(f, "{task} merged as {commit}"),
-            Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
-            Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
-            Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
-            Told::Closed { runner, until, reason, hint } => {
-                write!(f, "runner {runner} is closed until {}: {reason}", clock::shown(*until))?;
-                hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
-            }
-            Told::Woken { task, trigger } => write!(f, "{task} queued: {trigger}"),
-            Told::Cleared { what } => write!(f, "cleared up: {what}"),
-            Told::Skipped { task: Some(task), why, .. } => write!(f, "{task} skipped: {why}"),
-            Told::Skipped { task: None, title, why } => write!(f, "`{title}` skipped: {why}"),
-            Told::Hindered { why } => write!(f, "nothing can be started: {why}"),
-            Told::Uncommitted { why } | Told::Waiting { why } => f.write_str(why),
-        }
-    }
 }
 
 /// Why the loop ended.
