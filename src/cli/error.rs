@@ -12,7 +12,7 @@ use crate::store::{Obstacle, Switch};
 use crate::{run, store};
 
 use super::exit::Exit;
-use super::hints;
+use super::{hints, human};
 
 /// Why a program ends without having done its job. Library errors are converted into it; each rule about exit codes
 /// stands in such a conversion.
@@ -98,7 +98,7 @@ impl CliError {
             text.push_str(&format!("{HINT}hint:{HINT:#} {hint}\n"));
         }
         // Nobody is left to be told that standard error is closed.
-        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        let _ = anstream::stderr().lock().write_all(human::for_terminal(&text).as_bytes());
     }
 }
 

@@ -55,7 +55,7 @@ const TITLE: usize = 120;
 /// Most characters of other words in a line: a reason, a line of a document.
 const WORDS: usize = 300;
 
-/// A title, cut where it gets too long for a line; what is no character for people's eyes is shown as `·`.
+/// A title, cut where it gets too long for a line; what a terminal would obey is shown as `·`.
 pub fn title(title: &str) -> Cow<'_, str> {
     cut(title, TITLE)
 }
@@ -74,11 +74,55 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
     let end = text.char_indices().nth(most).map(|(end, _)| end);
     let start = &text[..end.unwrap_or(text.len())];
     let mark = if end.is_some() { "…" } else { "" };
-    if mark.is_empty() && !start.contains(char::is_control) {
+    if mark.is_empty() && !start.contains(is_command) {
         return Cow::Borrowed(text);
     }
-    let printable = |c: char| if c.is_control() && c != '\t' { '·' } else { c };
+    let printable = |c: char| if is_command(c) { '·' } else { c };
     Cow::Owned(start.chars().map(printable).chain(mark.chars()).collect())
+}
+
+/// A terminal obeys it instead of showing it: control characters, and those that reorder what stands around them
+/// (Unicode's bidirectional embeddings, overrides and isolates).
+fn is_command(c: char) -> bool {
+    c.is_control() && c != '\t' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What Tavern colours its own output with.
+const STYLES: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m"];
+
+/// Text that goes to people, whoever wrote its parts: a terminal obeys nothing of it but line ends and colours.
+pub fn for_terminal(text: &str) -> String {
+    let kept =
+        |rest: &str| ["\n", "\r\n"].iter().chain(&STYLES).find(|kept| rest.starts_with(**kept)).map(|kept| kept.len());
+    replaced(text, kept, |_| "·".to_owned())
+}
+
+/// JSON: what a terminal would obey stands in its texts only, and is spelt out there.
+pub fn json_for_terminal(json: &str) -> String {
+    replaced(json, |_| None, |c| format!("\\u{:04x}", u32::from(c)))
+}
+
+/// `text` with what a terminal would obey in another spelling, but for the bytes at the beginning of the rest that are `kept`.
+fn replaced(text: &str, kept: impl Fn(&str) -> Option<usize>, spelt: impl Fn(char) -> String) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(is_command) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let command = rest.chars().next().unwrap_or_default();
+        let length = match kept(rest) {
+            Some(length) => {
+                shown.push_str(&rest[..length]);
+                length
+            }
+            None => {
+                shown.push_str(&spelt(command));
+                command.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    shown.push_str(rest);
+    shown
 }
 
 #[cfg(test)]
@@ -96,6 +140,22 @@ mod tests {
         for (whole, shown) in rows {
             assert_eq!(title(&whole), shown);
         }
+    }
+
+    #[test]
+    fn a_terminal_obeys_line_ends_and_colours_only() {
+        let rows = [
+            ("", ""),
+            ("plain ä\tb\r\nnext\n", "plain ä\tb\r\nnext\n"),
+            ("\x1b[1m\x1b[31merror:\x1b[0m x", "\x1b[1m\x1b[31merror:\x1b[0m x"),
+            ("\x1b]0;title\x07\x1b[2J\x1b[8mhidden", "·]0;title··[2J·[8mhidden"),
+            ("a\rb\u{9b}31m\u{7f}", "a·b·31m·"),
+            ("\u{202e}txt.exe\u{2066}", "·txt.exe·"),
+        ];
+        for (text, shown) in rows {
+            assert_eq!(for_terminal(text), shown);
+        }
+        assert_eq!(json_for_terminal("{\"a\":\"\u{9b}\u{202e}\u{7f}ä\"}"), "{\"a\":\"\\u009b\\u202e\\u007fä\"}");
     }
 
     #[test]

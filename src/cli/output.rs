@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::process::quoted;
 
 use super::error::CliError;
+use super::human;
 use super::shared::{Format, Shared};
 
 /// Where records go. Nothing is seen before [`Output::flush`] or the program's end.
@@ -38,7 +39,7 @@ impl Output {
             Format::Text => self.line(text),
             Format::Json => {
                 let json = serde_json::to_string(record)?;
-                self.line(json)
+                self.print(&human::json_for_terminal(&json))
             }
             Format::Env => Err(no_variables()),
         }
@@ -56,7 +57,7 @@ impl Output {
         }
         let pairs: Vec<String> =
             variables.iter().map(|(name, value)| format!("{name}={}", quoted(value.as_ref()))).collect();
-        self.line(pairs.join(" "))
+        self.print(&pairs.join(" "))
     }
 
     /// A line that is for people only (a heading, a total): not there in JSON.
@@ -70,7 +71,7 @@ impl Output {
             // Both streams often lead to the same terminal: what was said first is read first.
             let _ = self.sink.borrow_mut().flush();
             // A closed standard error is no reason to stop.
-            let _ = writeln!(anstream::stderr().lock(), "{text}");
+            let _ = writeln!(anstream::stderr().lock(), "{}", human::for_terminal(&text.to_string()));
         }
     }
 
@@ -85,7 +86,11 @@ impl Output {
     }
 
     fn line(&self, text: impl Display) -> Result<(), CliError> {
-        writeln!(self.sink.borrow_mut(), "{text}").map_err(|error| CliError::output(&error))
+        self.print(&human::for_terminal(&text.to_string()))
+    }
+
+    fn print(&self, line: &str) -> Result<(), CliError> {
+        writeln!(self.sink.borrow_mut(), "{line}").map_err(|error| CliError::output(&error))
     }
 }
 

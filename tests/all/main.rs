@@ -22,6 +22,7 @@ mod fix;
 mod formats;
 mod front;
 mod hands;
+mod hostile;
 mod imports;
 mod locks;
 mod loops;

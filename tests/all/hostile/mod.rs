@@ -1,0 +1,3 @@
+//! What a repository, or an agent, that means harm tries; and what comes of it.
+
+mod shown;

@@ -1,0 +1,67 @@
+//! Words that a terminal would obey.
+
+use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch};
+
+/// Hides and moves what is shown, sets the window's title, types an answer, turns the direction of text.
+const WORDS: &str = "\u{1b}[8m\u{1b}[2J\u{1b}]0;mine\u{7}\u{1b}[6n\u{9b}31m\u{202e}gpj.exe\u{2066}\u{8}\r\u{7f}end";
+
+/// All that a terminal is told by Tavern itself.
+const OWN: [&str; 6] = ["\n", "\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[36m"];
+
+#[test]
+fn words_of_others_are_shown_and_not_obeyed() {
+    let scratch = Scratch::shell("", AT_ONCE);
+    let script = format!("printf '%s\\n' '{WORDS}'; printf '%s\\n' '{WORDS}' >&2; echo '{WORDS}' > file; exit 3");
+    scratch.write(
+        QUEUE,
+        format!(
+            "---\nname: \"{WORDS}\"\n{WORDS}: 1\n---\n\n{WORDS}\n\n## Pending {WORDS}\n\n\
+             - [ ] T-1: {WORDS} (role: coder, {WORDS}: 1)\n  ```sh\n  {script}\n  ```\n\
+             - [ ] T-2: x (after: \"{WORDS}\", status: {WORDS})\n- [{WORDS}] T-3: y\n\
+             \n## Pending\n\n- [ ] T-4: fails {WORDS} (max_attempts: 1)\n\n  ```sh\n  {script}\n  ```\n\
+             - [ ] T-5: {WORDS} (reason: \"{WORDS}\", done_when: \"{WORDS}\", question: \"{WORDS}\")\n  {WORDS}\n\
+             \n## Waiting\n\n- [ ] T-6: asks {WORDS} (question: \"{WORDS}\")\n"
+        ),
+    );
+    scratch.write(format!(".tavern/queues/{}.md", WORDS.replace('/', "")), format!("- [ ] T-7: {WORDS}\n"));
+    scratch.write(format!(".tavern/templates/{WORDS}.md.j2"), format!("{{{{ {WORDS} }}}}"));
+    scratch.run("tavern-agent", &["--until-empty", "--name", "one"]);
+    scratch.run("tavern-add", &[WORDS]);
+    let lines = [
+        "status",
+        "status T-4",
+        "status T-6",
+        "check",
+        "log",
+        "log --diff",
+        "runs",
+        "runs T-4",
+        "claim --dry-run",
+        "agent --dry-run --once",
+        "drain --dry-run",
+        "reap --dry-run",
+        "undo --dry-run",
+        "check --fix --dry-run",
+    ];
+    let shown = |line: &str| {
+        for format in ["text", "json"] {
+            let line = format!("tavern {line} --color always --format {format}");
+            let ran = scratch.line(&line).run();
+            for (stream, printed) in [("output", &ran.stdout), ("errors", &ran.stderr)] {
+                let left = OWN.iter().fold(printed.clone(), |text, own| text.replace(own, ""));
+                let obeyed = left.find(|c: char| {
+                    c.is_control() && c != '\t' || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{2066}'
+                });
+                assert_eq!(obeyed.map(|at| &left[at..]), None, "{line}: {stream}");
+            }
+        }
+    };
+    lines.iter().for_each(|line| shown(line));
+    scratch.write(".tavern/STOP", WORDS);
+    shown("claim");
+    shown("agent --once");
+    scratch.write(CONFIG, format!("{WORDS}: \"{WORDS}\"\n"));
+    shown("check");
+    shown("status");
+    shown("no-such-verb");
+}
