@@ -223,6 +223,7 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
             program: PathBuf::from(entry.program.as_deref().unwrap_or("claude")),
             permission_mode: role.permission_mode.clone(),
             allowed_tools: role.allowed_tools.clone(),
+            obeys_repository: role.does != Does::Review,
             extra_args: entry.args.clone(),
         }),
     })

@@ -25,9 +25,15 @@ pub struct Claude {
     pub permission_mode: String,
     /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`.
     pub allowed_tools: Vec<String>,
+    /// Whether it obeys the settings, hooks, servers and memory files of the repository. One that judges the repository's
+    /// content must not be led by it.
+    pub obeys_repository: bool,
     /// Anything else, before the options above.
     pub extra_args: Vec<String>,
 }
+
+/// It reads the user's settings only, and starts no server that a file of the repository names.
+const OBEYS_USER: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
 
 /// Set for unattended work, unless the user has set them.
 const SETTINGS: [(&str, &str); 4] = [
@@ -218,6 +224,9 @@ impl Claude {
             args.push("--allowedTools".into());
             args.extend(self.allowed_tools.iter().map(OsString::from));
         }
+        if !self.obeys_repository {
+            args.extend(OBEYS_USER.map(OsString::from));
+        }
         args.extend(job.model.iter().flat_map(|model| ["--model".into(), model.into()]));
         args.extend(["--permission-mode".into(), (&self.permission_mode).into()]);
         let opening = if job.opening == Opening::Resumed { "--resume" } else { "--session-id" };
@@ -236,6 +245,7 @@ mod tests {
             program: program.into(),
             permission_mode: "acceptEdits".to_owned(),
             allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()],
+            obeys_repository: true,
             extra_args: Vec::new(),
         }
     }
@@ -245,7 +255,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut job = Job::in_folder(folder.path());
         job.session = "U".to_owned();
-        let claude = claude("claude");
+        let mut claude = claude("claude");
         let line = |args: Vec<OsString>| args.join(OsStr::new(" ")).into_string().expect("it is text");
         let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages";
         let new = "--allowedTools Bash Edit --permission-mode acceptEdits --session-id U";
@@ -258,6 +268,8 @@ mod tests {
         let resumed = "--allowedTools Bash Edit --model sonnet --permission-mode acceptEdits --resume U";
         assert_eq!(line(claude.args(&job)), format!("{live} --max-turns 3 --max-budget-usd 0.5 {resumed}"));
         assert_eq!(line(claude.attended_args(&job)), format!("{resumed} do it\n"));
+        claude.obeys_repository = false;
+        assert!(line(claude.args(&job)).contains("Edit --setting-sources user --strict-mcp-config --model"));
     }
 
     #[test]

@@ -6,11 +6,11 @@
 mod endings;
 mod limits;
 mod plan;
-mod project;
+pub mod project;
 mod provider;
 mod runner;
 mod scenario;
-mod stand_in;
+pub mod stand_in;
 mod words;
 mod work;
 mod workshop;

@@ -63,6 +63,7 @@ impl Workshop {
         let claude = Claude {
             program: installed(),
             permission_mode: "acceptEdits".to_owned(),
+            obeys_repository: true,
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
             extra_args: Vec::new(),
         };

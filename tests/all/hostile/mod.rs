@@ -1,3 +1,4 @@
 //! What a repository, or an agent, that means harm tries; and what comes of it.
 
+mod review;
 mod shown;
