@@ -286,7 +286,10 @@ impl<'m, 't> Merging<'m, 't> {
         };
         let was = base.map(One::bare_block);
         let (mine_is, other_is) = (mine.bare_block(), other.bare_block());
-        let (text, source) = if mine_is == other_is || was.as_ref() == Some(&other_is) {
+        let (text, source) = if mine_is == other_is {
+            let side = winner.unwrap_or(Side::Ours);
+            (if side == Side::Ours { mine } else { other }.block().to_owned(), Some(side))
+        } else if was.as_ref() == Some(&other_is) {
             (mine.block().to_owned(), Some(Side::Ours))
         } else if was == Some(mine_is) && !is_held {
             (other.block().to_owned(), Some(Side::Theirs))

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::entry::{Entry, TextChange};
 use super::since::set_item;
 use crate::board::document::{Document, Item, parse};
 use crate::board::merge::{Changed, bare, changes};
@@ -52,6 +53,23 @@ pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn F
             return text;
         }
         text = next;
+    }
+}
+
+/// Tells in the `entries` of what was added in which lane it was `typed`, where it stands elsewhere in `text`: who goes on in the
+/// text that they typed it in has it there.
+pub(super) fn tell_moved(entries: &mut [Entry], typed: &str, text: &str) {
+    let moved = if typed == text { Vec::new() } else { changes(typed, text) };
+    for Changed { task, before, after, .. } in moved {
+        let is_it =
+            |entry: &Entry| entry.task == task && entry.change.after() == after.as_ref().map(|(after, _)| &**after);
+        let added = entries.iter_mut().filter(|entry| is_it(entry)).find_map(|entry| match &mut entry.change {
+            TextChange::Added { from: from @ None, .. } => Some(from),
+            _ => None,
+        });
+        if let (Some(from), Some((_, typed))) = (added, before) {
+            *from = Some(typed);
+        }
     }
 }
 

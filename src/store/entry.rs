@@ -53,7 +53,7 @@ pub struct Entry {
 pub enum TextChange {
     #[default]
     Nothing,
-    /// An item came into the queue; `from` is what it was in the archive.
+    /// An item came into the queue; `from` is what it was in the archive, or in the lane to which it was appended.
     Added { from: Option<Status>, to: Status, after: String },
     /// An item left the queue.
     Removed { from: Status, before: String },
@@ -102,6 +102,24 @@ impl Entry {
             change: TextChange::Nothing,
             lease: None,
         }
+    }
+
+    /// Who appended a line had it where they wrote it, and Tavern moved it: two steps, the newest first.
+    pub(super) fn steps(self) -> Vec<Entry> {
+        match &self.change {
+            TextChange::Added { from: Some(from), to, after } if self.agent.as_deref() == Some(HAND) && from != to => {
+                let (before, after, moved) = (after.clone(), after.clone(), Some((*from, *to)));
+                let typed = TextChange::Added { from: None, to: *from, after: after.clone() };
+                let moved = TextChange::Edited { before, after, moved };
+                vec![Entry { agent: None, change: moved, ..self.clone() }, Entry { change: typed, ..self }]
+            }
+            _ => vec![self],
+        }
+    }
+
+    /// Tavern's own step of the two.
+    pub(super) fn is_move_of_added(&self) -> bool {
+        self.kind == Kind::Added && self.change.before().is_some()
     }
 
     /// A person talks with the agent that claimed it.

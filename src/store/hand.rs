@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::{fmt, fs};
 
-use super::appended::with_appended;
+use super::appended::{tell_moved, with_appended};
 use super::applied::is_of_this_boot;
 use super::archived::statuses;
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
@@ -19,7 +19,7 @@ use super::error::Error;
 use super::find::Board;
 use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
-use super::loaded_base::{as_read, loaded};
+use super::loaded_base::{Save, as_read, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text};
@@ -108,19 +108,13 @@ fn saved(
         let why = "the file was removed while an item of it is held; it was put back";
         taken.entries.push(note(queue, why.to_owned(), now));
     }
-    let mut ours = up_to_date(board, last, queue, &seen)?;
-    if let Some(saved) = saved {
-        ours = merged(board, queue, &saved, &ours, come, now, &mut taken)?;
-        if text.is_some() {
-            // By itself: a later save may know nothing of it, which the log then tells.
-            let expected = Sight { file: Some(seen.file), ..sight };
-            let rewrite = QueueRewrite { queue: queue.clone(), expected, content: ours, is_shown: false };
-            taken.files.insert(0, Rewrite::Queue(rewrite));
-            return Ok(Some(taken));
+    let known = up_to_date(board, last, queue, &seen)?;
+    let mut ours = known.clone();
+    let saves = [(saved.as_deref(), Some(seen.seq)), (text.as_ref().map(|text| &*text.content), None)];
+    for (text, replaced_at) in saves {
+        if let Some(text) = text.filter(|text| *text != ours) {
+            ours = merged(board, queue, &Save { text, replaced_at }, [&known, &ours], come, now, &mut taken)?;
         }
-    }
-    if let Some(text) = text.as_ref().filter(|text| text.content != ours) {
-        ours = merged(board, queue, &text.content, &ours, come, now, &mut taken)?;
     }
     let is_shown = match &text {
         Some(text) => text.content == ours,
@@ -136,11 +130,13 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
     let (saved, own) = (text.content, HashMap::new());
     let (newest, returned) = with_returned(board, queue, &saved, &own, &saved)?;
     let mut entries = Copies::of(&ItemIndex::of(board), queue, &own, &saved).notes(now);
-    let content = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
-    let content = with_appended(None, content, &|_| true);
+    let typed = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
+    let content = with_appended(None, typed.clone(), &|_| true);
+    let moved = changes(&typed, &content).into_iter().map(|changed| Changed { before: None, ..changed });
     let added = changes("", &content).into_iter();
-    let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id)));
+    let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id))).chain(moved);
     entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
+    tell_moved(&mut entries, &typed, &content);
     let is_shown = content == saved;
     let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown };
     Ok(Change { entries, files: vec![Rewrite::Queue(rewrite)] })
@@ -213,17 +209,17 @@ fn kept(rewrite: QueueRewrite, entries: Vec<Entry>) -> Change {
     Change { entries, files: vec![Rewrite::Queue(rewrite)] }
 }
 
-/// What somebody saved, merged with ours; and what is to be logged of it.
+/// What somebody saved, merged with ours; and what is to be logged of it. They knew at most what was `known` before it.
 fn merged(
     board: &Board,
     queue: &Queue,
-    saved: &str,
-    ours: &str,
+    save: &Save<'_>,
+    [known, ours]: [&str; 2],
     come: &HashSet<TaskId>,
     now: Timestamp,
     Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
-    let note = |cause: String| note(queue, cause, now);
+    let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
     if is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
         entries.push(note("the file was emptied; its items were put back".to_owned()));
@@ -247,7 +243,8 @@ fn merged(
     let own = statuses(&parse(ours).0);
     let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
     let copies = Copies::of(&index, queue, &own, saved);
-    let loaded = loaded(board, queue, &newest, saved)?;
+    let (known, _) = with_returned(board, queue, known, &own, saved)?;
+    let loaded = loaded(board, queue, &known, save)?;
     let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
     let merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
     let back = restored_items(saved, &merged.text, &loaded.stale);
@@ -256,9 +253,11 @@ fn merged(
     }
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
     entries.extend(copies.notes(now));
-    let text = with_held(merged.text, ours, &held);
-    let text = with_appended(Some(ours), text, &|id| returned.contains(id) || copies.all.contains_key(id));
-    for mut entry in done_by_hand(&copies, ours, &text, now) {
+    let typed = with_held(merged.text, ours, &held);
+    let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
+    let mut done = done_by_hand(&copies, ours, &text, now);
+    tell_moved(&mut done, &typed, &text);
+    for mut entry in done {
         if let Some(cause) = entry.task.as_ref().and_then(|id| elsewhere.get(id)) {
             entry.cause = Some(cause.clone());
             let lease = entry.task.as_ref().and_then(|id| board.lease(id).ok().flatten());

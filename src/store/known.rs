@@ -91,9 +91,6 @@ pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
     };
     let edits = match &entry.change {
         TextChange::Prose { before, after } => return merged(before, text, after),
-        TextChange::Added { to, after, .. } if find(after).is_none() => {
-            set_item(&document, None, Some((after, Some(*to))))
-        }
         TextChange::Edited { before, after, moved } => {
             let item = find(before)?;
             let status = moved.filter(|(from, _)| *from == item.status).map(|(_, to)| to);

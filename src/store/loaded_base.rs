@@ -26,24 +26,43 @@ pub(super) struct Loaded {
     pub stale: Vec<TaskId>,
 }
 
-/// The version of `ours` on which `saved` rests.
-pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<Loaded, Error> {
+/// What somebody saved.
+pub(super) struct Save<'s> {
+    pub text: &'s str,
+    /// The event that the file shows which took the place of the one that was written to: of that, and what came with it, whoever
+    /// wrote there knew nothing.
+    pub replaced_at: Option<u64>,
+}
+
+/// The version of `ours` on which the save rests.
+pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, save: &Save<'_>) -> Result<Loaded, Error> {
+    let (saved, replaced_at) = (save.text, save.replaced_at);
     let mut loaded = Loaded { text: ours.to_owned(), stale: Vec::new() };
     let (mine, theirs) = (parse(ours).0, parse(saved).0);
-    if !may_be_older(board, &differing(&mine, &theirs))? {
+    if replaced_at.is_none() && !may_be_older(board, &differing(&mine, &theirs))? {
         return Ok(loaded);
     }
     let (mut entries, mut looks) = (Vec::new(), 0);
     walk_log(board, None, &mut |entry| {
-        entries.extend((entry.queue.as_ref() == Some(&queue.id)).then_some(entry));
+        if entry.queue.as_ref() == Some(&queue.id) {
+            entries.extend(entry.steps());
+        }
         looks += 1;
         looks < MOST_LINES
     })?;
     let saver = Saved::of(&theirs);
-    let Some(first) = first_unseen(&entries, &mine, &theirs, &saver) else { return Ok(loaded) };
+    let is_later = |entry: &&Entry| replaced_at.is_some_and(|at| entry.seq >= at || entry.through == Some(at));
+    let later = entries.iter().take_while(is_later).count();
+    let unseen = unseen(&entries, &mine, &theirs, &saver).max(later);
+    if unseen == 0 {
+        return Ok(loaded);
+    }
     let (mut since, mut words, mut known) = (Since::default(), None, Vec::new());
-    for entry in entries.into_iter().take_while(|entry| entry.seq >= first) {
+    for entry in entries.into_iter().take(unseen) {
         if is_by_hand(&entry) && saver.knows(&entry) == Some(true) {
+            if matches!(entry.change, TextChange::Added { .. }) {
+                continue;
+            }
             known.push(entry.clone());
         }
         match entry.change {
@@ -67,11 +86,11 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, saved: &str) -> R
 pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<TaskId>) -> Result<String, Error> {
     let document = parse(base).0;
     let (known, theirs) = (items(&document, &ByName::new()), items(&parse(saved).0, &ByName::new()));
-    let newer = |(name, (status, state)): (Name, (Status, State))| {
+    let newer = |(name, (status, state)): (Name, (Status, Stood))| {
         let id = name.clone().ok().filter(|id| come.contains(id))?;
         theirs.get(&name).filter(|(_, other)| *other != state).map(|(_, other)| (id, (status, other)))
     };
-    let mut newer: HashMap<TaskId, (Status, &State)> = known.into_iter().filter_map(newer).collect();
+    let mut newer: HashMap<TaskId, (Status, &Stood)> = known.into_iter().filter_map(newer).collect();
     let (mut read, mut looks) = (Since::default(), 0);
     if newer.is_empty() {
         return Ok(base.to_owned());
@@ -100,9 +119,10 @@ fn differing(ours: &Document<'_>, saved: &Document<'_>) -> HashSet<Name> {
     let mut theirs = items(saved, &mine);
     let titles: HashSet<&str> =
         ours.items().iter().filter(|item| item.id.is_some()).map(|item| ours.title(item)).collect();
-    // One without an ID may have got one since.
-    mine.retain(|name, _| name.is_ok());
-    theirs.retain(|name, _| name.as_ref().err().is_none_or(|title| titles.contains(title.as_str())));
+    // One without an ID may have got one since, or have been moved.
+    mine.retain(|name, _| name.is_ok() || theirs.contains_key(name));
+    let may_be_known = |name: &Name, title: &str| titles.contains(title) || mine.contains_key(name);
+    theirs.retain(|name, _| name.as_ref().err().is_none_or(|title| may_be_known(name, title)));
     let names: HashSet<&Name> = mine.keys().chain(theirs.keys()).collect();
     let is_same = |name: &Name| mine.get(name).map(|(_, state)| state) == theirs.get(name).map(|(_, state)| state);
     names.into_iter().filter(|name| !is_same(name)).cloned().collect()
@@ -125,7 +145,10 @@ fn may_be_older(board: &Board, differing: &HashSet<Name>) -> Result<bool, Error>
 /// What an item goes by: its ID, else its title.
 type Name = Result<TaskId, String>;
 
-type ByName = HashMap<Name, (Status, State)>;
+/// How an item stood, and whether its box was ticked: a person ticks also what stands under a lane that says the same.
+type Stood = (State, bool);
+
+type ByName = HashMap<Name, (Status, Stood)>;
 
 /// Of an ID that is there twice the item counts that is as `known`, else the first.
 fn items(document: &Document<'_>, known: &ByName) -> ByName {
@@ -139,8 +162,9 @@ fn name(document: &Document<'_>, item: &Item<'_>) -> Name {
     item.id.clone().ok_or_else(|| document.title(item).to_owned())
 }
 
-fn state(document: &Document<'_>, item: &Item<'_>, status: Status) -> State {
-    document.task_as(item, item.id.clone().unwrap_or_else(TaskId::nobody), status).state.without_answer()
+fn state(document: &Document<'_>, item: &Item<'_>, status: Status) -> Stood {
+    let task = document.task_as(item, item.id.clone().unwrap_or_else(TaskId::nobody), status);
+    (task.state.without_answer(), item.checked)
 }
 
 /// An event of the queue.
@@ -152,8 +176,8 @@ struct Passed<'e> {
     items: Vec<(Name, bool, bool)>,
 }
 
-/// The first of `entries` (the newest first) that `saved` knows nothing of; `None` if it knows all of them.
-fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &Saved<'_, '_>) -> Option<u64> {
+/// Of how many of `entries` (the newest first) `saved` knows nothing.
+fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &Saved<'_, '_>) -> usize {
     let mine = items(ours, &ByName::new());
     let theirs = items(saved, &mine);
     let mut statuses: HashMap<Name, Status> = mine.into_iter().map(|(name, (status, _))| (name, status)).collect();
@@ -166,8 +190,9 @@ fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, sa
         lines.count(entry.change.before().unwrap_or_default(), 1);
         let mut items =
             if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
-        // Whoever takes out what was there at a save of which they may know means it.
-        items.retain(|(name, ..)| !is_saved_since || theirs.contains_key(name));
+        // Whoever takes out what was there at a save of which they may know, or what they have added, means it.
+        let may_be_meant = is_saved_since || entry.is_move_of_added();
+        items.retain(|(name, ..)| !may_be_meant || theirs.contains_key(name));
         passed.push(Passed { entry, distance: lines.distance, items });
         is_saved_since = is_saved_since || (is_by_hand(entry) && saver.knows(entry) != Some(false));
     }
@@ -187,11 +212,11 @@ fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, sa
             }
         }
     }
-    let mut best: Option<(usize, u64, u64)> = None;
-    for Passed { entry, distance, items } in passed.iter().rev() {
+    let mut best: Option<(usize, u64, usize)> = None;
+    for (newer, Passed { entry, distance, items }) in passed.iter().enumerate().rev() {
         // Of several that are as near the oldest: what came later may never have been seen.
         if best.is_none_or(|(most, lines, _)| (wrong.len(), *distance) < (most, lines)) {
-            best = Some((wrong.len(), *distance, entry.seq));
+            best = Some((wrong.len(), *distance, newer + 1));
         }
         for (name, _, is_so) in items {
             if *is_so {
@@ -203,7 +228,7 @@ fn first_unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, sa
         }
     }
     // Whoever saved last is right.
-    best.filter(|(most, ..)| *most < wrong.len()).map(|(_, _, seq)| seq)
+    best.filter(|(most, ..)| *most < wrong.len()).map_or(0, |(_, _, unseen)| unseen)
 }
 
 fn is_by_hand(entry: &Entry) -> bool {
@@ -218,7 +243,7 @@ fn told(
     statuses: &mut HashMap<Name, Status>,
     theirs: &ByName,
 ) -> Vec<(Name, bool, bool)> {
-    let mut read = |text: Option<&str>, status: Option<Status>| -> Option<(Name, State)> {
+    let mut read = |text: Option<&str>, status: Option<Status>| -> Option<(Name, Stood)> {
         let document = parse_alone(text?, front);
         let item = document.items().first()?;
         let name = name(&document, item);
@@ -228,7 +253,7 @@ fn told(
     };
     let after = read(entry.change.after(), entry.change.to());
     let before = read(entry.change.before(), entry.change.from());
-    let is_so = |name: &Name, told: &Option<(Name, State)>| {
+    let is_so = |name: &Name, told: &Option<(Name, Stood)>| {
         let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, state)| state);
         told == theirs.get(name).map(|(_, state)| state)
     };

@@ -1,6 +1,7 @@
 //! The one test program: everything that is tested through real programs, files and processes.
 #![expect(clippy::disallowed_methods, reason = "tests make and break files, and start the programs, on purpose")]
 
+mod appended;
 mod archive;
 mod badinput;
 mod chat;

@@ -1,0 +1,169 @@
+//! Lines that people append to a queue, whose last lane may be one of what has ended: they are to be worked, whoever saves, claims
+//! or appends at the same moment.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use tavern::board::document::parse;
+use tavern::board::task::Status;
+
+use crate::state::State;
+use crate::support::{QUEUE, Scratch};
+
+const LANES: [&str; 3] = ["Dead Letter", "Done", "Archive"];
+
+/// What Tavern's newest text has replaced: who had the queue open writes there.
+const OLD: &str = ".git/tavern/seen/main.old";
+
+fn board(last: &str) -> Scratch {
+    Scratch::board(&format!("## Pending\n\n- [ ] T-1: first\n\n## In Progress\n\n## {last}\n"))
+}
+
+/// As `echo >>` does, with whatever file had the name when it was opened.
+fn append(scratch: &Scratch, path: &str, title: &str) {
+    let mut file = OpenOptions::new().append(true).open(scratch.work().join(path)).expect("it is there");
+    writeln!(file, "- [ ] {title} (worktree: false, empty: allowed)").expect("it can be written");
+}
+
+/// Of each title how it stands, once.
+#[track_caller]
+fn stand(scratch: &Scratch, expected: &[(&str, Status)]) {
+    scratch.settle();
+    let (text, log) = (scratch.queue(), scratch.run("tavern-log", &[]).stdout);
+    let (document, _) = parse(&text);
+    for (title, status) in expected {
+        let found = document.items().iter().filter(|item| document.title(item) == *title);
+        assert_eq!(found.map(|item| item.status).collect::<Vec<_>>(), [*status], "{title}\n{text}\n{log}");
+    }
+    State::of(scratch).agrees();
+}
+
+/// Takes the item of this title and finishes it.
+fn work(scratch: &Scratch, title: &str) {
+    let claimed = scratch.run("tavern-claim", &["--agent", "Frodo", "--format", "env"]).ends(0).stdout;
+    let told = |name: &str| claimed.split_whitespace().find_map(|word| word.strip_prefix(name)).expect("it is told");
+    let id = told("TAVERN_TASK=");
+    scratch.run("tavern-report", &[id, "--token", told("TAVERN_TOKEN="), "--done"]).ends(0);
+    assert!(scratch.queue().contains(&format!("[x] {id}: {title} ")), "{}", scratch.queue());
+}
+
+#[test]
+fn a_line_stays_pending_whoever_goes_on_in_the_text_that_it_was_appended_to() {
+    use Status::{Completed, InProgress, Pending};
+    for last in LANES {
+        // An editor saves again, and again with more.
+        let scratch = board(last);
+        let mut buffer = scratch.queue();
+        for title in ["a", "b", "c"] {
+            buffer += &format!("- [ ] {title} (worktree: false, empty: allowed)\n");
+            scratch.write(QUEUE, &buffer);
+            scratch.settle();
+            scratch.write(QUEUE, &buffer);
+            stand(&scratch, &[(title, Pending)]);
+        }
+        stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending)]);
+        // Some have been worked since.
+        scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Sam"]).ends(0);
+        scratch.write(QUEUE, &buffer);
+        stand(&scratch, &[("first", InProgress), ("a", Pending), ("b", Pending), ("c", Pending)]);
+        work(&scratch, "a");
+        buffer += "- [ ] d\n";
+        scratch.write(QUEUE, &buffer);
+        stand(&scratch, &[("a", Completed), ("b", Pending), ("c", Pending), ("d", Pending)]);
+        work(&scratch, "b");
+        scratch.write(QUEUE, &buffer);
+        stand(&scratch, &[("first", InProgress), ("a", Completed), ("b", Completed), ("c", Pending), ("d", Pending)]);
+    }
+}
+
+#[test]
+fn a_line_stays_pending_that_is_appended_to_a_file_that_is_replaced() {
+    use Status::{Completed, Pending};
+    for last in LANES {
+        let scratch = board(last);
+        append(&scratch, QUEUE, "a");
+        scratch.settle();
+        append(&scratch, OLD, "b");
+        stand(&scratch, &[("a", Pending), ("b", Pending)]);
+        append(&scratch, OLD, "c");
+        append(&scratch, QUEUE, "d");
+        stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending), ("d", Pending)]);
+        scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+        append(&scratch, OLD, "e");
+        stand(&scratch, &[("a", Pending), ("d", Pending), ("e", Pending)]);
+        work(&scratch, "a");
+        append(&scratch, OLD, "f");
+        stand(&scratch, &[("a", Completed), ("b", Pending), ("e", Pending), ("f", Pending)]);
+    }
+}
+
+/// While a claim is about to replace the queue, after it has read it and after it has told the log.
+#[test]
+fn a_line_stays_pending_that_is_appended_while_another_is_claimed() {
+    use Status::{InProgress, Pending};
+    for last in LANES {
+        for place in ["log.appended", "replace.synced", "replace.renamed"] {
+            let scratch = board(last);
+            append(&scratch, QUEUE, "a");
+            scratch.settle();
+            let claim = scratch.holding(place, "tavern-claim", &["--agent", "Frodo"]);
+            append(&scratch, QUEUE, "b");
+            append(&scratch, OLD, "c");
+            claim.goes_on().ends(0);
+            stand(&scratch, &[("first", InProgress), ("a", Pending), ("b", Pending), ("c", Pending)]);
+            append(&scratch, OLD, "d");
+            append(&scratch, QUEUE, "e");
+            stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending), ("d", Pending), ("e", Pending)]);
+        }
+        // Or is killed there.
+        for place in ["log.appended", "replace.renamed", "replace.synced"] {
+            let scratch = board(last);
+            append(&scratch, QUEUE, "a");
+            scratch.failing(format!("{place}=kill"), "tavern-claim", &["--agent", "Frodo"]);
+            append(&scratch, QUEUE, "b");
+            stand(&scratch, &[("a", Pending), ("b", Pending)]);
+            append(&scratch, OLD, "c");
+            stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending)]);
+        }
+    }
+}
+
+/// A person shelves it, or has done it.
+#[test]
+fn a_line_that_was_moved_or_ticked_once_it_was_known_stays_so() {
+    for last in LANES {
+        let scratch = board(last);
+        let line = "- [ ] a (worktree: false, empty: allowed)\n";
+        append(&scratch, QUEUE, "a");
+        scratch.settle();
+        // Ticked, where it stands and where it stood.
+        for to_end in [false, true] {
+            let pending = scratch.queue();
+            let ticked = line.replace("[ ]", "[x]");
+            let saved = if to_end { pending.replace(line, "") + &ticked } else { pending.replace(line, &ticked) };
+            scratch.write(QUEUE, &saved);
+            stand(&scratch, &[("a", Status::Completed)]);
+            assert_eq!(scratch.queue(), saved);
+            scratch.write(QUEUE, &pending);
+            stand(&scratch, &[("a", Status::Pending)]);
+        }
+        // Moved by who knows what was done since.
+        scratch.run("tavern-claim", &["--agent", "Frodo"]).ends(0);
+        let saved = scratch.queue().replace(line, "") + line;
+        scratch.write(QUEUE, &saved);
+        let shelved = if last == "Dead Letter" { Status::Dead } else { Status::Completed };
+        stand(&scratch, &[("a", shelved), ("first", Status::InProgress)]);
+        assert_eq!(scratch.queue(), saved);
+        // Or taken out at once, in the text that it was appended to too.
+        for is_loaded in [true, false] {
+            let scratch = board(last);
+            let before = scratch.queue();
+            append(&scratch, QUEUE, "a");
+            scratch.settle();
+            let saved = if is_loaded { scratch.queue().replace(line, "") } else { before };
+            scratch.write(QUEUE, &saved);
+            scratch.settle();
+            assert!(!scratch.queue().contains(line), "{}", scratch.queue());
+        }
+    }
+}
