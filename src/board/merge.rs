@@ -12,10 +12,11 @@ use crate::board::edit::said;
 use crate::board::markup;
 use crate::board::task::{State, Status, TaskId};
 
-use conflict::{Bound, MARK};
+use conflict::Bound;
 use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
 use one::{One, Region, Side, directly_in};
+use versions::{marked, versions};
 use weave::{Stretch, matches, weave};
 use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
@@ -31,6 +32,7 @@ mod one;
 mod pair;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod weave;
 mod written;
 
@@ -140,10 +142,12 @@ impl<'m, 't> Merging<'m, 't> {
                         Some(united) => atoms.extend(united),
                         None => {
                             self.conflicts.push(Conflict { item: None, what: "text".into() });
-                            marked.push((atoms.len(), Bound::Ours));
-                            atoms.extend(mine);
-                            marked.push((atoms.len(), Bound::Theirs));
-                            atoms.extend(other.iter().filter(|atom| !mine.contains(atom) || !atom.is_item()));
+                            let mut bound = Bound::Ours;
+                            for version in versions(mine, other) {
+                                marked.push((atoms.len(), bound));
+                                atoms.extend(version);
+                                bound = Bound::Theirs;
+                            }
                             marked.push((atoms.len(), Bound::End));
                         }
                     }
@@ -356,17 +360,10 @@ impl<'m, 't> Merging<'m, 't> {
             text.push_str(newline);
         }
         text.push_str(&body);
-        let indent = " ".repeat(content_column);
         for (what, theirs) in marks {
-            let mark = format!("{MARK}{what}: {} -->", theirs.replace("-->", "--&gt;"));
+            let ours = if what == "title" { mine.title() } else { "" };
+            text = marked(text, [&what, ours, &theirs], content_column, newline);
             self.conflicts.push(Conflict { item: None, what });
-            if text.contains(&mark) {
-                continue;
-            }
-            if !text.ends_with(['\n', '\r']) {
-                text.push_str(newline);
-            }
-            text.push_str(&format!("{indent}{mark}{newline}"));
         }
         for conflict in self.conflicts[conflicts_before..].iter_mut().filter(|conflict| conflict.item.is_none()) {
             conflict.item = Some(mine.name().to_owned());

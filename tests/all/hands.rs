@@ -219,6 +219,30 @@ fn who_goes_on_with_an_old_text_finds_each_word_once() {
     }
 }
 
+/// Two that go on in the same old text, each in their own words.
+#[test]
+fn who_contradicts_in_an_old_text_again_and_again_is_said_once() {
+    let scratch = Scratch::board(&OWNED.replace("T-1: one\n", "T-1: one\n  Its words.\n"));
+    let loaded = scratch.queue();
+    scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
+    let words =
+        [("T-2: two", "T-2: two"), ("] four", "] four"), ("Words of the owner.", "Words"), ("Its words.", "Words")];
+    for round in 1..=4 {
+        for who in ["Merry", "Pippin"] {
+            let typed = |text: String, (from, to): &(&str, &str)| text.replace(from, &format!("{to} of {who} {round}"));
+            scratch.write(QUEUE, words.iter().fold(loaded.clone(), typed));
+            scratch.settle();
+        }
+    }
+    let text = scratch.queue();
+    for (last, times) in [("Merry 4", 4), ("Pippin 4", 4), ("Merry 2", 0), ("Pippin 3", 0), ("one side says", 2)] {
+        assert_eq!(text.matches(last).count(), times, "{last} {text}");
+    }
+    scratch.settle();
+    assert_eq!(scratch.queue(), text);
+    scratch.run("tavern-check", &[]).says("both sides changed");
+}
+
 #[test]
 fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
     let scratch = Scratch::board("- [ ] T-1: One\n");

@@ -60,7 +60,7 @@ pub fn marks(text: &str) -> Vec<Problem> {
 }
 
 /// What a mark stands before.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     Ours,
     Theirs,
@@ -71,6 +71,17 @@ impl Bound {
     const OURS: &str = "one side says";
     const THEIRS: &str = "the other side says";
     const END: &str = "end";
+
+    /// The mark that a line is.
+    pub fn of(line: &str) -> Option<Bound> {
+        let words = line.trim().strip_prefix(MARK)?.strip_suffix(" -->")?;
+        match words {
+            Bound::OURS => Some(Bound::Ours),
+            Bound::THEIRS => Some(Bound::Theirs),
+            Bound::END => Some(Bound::End),
+            _ => None,
+        }
+    }
 
     pub fn text(self) -> String {
         let what = match self {
