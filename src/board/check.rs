@@ -38,6 +38,7 @@ pub fn check<'t>(
         checker.findings.problems.extend(marks(document.text()).into_iter().map(|mark| (number, mark)));
     }
     checker.misplaced();
+    checker.nameless();
     checker.findings.problems.sort_by_key(|(document, problem)| (*document, problem.span.start));
     checker.findings
 }
@@ -88,6 +89,14 @@ impl<'d> Node<'d, '_> {
     fn name(&self) -> &'d str {
         self.item.id.as_ref().map_or("it", TaskId::as_str)
     }
+}
+
+/// What goes on behind a title as an item begins, and not in a code span.
+fn swallowed(title: &str) -> Option<&str> {
+    let found = ["[ ] ", "[x] "].iter().filter_map(|mark| title.find(mark)).min()?;
+    let at = found.checked_sub(2).filter(|at| title.is_char_boundary(*at))?;
+    let is_bullet = matches!(&title[at..found], "- " | "* " | "+ ");
+    (is_bullet && !title[..at].contains('`')).then(|| &title[at..])
 }
 
 struct Checker<'d, 't> {
@@ -261,6 +270,31 @@ impl<'d, 't> Checker<'d, 't> {
                 (number, Problem::warning("untried-dead-letter", item.head.clone(), message, hint))
             };
             self.findings.problems.extend(untried.map(problem));
+        }
+    }
+
+    /// Two lines without an ID that read the same are two items, as they may be meant; what was typed once was perhaps pasted twice.
+    /// A line may hold two items, where the one before it had no end.
+    fn nameless(&mut self) {
+        for (number, (_, document)) in self.documents.iter().enumerate() {
+            let mut first: HashMap<&str, usize> = HashMap::new();
+            for item in document.items() {
+                let mut warn = |code, message: String, hint: String| {
+                    self.findings.problems.push((number, Problem::warning(code, item.head.clone(), message, hint)));
+                };
+                if let Some(swallowed) = swallowed(document.title(item)) {
+                    let message = format!("an item begins in the middle of this line: `{swallowed}`");
+                    warn("swallowed-item", message, "put it on a line of its own".to_owned());
+                }
+                if item.id.is_some() || item.status.is_ended() || item.quarantined {
+                    continue;
+                }
+                let line = *first.entry(document.block(item).trim_end()).or_insert(item.line);
+                if line != item.line {
+                    let message = format!("this reads as the item in line {line} does, and both are worked");
+                    warn("copied-item", message, "remove one of them, or say what is different".to_owned());
+                }
+            }
         }
     }
 
@@ -464,14 +498,17 @@ mod tests {
 
     #[test]
     fn a_clean_board_has_no_findings() {
-        let texts = ["- [ ] T-1: a (after: [T-2, OLD-1])\n- [ ] b\n- [ ] b\n", "- [ ] T-2: c (parent: T-1)\n"];
+        let texts = [
+            "- [ ] T-1: a (after: [T-2, OLD-1])\n- [ ] b\n- [x] b\n- [ ] b\n  more\n- [ ] `- [ ] x` is text\n",
+            "- [ ] T-2: c (parent: T-1)\n",
+        ];
         assert_eq!(found(&texts), (vec![], vec![]));
     }
 
     #[test]
     fn each_finding_names_its_place_and_quarantines_its_items() {
         type Row = (&'static [&'static str], &'static [(usize, &'static str, &'static str)], &'static [&'static str]);
-        let rows: [Row; 12] = [
+        let rows: [Row; 14] = [
             (
                 &["- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n"],
                 &[(0, "duplicate-id", "T-1"), (0, "duplicate-id", "T-1")],
@@ -483,6 +520,8 @@ mod tests {
                 &[(1, "copied-item", "T-1")],
                 &["1:T-1", "1:T-2"],
             ),
+            (&["- [ ] a\n- [ ] b\n- [ ] a\n", "- [ ] b\n"], &[(0, "copied-item", "a")], &[]),
+            (&["- [x] T-1: a- [ ] b\n"], &[(0, "swallowed-item", "T-1: a- [ ] b")], &[]),
             (&["- [ ] T-1: a (after: T-7)\n- [ ] T-2: c\n"], &[(0, "unknown-dependency", "T-7")], &["0:T-1"]),
             (&["- [ ] a (after: T-7)\n"], &[(0, "unknown-dependency", "T-7")], &["0:"]),
             (&["- [x] T-1: a (after: T-7)\n"], &[], &[]),

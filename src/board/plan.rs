@@ -343,7 +343,8 @@ Two steps.
             (format!("- [ ] P-1: a ({done})\n  - [ ] P-2: b (status: approved)\n"), &[(2, "planned-part")]),
             (format!("- [ ] P-1: a ({done})\n- [] b ({done})\n"), &[(2, "odd-box")]),
             (format!("- [ ] a (status: approved) ({done})\n"), &[(1, "odd-text")]),
-            (format!("- [ ] a ({done})\n").repeat(4), &[(5, "too-many")]),
+            (format!("- [ ] a ({done})\n").repeat(2), &[(2, "copied-item")]),
+            ((1..=4).map(|number| format!("- [ ] a{number} ({done})\n")).collect(), &[(5, "too-many")]),
         ] {
             let problems = read_with(&text, false).expect_err(&text);
             let line = |problem: &Problem| 1 + text[..problem.span.start].matches('\n').count();

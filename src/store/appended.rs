@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::entry::{Entry, TextChange};
 use super::since::set_item;
 use crate::board::document::{Document, Item, parse};
+use crate::board::markup;
 use crate::board::merge::{Changed, bare, changes};
 use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
@@ -54,6 +55,20 @@ pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn F
         }
         text = next;
     }
+}
+
+/// `saved`, in which an item that was appended to a line of `ours` that had no end is a line of its own.
+pub(super) fn with_line_ends(ours: &str, saved: &str) -> String {
+    let lines: HashSet<&str> = ours.lines().collect();
+    let begins = |line: &str| {
+        let all = ["- [ ] ", "* [ ] ", "+ [ ] "].into_iter().flat_map(|item| line.match_indices(item));
+        all.map(|(at, _)| at).find(|at| *at > 0 && lines.contains(&line[..*at]))
+    };
+    let apart = saved.split_inclusive('\n').map(|line| match begins(line) {
+        Some(at) => format!("{}{}{}", &line[..at], markup::newline(ours), &line[at..]),
+        None => line.to_owned(),
+    });
+    apart.collect()
 }
 
 /// Tells in the `entries` of what was added in which lane it was `typed`, where it stands elsewhere in `text`: who goes on in the

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::{fmt, fs};
 
-use super::appended::{tell_moved, with_appended};
+use super::appended::{tell_moved, with_appended, with_line_ends};
 use super::applied::is_of_this_boot;
 use super::archived::statuses;
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
@@ -110,9 +110,11 @@ fn saved(
     }
     let known = up_to_date(board, last, queue, &seen)?;
     let mut ours = known.clone();
-    let saves = [(saved.as_deref(), Some(seen.seq)), (text.as_ref().map(|text| &*text.content), None)];
+    let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
+        .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
+    let saves = [(old, Some(seen.seq)), (typed, None)];
     for (text, replaced_at) in saves {
-        if let Some(text) = text.filter(|text| *text != ours) {
+        if let Some(text) = text.as_deref().filter(|text| *text != ours) {
             ours = merged(board, queue, &Save { text, replaced_at }, [&known, &ours], come, now, &mut taken)?;
         }
     }

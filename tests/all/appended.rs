@@ -167,3 +167,27 @@ fn a_line_that_was_moved_or_ticked_once_it_was_known_stays_so() {
         }
     }
 }
+
+#[test]
+fn a_line_that_is_appended_to_one_without_an_end_is_a_line_of_its_own() {
+    use Status::{Completed, Pending};
+    let text = "## Pending\n\n- [ ] T-1: first\n\n## Done\n\n- [x] T-2: last";
+    // Tavern has written the queue since, or has only seen it.
+    for is_written in [true, false] {
+        let scratch = Scratch::board(text);
+        if is_written {
+            scratch.run("tavern-claim", &["--agent", "Frodo"]).ends(0);
+        }
+        append(&scratch, QUEUE, "a");
+        append(&scratch, QUEUE, "b");
+        stand(&scratch, &[("last", Completed), ("a", Pending), ("b", Pending)]);
+        append(&scratch, OLD, "c");
+        stand(&scratch, &[("last", Completed), ("a", Pending), ("b", Pending), ("c", Pending)]);
+        scratch.run("tavern-check", &[]).ends(0).says_not("begins in the middle");
+    }
+    // What nobody saw before is named.
+    let scratch = Scratch::board(&format!("{text}- [ ] a\n- [ ] same\n- [ ] same\n"));
+    scratch.run("tavern-check", &[]).says("an item begins in the middle of this line: `- [ ] a`");
+    scratch.change(QUEUE, "## Done\n", "- [ ] b\n- [ ] b\n\n## Done\n");
+    scratch.run("tavern-check", &[]).says("this reads as the item in line 5 does, and both are worked");
+}
