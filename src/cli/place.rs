@@ -8,7 +8,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::interrupt::Interrupt;
 use crate::process::{Spec, start};
-use crate::run::Site;
+use crate::run::{Site, ask_git};
 use crate::store::{Board, Error, Queue};
 
 use super::shared::{held_here, run_around};
@@ -32,6 +32,7 @@ impl Context {
 
     /// `board`, of which a dry run writes nothing.
     pub(super) fn dried(&self, board: Board) -> Board {
+        let board = board.with_git(ask_git);
         if self.is_dry { board.dry() } else { board }
     }
 

@@ -4,6 +4,7 @@
 //! Knows the board, git and the runners, and nothing of loops, pools or command lines.
 
 pub mod artifacts;
+mod ask_git;
 pub mod attempt;
 pub mod brief;
 pub mod chat;
@@ -35,6 +36,7 @@ mod prune;
 mod result;
 mod site;
 
+pub use ask_git::ask_git;
 pub use error::Error;
 pub use heartbeat::{Heartbeat, show_agent};
 pub use launch::CommandLine;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::Error;
+use super::from_git::AskGit;
 use super::rehearsal::Rehearsal;
 use super::replace::replace;
 
@@ -21,6 +22,8 @@ pub struct Board {
     private: PathBuf,
     /// Of a dry run.
     pub(super) rehearsal: Option<Arc<Rehearsal>>,
+    /// Whom to ask how a text came from git.
+    pub(super) git: Option<AskGit>,
 }
 
 /// The folders of the board that git ignores, made when they are first needed.
@@ -68,7 +71,7 @@ impl Board {
         let place = real.parent().filter(|_| real.ends_with(".tavern"));
         let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
         let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
-        Board { dir, root, private, rehearsal: None }
+        Board { dir, root, private, rehearsal: None, git: None }
     }
 
     /// Refused if it keeps its private part where earlier versions did.
@@ -85,6 +88,12 @@ impl Board {
     /// and kept in memory.
     pub fn dry(mut self) -> Board {
         self.rehearsal = Some(Arc::default());
+        self
+    }
+
+    /// The same board, which asks git how a text came that it didn't write: a switch, say, is no stale save.
+    pub fn with_git(mut self, ask: AskGit) -> Board {
+        self.git = Some(ask);
         self
     }
 

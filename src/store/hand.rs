@@ -12,11 +12,13 @@ use super::appended::{tell_moved, with_appended, with_line_ends};
 use super::applied::is_of_this_boot;
 use super::archived::statuses;
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
+use super::brought::{brought_text, with_uncommitted};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::elsewhere::overtaken;
 use super::entry::{Entry, HAND, LeaseEntry, PROSE, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::from_git::FromGit;
 use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
 use super::loaded_base::{Save, as_read, loaded};
@@ -100,7 +102,9 @@ fn saved(
     let saved = old.as_ref().and_then(|old| fs::read_to_string(old).ok()).filter(|saved| !is_blank(saved));
     // What was read is whole if nobody is writing it, and nobody has since.
     let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
-    if is_being_written(&read) || Sight::of(board, queue) != sight {
+    let is_unresolved = || text.as_ref().is_some_and(|text| board.is_unresolved(&text.content));
+    let is_under_way = board.is_git_at_work() || is_unresolved() || is_being_written(&read);
+    if is_under_way || Sight::of(board, queue) != sight {
         return Ok(None);
     }
     let mut taken = Change::default();
@@ -222,12 +226,19 @@ fn merged(
     Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
     let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
-    if is_blank(saved) && !parse(ours).0.items().is_empty() {
+    // git makes a new file.
+    let from_git = if save.replaced_at.is_some() { None } else { board.trace(queue, saved) };
+    let is_brought = matches!(from_git, Some(FromGit::Brought(_)));
+    if !is_brought && is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
         entries.push(note("the file was emptied; its items were put back".to_owned()));
         return Ok(ours.to_owned());
     }
-    if is_emptied(board, queue, ours, saved) {
+    if !is_brought && is_emptied(board, queue, ours, saved) {
+        if from_git.is_some() {
+            entries.push(note("git put a text without items there; what no commit has was put back".to_owned()));
+            return Ok(ours.to_owned());
+        }
         let path = free_aside(board, queue, saved);
         let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
         let told = "a text without items was saved; the queue stands as it was, and the save was set aside in";
@@ -245,17 +256,32 @@ fn merged(
     let own = statuses(&parse(ours).0);
     let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
     let copies = Copies::of(&index, queue, &own, saved);
-    let (known, _) = with_returned(board, queue, known, &own, saved)?;
-    let loaded = loaded(board, queue, &known, save)?;
-    let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
-    let merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
-    let back = restored_items(saved, &merged.text, &loaded.stale);
-    if !back.is_empty() {
-        entries.push(note(format!("an older copy was saved; what was newer was put back: {}", names(&back))));
-    }
+    let merged = if let Some(FromGit::Brought(brought)) = &from_git {
+        brought_text(board, brought, [ours, &newest, saved], &held)?
+    } else {
+        let (known, _) = with_returned(board, queue, known, &own, saved)?;
+        let loaded = loaded(board, queue, &known, save)?;
+        let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
+        let merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
+        let back = restored_items(saved, &merged.text, &loaded.stale);
+        if !back.is_empty() {
+            let back = names(back.iter().map(TaskId::as_str));
+            entries.push(note(format!("an older copy was saved; what was newer was put back: {back}")));
+        }
+        merged
+    };
+    let mut text = merged.text;
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
+    if let Some(from_git) = &from_git {
+        let back;
+        (text, back) = with_uncommitted(board, from_git, &text, ours, &held)?;
+        if !back.is_empty() {
+            let back = names(back.iter().map(String::as_str));
+            entries.push(note(format!("git took away what is held or in no commit, and it was put back: {back}")));
+        }
+    }
     entries.extend(copies.notes(now));
-    let typed = with_held(merged.text, ours, &held);
+    let typed = with_held(text, ours, &held);
     let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
     let mut done = done_by_hand(&copies, ours, &text, now);
     tell_moved(&mut done, &typed, &text);
@@ -265,6 +291,11 @@ fn merged(
             let lease = entry.task.as_ref().and_then(|id| board.lease(id).ok().flatten());
             entry.token = lease.map(|lease| lease.token);
             entry.lease = entry.token.map(|_| LeaseEntry::Drop);
+        }
+        if let Some(FromGit::Brought(brought)) = &from_git
+            && entry.task.is_some()
+        {
+            entry.cause.get_or_insert_with(|| format!("git, {}", brought.how));
         }
         entries.push(entry);
     }
@@ -327,9 +358,10 @@ fn is_named(item: &str, held: &HashSet<TaskId>) -> bool {
     item.parse().is_ok_and(|id: TaskId| held.contains(&id))
 }
 
-fn names(ids: &[TaskId]) -> String {
-    let names: Vec<&str> = ids.iter().take(8).map(TaskId::as_str).collect();
-    let more = ids.len().saturating_sub(names.len());
+fn names<'n>(all: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let all_of_them = all.len();
+    let names: Vec<&str> = all.take(8).collect();
+    let more = all_of_them.saturating_sub(names.len());
     if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
 }
 

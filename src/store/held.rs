@@ -8,10 +8,10 @@ use crate::board::edit::Patch;
 use crate::board::task::TaskId;
 use crate::board::text::apply;
 
-/// `saved`, in which the items that are `held` have their IDs: it may be from before they got them.
-pub(super) fn with_ids(saved: &str, ours: &str, held: &HashSet<TaskId>) -> String {
+/// `saved`, in which the items `ids` have their IDs: it may be from before they got them.
+pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String {
     let (mut saved, mine) = (saved.to_owned(), parse(ours).0);
-    for item in own(&mine, held) {
+    for item in own(&mine, ids) {
         let (title, theirs) = (mine.title(item), open(&saved));
         let Some(id) = item.id.clone().filter(|id| theirs.find(id).is_none()) else { continue };
         let nameless = nameless(&theirs, title);
@@ -28,7 +28,7 @@ pub(super) fn with_ids(saved: &str, ours: &str, held: &HashSet<TaskId>) -> Strin
 pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> String {
     let (mut out, mut back) = (Since::default(), Since::default());
     let (mine, theirs) = (parse(ours).0, open(&text));
-    for item in own(&mine, held) {
+    for item in own(&mine, held).filter(|item| item.status.is_held()) {
         let Some(id) = &item.id else { continue };
         // Of two that go by its ID one is it.
         let named = theirs.named(id);
@@ -46,9 +46,9 @@ pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> Str
     if back.tasks().next().is_none() { text } else { back.taken_back(&out.taken_back(&text)) }
 }
 
-fn own<'d, 't>(document: &'d Document<'t>, held: &HashSet<TaskId>) -> impl Iterator<Item = &'d Item<'t>> {
-    let is_own = |item: &&Item<'t>| !item.nested && item.id.as_ref().is_some_and(|id| held.contains(id));
-    document.items().iter().filter(is_own).filter(|item| item.status.is_held())
+fn own<'d, 't>(document: &'d Document<'t>, ids: &HashSet<TaskId>) -> impl Iterator<Item = &'d Item<'t>> {
+    let is_own = |item: &&Item<'t>| !item.nested && item.id.as_ref().is_some_and(|id| ids.contains(id));
+    document.items().iter().filter(is_own)
 }
 
 fn nameless<'d, 't>(document: &'d Document<'t>, title: &str) -> Vec<&'d Item<'t>> {

@@ -127,8 +127,10 @@ impl<'b> Locked<'b> {
         loop {
             let mut locked = Locked::open(Lock::take(board)?, board, now)?;
             let mut by_hand = board.by_hand()?;
-            let is_settled =
-                by_hand == before && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
+            let is_busy = !by_hand.is_empty() && board.is_git_at_work();
+            let is_settled = !is_busy
+                && by_hand == before
+                && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
             // The first look is not the last, however long the lock took.
             let is_last = end.get_or_insert_with(|| Deadline::after(PATIENCE)).has_passed();
             if is_settled || is_last {
@@ -147,7 +149,8 @@ impl<'b> Locked<'b> {
             if by_hand.is_empty() || is_last || board.by_hand()?.is_empty() {
                 return Ok(locked);
             }
-            before = by_hand;
+            // git moves HEAD when it has released its lock.
+            before = if is_busy { Vec::new() } else { by_hand };
             drop(locked);
             // Others may have the lock meanwhile.
             thread::sleep(BETWEEN_LOOKS);

@@ -4,6 +4,7 @@
 mod appended;
 mod archive;
 mod badinput;
+mod branches;
 mod chat;
 mod children;
 mod claude;

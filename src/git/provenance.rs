@@ -1,0 +1,124 @@
+//! How a text came to be what HEAD holds: whether git brought it by itself, and what stood there before.
+//!
+//! Source: the reflog of HEAD, git-reflog(1). Reads references and objects only.
+
+use std::fs;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use git2::{ErrorCode, Oid};
+
+use super::{GitError, Repository};
+
+/// So many moves of HEAD are looked at.
+const MOST: usize = 64;
+
+/// How a text came to be what HEAD holds at its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// HEAD has held it all the time.
+    Before,
+    /// Somebody committed it.
+    Committed,
+    /// git brought it along.
+    Moved {
+        /// As the reflog says it, such as `checkout: moving from main to other`.
+        how: String,
+        /// What stood there is an ancestor: it was pulled or merged.
+        goes_on: bool,
+        /// The texts that HEAD held there before, the newest first.
+        before: Vec<String>,
+    },
+}
+
+impl Repository {
+    /// How `text` came to be what HEAD of the main work tree holds at `path` (from the root), as far as that happened `since`;
+    /// `None` if HEAD holds something else. Line ends don't matter.
+    pub fn trace(&self, path: &Path, text: &str, since: DateTime<Utc>) -> Result<Option<Provenance>, GitError> {
+        let reading = GitError::library("read what HEAD holds");
+        let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
+            Ok(commit) => commit.id(),
+            Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => return Ok(None),
+            Err(error) => return Err(reading(error)),
+        };
+        let Some(now) = self.blob_at(head, path) else { return Ok(None) };
+        let same = |held: &str| held == text || held.replace("\r\n", "\n") == text.replace("\r\n", "\n");
+        if !self.text_of(now).is_some_and(|held| same(&held)) {
+            return Ok(None);
+        }
+        // The reflog tells whole seconds.
+        let moved = fs::metadata(self.common_dir().join("logs/HEAD")).and_then(|log| log.modified());
+        if moved.is_ok_and(|moved| DateTime::<Utc>::from(moved) <= since) {
+            return Ok(Some(Provenance::Before));
+        }
+        let reflog = self.git.reflog("HEAD").map_err(GitError::library("read the reflog of HEAD"))?;
+        let moves =
+            reflog.iter().take_while(|entry| entry.committer().when().seconds() >= since.timestamp()).take(MOST);
+        let (mut provenance, mut last) = (Provenance::Before, Some(now));
+        for entry in moves {
+            let old = self.blob_at(entry.id_old(), path);
+            if old == last {
+                continue;
+            }
+            last = old;
+            if provenance == Provenance::Before {
+                let how = entry.message().ok().flatten().unwrap_or_default().to_owned();
+                if how.starts_with("commit") {
+                    return Ok(Some(Provenance::Committed));
+                }
+                let goes_on = how.starts_with("pull") || how.starts_with("merge");
+                provenance = Provenance::Moved { how, goes_on, before: Vec::new() };
+            }
+            if let Provenance::Moved { before, .. } = &mut provenance {
+                before.extend(old.and_then(|old| self.text_of(old)));
+            }
+        }
+        Ok(Some(provenance))
+    }
+
+    fn blob_at(&self, commit: Oid, path: &Path) -> Option<Oid> {
+        let tree = self.git.find_commit(commit).ok()?.tree().ok()?;
+        tree.get_path(path).ok().map(|entry| entry.id())
+    }
+
+    fn text_of(&self, blob: Oid) -> Option<String> {
+        String::from_utf8(self.git.find_blob(blob).ok()?.content().to_vec()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, discover};
+    use super::*;
+
+    #[test]
+    fn a_text_was_there_or_was_committed_or_came_with_head() {
+        let fixture = Fixture::new();
+        let (root, path) = (fixture.root(), Path::new("list.md"));
+        let commit = |text: &str| fixture.commit(&[("list.md", text)], text.trim());
+        let trace = |text: &str, since: DateTime<Utc>| {
+            let found = discover(&root).expect("it is a repository").trace(path, text, since);
+            found.expect("it can be read")
+        };
+        assert_eq!(trace("one\n", DateTime::UNIX_EPOCH), None);
+        commit("one\n");
+        fixture.git(&["branch", "old"]);
+        commit("two\n");
+        assert_eq!(trace("one\n", DateTime::UNIX_EPOCH), None);
+        assert_eq!(trace("two\n", DateTime::UNIX_EPOCH), Some(Provenance::Committed));
+        assert_eq!(trace("two\r\n", DateTime::<Utc>::MAX_UTC), Some(Provenance::Before));
+        let moved = |how: &str, goes_on: bool, before: &[&str]| {
+            let before = before.iter().map(|text| (*text).to_owned()).collect();
+            Some(Provenance::Moved { how: how.to_owned(), goes_on, before })
+        };
+        let name = fixture.git(&["branch", "--show-current"]).trim().to_owned();
+        fixture.git(&["checkout", "--quiet", "old"]);
+        // What else is committed there does not make it typed.
+        fixture.git(&["commit", "--quiet", "--allow-empty", "--message", "more"]);
+        let how = format!("checkout: moving from {name} to old");
+        assert_eq!(trace("one\n", DateTime::UNIX_EPOCH), moved(&how, false, &["two\n", "one\n"]));
+        fixture.git(&["merge", "--quiet", "--no-edit", &name]);
+        let merged = trace("two\n", DateTime::UNIX_EPOCH);
+        assert!(matches!(merged, Some(Provenance::Moved { goes_on: true, .. })), "{merged:?}");
+    }
+}

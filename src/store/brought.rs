@@ -1,0 +1,195 @@
+//! A text that git has brought: by a switch, a pull, a reset. It is no stale buffer and no broken save, so what stands in it, in
+//! which order and in which words, counts. How the items stand is Tavern's: no transition is undone by it.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::baseline;
+use super::entry::{Entry, HAND, TextChange};
+use super::error::Error;
+use super::find::Board;
+use super::from_git::{Brought, FromGit};
+use super::held::with_ids;
+use super::loaded_base::as_read;
+use super::log::walk_log;
+use super::queue::Queue;
+use super::since::Since;
+use crate::board::document::{Document, Item, parse};
+use crate::board::edit::Patch;
+use crate::board::event::Kind;
+use crate::board::merge::{MergedText, bare, merge};
+use crate::board::state::State;
+use crate::board::task::{TaskId, Timestamp};
+use crate::board::text::{Edit, apply};
+use crate::clock;
+
+/// A lock of git that is older was left by one that was killed, or somebody writes a commit message.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What git has in its directory while a person is to settle what contradicts.
+const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
+
+impl Board {
+    /// How `saved`, which stands in the queue's file, came from git since Tavern last wrote the queue.
+    pub(super) fn trace(&self, queue: &Queue, saved: &str) -> Option<FromGit> {
+        let ask = self.git?;
+        let since = fs::metadata(baseline::path(self, queue)).and_then(|file| file.modified()).ok()?;
+        let (file, root) = (fs::canonicalize(&queue.path).ok()?, fs::canonicalize(self.root()).ok()?);
+        ask(&root, file.strip_prefix(&root).ok()?, saved, since.into())
+    }
+
+    /// git is writing files, and moves HEAD thereafter.
+    pub(super) fn is_git_at_work(&self) -> bool {
+        let locks = ["index.lock", "HEAD.lock"].iter().filter_map(|name| self.in_git(name));
+        let written = locks.filter_map(|lock| fs::metadata(lock).and_then(|lock| lock.modified()).ok());
+        written.filter_map(clock::since).any(|age| age < LONGEST)
+    }
+
+    /// git has left its markers in `saved`, for a person to choose.
+    pub(super) fn is_unresolved(&self, saved: &str) -> bool {
+        let has_markers = saved.lines().any(|line| line.starts_with("<<<<<<< "));
+        let mut under_way = UNDER_WAY.iter().filter_map(|name| self.in_git(name));
+        has_markers && under_way.any(|path| path.exists())
+    }
+
+    fn in_git(&self, name: &str) -> Option<PathBuf> {
+        self.private("").parent().filter(|_| self.private("") != self.path("")).map(|git| git.join(name))
+    }
+}
+
+/// `saved`, which git has `brought` in the place of `ours`, with the items as they stand in `newest`.
+pub(super) fn brought_text(
+    board: &Board,
+    brought: &Brought,
+    [ours, newest, saved]: [&str; 3],
+    held: &HashSet<TaskId>,
+) -> Result<MergedText, Error> {
+    let before = brought.before.first().map(|before| parse(before).0);
+    let ids = parse(ours).0.items().iter().filter_map(|item| item.id.clone()).collect();
+    let saved = with_ids(saved, ours, &ids);
+    let [states, base] = states(board, brought, before.as_ref(), newest, &saved)?;
+    Ok(merge(&with_states(&saved, base), &with_states(&saved, states), &saved, &|id| held.contains(id)))
+}
+
+/// `text`, which comes from git, with the items of `ours` that it lacks and that stay nevertheless, and their names. Those are what
+/// somebody holds, and what no commit has; of a text that was put back only what Tavern did: what was typed was thrown away by hand.
+pub(super) fn with_uncommitted(
+    board: &Board,
+    from_git: &FromGit,
+    text: &str,
+    ours: &str,
+    held: &HashSet<TaskId>,
+) -> Result<(String, Vec<String>), Error> {
+    let (mine, theirs) = (parse(ours).0, parse(text).0);
+    let before: Vec<Document<'_>> = match from_git {
+        FromGit::Brought(brought) => brought.before.iter().map(|text| parse(text).0).collect(),
+        FromGit::Restored => Vec::new(),
+    };
+    let (mut stays, mut names) = (Since::default(), Vec::new());
+    let whole = mine.items().iter().filter(|item| item.within.is_none());
+    for item in whole.filter(|item| !stands(&mine, item, &theirs)) {
+        let is_part = |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
+        let mut parts = mine.items().iter().filter(is_part);
+        let is_held = parts.any(|part| part.id.as_ref().is_some_and(|id| held.contains(id)));
+        let is_kept = match from_git {
+            FromGit::Brought(_) => !before.iter().any(|before| stands(&mine, item, before)),
+            FromGit::Restored => item.id.as_ref().map_or(Ok(false), |id| is_known(board, id))?,
+        };
+        if !is_held && !is_kept {
+            continue;
+        }
+        names.push(item.id.as_ref().map_or_else(|| mine.title(item).to_owned(), TaskId::to_string));
+        let (before, from) = (mine.block(item).to_owned(), item.status);
+        match &item.id {
+            Some(id) => stays.set(id.clone(), Some((before, from))),
+            None => {
+                let change = TextChange::Removed { from, before };
+                stays.add(Entry { change, ..Entry::new(Kind::Removed, Timestamp::default()) });
+            }
+        }
+    }
+    Ok((stays.taken_back(text), names))
+}
+
+/// Tavern added the item, or changed it.
+fn is_known(board: &Board, id: &TaskId) -> Result<bool, Error> {
+    let mut is_known = false;
+    walk_log(board, Some(id), &mut |entry| {
+        is_known = entry.change.is_of_item() && entry.agent.as_deref() != Some(HAND);
+        !is_known
+    })?;
+    Ok(is_known)
+}
+
+/// An item of `document` stands in `other`, too.
+fn stands(document: &Document<'_>, item: &Item<'_>, other: &Document<'_>) -> bool {
+    match &item.id {
+        Some(id) => other.find(id).is_some(),
+        None => other.items().iter().any(|other_item| {
+            other.title(other_item) == document.title(item)
+                || bare(other.block(other_item)) == bare(document.block(item))
+        }),
+    }
+}
+
+/// Of the items of `saved` that stand otherwise in `newest`: how they stand there, and how they stood in what both rest on.
+fn states(
+    board: &Board,
+    brought: &Brought,
+    before: Option<&Document<'_>>,
+    newest: &str,
+    saved: &str,
+) -> Result<[HashMap<TaskId, State>; 2], Error> {
+    let of = |document: &Document<'_>, id: &TaskId| Some(document.task_of(document.find(id)?).state);
+    let (mine, theirs) = (parse(newest).0, parse(saved).0);
+    let ids = theirs.items().iter().filter_map(|item| item.id.clone());
+    let differing: HashSet<TaskId> =
+        ids.filter(|id| of(&mine, id).is_some_and(|here| Some(here) != of(&theirs, id))).collect();
+    let known = as_read(board, newest, saved, &differing)?;
+    let known = parse(&known).0;
+    let (mut states, mut base) = (HashMap::new(), HashMap::new());
+    for id in differing {
+        let (Some(here), Some(there)) = (of(&mine, &id), of(&theirs, &id)) else { continue };
+        let was = before.and_then(|before| of(before, &id));
+        let is_known = of(&known, &id).map(State::without_answer) == Some(there.clone().without_answer());
+        let rests_on = match was {
+            Some(was) if brought.goes_on && was == here => was,
+            // It was so here, and has gone on since.
+            _ if is_known => there,
+            was => was.unwrap_or_else(|| here.clone()),
+        };
+        base.insert(id.clone(), rests_on);
+        states.insert(id, here);
+    }
+    Ok([states, base])
+}
+
+/// `text` with the items as these `states` say.
+fn with_states(text: &str, mut states: HashMap<TaskId, State>) -> String {
+    let mut text = text.to_owned();
+    while !states.is_empty() {
+        let (document, _) = parse(&text);
+        let mut edits: Vec<Edit> = Vec::new();
+        let mut is_done = |item: &Item<'_>, state: &State| {
+            let own = document.change(item, &Patch::from(state));
+            let is_apart = own.iter().all(|edit| edits.iter().all(|other| edit.is_apart(other)));
+            edits.extend(own.into_iter().filter(|_| is_apart));
+            is_apart
+        };
+        for item in document.items() {
+            if let Some(id) = &item.id
+                && states.get(id).is_some_and(|state| is_done(item, state))
+            {
+                states.remove(id);
+            }
+        }
+        // Those that are left stand nowhere.
+        if edits.is_empty() {
+            break;
+        }
+        text = apply(&text, &edits);
+    }
+    text
+}

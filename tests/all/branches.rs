@@ -1,0 +1,263 @@
+//! What git makes of a queue by itself: switching, pulling, resetting and stashing lose no item and undo no transition.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::support::{QUEUE, Ran, Scratch, has};
+
+const EMPTY: &str = "## Pending\n\n## In Progress\n\n## Completed\n";
+
+/// A committed board, whose branch `other` has the queue `first`, and `main` the queue `then`.
+fn board(first: &str, then: &str) -> Scratch {
+    let scratch = Scratch::board(first);
+    scratch.commit(&["--all"], "Board");
+    scratch.git(&["branch", "other"]);
+    scratch.write(QUEUE, then);
+    scratch.settle();
+    scratch.commit(&[QUEUE], "More");
+    scratch
+}
+
+fn pending(items: &str) -> String {
+    EMPTY.replacen("\n\n", &format!("\n\n{items}\n"), 1)
+}
+
+/// git does this, and Tavern looks.
+fn git(scratch: &Scratch, line: &str) {
+    scratch.git(&line.split_whitespace().collect::<Vec<_>>());
+    scratch.settle();
+}
+
+/// As [`git`], which refuses to begin or stops in the middle.
+fn git_stops(scratch: &Scratch, line: &str) -> Ran {
+    let ran = scratch.command(Path::new("git")).args(&line.split_whitespace().collect::<Vec<_>>()).run().ends(1);
+    scratch.settle();
+    ran
+}
+
+/// The titles of the items with their boxes, in the order of the file.
+fn items(scratch: &Scratch) -> Vec<String> {
+    let queue = scratch.queue();
+    let item = |line: &str| Some(line.strip_prefix("- [")?.split(" (").next()?.replacen(']', "", 1));
+    queue.lines().filter_map(item).map(|item| item.trim().to_owned()).collect()
+}
+
+/// Nothing is left to say, and nothing was set aside.
+fn is_calm(scratch: &Scratch) {
+    scratch.run("tavern-check", &[]).ends(0).says_not("set aside");
+}
+
+const FOUR: &str = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] T-4: four\n";
+
+#[test]
+fn what_another_branch_lacks_comes_back_as_it_was() {
+    let scratch = board(EMPTY, &pending(FOUR));
+    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    let held = scratch.claim("T-2", &[]);
+    let before = scratch.queue();
+    git(&scratch, "checkout --quiet -f other");
+    assert_eq!(items(&scratch), ["T-2: two"]);
+    scratch.run("tavern-log", &["T-3"]).says("checkout: moving from main to other");
+    scratch.run("tavern-log", &[]).says("it was put back: T-2");
+    is_calm(&scratch);
+    git(&scratch, "checkout --quiet -f main");
+    assert_eq!(scratch.queue(), before);
+    scratch.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    is_calm(&scratch);
+}
+
+#[test]
+fn a_branch_has_its_own_order_and_words() {
+    let turned = pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
+    let scratch = board(&turned, &pending(FOUR));
+    git(&scratch, "switch --quiet other");
+    assert_eq!(scratch.queue(), turned);
+    let held = scratch.claim("T-1", &[]);
+    git(&scratch, "switch --quiet --discard-changes main");
+    assert_eq!(items(&scratch), ["T-2: two", "T-3: three", "T-4: four", "T-1: one"]);
+    git(&scratch, "switch --quiet --discard-changes other");
+    assert_eq!(items(&scratch), ["T-3: three", "T-2: second", "T-9: nine", "T-1: one"]);
+    has(&scratch.queue(), &["## Pending\n\nWords.\n"]);
+    scratch.run("tavern-release", &["T-1", "--token", &held]).ends(0);
+    is_calm(&scratch);
+}
+
+/// A clone, and the repository that it pulls from, with these items.
+fn clone_of(items: &str) -> [Scratch; 2] {
+    let origin = Scratch::board(&pending(items));
+    origin.commit(&["--all"], "Board");
+    let clone = Scratch::empty();
+    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    clone.run("tavern-init", &["--quiet"]).succeeds();
+    clone.settle();
+    [origin, clone]
+}
+
+fn pull(origin: &Scratch, clone: &Scratch, queue: &str) {
+    origin.write(QUEUE, queue);
+    origin.commit(&[QUEUE], "Changed");
+    git(clone, "pull --quiet --ff-only");
+}
+
+#[test]
+fn a_pull_may_take_all_items_away() {
+    let [origin, clone] = clone_of(FOUR);
+    pull(&origin, &clone, EMPTY);
+    assert_eq!(clone.queue(), EMPTY);
+    is_calm(&clone);
+    pull(&origin, &clone, &pending(FOUR));
+    assert_eq!(clone.queue(), pending(FOUR));
+}
+
+#[test]
+fn what_is_held_stays_where_a_pull_takes_it_away() {
+    let [origin, clone] = clone_of(FOUR);
+    clone.claim("T-2", &[]);
+    clone.commit(&[QUEUE], "Taken");
+    origin.write(QUEUE, pending("- [ ] T-1: one\n- [ ] T-3: three\n"));
+    origin.commit(&[QUEUE], "Changed");
+    git(&clone, "fetch --quiet");
+    git(&clone, "reset --quiet --hard origin/main");
+    assert_eq!(items(&clone), ["T-1: one", "T-3: three", "T-2: two"]);
+    clone.stands("T-2", "in_progress", 1);
+    clone.run("tavern-log", &[]).says("it was put back: T-2");
+}
+
+#[test]
+fn a_pull_may_turn_the_order_round() {
+    let [origin, clone] = clone_of(FOUR);
+    let turned = pending("- [ ] T-4: four\n- [ ] T-2: two\n- [ ] T-1: one\n- [ ] T-3: three\n");
+    pull(&origin, &clone, &turned);
+    assert_eq!(clone.queue(), turned);
+    assert_eq!(clone.git(&["status", "--porcelain", QUEUE]), "");
+}
+
+#[test]
+fn what_was_reopened_elsewhere_is_open_here() {
+    let [origin, clone] = clone_of(FOUR);
+    let done = |text: &str| text.replace("- [ ] T-1", "- [x] T-1");
+    pull(&origin, &clone, &done(&pending(FOUR)));
+    clone.stands("T-1", "completed", 0);
+    pull(&origin, &clone, &pending(FOUR));
+    clone.stands("T-1", "pending", 0);
+}
+
+#[test]
+fn a_reset_takes_items_away_and_undoes_nothing() {
+    let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
+    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    scratch.run("tavern-add", &["never committed", "--id", "T-5"]).ends(0);
+    git(&scratch, "reset --quiet --hard HEAD~1");
+    assert_eq!(items(&scratch), ["T-2: two", "T-5: never committed", "x T-1: one"]);
+    git(&scratch, "reset --quiet --hard ORIG_HEAD");
+    scratch.stands("T-1", "cancelled", 0);
+    assert_eq!(items(&scratch).len(), 5);
+    is_calm(&scratch);
+}
+
+#[test]
+fn a_stash_without_items_is_no_broken_save() {
+    let scratch = Scratch::empty();
+    let long_ago = |arguments: &[&str]| {
+        let git = scratch.command(Path::new("git")).variable("GIT_COMMITTER_DATE", "2026-01-01T10:00:00Z");
+        git.args(arguments).run().succeeds();
+    };
+    long_ago(&["init", "--quiet", "--initial-branch=main"]);
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    scratch.write(QUEUE, EMPTY);
+    long_ago(&["add", "--all"]);
+    long_ago(&["commit", "--quiet", "--message=Board"]);
+    scratch.write(QUEUE, pending(FOUR));
+    scratch.settle();
+    let held = scratch.claim("T-2", &[]);
+    let before = scratch.queue();
+    git(&scratch, "stash --quiet --all");
+    assert_eq!(scratch.queue(), before);
+    is_calm(&scratch);
+    // git does not write over what stands there; the stash has the same.
+    git_stops(&scratch, "stash pop");
+    scratch.git(&["checkout", "--quiet", "."]);
+    git(&scratch, "stash pop --quiet");
+    assert_eq!(scratch.queue(), before);
+    git(&scratch, "clean -fdxq");
+    assert_eq!(scratch.queue(), before);
+    scratch.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    is_calm(&scratch);
+}
+
+#[test]
+fn what_a_person_saved_and_committed_is_theirs() {
+    let scratch = Scratch::board(&pending(FOUR));
+    scratch.commit(&["--all"], "Board");
+    let old = scratch.queue();
+    scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
+    // An editor with an old text, and a commit of it.
+    scratch.write(QUEUE, old.replace("T-1: one", "T-1: first"));
+    scratch.commit(&["--all"], "Typed");
+    scratch.settle();
+    assert_eq!(items(&scratch), ["T-1: first", "T-2: two", "T-3: three", "T-4: four", "T-5: five"]);
+    // Nobody believes that they took out all that there is.
+    scratch.write(QUEUE, EMPTY);
+    scratch.commit(&["--all"], "Emptied");
+    scratch.settle();
+    scratch.run("tavern-check", &[]).says("set aside");
+}
+
+#[test]
+fn while_git_is_about_it_nothing_is_taken_over() {
+    let scratch = board(EMPTY, &pending(FOUR));
+    let lock = scratch.write(".git/index.lock", "");
+    scratch.write(QUEUE, EMPTY);
+    scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
+    assert_eq!(scratch.queue(), EMPTY);
+    std::fs::remove_file(&lock).expect("it is there");
+    scratch.git(&["symbolic-ref", "HEAD", "refs/heads/other"]);
+    scratch.settle();
+    is_calm(&scratch);
+    assert_eq!(items(&scratch), ["T-5: five"]);
+    // One that a killed git has left keeps nobody.
+    let lock = std::fs::File::create(&lock).expect("the folder is ours");
+    lock.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("it is ours");
+    scratch.write(QUEUE, pending("- [ ] T-5: five\n- [ ] T-6: six\n"));
+    scratch.settle();
+    assert_eq!(items(&scratch), ["T-5: five", "T-6: six"]);
+}
+
+#[test]
+fn a_rebase_with_markers_in_the_queue_loses_nothing() {
+    let [origin, clone] = clone_of(FOUR);
+    clone.git(&["config", "--remove-section", "merge.tavern"]);
+    clone.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    clone.commit(&[QUEUE], "Cancelled");
+    let held = clone.claim("T-2", &[]);
+    clone.commit(&[QUEUE], "Taken");
+    origin.write(QUEUE, pending("- [ ] T-1: first\n- [ ] T-2: second\n- [ ] T-4: four\n- [ ] T-6: six\n"));
+    origin.commit(&[QUEUE], "Changed");
+    git_stops(&clone, "pull --quiet --rebase");
+    clone.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    clone.git(&["rebase", "--abort"]);
+    clone.settle();
+    clone.stands("T-1", "cancelled", 0);
+    clone.stands("T-2", "in_progress", 1);
+    assert_eq!(items(&clone), ["T-3: three", "T-4: four", "T-2: two", "x T-1: one"]);
+    // With the driver there are none.
+    clone.run("tavern-init", &["--quiet"]).succeeds();
+    clone.git(&["stash", "--quiet"]);
+    git(&clone, "pull --quiet --rebase");
+    clone.stands("T-1", "cancelled", 0);
+    clone.stands("T-2", "in_progress", 1);
+    assert_eq!(items(&clone), ["T-4: four", "T-6: six", "T-2: second", "x T-1: first"]);
+}
+
+#[test]
+fn a_branch_without_a_queue_keeps_what_is_held() {
+    let scratch = Scratch::board(&pending(FOUR));
+    scratch.git(&["branch", "other"]);
+    scratch.commit(&["--all"], "Board");
+    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    git(&scratch, "checkout --quiet -f other");
+    git(&scratch, "checkout --quiet -f main");
+    scratch.stands("T-1", "cancelled", 0);
+    assert_eq!(items(&scratch).len(), 4);
+    is_calm(&scratch);
+}
