@@ -44,6 +44,7 @@ mod sandbox;
 mod saves;
 mod state;
 mod support;
+mod switches;
 mod tell;
 mod terminal;
 mod tidy;
