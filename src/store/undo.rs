@@ -100,7 +100,7 @@ impl PreparedUndo {
 
     fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note, now: Timestamp) -> Result<PreparedUndo, Error> {
         let board = view.board;
-        let name = event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string);
+        let name = name_of(&event);
         let seq = event.seq;
         let (text, found) = place(view, &event, &name, since)?;
         let (document, _) = parse(&text.content);
@@ -119,7 +119,8 @@ impl PreparedUndo {
             return Err(Obstacle::InHands { seq, name, to, now: item.map(|item| item.status) }.into());
         }
         let status = if is_moved { from } else { item.map(|item| item.status) };
-        let was = event.change.before().map(|before| (before, status));
+        let before = text_before(board, &event)?;
+        let was = before.as_deref().map(|before| (before, status));
         let is_untouched =
             item.is_none() || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
@@ -136,7 +137,7 @@ impl PreparedUndo {
             merged.text
         };
         let odd = || Obstacle::Odd { seq, name: name.clone() };
-        let (task, change) = taken_back(&event, &document, item, &content).ok_or_else(odd)?;
+        let (task, change) = taken_back(&event, before.as_deref(), &document, item, &content).ok_or_else(odd)?;
         let is_as_it_was = change.after().is_none() || !is_moved || change.to() == from;
         if !is_as_it_was || changes(&text.content, &content).len() > 1 {
             return Err(odd().into());
@@ -158,15 +159,37 @@ impl PreparedUndo {
     }
 }
 
+/// The item's text before the event: what was brought back from the archive read as it was put there. `None`: it was not there.
+fn text_before(board: &Board, event: &Entry) -> Result<Option<String>, Error> {
+    let mut before = event.change.before().map(str::to_owned);
+    if before.is_none() && matches!(event.kind, Kind::Reopened | Kind::Revived) {
+        walk_log(board, event.task.as_ref(), &mut |entry| {
+            if entry.kind == Kind::Archived && entry.task == event.task && entry.seq < event.seq {
+                before = entry.change.before().map(str::to_owned);
+            }
+            before.is_none()
+        })?;
+        // The log doesn't tell how it was, and it must not go.
+        let odd = || Obstacle::Odd { seq: event.seq, name: name_of(event) };
+        before = Some(before.ok_or_else(odd)?);
+    }
+    Ok(before)
+}
+
+fn name_of(event: &Entry) -> String {
+    event.task.as_ref().map_or_else(|| "the item".to_owned(), ToString::to_string)
+}
+
 /// What becomes of the item, and its ID; `None` if `content` does not plainly tell.
 fn taken_back(
     event: &Entry,
+    before: Option<&str>,
     old: &Document<'_>,
     item: Option<&Item<'_>>,
     content: &str,
 ) -> Option<(Option<TaskId>, TextChange)> {
     let was = item.map(|item| (old.block(item).to_owned(), item.status));
-    let Some(before) = event.change.before() else {
+    let Some(before) = before else {
         let (before, from) = was?;
         return Some((event.task.clone(), TextChange::Removed { from, before }));
     };

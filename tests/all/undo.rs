@@ -207,6 +207,16 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
     undo(&scratch, &[]).ends(0).says("T-2 is pending again");
     scratch.run("tavern-release", &["T-1", "--reopen"]).succeeds();
     State::of(&scratch).agrees();
+    // Back again, it is as it was in the archive, and nowhere else than it would be without.
+    undo(&scratch, &[]).ends(0).says("T-1 is completed again");
+    State::of(&scratch).agrees();
+    scratch.stands("T-1", "completed", 0);
+    undo(&scratch, &["--redo"]).ends(0).says("T-1 is pending again");
+    scratch.stands("T-1", "pending", 0);
+    undo(&scratch, &[]).ends(0);
+    scratch.settle();
+    let places = scratch.read(ARCHIVE) + &scratch.queue();
+    assert_eq!(places.matches("T-1: one").count(), 1, "{places}");
 }
 
 #[test]
