@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt::Display;
-use std::io::{BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 
 use anstream::AutoStream;
 use serde::Serialize;
@@ -82,7 +82,8 @@ impl Output {
 
     /// Shows what has been printed so far: before a wait.
     pub fn flush(&self) -> Result<(), CliError> {
-        self.sink.borrow_mut().flush().map_err(|error| CliError::output(&error))
+        let flushed = self.sink.borrow_mut().flush();
+        flushed.map_err(|error| self.unwritten(&error))
     }
 
     fn line(&self, text: impl Display) -> Result<(), CliError> {
@@ -90,7 +91,19 @@ impl Output {
     }
 
     fn print(&self, line: &str) -> Result<(), CliError> {
-        writeln!(self.sink.borrow_mut(), "{line}").map_err(|error| CliError::output(&error))
+        let written = writeln!(self.sink.borrow_mut(), "{line}");
+        written.map_err(|error| self.unwritten(&error))
+    }
+
+    /// Says what was left unsaid: it tells what has happened, and who runs the program again should know.
+    fn unwritten(&self, error: &io::Error) -> CliError {
+        let failed = CliError::output(error);
+        if failed.message.is_empty() {
+            return failed;
+        }
+        let left = String::from_utf8_lossy(self.sink.borrow().buffer()).trim_end().replace('\n', "; ");
+        let message = format!("{}, which was to say: {}", failed.message, human::words(&left));
+        CliError { message, ..failed }
     }
 }
 

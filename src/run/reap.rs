@@ -104,7 +104,10 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         let verdict = match (life(&lease.holder), lease.is_live(now)) {
             (Life::Gone, _) => Some((Blame::Nobody, "its supervisor is gone".to_owned())),
             (_, true) => None,
-            (Life::Unknown, false) => Some((Blame::Agent, format!("its lease ran out at {}", lease.expires_at()))),
+            (Life::Unknown, false) => Some((
+                Blame::Agent,
+                format!("its lease ran out at {}", lease.expires_at().format("%Y-%m-%d %H:%M:%S UTC")),
+            )),
             (Life::Alive, false) => looks
                 .is_second(lease, now)
                 .then(|| (Blame::Nobody, "its supervisor lives but has stopped renewing the lease".to_owned())),

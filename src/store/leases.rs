@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use chrono::TimeDelta;
 
+use super::change::Change;
 use super::error::{Error, moved_away};
 use super::find::Board;
 use super::queue::Queue;
@@ -25,6 +26,17 @@ impl Board {
     /// The lease of `task`, if anybody holds it.
     pub fn lease(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
         Ok(self.open_lease(task)?.map(|(lease, _)| lease))
+    }
+
+    /// The same for who does not have the lock: what a power cut has emptied is made again from the log.
+    pub fn lease_as_logged(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
+        match self.lease(task) {
+            Err(Error::Damaged { .. }) if !self.is_dry() && !self.shows_all() => {
+                self.settle(clock::now())?;
+                self.lease(task)
+            }
+            lease => lease,
+        }
     }
 
     fn open_lease(&self, task: &TaskId) -> Result<Option<(Lease, File)>, Error> {
@@ -105,17 +117,24 @@ impl Board {
     /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the
     /// very file that was read, so that a holder that was replaced meanwhile extends nothing.
     pub fn renew(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
-        match self.renew_shown(task, token, now) {
-            // The claim is logged, and its file could not be written yet.
-            Err(Error::Refused(_)) if !self.is_dry() && !self.is_settled()? => {
-                self.settle(now)?;
-                self.renew_shown(task, token, now)
-            }
-            renewed => renewed,
-        }
+        let renewed = self.renew_shown(task, token, now);
+        let is_sure = match &renewed {
+            // One that was over by then, somebody may be giving back.
+            Ok((lease, _)) => lease.is_live(clock::now()),
+            // The claim may be logged, and its file not be written yet, or lost in a power cut.
+            Err(Error::Refused(_) | Error::Damaged { .. }) => self.is_settled()?,
+            Err(_) => true,
+        };
+        let (_, renewed) = if is_sure || self.is_dry() {
+            renewed?
+        } else {
+            self.transact(now, |_| Ok((Change::default(), self.renew_shown(task, token, now)?)))?
+        };
+        Ok(renewed)
     }
 
-    fn renew_shown(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
+    /// The lease as it was, and as it is now.
+    fn renew_shown(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<(Lease, Lease), Error> {
         let no_lease = || Refusal::NoLease { task: task.clone(), given: token };
         let (lease, file) = self.open_lease(task)?.ok_or_else(no_lease)?;
         if lease.token != token {
@@ -127,7 +146,7 @@ impl Board {
         if !self.is_dry() {
             file.set_modified(heartbeat_at.into()).map_err(Error::io("renew", &self.lease_path(task)))?;
         }
-        Ok(Lease { heartbeat_at, ..lease })
+        Ok((lease.clone(), Lease { heartbeat_at, ..lease }))
     }
 
     /// The lease's file, to be put in its place.

@@ -18,6 +18,7 @@ use crate::board::front::Front;
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::apply;
+use crate::clock;
 
 /// An item as it stands.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ impl Board {
 
     /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
     pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
-        let lease = self.lease(id)?;
+        let lease = self.lease_as_logged(id)?;
         let found = |text: &Text, document: &Document<'_>, item: &Item<'_>| Found {
             task: document.task(item, id.clone()),
             script: document.shell(item),
@@ -68,13 +69,17 @@ impl Board {
             lease: lease.clone(),
             queue: text.queue.clone(),
         };
+        let is_missing = |found: &Result<Found, Error>| matches!(found, Err(Error::NoTask(_)));
         let mut live = with_item(self, id, |queue| self.read(queue), found);
-        if lease.is_some() && matches!(live, Err(Error::NoTask(_))) {
-            // Somebody saved an older text; what is held is put back as soon as the save is taken over.
+        // Somebody saved an older text: what it lacks is put back as soon as the save is taken over.
+        if is_missing(&live) && lease.is_some() {
             let last = self.last_seq()?;
             live = with_item(self, id, |queue| self.read_settled(queue, last), found);
+        } else if is_missing(&live) && !self.is_dry() {
+            let settled = self.clone().settled(clock::now())?;
+            live = with_item(&settled, id, |queue| settled.read(queue), found);
         }
-        if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
+        if is_missing(&live) { with_archived(self, id, found) } else { live }
     }
 
     /// Puts a new item into `queue`, by the given ID or a fresh one.

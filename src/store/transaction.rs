@@ -107,8 +107,12 @@ impl Board {
 
     /// Whether [`Board::settle`] would change nothing, as far as can be told without the lock.
     pub fn is_settled(&self) -> Result<bool, Error> {
-        let is_shown = read_applied(self).is_none_or(|applied| self.last_seq().is_ok_and(|last| last <= applied));
-        Ok(is_shown && self.by_hand()?.is_empty())
+        Ok(self.shows_all() && self.by_hand()?.is_empty())
+    }
+
+    /// The files show all events of the log.
+    pub(super) fn shows_all(&self) -> bool {
+        read_applied(self).is_none_or(|applied| self.last_seq().is_ok_and(|last| last <= applied))
     }
 }
 

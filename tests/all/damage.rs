@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Access, access};
 
 use crate::state::{State, board, id as task};
-use crate::support::{Ran, Scratch, item};
+use crate::support::{Ran, Scratch, item, program, wait_until};
 
 #[test]
 fn a_claim_that_nobody_is_told_of_holds_nothing() {
@@ -23,6 +24,48 @@ fn a_claim_that_nobody_is_told_of_holds_nothing() {
     }
     scratch.run("tavern-log", &["-n", "1"]).ends(0).says("what was taken could not be told");
     scratch.run("tavern-claim", &[]).ends(0);
+}
+
+#[test]
+fn what_could_not_be_printed_is_told_with_the_error() {
+    let scratch = Scratch::board("");
+    let line = format!("exec '{}' One --id T-7 > /dev/full", program("tavern-add").display());
+    let add = scratch.command(Path::new("sh")).args(&["-c", &line]).run();
+    add.ends(1).says("can't write standard output, which was to say: T-7");
+}
+
+#[test]
+fn who_renews_a_lease_that_is_over_waits_for_who_gives_it_back() {
+    let scratch = Scratch::pending("- [ ] T-1: One\n");
+    let token = scratch.claim("T-1", &["--lease", "1m"]);
+    let lease = fs::File::options().write(true).open(scratch.work().join(".git/tavern/leases/T-1.yaml"));
+    let lease = lease.expect("it is there");
+    lease.set_modified(SystemTime::now() - Duration::from_secs(90)).expect("it is ours");
+    let reap = scratch.holding("log.appended", "tavern-reap", &[]);
+    let mut renew = scratch.line(&format!("tavern-renew T-1 --token {token}")).start();
+    let pid = format!(" {} ", renew.pid().as_raw_nonzero());
+    let waits = || {
+        fs::read_to_string("/proc/locks")
+            .is_ok_and(|locks| locks.lines().any(|lock| lock.contains("->") && lock.contains(&pid)))
+    };
+    wait_until("it waits, or has ended", || renew.has_ended() || waits());
+    reap.goes_on().ends(0);
+    renew.end().ends(4);
+    scratch.stands("T-1", "pending", 1);
+}
+
+#[test]
+fn a_lease_that_a_power_cut_has_emptied_is_made_again_from_the_log() {
+    for verb in ["tavern-renew T-1", "tavern-report T-1 --failed x", "tavern-release T-1"] {
+        let scratch = Scratch::pending("- [ ] T-1: One\n");
+        let token = scratch.claim("T-1", &[]);
+        scratch.write(".git/tavern/leases/T-1.yaml", "");
+        let applied = scratch.read(".git/tavern/applied");
+        let last = applied.split(' ').next().expect("the number of the last event");
+        scratch.write(".git/tavern/applied", format!("{last} 0000000000 another-boot\n"));
+        let ran = scratch.line(&format!("{verb} --token {token}")).run();
+        assert!(matches!(ran.code, Some(0 | 1)), "{verb}: {ran}");
+    }
 }
 
 #[test]

@@ -528,3 +528,20 @@ fn length_of_log(scratch: &Scratch) -> u64 {
     let files = fs::read_dir(scratch.work().join(".git/tavern/events")).expect("there is a log");
     files.map(|file| file.expect("it is there").metadata().expect("it is there").len()).sum()
 }
+
+#[test]
+fn an_item_is_found_while_a_save_from_before_it_got_its_id_waits_to_be_merged() {
+    let named = ["status ID", "tell ID hello", "add child --parent ID", "log ID", "release ID --cancel"];
+    for line in named {
+        let scratch = Scratch::board("## Pending\n\n- [ ] one\n");
+        let old = scratch.queue();
+        let claimed = scratch.json("tavern-claim", &[]);
+        let (id, token) = (claimed["id"].as_str().expect("it has one"), claimed["lease"]["token"].to_string());
+        scratch.run("tavern-release", &[id, "--token", &token]).succeeds();
+        scratch.write(QUEUE, format!("{old}\nTyped.\n"));
+        scratch.line(&format!("tavern {}", line.replace("ID", id))).run().ends(0);
+        scratch.settle();
+        has(&scratch.queue(), &[id, "Typed."]);
+        assert_eq!(scratch.queue().matches("one").count(), 1, "{}", scratch.queue());
+    }
+}

@@ -115,7 +115,7 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
         let (why, hint) = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
                 Err(store::Error::Damaged { why, .. }) => {
-                    (why, "remove it, and give its item back: tavern reap".to_owned())
+                    (why, "make it again from the log, or give its item back: tavern reap".to_owned())
                 }
                 // What this user may not read is an obstacle.
                 Ok(_) | Err(_) => continue,
