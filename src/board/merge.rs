@@ -430,12 +430,8 @@ fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option
         (mine, other)
     } else if was == mine_are {
         (other, mine)
-    } else if was.is_empty() && holds(other, mine) {
-        return Some(other.to_vec());
-    } else if was.is_empty() && holds(mine, other) {
-        return Some(mine.to_vec());
     } else if was.is_empty() {
-        return Some(side_by_side(mine, other, |_| true));
+        return Some(interleaved(mine, other).unwrap_or_else(|| side_by_side(mine, other, |_| true)));
     } else {
         return None;
     };
@@ -443,10 +439,41 @@ fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option
     Some(side_by_side(first, second, Atom::is_item))
 }
 
-/// All of `few` stands in `many`, in the same order.
-fn holds(many: &[Atom<'_>], few: &[Atom<'_>]) -> bool {
-    let mut rest = many.iter();
-    few.iter().all(|atom| rest.any(|other| other == atom))
+/// New lines of both sides, those that both have once: somebody who goes on with what they saved has it in both. `None` if
+/// they have none in common, or there are fences, which would be taken apart.
+fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
+    let said = |atoms: &[Atom<'t>]| -> Vec<usize> { (0..atoms.len()).filter(|at| !atoms[*at].is_blank()).collect() };
+    let (my_places, other_places) = (said(mine), said(other));
+    let [my_words, other_words] = [(mine, &my_places), (other, &other_places)]
+        .map(|(atoms, places)| places.iter().map(|at| atoms[*at]).collect::<Vec<Atom<'t>>>());
+    let found = matches(&my_words, &other_words);
+    let common = found.iter().flatten().count();
+    let is_fence = |atom: &Atom<'_>| matches!(atom, Atom::Line(line) if line.0.trim_start().starts_with(['`', '~']));
+    let is_apart = common < my_words.len().min(other_words.len()) && mine.iter().chain(other).any(is_fence);
+    if common == 0 || is_apart {
+        return None;
+    }
+    let found: HashMap<usize, usize> =
+        my_places.iter().zip(found).filter_map(|(at, place)| Some((*at, other_places[place?]))).collect();
+    let (mut all, mut next) = (Vec::new(), 0);
+    let mut push = |atoms: &[Atom<'t>]| {
+        for atom in atoms {
+            if !(atom.is_blank() && all.last().is_some_and(Atom::is_blank)) {
+                all.push(*atom);
+            }
+        }
+    };
+    let is_new = |atom: &&Atom<'t>| !(atom.is_item() && mine.contains(atom));
+    let new = |from: usize, to: usize| other[from..to].iter().filter(is_new).copied().collect::<Vec<_>>();
+    for (at, atom) in mine.iter().enumerate() {
+        if let Some(place) = found.get(&at) {
+            push(&new(next, *place));
+            next = place + 1;
+        }
+        push(&[*atom]);
+    }
+    push(&new(next, other.len()));
+    Some(all)
 }
 
 /// One after the other: of the second what `is_wanted` and isn't an item of the first, with one blank line where both

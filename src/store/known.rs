@@ -85,9 +85,9 @@ pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
         merged.conflicts.is_empty().then_some(merged.text)
     };
     let (document, _) = parse(text);
-    let find = |block: &str| match &entry.task {
-        Some(id) => document.find(id).or_else(|| reading(&document, block)),
-        None => reading(&document, block),
+    let find = |block: &str| {
+        let named = entry.task.as_ref().and_then(|id| document.find(id));
+        named.or_else(|| reading(&document, block)).or_else(|| nameless(&document, block))
     };
     let edits = match &entry.change {
         TextChange::Prose { before, after } => return merged(before, text, after),
@@ -100,4 +100,11 @@ pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
         TextChange::Added { .. } | TextChange::Removed { .. } | TextChange::Nothing => return None,
     };
     Some(apply(text, &edits))
+}
+
+/// The item of this title, before it got its ID.
+fn nameless<'d, 't>(document: &'d Document<'t>, block: &str) -> Option<&'d Item<'t>> {
+    let alone = parse_alone(block, document.front());
+    let title = alone.title(alone.items().first()?);
+    document.items().iter().find(|item| item.id.is_none() && document.title(item) == title)
 }

@@ -1,7 +1,7 @@
 //! Which version of a queue a saver had loaded, as the log tells.
 //!
 //! Every version is ours with the newest events taken back. The save rests on the one from which it differs in the fewest
-//! items of those that Tavern changed; what a person changed they may change again. Texts are compared whole, for equality.
+//! facts of those that Tavern wrote; what a person changed they may change again. Texts are compared whole, for equality.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use super::since::Since;
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::front::Front;
 use crate::board::merge::{merge, prose};
-use crate::board::state::State;
+use crate::board::metadata::{Field, Fields, Key, Owner};
 use crate::board::task::{Status, TaskId};
 
 /// The text that was loaded.
@@ -86,11 +86,11 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, save: &Save<'_>) 
 pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<TaskId>) -> Result<String, Error> {
     let document = parse(base).0;
     let (known, theirs) = (items(&document, &ByName::new()), items(&parse(saved).0, &ByName::new()));
-    let newer = |(name, (status, state)): (Name, (Status, Stood))| {
+    let newer = |(name, facts): (Name, Facts<'_>)| {
         let id = name.clone().ok().filter(|id| come.contains(id))?;
-        theirs.get(&name).filter(|(_, other)| *other != state).map(|(_, other)| (id, (status, other)))
+        theirs.get(&name).filter(|other| **other != facts).map(|other| (id, (facts.status, other)))
     };
-    let mut newer: HashMap<TaskId, (Status, &Stood)> = known.into_iter().filter_map(newer).collect();
+    let mut newer: HashMap<TaskId, (Status, &Facts<'_>)> = known.into_iter().filter_map(newer).collect();
     let (mut read, mut looks) = (Since::default(), 0);
     if newer.is_empty() {
         return Ok(base.to_owned());
@@ -102,7 +102,7 @@ pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<Tas
             let Some((status, theirs)) = newer.get_mut(id) else { continue };
             *status = said.unwrap_or(*status);
             let (alone, status) = (parse_alone(text, document.front()), *status);
-            if alone.items().first().is_some_and(|item| state(&alone, item, status) == **theirs) {
+            if alone.items().first().is_some_and(|item| facts(&alone, item, status) == **theirs) {
                 newer.remove(id);
                 read.set(id.clone(), Some((text.to_owned(), status)));
             }
@@ -124,7 +124,7 @@ fn differing(ours: &Document<'_>, saved: &Document<'_>) -> HashSet<Name> {
     let may_be_known = |name: &Name, title: &str| titles.contains(title) || mine.contains_key(name);
     theirs.retain(|name, _| name.as_ref().err().is_none_or(|title| may_be_known(name, title)));
     let names: HashSet<&Name> = mine.keys().chain(theirs.keys()).collect();
-    let is_same = |name: &Name| mine.get(name).map(|(_, state)| state) == theirs.get(name).map(|(_, state)| state);
+    let is_same = |name: &Name| mine.get(name) == theirs.get(name);
     names.into_iter().filter(|name| !is_same(name)).cloned().collect()
 }
 
@@ -145,14 +145,20 @@ fn may_be_older(board: &Board, differing: &HashSet<Name>) -> Result<bool, Error>
 /// What an item goes by: its ID, else its title.
 type Name = Result<TaskId, String>;
 
-/// How an item stood, and whether its box was ticked: a person ticks also what stands under a lane that says the same.
-type Stood = (State, bool);
+/// What Tavern writes of an item: where it stands, and its own keys, whatever they mean there.
+#[derive(PartialEq)]
+struct Facts<'t> {
+    status: Status,
+    /// A person ticks also what stands under a lane that says the same.
+    is_ticked: bool,
+    keys: Vec<(Key, Field<'t>)>,
+}
 
-type ByName = HashMap<Name, (Status, Stood)>;
+type ByName<'t> = HashMap<Name, Facts<'t>>;
 
 /// Of an ID that is there twice the item counts that is as `known`, else the first.
-fn items(document: &Document<'_>, known: &ByName) -> ByName {
-    let told = |item: &Item<'_>| (name(document, item), (item.status, state(document, item, item.status)));
+fn items<'t>(document: &Document<'t>, known: &ByName<'_>) -> ByName<'t> {
+    let told = |item: &Item<'_>| (name(document, item), facts(document, item, item.status));
     let all = document.items().iter().rev().map(told);
     let (known, others): (Vec<_>, Vec<_>) = all.partition(|(name, told)| known.get(name) == Some(told));
     others.into_iter().chain(known).collect()
@@ -162,9 +168,11 @@ fn name(document: &Document<'_>, item: &Item<'_>) -> Name {
     item.id.clone().ok_or_else(|| document.title(item).to_owned())
 }
 
-fn state(document: &Document<'_>, item: &Item<'_>, status: Status) -> Stood {
-    let task = document.task_as(item, item.id.clone().unwrap_or_else(TaskId::nobody), status);
-    (task.state.without_answer(), item.checked)
+fn facts<'t>(document: &Document<'t>, item: &Item<'_>, status: Status) -> Facts<'t> {
+    let Fields(mut keys) = document.fields(item);
+    keys.retain(|(key, _)| key.owner() == Owner::State && *key != Key::Status);
+    keys.sort_by_key(|(key, _)| *key as u32);
+    Facts { status, is_ticked: item.checked, keys }
 }
 
 /// An event of the queue.
@@ -172,15 +180,27 @@ struct Passed<'e> {
     entry: &'e Entry,
     /// Lines by which the version before it differs from the save.
     distance: u64,
-    /// Its items, and whether they were before it, and are since, as in the save.
-    items: Vec<(Name, bool, bool)>,
+    facts: Vec<Told>,
+}
+
+/// Where an item stands, or what its keys say, was before an event, and is since, as in the save, or not.
+struct Told {
+    fact: (Name, Aspect),
+    was_so: bool,
+    is_so: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Aspect {
+    Status,
+    Keys,
 }
 
 /// Of how many of `entries` (the newest first) `saved` knows nothing.
 fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &Saved<'_, '_>) -> usize {
     let mine = items(ours, &ByName::new());
     let theirs = items(saved, &mine);
-    let mut statuses: HashMap<Name, Status> = mine.into_iter().map(|(name, (status, _))| (name, status)).collect();
+    let mut statuses: HashMap<Name, Status> = mine.into_iter().map(|(name, facts)| (name, facts.status)).collect();
     let mut lines = Tally::default();
     lines.count(saved.text(), -1);
     lines.count(ours.text(), 1);
@@ -188,42 +208,41 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     for entry in entries {
         lines.count(entry.change.after().unwrap_or_default(), -1);
         lines.count(entry.change.before().unwrap_or_default(), 1);
-        let mut items =
+        let mut facts =
             if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
         // Whoever takes out what was there at a save of which they may know, or what they have added, means it.
         let may_be_meant = is_saved_since || entry.is_move_of_added();
-        items.retain(|(name, ..)| !may_be_meant || theirs.contains_key(name));
-        passed.push(Passed { entry, distance: lines.distance, items });
+        facts.retain(|told| !may_be_meant || theirs.contains_key(&told.fact.0));
+        passed.push(Passed { entry, distance: lines.distance, facts });
         is_saved_since = is_saved_since || (is_by_hand(entry) && saver.knows(entry) != Some(false));
     }
     // What never was as it is in the save tells nothing of its age.
-    let is_so = |(_, was_so, is_so): &&(Name, bool, bool)| *was_so || *is_so;
-    let items = passed.iter().flat_map(|event| &event.items);
-    let telling: HashSet<Name> = items.filter(is_so).map(|(name, ..)| name.clone()).collect();
-    passed.iter_mut().for_each(|event| event.items.retain(|(name, ..)| telling.contains(name)));
+    let facts = passed.iter().flat_map(|event| &event.facts);
+    let telling: HashSet<_> = facts.filter(|told| told.was_so || told.is_so).map(|told| told.fact.clone()).collect();
+    passed.iter_mut().for_each(|event| event.facts.retain(|told| telling.contains(&told.fact)));
     // As they were before the oldest event.
-    let mut wrong: HashSet<&Name> = HashSet::new();
-    for Passed { entry, items, .. } in &passed {
-        for (name, was_so, _) in items {
-            if *was_so || is_by_hand(entry) {
-                wrong.remove(name);
+    let mut wrong: HashSet<&(Name, Aspect)> = HashSet::new();
+    for Passed { entry, facts, .. } in &passed {
+        for told in facts {
+            if told.was_so || is_by_hand(entry) {
+                wrong.remove(&told.fact);
             } else {
-                wrong.insert(name);
+                wrong.insert(&told.fact);
             }
         }
     }
     let mut best: Option<(usize, u64, usize)> = None;
-    for (newer, Passed { entry, distance, items }) in passed.iter().enumerate().rev() {
+    for (newer, Passed { entry, distance, facts }) in passed.iter().enumerate().rev() {
         // Of several that are as near the oldest: what came later may never have been seen.
         if best.is_none_or(|(most, lines, _)| (wrong.len(), *distance) < (most, lines)) {
             best = Some((wrong.len(), *distance, newer + 1));
         }
-        for (name, _, is_so) in items {
-            if *is_so {
-                wrong.remove(name);
+        for told in facts {
+            if told.is_so {
+                wrong.remove(&told.fact);
             } else if !is_by_hand(entry) {
                 // What a person has made of what Tavern wrote they may take back.
-                wrong.insert(name);
+                wrong.insert(&told.fact);
             }
         }
     }
@@ -235,31 +254,47 @@ fn is_by_hand(entry: &Entry) -> bool {
     entry.agent.as_deref() == Some(HAND)
 }
 
-/// The items of an event: whether they were before it, and are since, as in the save. `statuses` are those after it, and
-/// then those before it: where its lane says what an item is, its own text does not.
-fn told(
-    entry: &Entry,
-    front: &Front,
-    statuses: &mut HashMap<Name, Status>,
-    theirs: &ByName,
-) -> Vec<(Name, bool, bool)> {
-    let mut read = |text: Option<&str>, status: Option<Status>| -> Option<(Name, Stood)> {
+/// What an event tells of its items. `statuses` are those after it, and then those before it: where its lane says what an item
+/// is, its own text does not.
+fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, theirs: &ByName<'_>) -> Vec<Told> {
+    let (after, before) = (entry.change.after(), entry.change.before());
+    let [after, before] = [(after, entry.change.to()), (before, entry.change.from())].map(|(text, status)| {
         let document = parse_alone(text?, front);
         let item = document.items().first()?;
         let name = name(&document, item);
         let status = status.or_else(|| statuses.get(&name).copied()).unwrap_or(item.status);
         statuses.insert(name.clone(), status);
-        Some((name, state(&document, item, status)))
-    };
-    let after = read(entry.change.after(), entry.change.to());
-    let before = read(entry.change.before(), entry.change.from());
-    let is_so = |name: &Name, told: &Option<(Name, Stood)>| {
-        let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, state)| state);
-        told == theirs.get(name).map(|(_, state)| state)
+        Some((name, facts(&document, item, status)))
+    });
+    let of = |name: &Name, told: &Option<(Name, Facts<'_>)>, aspect: Aspect| {
+        let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, facts)| facts);
+        let both = [told, standing(theirs, name)];
+        match aspect {
+            Aspect::Status => {
+                let [told, now] = both.map(|facts| facts.map(|facts| (facts.status, facts.is_ticked)));
+                told == now
+            }
+            Aspect::Keys => both[0].map(|facts| &facts.keys) == both[1].map(|facts| &facts.keys),
+        }
     };
     let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
     names.dedup();
-    names.into_iter().map(|name| (name.clone(), is_so(name, &before), is_so(name, &after))).collect()
+    let facts = names.into_iter().flat_map(|name| [Aspect::Status, Aspect::Keys].map(|aspect| (name, aspect)));
+    let told = facts.map(|(name, aspect)| Told {
+        fact: (name.clone(), aspect),
+        was_so: of(name, &before, aspect),
+        is_so: of(name, &after, aspect),
+    });
+    told.collect()
+}
+
+/// As it is in the save, where one without an ID may go on from its title.
+fn standing<'n, 't>(theirs: &'n ByName<'t>, name: &Name) -> Option<&'n Facts<'t>> {
+    let goes_on = |title: &String| {
+        let is_it = |other: &Name| other.as_ref().is_err_and(|other| !title.is_empty() && other.starts_with(title));
+        theirs.iter().find(|(other, _)| is_it(other)).map(|(_, facts)| facts)
+    };
+    theirs.get(name).or_else(|| name.as_ref().err().and_then(goes_on))
 }
 
 /// How often each line that says something is in a version and not in the save, or the other way round.

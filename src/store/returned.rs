@@ -44,5 +44,7 @@ pub(super) fn with_returned(
         }
         !nowhere.is_empty() && lines < MOST_LINES
     })?;
-    Ok((returned.taken_back(ours), returned.tasks().cloned().collect()))
+    // What is put in takes the bullet of what is beside it; then it is made to read as it did.
+    let text = returned.taken_back(&returned.taken_back(ours));
+    Ok((text, returned.tasks().cloned().collect()))
 }

@@ -1,21 +1,15 @@
 //! Queues are edited by hand while programs work on them: a save from an old buffer undoes nothing, and no typed word is
 //! lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
-use tavern::board::event::Kind;
 use tavern::board::task::Status;
 use tavern::store::HAND;
 
-use crate::dice::{Dice, number};
-use crate::state::{State, temp_files};
-use crate::support::{OWNED, QUEUE, Scratch, has, wait_until};
+use crate::state::State;
+use crate::support::{OWNED, QUEUE, Scratch, has};
 
 /// What was done by hand, as the log has it.
 fn by_hand(scratch: &Scratch) -> Vec<String> {
@@ -243,6 +237,83 @@ fn who_contradicts_in_an_old_text_again_and_again_is_said_once() {
     scratch.run("tavern-check", &[]).says("both sides changed");
 }
 
+/// Its keys tell the age of a save, though it stands where it never stood.
+#[test]
+fn an_item_that_was_moved_by_hand_in_an_old_text_stays_as_it_ended_since() {
+    let scratch = Scratch::board(OWNED);
+    let token = scratch.claim("T-1", &["--agent", "Rosie"]);
+    let held = scratch.queue();
+    let line = held.lines().find(|line| line.contains("T-1:")).expect("it is there");
+    let moved = held.replace(&format!("{line}\n"), "").replace("- [ ] four\n", &format!("- [ ] four\n{line}\n"));
+    scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+    scratch.write(QUEUE, moved);
+    scratch.settle();
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled), "{}", scratch.queue());
+}
+
+/// What they saved stands beside what another typed, which they have not loaded.
+#[test]
+fn who_goes_on_beside_anothers_words_finds_each_word_once() {
+    for place in ["- [ ] T-2: two\n", "Words of the owner.\n"] {
+        let scratch = Scratch::board(OWNED);
+        let save = |text: &str, words: &str| {
+            scratch.write(QUEUE, text.replace(place, &format!("{place}{words}")));
+            scratch.settle();
+        };
+        save(OWNED, "  Another's.\n");
+        scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+        save(OWNED, "  Mine.\n");
+        scratch.run("tavern-claim", &["--task", "T-3"]).succeeds();
+        save(OWNED, "  Mine.\n  More.\n");
+        let text = scratch.queue();
+        for word in ["Another's.", "Mine.", "More."] {
+            assert_eq!(text.matches(word).count(), 1, "{word}\n{text}");
+        }
+    }
+}
+
+/// Who retitles it in a text from before it got its ID retitles it.
+#[test]
+fn an_item_that_got_its_id_since_is_not_doubled_by_an_old_text_in_which_its_title_goes_on() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] One.\n\n## In Progress\n\n## Completed\n");
+    let loaded = scratch.queue();
+    scratch.run("tavern-claim", &["--agent", "Rosie"]).succeeds();
+    scratch.write(QUEUE, loaded.replace("One.", "One. Two."));
+    scratch.settle();
+    let text = scratch.queue();
+    assert_eq!((text.matches("One.").count(), text.matches(": One. Two. (agent: Rosie").count()), (1, 1), "{text}");
+}
+
+/// Where it is put for the merge, the list is numbered.
+#[test]
+fn an_item_that_was_removed_and_is_gone_on_with_in_an_old_text_stands_without_markers() {
+    let two = "- [ ] T-2: Two\n  Words.\n";
+    let loaded = format!("- [ ] T-1: One\n\n{two}\nMore words.\n\n1. [x] T-3: Three\n");
+    let scratch = Scratch::board(&loaded);
+    scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+    for save in [loaded.replace(two, ""), loaded.replace("  Words.\n", "  More.\n  Words.\n")] {
+        scratch.write(QUEUE, save);
+        scratch.settle();
+    }
+    let text = scratch.queue();
+    assert!(!text.contains("<<<<<<<"), "{text}");
+    assert_eq!(text.matches("T-2: Two\n  More.\n  Words.\n").count(), 1, "{text}");
+    assert_eq!(State::of(&scratch).status("T-1"), Some(Status::InProgress), "{text}");
+}
+
+/// It goes by its title in the old text, which was gone on with.
+#[test]
+fn an_item_that_got_its_id_since_is_not_doubled_by_an_old_text_that_is_saved_again() {
+    let scratch = Scratch::board("- [ ] One.\n");
+    scratch.run("tavern-claim", &["--agent", "Rosie"]).succeeds();
+    for _ in 0..2 {
+        scratch.write(QUEUE, "- [ ] One. Two.\n");
+        scratch.settle();
+        assert_eq!(scratch.queue().matches("One. Two.").count(), 1, "{}", scratch.queue());
+    }
+}
+
 #[test]
 fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
@@ -405,130 +476,6 @@ fn a_save_counts_once_the_file_is_closed() {
     assert_eq!(by_hand(&scratch), ["noted -", "edited T-1", "added T-9 pending"]);
     State::of(&scratch).agrees();
 }
-
-/// How an editor saves.
-#[derive(Clone, Copy, Debug)]
-enum Save {
-    /// As VS Code, nano and emacs do: the file is emptied, and written anew.
-    InPlace,
-    ByRename,
-    /// As vim does: the file is renamed, and written anew by its name.
-    WithBackup,
-}
-
-impl Save {
-    /// With this pause somewhere in the middle.
-    fn text(self, path: &Path, text: &str, middle: usize, pause: Duration) {
-        let temp = path.with_extension("swp");
-        if let Save::WithBackup = self {
-            // Somebody may have taken the file away or put it back in between.
-            let _ = fs::rename(path, path.with_extension("md~"));
-        }
-        let mut file = File::create(if let Save::ByRename = self { &temp } else { path }).expect("the folder is ours");
-        let (half, rest) = text.as_bytes().split_at(middle);
-        file.write_all(half).expect("there is room");
-        thread::sleep(pause);
-        file.write_all(rest).expect("there is room");
-        drop(file);
-        if let Save::ByRename = self {
-            fs::rename(&temp, path).expect("the folder is ours");
-        }
-    }
-}
-
-/// Two editors, each of its own queue (each reads, waits for some transitions, writes the whole file, in one go or not)
-/// against eight claimers. None waits until anybody has seen its save.
-#[test]
-fn editors_and_eight_claimers_lose_nothing_of_each_other() {
-    const ITEMS: u64 = 60;
-    let rounds = number("TAVERN_TEST_ROUNDS", 30);
-    let seed = number("TAVERN_TEST_SEED", 0x6861_6e64);
-    let scratch = Scratch::initialized();
-    let queues = ["A", "B"];
-    let path = |name: &str| scratch.work().join(format!(".tavern/queues/{name}.md"));
-    fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
-    for name in queues {
-        let items: String = (0..ITEMS).map(|number| format!("- [ ] {name}-{number}: item {number} ü\n")).collect();
-        let text = format!("## Pending\n\n{items}\n## In Progress\n\n## Waiting\n\n## Completed\n");
-        fs::write(path(name), text).expect("the folder is ours");
-    }
-    scratch.settle();
-    let edit = |name: &str, dice: &mut Dice| {
-        let path = path(name);
-        let mut word = String::new();
-        for round in 0..rounds {
-            // What was typed is in the editor's buffer, whatever others have made of the file.
-            let mut loaded = String::new();
-            wait_until(&format!("{word} is there"), || {
-                loaded = fs::read_to_string(&path).unwrap_or_default();
-                loaded.contains("## Completed") && loaded.contains(&word)
-            });
-            // The buffer gets older while others go on.
-            let seen = length_of_log(&scratch) + 900 * dice.below(6);
-            wait_until("others have gone on", || length_of_log(&scratch) >= seen);
-            word = format!("Words of {name} in round {round}.");
-            let number = dice.below(ITEMS);
-            let edited = match dice.below(3) {
-                0 => loaded.replacen("\n## In Progress", &format!("- [ ] {word}\n\n## In Progress"), 1),
-                1 => loaded.replacen("## Pending", &format!("{word}\n\n## Pending"), 1),
-                _ => {
-                    loaded.replacen(&format!("- [ ] {name}-{number}:"), &format!("  {word}\n- [ ] {name}-{number}:"), 1)
-                }
-            };
-            let save = [Save::InPlace, Save::InPlace, Save::ByRename, Save::WithBackup][dice.below(4) as usize];
-            let pause = [0, 0, 0, 0, 2, 15, 30, 60, 200, 1000][dice.below(10) as usize];
-            save.text(&path, &edited, dice.below(edited.len() as u64) as usize, Duration::from_millis(pause));
-        }
-    };
-    let claim = |agent: &str| {
-        let ran = scratch.run("tavern-claim", &["--agent", agent, "--format", "json"]);
-        let Ok(claimed) = serde_json::from_str::<serde_json::Value>(&ran.stdout) else { return };
-        let (task, token) = (claimed["id"].as_str().expect("a task"), claimed["lease"]["token"].to_string());
-        scratch.run("tavern-release", &[task, "--token", &token]).succeeds();
-    };
-    thread::scope(|scope| {
-        let (edit, claim) = (&edit, &claim);
-        let editors = (1..).zip(queues).map(|(queue, name)| scope.spawn(move || edit(name, &mut Dice(seed * queue))));
-        let editors: Arc<Vec<_>> = Arc::new(editors.collect());
-        for claimer in 0..8 {
-            let (editors, agent) = (Arc::clone(&editors), format!("Agent{claimer}"));
-            scope.spawn(move || {
-                while !editors.iter().all(thread::ScopedJoinHandle::is_finished) {
-                    claim(&agent);
-                }
-            });
-        }
-    });
-    scratch.settle();
-    let state = State::of(&scratch);
-    for name in queues {
-        let text = &state.texts[name];
-        for round in 0..rounds {
-            let word = format!("Words of {name} in round {round}.");
-            assert_eq!(text.matches(&word).count(), 1, "{word}\n{text}");
-        }
-        for number in 0..ITEMS {
-            let id = format!("{name}-{number}");
-            // What is given back too often waits for a person.
-            let is_back = matches!(state.status(&id), Some(Status::Pending | Status::Waiting));
-            assert!(is_back && text.matches(&format!("{id}:")).count() == 1, "{id}\n{text}");
-        }
-    }
-    state.agrees();
-    let tokens = |kind: Kind| -> BTreeSet<u64> {
-        state.log.iter().filter(|entry| entry.kind == kind).filter_map(|entry| entry.token).collect()
-    };
-    assert_eq!(tokens(Kind::Claimed), tokens(Kind::Returned));
-    assert!(tokens(Kind::Claimed).len() as u64 > rounds);
-    assert!(state.log.iter().all(|entry| entry.kind != Kind::Removed), "nobody took anything out");
-    assert_eq!(temp_files(&scratch), Vec::<std::path::PathBuf>::new());
-}
-
-fn length_of_log(scratch: &Scratch) -> u64 {
-    let files = fs::read_dir(scratch.work().join(".git/tavern/events")).expect("there is a log");
-    files.map(|file| file.expect("it is there").metadata().expect("it is there").len()).sum()
-}
-
 #[test]
 fn an_item_is_found_while_a_save_from_before_it_got_its_id_waits_to_be_merged() {
     let named = ["status ID", "tell ID hello", "add child --parent ID", "log ID", "release ID --cancel"];
