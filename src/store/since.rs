@@ -42,7 +42,15 @@ impl Since {
                 first.status = entry.change.from().or(first.status);
                 first.text = entry.change.before().map(str::to_owned);
             }
-            None => self.nameless.push(entry),
+            None => match self.nameless.last_mut().map(|newer| (newer.seq == entry.seq, &mut newer.change)) {
+                // It was typed in one lane and moved to another, and is not there without both.
+                Some((true, change @ TextChange::Edited { .. })) => {
+                    let (to, after) =
+                        (change.to().unwrap_or(Status::Pending), change.after().unwrap_or_default().to_owned());
+                    *change = TextChange::Added { from: None, to, after };
+                }
+                _ => self.nameless.push(entry),
+            },
         }
     }
 
