@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use crate::board::document::{Document, parse};
+use crate::board::document::{Document, Item, parse};
 use crate::board::edit::said;
 use crate::board::markup;
 use crate::board::task::{State, Status, TaskId};
@@ -15,7 +15,9 @@ use crate::board::task::{State, Status, TaskId};
 use conflict::Bound;
 use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
+use narrow::{Part, narrowed};
 use one::{One, Region, Side, directly_in};
+use settled::{Expected, settled};
 use versions::{marked, versions};
 use weave::{Stretch, matches, weave};
 use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
@@ -28,8 +30,10 @@ mod changed;
 mod conflict;
 mod fields;
 mod lines;
+mod narrow;
 mod one;
 mod pair;
+mod settled;
 #[cfg(test)]
 mod tests;
 mod versions;
@@ -63,17 +67,24 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     let pieces = merge.region(&documents.map(Region::whole), None);
     let is_ended = |text: &str| text.is_empty() || text.ends_with(['\n', '\r']);
     let (newline, last) = (markup::newline(ours), if is_ended(base) == is_ended(ours) { theirs } else { ours });
-    for gap in ["", newline] {
-        let mut text = written(&pieces, "", newline, gap);
+    let ended = |mut text: String| {
         if is_ended(last) && !is_ended(&text) {
             text.push_str(newline);
         } else if !is_ended(last) && is_ended(&text) {
             let bare = text.strip_suffix('\n').unwrap_or(&text);
             text.truncate(bare.strip_suffix('\r').unwrap_or(bare).len());
         }
-        if merge.reads_right(&text) {
-            return MergedText { text, conflicts: merge.conflicts, has_markers: false };
-        }
+        text
+    };
+    let texts = ["", newline].map(|gap| ended(written(&pieces, "", newline, gap)));
+    let right = texts.iter().find(|text| merge.reads_right(text)).cloned();
+    let [plain, _] = texts;
+    let settled = || {
+        let words: Vec<Piece> = pieces.into_iter().filter(|piece| matches!(piece, Piece::Line(_))).collect();
+        settled(plain, ended(written(&words, "", newline, "")), &merge.expected)
+    };
+    if let Some(text) = right.or_else(settled) {
+        return MergedText { text, conflicts: merge.conflicts, has_markers: false };
     }
     let (text, conflicts) = by_lines(base, ours, theirs);
     let has_markers = !conflicts.is_empty();
@@ -89,7 +100,7 @@ struct Merging<'m, 't> {
     is_held: &'m dyn Fn(&TaskId) -> bool,
     conflicts: Vec<Conflict>,
     /// The items of the document's top level as they must read in the result.
-    expected: Vec<(String, Option<Status>)>,
+    expected: Vec<Expected>,
 }
 
 impl<'m, 't> Merging<'m, 't> {
@@ -138,25 +149,32 @@ impl<'m, 't> Merging<'m, 't> {
                 Stretch::Theirs(range) => atoms.extend(&theirs[range]),
                 Stretch::Both { base: old, ours: mine, theirs: other } => {
                     let (old, mine, other) = (&base[old], &ours[mine], &theirs[other]);
-                    match united(old, mine, other) {
-                        Some(united) => atoms.extend(united),
-                        None => {
-                            self.conflicts.push(Conflict { item: None, what: "text".into() });
-                            let mut bound = Bound::Ours;
-                            for version in versions(mine, other) {
-                                marked.push((atoms.len(), bound));
-                                atoms.extend(version);
-                                bound = Bound::Theirs;
+                    for part in narrowed(old, mine, other) {
+                        match part {
+                            Part::Agreed(agreed) => atoms.extend(agreed),
+                            Part::Contradiction { ours, theirs } => {
+                                self.conflicts.push(Conflict { item: None, what: "text".into() });
+                                let mut bound = Bound::Ours;
+                                for version in versions(&ours, &theirs) {
+                                    marked.push((atoms.len(), bound));
+                                    atoms.extend(version);
+                                    bound = Bound::Theirs;
+                                }
+                                marked.push((atoms.len(), Bound::End));
                             }
-                            marked.push((atoms.len(), Bound::End));
                         }
                     }
                 }
             }
         }
         let Some(indent) = indent else {
-            let kept = fates.iter().filter(|fate| fate.stand != Stand::Nowhere);
-            self.expected.extend(kept.map(|fate| (bare(&fate.text), fate.status)));
+            let kept = fates.iter().zip(&slots).filter(|(fate, _)| fate.stand != Stand::Nowhere);
+            let expected = kept.filter_map(|(fate, [_, mine, other])| {
+                let is_sound = [mine, other].into_iter().flatten().all(|one| !one.item.quarantined);
+                let own = mine.or(*other)?.item.status;
+                Some(Expected { text: fate.text.clone(), status: fate.status, own, is_sound })
+            });
+            self.expected.extend(expected);
             return pieces(&atoms, &marked, &fates, self.documents[1].body, 0);
         };
         pieces(&atoms, &marked, &fates, 0, indent)
@@ -234,7 +252,9 @@ impl<'m, 't> Merging<'m, 't> {
             }
             self.note(one, "removed");
         }
-        Fate { stand: Stand::As(side), text: one.block().to_owned(), status: None }
+        // What is new is what its place says.
+        let status = slot[0].map(|_| one.item.status);
+        Fate { stand: Stand::As(side), text: one.block().to_owned(), status }
     }
 
     fn is_held(&self, mine: One<'m, 't>) -> bool {
@@ -374,20 +394,13 @@ impl<'m, 't> Merging<'m, 't> {
     /// Every item is there, once, and reads as it was meant to.
     fn reads_right(&self, text: &str) -> bool {
         let (document, _) = parse(text);
-        let mut found: HashMap<String, Vec<Status>> = HashMap::new();
+        let mut found: HashMap<String, Vec<&Item<'_>>> = HashMap::new();
         let items = directly_in(&document, None);
         for one in &items {
-            found.entry(one.bare_block()).or_default().push(one.item.status);
+            found.entry(one.bare_block()).or_default().push(one.item);
         }
         items.len() == self.expected.len()
-            && self.expected.iter().all(|(block, status)| {
-                let Some(statuses) = found.get_mut(block) else { return false };
-                let place = match status {
-                    Some(status) => statuses.iter().position(|found| found == status),
-                    None => statuses.len().checked_sub(1),
-                };
-                place.map(|place| statuses.swap_remove(place)).is_some()
-            })
+            && self.expected.iter().all(|expected| expected.take(&mut found, &bare(&expected.text)))
     }
 }
 
@@ -417,91 +430,4 @@ pub fn outweighs(state: &State, other: &State) -> bool {
         (rank(state.status()), progress, since.is_some(), Reverse(since), Reverse(format!("{state:?}")))
     };
     weight(state) > weight(other)
-}
-
-/// Both sides' versions of a stretch in one, if they don't contradict each other: items beside items, and lines that
-/// only one of them changed.
-fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
-    let lines = |atoms: &[Atom<'t>]| -> Vec<Atom<'t>> {
-        atoms.iter().copied().filter(|atom| !atom.is_item() && !atom.is_blank()).collect()
-    };
-    let (was, mine_are, others_are) = (lines(old), lines(mine), lines(other));
-    let (first, second) = if was == others_are || mine_are == others_are {
-        (mine, other)
-    } else if was == mine_are {
-        (other, mine)
-    } else if was.is_empty() {
-        return Some(interleaved(mine, other).unwrap_or_else(|| side_by_side(mine, other, |_| true)));
-    } else {
-        return None;
-    };
-    // The lines are those of the first; of the second only its items.
-    Some(side_by_side(first, second, Atom::is_item))
-}
-
-/// New lines of both sides, those that both have once: somebody who goes on with what they saved has it in both. `None` if
-/// they have none in common, or there are fences, which would be taken apart.
-fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
-    let said = |atoms: &[Atom<'t>]| -> Vec<usize> { (0..atoms.len()).filter(|at| !atoms[*at].is_blank()).collect() };
-    let (my_places, other_places) = (said(mine), said(other));
-    let [my_words, other_words] = [(mine, &my_places), (other, &other_places)]
-        .map(|(atoms, places)| places.iter().map(|at| atoms[*at]).collect::<Vec<Atom<'t>>>());
-    let found = matches(&my_words, &other_words);
-    let common = found.iter().flatten().count();
-    let is_fence = |atom: &Atom<'_>| matches!(atom, Atom::Line(line) if line.0.trim_start().starts_with(['`', '~']));
-    let is_apart = common < my_words.len().min(other_words.len()) && mine.iter().chain(other).any(is_fence);
-    if common == 0 || is_apart {
-        return None;
-    }
-    let found: HashMap<usize, usize> =
-        my_places.iter().zip(found).filter_map(|(at, place)| Some((*at, other_places[place?]))).collect();
-    let (mut all, mut next) = (Vec::new(), 0);
-    let mut push = |atoms: &[Atom<'t>]| {
-        for atom in atoms {
-            if !(atom.is_blank() && all.last().is_some_and(Atom::is_blank)) {
-                all.push(*atom);
-            }
-        }
-    };
-    let is_new = |atom: &&Atom<'t>| !(atom.is_item() && mine.contains(atom));
-    let new = |from: usize, to: usize| other[from..to].iter().filter(is_new).copied().collect::<Vec<_>>();
-    for (at, atom) in mine.iter().enumerate() {
-        if let Some(place) = found.get(&at) {
-            push(&new(next, *place));
-            next = place + 1;
-        }
-        push(&[*atom]);
-    }
-    push(&new(next, other.len()));
-    Some(all)
-}
-
-/// One after the other: of the second what `is_wanted` and isn't an item of the first, with one blank line where both
-/// have one.
-fn side_by_side<'t>(first: &[Atom<'t>], second: &[Atom<'t>], is_wanted: impl Fn(&Atom<'t>) -> bool) -> Vec<Atom<'t>> {
-    let more: Vec<Atom<'t>> =
-        second.iter().copied().filter(|atom| is_wanted(atom) && !(atom.is_item() && first.contains(atom))).collect();
-    let is_more = more.iter().any(|atom| !atom.is_blank());
-    if !is_more {
-        return first.to_vec();
-    }
-    let (mut head, mut more) = (first, &more[..]);
-    if !head.iter().any(|atom| !atom.is_blank()) {
-        return more.to_vec();
-    }
-    let tail_blanks = head.iter().rev().take_while(|atom| atom.is_blank()).count();
-    let mut behind: &[Atom<'t>] = &[];
-    if tail_blanks > 0 && head.first().is_some_and(Atom::is_blank) == more.first().is_some_and(Atom::is_blank) {
-        let cut = head.len() - tail_blanks;
-        if more.last().is_some_and(Atom::is_blank) {
-            head = &head[..cut];
-        } else if more.iter().all(Atom::is_item) {
-            (head, behind) = head.split_at(cut);
-        }
-    }
-    if head.first().is_some_and(Atom::is_blank) && more.first().is_some_and(Atom::is_blank) {
-        let blanks = more.iter().take_while(|atom| atom.is_blank()).count();
-        more = &more[blanks..];
-    }
-    [head, more, behind].concat()
 }

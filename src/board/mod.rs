@@ -18,6 +18,7 @@ pub mod mend;
 pub mod merge;
 pub mod metadata;
 pub mod problem;
+pub(crate) mod rewrite;
 mod scan;
 pub mod state;
 pub mod status;

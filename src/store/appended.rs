@@ -3,19 +3,18 @@
 use std::collections::HashSet;
 
 use super::entry::{Entry, TextChange};
-use super::since::set_item;
 use crate::board::document::{Document, Item, parse};
 use crate::board::markup;
 use crate::board::merge::{Changed, bare, changes};
+use crate::board::rewrite::{apply_each, set_item};
 use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
-use crate::board::text::{Edit, apply};
 
 /// `text`, in which the open boxes that `before` had not are pending, also in a lane of what has ended. That goes for those without
 /// a key by which anybody has worked on them, and an ID that is `known`: who moves an item there means that it has ended. Of a queue
 /// that was never seen before only the dead ones without an ID are new for sure, since what died has one.
 pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn Fn(&TaskId) -> bool) -> String {
-    let new: HashSet<String> = {
+    let new: Vec<String> = {
         let (document, _) = parse(&text);
         let mut open = document.items().iter().filter(|item| is_open(&document, item)).peekable();
         if open.peek().is_none() {
@@ -37,24 +36,12 @@ pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn F
             }
         }
     };
-    let mut text = text;
-    loop {
-        let (document, _) = parse(&text);
-        let mut edits: Vec<Edit> = Vec::new();
-        for item in document.items().iter().filter(|item| is_open(&document, item)) {
-            let block = document.block(item);
-            if new.contains(&bare(block)) {
-                let own = set_item(&document, Some(item), Some((block, Some(Status::Pending))));
-                let are_apart = own.iter().all(|edit| edits.iter().all(|other| edit.is_apart(other)));
-                edits.extend(own.into_iter().filter(|_| are_apart));
-            }
-        }
-        let next = apply(&text, &edits);
-        if next == text {
-            return text;
-        }
-        text = next;
-    }
+    apply_each(text, new, &|document, block| {
+        let item = document.items().iter().find(|item| is_open(document, item) && bare(document.block(item)) == *block);
+        item.map_or_else(Vec::new, |item| {
+            set_item(document, Some(item), Some((document.block(item), Some(Status::Pending))))
+        })
+    })
 }
 
 /// `saved`, in which an item that was appended to a line of `ours` that had no end is a line of its own.

@@ -3,10 +3,11 @@
 
 use super::entry::{Entry, TextChange};
 use super::redo::said;
-use super::since::{reading, set_item};
+use super::since::reading;
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::markup;
 use crate::board::merge::{bare, merge, prose};
+use crate::board::rewrite::set_item;
 use crate::board::text::apply;
 
 /// What was saved.

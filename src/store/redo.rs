@@ -13,11 +13,11 @@ use super::find::Board;
 use super::log::tail_log;
 use super::queue::Queue;
 use super::replace::{Staged, replace};
-use super::since::set_item;
 use crate::board::archive::{self, Gone};
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;
 use crate::board::merge::{merge, prose};
+use crate::board::rewrite::set_item;
 use crate::board::task::TaskId;
 use crate::board::text::apply;
 

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use super::entry::{Entry, TextChange};
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
-use crate::board::markup;
 use crate::board::merge::bare;
+use crate::board::rewrite::{apply_each, set_item};
 use crate::board::task::{Status, TaskId, Timestamp};
-use crate::board::text::{Edit, apply};
+use crate::board::text::apply;
 
 /// What was done to a queue's items since some moment.
 #[derive(Default)]
@@ -76,17 +76,9 @@ impl Since {
         // A part's own event is younger or older than one of the item that it is in: the newest are taken back first.
         let mut left: Vec<(&TaskId, &First)> = self.first.iter().collect();
         left.sort_by_key(|(_, first)| Reverse(first.seq));
-        while !left.is_empty() {
-            let (document, _) = parse(&text);
-            let mut edits: Vec<Edit> = Vec::new();
-            left.retain(|(id, First { text: was, status, .. })| {
-                let own = set_item(&document, document.find(id), was.as_deref().map(|was| (was, *status)));
-                let is_apart = own.iter().all(|edit| edits.iter().all(|other| edit.is_apart(other)));
-                edits.extend(own.into_iter().filter(|_| is_apart));
-                !is_apart
-            });
-            text = apply(&text, &edits);
-        }
+        text = apply_each(text, left, &|document, (id, First { text: was, status, .. })| {
+            set_item(document, document.find(id), was.as_deref().map(|was| (was, *status)))
+        });
         for entry in &self.nameless {
             let (document, _) = parse(&text);
             let item = entry.change.after().map(|after| reading(&document, after));
@@ -103,31 +95,4 @@ impl Since {
 
 pub(super) fn reading<'d, 't>(document: &'d Document<'t>, block: &str) -> Option<&'d Item<'t>> {
     document.items().iter().find(|item| bare(document.block(item)) == bare(block))
-}
-
-/// The edits that make `item` (nothing: it is not there) read as `was`, where its lane is; `None` for `was` takes it
-/// out. Without a status it keeps the one that its place and its text give it.
-pub(super) fn set_item(
-    document: &Document<'_>,
-    item: Option<&Item<'_>>,
-    was: Option<(&str, Option<Status>)>,
-) -> Vec<Edit> {
-    match (item, was) {
-        (None, None) => Vec::new(),
-        (Some(item), None) => document.taken_out(item),
-        (None, Some((text, status))) => {
-            let newline = markup::newline(document.text());
-            document.add(status.unwrap_or(Status::Pending), &(with_newlines(text, newline) + newline))
-        }
-        (Some(item), Some((text, status))) => {
-            let newline = markup::newline(document.text());
-            let end = if document.block(item).ends_with(['\n', '\r']) { newline } else { "" };
-            document.rewritten(item, &(with_newlines(text, newline) + end), status)
-        }
-    }
-}
-
-/// With the document's line ends, and none at the end.
-fn with_newlines(text: &str, newline: &str) -> String {
-    text.replace("\r\n", "\n").trim_end_matches('\n').replace('\n', newline)
 }

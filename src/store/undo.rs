@@ -12,13 +12,13 @@ use super::error::{Error, Obstacle};
 use super::find::Board;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
-use super::since::set_item;
 use super::submit::Note;
 use super::transaction::View;
 use crate::board::document::{Document, Item, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
 use crate::board::merge::{changes, merge};
+use crate::board::rewrite::set_item;
 use crate::board::task::{TaskId, Timestamp};
 use crate::board::text::apply;
 

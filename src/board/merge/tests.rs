@@ -267,6 +267,18 @@ fn what_a_person_answers_is_never_lost() {
     }
 }
 
+/// Of a text that one side wrote anew only the lines contradict that the other one changed.
+#[test]
+fn as_little_as_possible_stands_from_both_sides() {
+    let base = "# Q\n\nOne.\nTwo.\n\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## Waiting\n";
+    let ours =
+        base.replace("Two.", "Two of ours.").replace("T-2: two", "T-2: two of ours").replace("\n## Waiting\n", "");
+    let theirs = "Theirs.\n\n- [ ] T-2: two\n- [ ] new\n";
+    let merged = merged(base, &ours, theirs);
+    let expected = "<!-- conflict: one side says -->\nTwo of ours.\n<!-- conflict: the other side says -->\nTheirs.\n<!-- conflict: end -->\n- [ ] T-2: two of ours\n- [ ] new\n";
+    assert_eq!((merged.text.as_str(), merged.has_markers), (expected, false));
+}
+
 #[test]
 fn a_held_item_keeps_its_holder() {
     let (base, held) = ("- [ ] T-1: one\n- [ ] T-2: two\n", |id: &TaskId| id.as_str() == "T-2");
@@ -304,6 +316,10 @@ mod properties {
         Delete(usize),
         Add,
         Up(usize),
+        /// This heading, counted from above, becomes another line.
+        Heading(usize, &'static str),
+        /// A line comes before the one with this number.
+        Line(usize, &'static str),
     }
 
     fn id(number: usize) -> TaskId {
@@ -330,6 +346,17 @@ mod properties {
             }),
             Step::Delete(number) => find(number).map_or_else(Vec::new, |item| vec![Edit::delete(item.span.clone())]),
             Step::Add => document.add(Status::Pending, &format!("- [ ] new of {side}\n")),
+            Step::Heading(number, line) => {
+                let headings = text.match_indices('#').filter(|(at, _)| text[..*at].ends_with('\n'));
+                headings
+                    .map(|(at, _)| at)
+                    .nth(*number)
+                    .map_or_else(Vec::new, |at| vec![Edit::replace(at..markup::line_end(text, at, text.len()), *line)])
+            }
+            Step::Line(number, line) => {
+                let at: usize = text.split_inclusive('\n').take(*number).map(str::len).sum();
+                vec![Edit::insert(at, *line)]
+            }
             Step::Up(number) => find(number).map_or_else(Vec::new, |item| {
                 let above = document.items().iter().rev().find(|other| other.span.end == item.span.start);
                 above.map_or_else(Vec::new, |above| {
@@ -355,6 +382,23 @@ mod properties {
             ],
             0..5,
         )
+    }
+
+    /// What an author makes of a whole queue, or of its headings.
+    fn rewritings(numbers: Range<usize>) -> impl Strategy<Value = (Option<&'static str>, Vec<Step>)> {
+        let whole = select(vec![
+            "## Todo\nfoo\n## Done\n- [ ] T-1: b\n",
+            "- [ ] T-1: b\n- [ ] new\n",
+            "# Ideas\n\n- [ ] T-1: b\n\n## Later\n\n- [ ] x\n",
+            "1. [ ] T-1: b\n2. [ ] T-2: c\n",
+        ]);
+        let line = select(vec!["", "## Notes\n", "# Done\n", "### Doing\n", "## Blocked\n", "***\n", "words\n"]);
+        let place = prop_oneof![
+            (0usize..6, line.clone()).prop_map(|(number, line)| Step::Heading(number, line)),
+            (0usize..20, line).prop_map(|(number, line)| Step::Line(number, line)),
+        ];
+        let steps = (steps(numbers), vec(place, 0..4)).prop_map(|(steps, places)| [places, steps].concat());
+        (proptest::option::weighted(0.2, whole), steps)
     }
 
     /// A queue of ten items, with lanes or without.
@@ -441,6 +485,28 @@ mod properties {
             prop_assert_eq!(told(&super::merged(&base, &ours, &merged.text).text), now);
         }
 
+        /// Whatever becomes of headings and lines: where the items of both sides can be read, the result's can. No markers of git's
+        /// are needed, what is held is as it was, and nobody's item comes under a heading that is no lane's.
+        #[test]
+        fn items_are_merged_whatever_stands_around_them(base in queues(), mine in rewritings(0..10), other in rewritings(0..10)) {
+            let made = |(whole, steps): &(Option<&str>, Vec<Step>), side: &str| {
+                let base = whole.map_or_else(|| base.clone(), str::to_owned);
+                steps.iter().fold(base, |text, step| done(&text, step, side))
+            };
+            let (ours, theirs) = (made(&mine, "ours"), made(&other, "theirs"));
+            let merged = merge(&base, &ours, &theirs, &|held| *held == id(5));
+            prop_assert!(!merged.has_markers, "{}", merged.text);
+            let [(mine, _), (other, _), (now, _)] = [&ours, &theirs, &merged.text].map(|text| parse(text));
+            if let Some(held) = mine.find(&id(5)) {
+                let found = now.find(&id(5)).map(|item| item.status);
+                prop_assert_eq!(found, Some(held.status), "{}", merged.text);
+            }
+            for item in now.items().iter().filter(|item| item.quarantined) {
+                let was = [&mine, &other].map(|side| item.id.as_ref().and_then(|id| side.find(id)));
+                prop_assert!(was.iter().flatten().any(|item| item.quarantined) || item.id.is_none(), "{}", merged.text);
+            }
+        }
+
         /// Whatever the texts: a side that changed nothing changes nothing.
         #[test]
         fn one_sided_changes_are_taken_byte_for_byte(base in documents(), side in documents()) {
@@ -455,7 +521,8 @@ mod properties {
             let merged = merged(&base, &ours, &theirs);
             for side in [&ours, &theirs] {
                 for line in side.lines().filter(|line| !base.contains(line.trim()) && !line.contains('[')) {
-                    prop_assert!(merged.text.contains(line.trim()), "{line:?} is lost:\n{:?}", merged.text);
+                    let line = line.trim_start_matches('\u{feff}').trim();
+                    prop_assert!(merged.text.contains(line), "{line:?} is lost:\n{:?}", merged.text);
                 }
             }
         }

@@ -1,0 +1,206 @@
+//! A stretch that both sides changed, looked at closely: of its lines those contradict that one side changed and the other one
+//! changed otherwise, or removed.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::conflict::Bound;
+use super::weave::matches;
+use super::written::Atom;
+
+/// A part of such a stretch.
+#[derive(Debug, PartialEq)]
+pub(super) enum Part<'t> {
+    Agreed(Vec<Atom<'t>>),
+    Contradiction { ours: Vec<Atom<'t>>, theirs: Vec<Atom<'t>> },
+}
+
+/// The parts of the stretch, in order. An item stands once, where it comes first.
+pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<'t>]) -> Vec<Part<'t>> {
+    if let Some(united) = united(base, ours, theirs) {
+        return vec![Part::Agreed(united)];
+    }
+    // What contradicted before is settled as a whole.
+    if ours.iter().any(|atom| matches!(atom, Atom::Line(line) if Bound::of(line.0).is_some())) {
+        return vec![Part::Contradiction { ours: ours.to_vec(), theirs: theirs.to_vec() }];
+    }
+    let mut seen = HashSet::new();
+    let mut once = |mut atoms: Vec<Atom<'t>>| {
+        atoms.retain(|atom| !atom.is_item() || seen.insert(*atom));
+        atoms
+    };
+    let (mut parts, mut at) = (Vec::new(), 0);
+    for Overlap { range, mine, other } in overlaps(&hunks(base, ours), &hunks(base, theirs)) {
+        parts.push(Part::Agreed(once(base[at..range.start].to_vec())));
+        at = range.end;
+        let (my_new, other_new) = (new(mine, ours), new(other, theirs));
+        let is_told = says(&my_new) || says(&other_new);
+        match united(&base[range], &my_new, &other_new) {
+            Some(united) => parts.push(Part::Agreed(once(united))),
+            // One side changed what the other one changed or removed.
+            None if is_told && !mine.is_empty() && !other.is_empty() => {
+                parts.extend(contradiction(once(my_new), once(other_new)));
+            }
+            None => parts.push(Part::Agreed(once([my_new, other_new].concat()))),
+        }
+    }
+    parts.push(Part::Agreed(once(base[at..].to_vec())));
+    parts
+}
+
+/// A range of the base in the place of which one side has another.
+#[derive(Clone)]
+struct Hunk {
+    base: Range<usize>,
+    side: Range<usize>,
+}
+
+/// A range of the base that both sides changed, or one of them.
+struct Overlap<'h> {
+    range: Range<usize>,
+    mine: &'h [Hunk],
+    other: &'h [Hunk],
+}
+
+fn hunks(base: &[Atom<'_>], side: &[Atom<'_>]) -> Vec<Hunk> {
+    let (mut hunks, mut from) = (Vec::new(), (0, 0));
+    let end = (base.len(), Some(side.len()));
+    for (at, place) in matches(base, side).into_iter().enumerate().chain([end]) {
+        let Some(place) = place else { continue };
+        if (at, place) != from {
+            hunks.push(Hunk { base: from.0..at, side: from.1..place });
+        }
+        from = (at + 1, place + 1);
+    }
+    hunks
+}
+
+fn overlaps<'h>(mut mine: &'h [Hunk], mut other: &'h [Hunk]) -> Vec<Overlap<'h>> {
+    let mut overlaps = Vec::new();
+    while let Some(start) = mine.first().into_iter().chain(other.first()).map(|hunk| hunk.base.start).min() {
+        // What is put in before a line leaves the line as it is.
+        let is_insertion =
+            [mine, other].iter().any(|hunks| hunks.first().is_some_and(|hunk| hunk.base == (start..start)));
+        let mut range = if is_insertion { start..start } else { start..start + 1 };
+        let (mut mine_in, mut other_in) = (0, 0);
+        loop {
+            let is_in = |hunk: &Hunk| if is_insertion { hunk.base == range } else { hunk.base.start < range.end };
+            if let Some(hunk) = mine.get(mine_in).filter(|hunk| is_in(hunk)) {
+                (range.end, mine_in) = (range.end.max(hunk.base.end), mine_in + 1);
+            } else if let Some(hunk) = other.get(other_in).filter(|hunk| is_in(hunk)) {
+                (range.end, other_in) = (range.end.max(hunk.base.end), other_in + 1);
+            } else {
+                break;
+            }
+        }
+        overlaps.push(Overlap { range, mine: &mine[..mine_in], other: &other[..other_in] });
+        (mine, other) = (&mine[mine_in..], &other[other_in..]);
+    }
+    overlaps
+}
+
+/// What the hunks put in.
+fn new<'t>(hunks: &[Hunk], side: &[Atom<'t>]) -> Vec<Atom<'t>> {
+    hunks.iter().flat_map(|hunk| side[hunk.side.clone()].to_vec()).collect()
+}
+
+fn says(atoms: &[Atom<'_>]) -> bool {
+    atoms.iter().any(|atom| !atom.is_item() && !atom.is_blank())
+}
+
+/// Without the lines that both begin and end with.
+fn contradiction<'t>(mut ours: Vec<Atom<'t>>, mut theirs: Vec<Atom<'t>>) -> [Part<'t>; 3] {
+    let same = |(one, other): &(&Atom<'t>, &Atom<'t>)| one == other;
+    let head = ours.iter().zip(&theirs).take_while(same).count();
+    let head = (ours.drain(..head).collect(), theirs.drain(..head)).0;
+    let tail = ours.iter().rev().zip(theirs.iter().rev()).take_while(same).count();
+    let tail = (ours.split_off(ours.len() - tail), theirs.truncate(theirs.len() - tail)).0;
+    [Part::Agreed(head), Part::Contradiction { ours, theirs }, Part::Agreed(tail)]
+}
+
+/// Both sides' versions of a stretch in one, if they don't contradict each other: items beside items, and lines that
+/// only one of them changed.
+fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
+    let lines = |atoms: &[Atom<'t>]| -> Vec<Atom<'t>> {
+        atoms.iter().copied().filter(|atom| !atom.is_item() && !atom.is_blank()).collect()
+    };
+    let (was, mine_are, others_are) = (lines(old), lines(mine), lines(other));
+    let (first, second) = if was == others_are || mine_are == others_are {
+        (mine, other)
+    } else if was == mine_are {
+        (other, mine)
+    } else if was.is_empty() {
+        return Some(interleaved(mine, other).unwrap_or_else(|| side_by_side(mine, other, |_| true)));
+    } else {
+        return None;
+    };
+    // The lines are those of the first; of the second only its items.
+    Some(side_by_side(first, second, Atom::is_item))
+}
+
+/// New lines of both sides, those that both have once: somebody who goes on with what they saved has it in both. `None` if
+/// they have none in common, or there are fences, which would be taken apart.
+fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
+    let said = |atoms: &[Atom<'t>]| -> Vec<usize> { (0..atoms.len()).filter(|at| !atoms[*at].is_blank()).collect() };
+    let (my_places, other_places) = (said(mine), said(other));
+    let [my_words, other_words] = [(mine, &my_places), (other, &other_places)]
+        .map(|(atoms, places)| places.iter().map(|at| atoms[*at]).collect::<Vec<Atom<'t>>>());
+    let found = matches(&my_words, &other_words);
+    let common = found.iter().flatten().count();
+    let is_fence = |atom: &Atom<'_>| matches!(atom, Atom::Line(line) if line.0.trim_start().starts_with(['`', '~']));
+    let is_apart = common < my_words.len().min(other_words.len()) && mine.iter().chain(other).any(is_fence);
+    if common == 0 || is_apart {
+        return None;
+    }
+    let found: HashMap<usize, usize> =
+        my_places.iter().zip(found).filter_map(|(at, place)| Some((*at, other_places[place?]))).collect();
+    let (mut all, mut next) = (Vec::new(), 0);
+    let mut push = |atoms: &[Atom<'t>]| {
+        for atom in atoms {
+            if !(atom.is_blank() && all.last().is_some_and(Atom::is_blank)) {
+                all.push(*atom);
+            }
+        }
+    };
+    let is_new = |atom: &&Atom<'t>| !(atom.is_item() && mine.contains(atom));
+    let new = |from: usize, to: usize| other[from..to].iter().filter(is_new).copied().collect::<Vec<_>>();
+    for (at, atom) in mine.iter().enumerate() {
+        if let Some(place) = found.get(&at) {
+            push(&new(next, *place));
+            next = place + 1;
+        }
+        push(&[*atom]);
+    }
+    push(&new(next, other.len()));
+    Some(all)
+}
+
+/// One after the other: of the second what `is_wanted` and isn't an item of the first, with one blank line where both
+/// have one.
+fn side_by_side<'t>(first: &[Atom<'t>], second: &[Atom<'t>], is_wanted: impl Fn(&Atom<'t>) -> bool) -> Vec<Atom<'t>> {
+    let more: Vec<Atom<'t>> =
+        second.iter().copied().filter(|atom| is_wanted(atom) && !(atom.is_item() && first.contains(atom))).collect();
+    let is_more = more.iter().any(|atom| !atom.is_blank());
+    if !is_more {
+        return first.to_vec();
+    }
+    let (mut head, mut more) = (first, &more[..]);
+    if !head.iter().any(|atom| !atom.is_blank()) {
+        return more.to_vec();
+    }
+    let tail_blanks = head.iter().rev().take_while(|atom| atom.is_blank()).count();
+    let mut behind: &[Atom<'t>] = &[];
+    if tail_blanks > 0 && head.first().is_some_and(Atom::is_blank) == more.first().is_some_and(Atom::is_blank) {
+        let cut = head.len() - tail_blanks;
+        if more.last().is_some_and(Atom::is_blank) {
+            head = &head[..cut];
+        } else if more.iter().all(Atom::is_item) {
+            (head, behind) = head.split_at(cut);
+        }
+    }
+    if head.first().is_some_and(Atom::is_blank) && more.first().is_some_and(Atom::is_blank) {
+        let blanks = more.iter().take_while(|atom| atom.is_blank()).count();
+        more = &more[blanks..];
+    }
+    [head, more, behind].concat()
+}

@@ -1,0 +1,53 @@
+//! Items made to read as they are to: put in, rewritten, moved to their lane, taken out. One change of them all, however many they are.
+
+use crate::board::document::{Document, Item, parse};
+use crate::board::markup;
+use crate::board::task::Status;
+use crate::board::text::{Edit, apply};
+
+/// `text` with the `edits` of each of `things`, in their order. The text is read anew only where some would touch each other.
+pub(crate) fn apply_each<T>(
+    mut text: String,
+    mut things: Vec<T>,
+    edits: &dyn Fn(&Document<'_>, &T) -> Vec<Edit>,
+) -> String {
+    while !things.is_empty() {
+        let (document, _) = parse(&text);
+        let mut made: Vec<Edit> = Vec::new();
+        things.retain(|thing| {
+            let own = edits(&document, thing);
+            let is_apart = own.iter().all(|edit| made.iter().all(|other| edit.is_apart(other)));
+            made.extend(own.into_iter().filter(|_| is_apart));
+            !is_apart
+        });
+        text = apply(&text, &made);
+    }
+    text
+}
+
+/// The edits that make `item` (nothing: it is not there) read as `was`, where its lane is; `None` for `was` takes it
+/// out. Without a status it keeps the one that its place and its text give it.
+pub(crate) fn set_item(
+    document: &Document<'_>,
+    item: Option<&Item<'_>>,
+    was: Option<(&str, Option<Status>)>,
+) -> Vec<Edit> {
+    match (item, was) {
+        (None, None) => Vec::new(),
+        (Some(item), None) => document.taken_out(item),
+        (None, Some((text, status))) => {
+            let newline = markup::newline(document.text());
+            document.add(status.unwrap_or(Status::Pending), &(with_newlines(text, newline) + newline))
+        }
+        (Some(item), Some((text, status))) => {
+            let newline = markup::newline(document.text());
+            let end = if document.block(item).ends_with(['\n', '\r']) { newline } else { "" };
+            document.rewritten(item, &(with_newlines(text, newline) + end), status)
+        }
+    }
+}
+
+/// With the document's line ends, and none at the end.
+fn with_newlines(text: &str, newline: &str) -> String {
+    text.replace("\r\n", "\n").trim_end_matches('\n').replace('\n', newline)
+}
