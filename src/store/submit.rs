@@ -69,17 +69,17 @@ impl Board {
             lease: lease.clone(),
             queue: text.queue.clone(),
         };
-        let is_missing = |found: &Result<Found, Error>| matches!(found, Err(Error::NoTask(_)));
         let mut live = with_item(self, id, |queue| self.read(queue), found);
-        // Somebody saved an older text: what it lacks is put back as soon as the save is taken over.
-        if is_missing(&live) && lease.is_some() {
+        // Somebody saved an older text, and what it lacks is put back as soon as the save is taken over; or they are about to
+        // write the file anew.
+        if live.is_err() && lease.is_some() {
             let last = self.last_seq()?;
             live = with_item(self, id, |queue| self.read_settled(queue, last), found);
-        } else if is_missing(&live) && !self.is_dry() {
+        } else if matches!(live, Err(Error::NoTask(_))) && !self.is_dry() {
             let settled = self.clone().settled(clock::now())?;
             live = with_item(&settled, id, |queue| settled.read(queue), found);
         }
-        if is_missing(&live) { with_archived(self, id, found) } else { live }
+        if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }
 
     /// Puts a new item into `queue`, by the given ID or a fresh one.

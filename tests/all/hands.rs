@@ -492,3 +492,21 @@ fn an_item_is_found_while_a_save_from_before_it_got_its_id_waits_to_be_merged() 
         assert_eq!(scratch.queue().matches("one").count(), 1, "{}", scratch.queue());
     }
 }
+
+/// An editor that keeps a backup renames the old file, and writes the new one then.
+#[test]
+fn who_holds_an_item_reports_it_while_an_editor_has_put_the_file_aside() {
+    for line in
+        ["tavern-report T-1 --failed x", "tavern-report T-1 --waiting which?", "tavern-release T-1", "tavern-renew T-1"]
+    {
+        let scratch = Scratch::board("## Pending\n\n- [ ] T-1: one\n\n## In Progress\n");
+        let token = scratch.claim("T-1", &[]);
+        let text = scratch.queue();
+        fs::rename(scratch.work().join(QUEUE), scratch.work().join("backup")).expect("it is there");
+        let ran = scratch.line(&format!("{line} --token {token}")).run();
+        assert!(matches!(ran.code, Some(0 | 1 | 8)) && !ran.stdout.is_empty(), "{line}: {ran}");
+        scratch.write(QUEUE, text);
+        scratch.settle();
+        assert_eq!(scratch.queue().matches("one").count(), 1, "{line}");
+    }
+}
