@@ -21,8 +21,8 @@ impl<'s, 't> Saved<'s, 't> {
         Saved { document, prose: prose(document.text()) }
     }
 
-    /// It was saved by somebody who knew of what was done by hand: most of what that brought is there, if only as the
-    /// beginning of a longer line, and most of what it took is not. `None`: it does not tell.
+    /// It was saved by somebody who knew of what was done by hand: most of what that brought is there, if only with
+    /// others between its words, and most of what it took is not. `None`: it does not tell.
     pub(super) fn knows(&self, entry: &Entry) -> Option<bool> {
         let alone = |text| parse_alone(text, self.document.front());
         let is_known = match &entry.change {
@@ -73,10 +73,16 @@ fn parts<'t>(document: &Document<'t>, item: &Item<'t>) -> Vec<&'t str> {
 fn is_nearer([before, after, now]: [Vec<&str>; 3]) -> bool {
     let brought = after.iter().filter(|part| !before.contains(part));
     let taken = before.iter().filter(|part| !after.contains(part));
-    let brought = brought.map(|part| now.iter().any(|now| now.starts_with(part)));
+    let brought = brought.map(|part| now.iter().any(|now| goes_on(now, part)));
     let (as_after, as_before): (Vec<bool>, _) =
         brought.chain(taken.map(|part| !now.contains(part))).partition(|is_as_after| *is_as_after);
     as_after.len() > as_before.len()
+}
+
+/// `line` has all words of `part` in their order, if only as the beginnings of longer ones: somebody has typed between them.
+fn goes_on(line: &str, part: &str) -> bool {
+    let mut words = line.split_whitespace();
+    part.split_whitespace().all(|part| words.any(|word| word.starts_with(part)))
 }
 
 /// `text` with what was done by hand in it; `None` if it is there, or has nothing to be done to.

@@ -510,3 +510,19 @@ fn who_holds_an_item_reports_it_while_an_editor_has_put_the_file_aside() {
         assert_eq!(scratch.queue().matches("one").count(), 1, "{line}");
     }
 }
+
+#[test]
+fn who_goes_on_in_the_middle_of_a_title_that_another_saw_contradicts_nobody() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: item 1\n- [ ] T-2: two\n");
+    let old = scratch.queue();
+    for (title, event) in [("item b 1", "T-2"), ("item a b 1", "T-2")] {
+        scratch.write(QUEUE, old.replace("item 1", title));
+        scratch.settle();
+        let token = scratch.claim(event, &[]);
+        scratch.run("tavern-release", &[event, "--token", &token]).succeeds();
+    }
+    scratch.write(QUEUE, old.replace("item 1", "item c a b 1"));
+    scratch.settle();
+    has(&scratch.queue(), &["T-1: item c a b 1\n"]);
+    assert!(!scratch.queue().contains("conflict"), "{}", scratch.queue());
+}
