@@ -77,6 +77,10 @@ fn benches(criterion: &mut Criterion) {
         group.bench_with_input(BenchmarkId::new("none eligible", count), &text, |bencher, _| {
             bencher.iter(|| next(black_box(&document), "nobody").is_none());
         });
+        // Likewise, each of them read by itself: grows with the count, not with its square.
+        group.bench_with_input(BenchmarkId::new("none eligible, opened", count), &text, |bencher, text| {
+            bencher.iter(|| next(&open(black_box(text)), "nobody").is_none());
+        });
         group.bench_with_input(BenchmarkId::new("check", count), &text, |bencher, _| {
             bencher.iter(|| check(&[("main", &document)], &|_| None, &first_of).problems.len());
         });

@@ -4,7 +4,7 @@
 //! documents of a board. `specs/queue-document.md` is the contract; `change` and `add` are in `edit.rs`.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
 use crate::board::front::Front;
@@ -36,6 +36,8 @@ pub struct Document<'t> {
     items: ItemList<'t>,
     /// The last list item of the document's top level that is or holds an item.
     pub(crate) tail: Option<Tail>,
+    /// The last place up to which line ends were counted, and how many there were.
+    counted: Cell<(usize, usize)>,
 }
 
 /// The items of a document.
@@ -61,8 +63,9 @@ impl Default for ItemList<'_> {
 struct ItemPlace<'t> {
     span: Range<usize>,
     under: Option<Under>,
-    may_say_status: bool,
-    may_say_priority: bool,
+    /// Nothing where only the item itself tells, and likewise with its priority.
+    status: Option<Status>,
+    priority: Option<u8>,
     item: OnceCell<Box<Item<'t>>>,
 }
 

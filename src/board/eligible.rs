@@ -191,7 +191,8 @@ pub fn in_order(document: &Document<'_>) -> Vec<usize> {
         Status::Pending | Status::Waiting => Some((1, document.priority_at(at), at)),
         _ => None,
     };
-    let mut ranks: Vec<_> = (0..document.count()).filter_map(rank).collect();
+    let mut ranks = Vec::with_capacity(document.count());
+    ranks.extend((0..document.count()).filter_map(rank));
     ranks.sort_unstable();
     ranks.into_iter().map(|(_, _, at)| at).collect()
 }

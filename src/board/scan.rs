@@ -35,21 +35,23 @@ pub struct ListItem<'s> {
 
 /// Calls `found` for each block of `text` from `body` on. False if the document isn't plain; then what was found so far
 /// means nothing.
-pub fn scan(text: &str, body: usize, found: &mut dyn FnMut(PlainBlock<'_>)) -> bool {
-    Scan { text: text.as_bytes(), at: body, fences: Vec::new() }.run(text, found).is_some()
+pub fn scan(text: &str, body: usize, found: &mut impl FnMut(PlainBlock<'_>)) -> bool {
+    Scan { text: text.as_bytes(), at: body, mark: body, fences: Vec::new() }.run(text, found).is_some()
 }
 
 struct Scan<'t> {
     text: &'t [u8],
     /// Start of the line to be read next.
     at: usize,
+    /// The first mark behind the last place that was looked at for one.
+    mark: usize,
     /// Of the list item being read.
     fences: Vec<Range<usize>>,
 }
 
 impl Scan<'_> {
     /// `None`: not plain.
-    fn run(&mut self, text: &str, found: &mut dyn FnMut(PlainBlock<'_>)) -> Option<()> {
+    fn run(&mut self, text: &str, found: &mut impl FnMut(PlainBlock<'_>)) -> Option<()> {
         if has_controls(&self.text[self.at..]) {
             return None;
         }
@@ -109,9 +111,9 @@ impl Scan<'_> {
         let title = line.start + marks..line.end;
         let is_plain = begins_text(&self.text[title.clone()])
             && match task {
-                Some(_) => is_inert(text, title),
+                Some(_) => self.is_inert(text, title),
                 // An odd box, or a part of one, is the Markdown parser's matter.
-                None => !has_marks(&self.text[title]),
+                None => !self.has_marks(&title),
             };
         is_plain.then_some(task)
     }
@@ -150,7 +152,7 @@ impl Scan<'_> {
                 end = self.fence(line)?;
                 self.fences.push(start + 2..end);
             } else {
-                if !is_inert(text, line.clone()) || task.is_none() && has_marks(&self.text[line.clone()]) {
+                if !self.is_inert(text, line.clone()) || task.is_none() && self.has_marks(&line) {
                     return None;
                 }
                 is_open |= matches!(first, b'<' | b'[');
@@ -159,6 +161,19 @@ impl Scan<'_> {
             self.at = end;
         }
         Some(end)
+    }
+
+    /// What may begin a box or a fence stands in this line. Few lines have any, so it is looked for beyond the line's end.
+    fn has_marks(&mut self, line: &Range<usize>) -> bool {
+        if self.mark < line.start {
+            let found = memchr3(b'[', b'`', b'~', &self.text[line.start..]);
+            self.mark = found.map_or(self.text.len(), |at| line.start + at);
+        }
+        self.mark < line.end
+    }
+
+    fn is_inert(&mut self, text: &str, line: Range<usize>) -> bool {
+        !self.has_marks(&line) || is_inert(text, self.mark..line.end)
     }
 
     /// The fence that `opening` opens. Returns where its closing line ends; without one it isn't plain.
@@ -198,11 +213,6 @@ fn has_controls(bytes: &[u8]) -> bool {
     bytes.chunks(1024).any(|chunk| chunk.iter().fold(0, |found, byte| found | is_control(*byte)) > 0)
 }
 
-/// May begin a box or a fence.
-fn has_marks(line: &[u8]) -> bool {
-    memchr3(b'[', b'`', b'~', line).is_some()
-}
-
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\n'))
 }
@@ -231,15 +241,13 @@ fn begins_text(line: &[u8]) -> bool {
     }
 }
 
-/// Whatever this line of an item is, it opens no fence and is no named task.
+/// Whatever this part of an item's line is, it opens no fence and is no named task.
 fn is_inert(text: &str, line: Range<usize>) -> bool {
-    let bytes = &text.as_bytes()[line.clone()];
-    let Some(first) = memchr3(b'`', b'~', b'[', bytes) else { return true };
-    let rest = &bytes[first..];
+    let rest = &text.as_bytes()[line.clone()];
     if memmem::find(rest, b"```").is_some() || memmem::find(rest, b"~~~").is_some() {
         return false;
     }
-    let mut at = line.start + first;
+    let mut at = line.start;
     while let Some(open) = memchr(b'[', &text.as_bytes()[at..line.end]) {
         at += open + 1;
         let is_box = matches!(&text.as_bytes()[at..line.end], [b' ' | b'x' | b'X', b']', ..]);
@@ -361,12 +369,14 @@ mod tests {
             let ((whole, _), opened) = (parse(&text), open(&text));
             // Before any of them is read.
             let told = |document: &Document<'_>| -> Vec<_> {
-                (0..document.count()).map(|at| (document.status_at(at), document.priority_at(at))).collect()
+                let told = |at| (document.id_at(at), document.status_at(at), document.priority_at(at));
+                (0..document.count()).map(told).collect()
             };
             prop_assert_eq!(told(&opened), told(&whole), "{:?}", text);
             prop_assert_eq!(opened.find(&id), whole.find(&id), "{:?}", text);
             prop_assert_eq!(opened.named(&id), whole.named(&id), "{:?}", text);
-            for (at, item) in whole.items().iter().enumerate() {
+            // Lines are counted from the last place that was asked for, up or down.
+            for (at, item) in whole.items().iter().enumerate().rev() {
                 prop_assert_eq!(opened.item(at), item, "{:?}", text);
             }
             let rest = |document: &Document<'_>| format!("{:?} {:?}", document.lanes(), document.tail);

@@ -7,7 +7,7 @@ use std::fs;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text};
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, open, parse};
 use crate::board::task::{Status, TaskId};
 
 pub(super) const FOLDER: &str = "queues/archive";
@@ -31,7 +31,7 @@ impl<'b> Archived<'b> {
         if !texts.iter().any(|text| text.content.contains(&format!("{id}:"))) {
             return None;
         }
-        let all = || texts.iter().flat_map(|text| statuses(&parse(&text.content).0)).collect();
+        let all = || texts.iter().flat_map(|text| statuses(&open(&text.content))).collect();
         self.statuses.get_or_init(all).get(id).copied()
     }
 
@@ -95,6 +95,5 @@ pub(super) fn with_archived<R>(
 
 /// Of an ID that is there twice the first item counts.
 pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
-    let items = document.items().iter().rev();
-    items.filter_map(|item| Some((item.id.clone()?, item.status))).collect()
+    (0..document.count()).rev().filter_map(|at| Some((document.id_at(at)?, document.status_at(at)))).collect()
 }

@@ -28,7 +28,7 @@ use super::queue::{Queue, Text};
 use super::redo::{said, up_to_date};
 use super::returned::with_returned;
 use super::stamp::Stamp;
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -169,7 +169,7 @@ impl<'q> Copies<'q> {
         if elsewhere.is_empty() {
             return Copies { queue, all, new };
         }
-        let saved = statuses(&parse(saved).0);
+        let saved = statuses(&open(saved));
         for id in own.keys().chain(saved.keys().filter(|id| !own.contains_key(*id))) {
             let Some(home) = elsewhere.get(id) else { continue };
             // What stands elsewhere when it first shows here is the item there.
@@ -253,7 +253,7 @@ fn merged(
     }
     let elsewhere = overtaken(board, ours, saved)?;
     held.retain(|id| !elsewhere.contains_key(id));
-    let own = statuses(&parse(ours).0);
+    let own = statuses(&open(ours));
     let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
     let copies = Copies::of(&index, queue, &own, saved);
     let merged = if let Some(FromGit::Brought(brought)) = &from_git {

@@ -11,7 +11,7 @@ use super::error::Error;
 use super::find::Board;
 use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::Queue;
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, open, parse};
 use crate::board::eligible::ChildItem;
 use crate::board::task::{Status, Task, TaskId};
 
@@ -82,14 +82,14 @@ impl<'b> ItemIndex<'b> {
         let others = self.queues().iter().filter(|queue_index| queue_index.queue.path != but.path);
         let contents = others.map(|queue_index| queue_index.content(self.board));
         let named = contents.filter(|content| content.contains(parent.as_str()));
-        named.flat_map(|content| children(&parse(content).0, parent)).collect()
+        named.flat_map(|content| children(&open(content), parent)).collect()
     }
 
     /// The items in all queues and archives that `parent` is the parent of.
     pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
         let live = self.queues().iter().map(|queue_index| queue_index.content(self.board));
         let all = live.chain(self.archived.contents()).filter(|content| may_have_children(content, parent));
-        all.flat_map(|content| offspring(&parse(content).0, parent)).collect()
+        all.flat_map(|content| offspring(&open(content), parent)).collect()
     }
 
     /// The commit of the completed item that goes by `id`, in whichever queue or archive. Of a text only the item is read.
@@ -146,7 +146,7 @@ impl IndexedQueue {
     }
 
     fn statuses(&self, board: &Board) -> &HashMap<TaskId, Status> {
-        self.statuses.get_or_init(|| statuses(&parse(self.content(board)).0))
+        self.statuses.get_or_init(|| statuses(&open(self.content(board))))
     }
 }
 
@@ -169,7 +169,7 @@ fn may_have_children(content: &str, parent: &TaskId) -> bool {
 /// The same, read in full.
 pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
     let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
-    let children = document.items().iter().filter(is_child);
+    let children = document.naming(parent).filter(is_child);
     children.filter_map(|item| Some(document.task(item, item.id.clone()?))).collect()
 }
 

@@ -11,7 +11,7 @@ use super::index::ItemIndex;
 use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::Queue;
 use super::since::Since;
-use crate::board::document::parse;
+use crate::board::document::open;
 use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
 
@@ -25,7 +25,7 @@ pub(super) fn with_returned(
     own: &HashMap<TaskId, Status>,
     saved: &str,
 ) -> Result<(String, HashSet<TaskId>), Error> {
-    let mut nowhere = statuses(&parse(saved).0);
+    let mut nowhere = statuses(&open(saved));
     nowhere.retain(|id, _| !own.contains_key(id));
     if nowhere.is_empty() {
         return Ok((ours.to_owned(), HashSet::new()));

@@ -1,11 +1,14 @@
 //! The items of a document: read, or of a plain one only where they stand, to be read when they are asked for.
 
-use memchr::memmem;
+use std::ops::Range;
+
+use memchr::{memchr_iter, memmem};
 
 use super::reader::{parse, read_item};
 use super::{Document, Item, ItemList, ItemPlace, Under};
 use crate::board::lane::{self, LanePlace, Said};
-use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId};
+use crate::board::markup;
+use crate::board::task::{Status, TaskId};
 
 impl<'t> Document<'t> {
     /// All items in the order of the text; a nested item comes after the one that it is in.
@@ -51,7 +54,17 @@ impl<'t> Document<'t> {
     }
 
     fn indices_of(&self, id: &TaskId) -> impl Iterator<Item = usize> {
-        let candidates: Box<dyn Iterator<Item = usize>> = match &self.items {
+        self.indices_naming(id).filter(move |at| self.item(*at).id.as_ref() == Some(id))
+    }
+
+    /// The items among which those are that name this one, or stand in it.
+    pub fn naming(&self, id: &TaskId) -> impl Iterator<Item = &Item<'t>> {
+        self.indices_naming(id).map(|at| self.item(at))
+    }
+
+    /// The indices of the items that say this ID anywhere; where they are read, of all.
+    fn indices_naming(&self, id: &TaskId) -> Box<dyn Iterator<Item = usize>> {
+        match &self.items {
             ItemList::Read(items) => Box::new(0..items.len()),
             ItemList::Outlined { places, .. } => {
                 let named = memmem::find_iter(self.text.as_bytes(), id.as_str());
@@ -61,16 +74,30 @@ impl<'t> Document<'t> {
                 indices.retain(|at| *at < places.len());
                 Box::new(indices.into_iter())
             }
-        };
-        candidates.filter(move |at| self.item(*at).id.as_ref() == Some(id))
+        }
+    }
+
+    /// Of the item at this index.
+    pub fn id_at(&self, at: usize) -> Option<TaskId> {
+        match &self.items {
+            ItemList::Read(items) => items[at].id.clone(),
+            ItemList::Outlined { places, .. } => {
+                let ItemPlace { span, .. } = &places[at];
+                markup::leading_id(&self.text[span.start + BOX + 2..span.end]).0
+            }
+        }
     }
 
     /// Of the item at this index.
     pub fn status_at(&self, at: usize) -> Status {
-        let place = match &self.items {
-            ItemList::Outlined { places, .. } if !places[at].may_say_status => &places[at],
-            _ => return self.item(at).status,
-        };
+        match &self.items {
+            ItemList::Outlined { places, .. } => places[at].status.unwrap_or_else(|| self.item_of(&places[at]).status),
+            ItemList::Read(items) => items[at].status,
+        }
+    }
+
+    /// Of an item without keys.
+    pub(super) fn bare_status(&self, place: &ItemPlace<'_>) -> Status {
         let lane = match place.under {
             Some(Under::Lane(lane)) => LanePlace::Lane(self.lanes[lane].kind),
             _ => LanePlace::Loose,
@@ -82,10 +109,10 @@ impl<'t> Document<'t> {
     /// Of the item at this index: its own, else its queue's, else 2.
     pub fn priority_at(&self, at: usize) -> u8 {
         match &self.items {
-            ItemList::Outlined { places, .. } if !places[at].may_say_priority => {
-                self.front.priority.unwrap_or(DEFAULT_PRIORITY)
+            ItemList::Outlined { places, .. } => {
+                places[at].priority.unwrap_or_else(|| self.item_of(&places[at]).priority)
             }
-            _ => self.item(at).priority,
+            ItemList::Read(items) => items[at].priority,
         }
     }
 
@@ -113,6 +140,16 @@ impl<'t> Document<'t> {
     pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
         item.status = lane::status(self.place(item), item.said, self.lane_set);
         item.quarantined |= self.has_lanes() && matches!(under, Some(Under::Other(_)));
+    }
+
+    /// The line that begins at `start`, counted from the last one that was asked for: items are mostly read in a row, and to
+    /// count from the top for each would take a long document's square.
+    pub(super) fn line_at(&self, start: usize) -> usize {
+        let ends = |span: Range<usize>| memchr_iter(b'\n', &self.text.as_bytes()[span]).count();
+        let (at, before) = self.counted.get();
+        let before = if at <= start { before + ends(at..start) } else { before - ends(start..at) };
+        self.counted.set((start, before));
+        before + 1
     }
 
     fn item_of<'d>(&'d self, place: &'d ItemPlace<'t>) -> &'d Item<'t> {

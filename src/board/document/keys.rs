@@ -6,10 +6,10 @@ use super::{Item, ItemPlace};
 use crate::board::metadata::{Field, Key, KeyEntry, Meaning};
 use crate::board::problem::Problem;
 
-/// Marks the items that may have a key of their own which their status or priority depends on. A key counts only where it is spelt
-/// out.
-pub(super) fn mark_keys(text: &str, places: &mut [ItemPlace<'_>]) {
-    let mut mark = |spelling: &str, set: fn(&mut ItemPlace<'_>)| {
+/// Forgets the status or priority of the items that may have a key of their own on which it depends. A key counts only where it is
+/// spelt out.
+pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
+    let mut leave = |spelling: &str, set: fn(&mut ItemPlace<'_>)| {
         let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
         for place in places.iter_mut() {
             while found.next_if(|at| *at < place.span.start).is_some() {}
@@ -20,9 +20,9 @@ pub(super) fn mark_keys(text: &str, places: &mut [ItemPlace<'_>]) {
             }
         }
     };
-    mark(Key::Status.as_str(), |place| place.may_say_status = true);
-    mark(Key::Completed.as_str(), |place| place.may_say_status = true);
-    mark(Key::Priority.as_str(), |place| place.may_say_priority = true);
+    leave(Key::Status.as_str(), |place| place.status = None);
+    leave(Key::Completed.as_str(), |place| place.status = None);
+    leave(Key::Priority.as_str(), |place| place.priority = None);
 }
 
 /// Takes over what eligibility needs of a key, and reports what is wrong with it.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::keys::{mark_keys, note};
+use super::keys::{leave_to_keys, note};
 use super::{Document, Item, ItemList, ItemPlace, Lane, Tail, Under};
 use crate::board::front::{self, Front};
 use crate::board::lane::{LaneKind, LaneSet, Said};
@@ -56,6 +56,7 @@ pub(super) fn read_plain(text: &str, front: Front) -> Option<Document<'_>> {
 pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> Item<'t> {
     let text = &document.text[..place.span.end];
     let mut reader = Reader::new(text, text, document.body, &document.front, Vec::new());
+    reader.counted = (place.span.start, document.line_at(place.span.start));
     scan(text, place.span.start, &mut |block| {
         if let PlainBlock::ListItem(item) = block {
             reader.list_item(item);
@@ -157,7 +158,7 @@ impl<'t, 's> Reader<'t, 's> {
 
     /// As [`Reader::read_plain`], but of the items only where they stand.
     fn outline(mut self, front: Front) -> Option<Document<'t>> {
-        let mut places = Vec::with_capacity(self.text.len() / 128);
+        let mut places: Vec<ItemPlace<'_>> = Vec::with_capacity(self.text.len() / 64);
         let is_plain = scan(self.text, self.body, &mut |block| match block {
             PlainBlock::Heading { level, span } => self.plain_heading(level, span),
             PlainBlock::Paragraph(span) => self.paragraph(span),
@@ -165,21 +166,26 @@ impl<'t, 's> Reader<'t, 's> {
                 self.end_lead();
                 if item.task.is_some() {
                     let under = self.headings.last().map(|(_, under)| *under);
-                    self.follow(item.span.start, item.span.end, lane_of(under));
-                    places.push(ItemPlace {
-                        span: item.span,
-                        under,
-                        may_say_status: false,
-                        may_say_priority: false,
-                        item: OnceCell::new(),
-                    });
+                    let (status, priority, read) = (None, Some(self.priority), OnceCell::new());
+                    places.push(ItemPlace { span: item.span, under, status, priority, item: read });
                 }
             }
         });
+        // What is put behind a lane's items needs to know of the last two.
+        for (at, ItemPlace { span, under, .. }) in places.iter().enumerate() {
+            let is_among_many =
+                places.get(at + 1..at + 3).is_some_and(|next| next.iter().all(|next| next.under == *under));
+            if !is_among_many {
+                self.follow(span.start, span.end, lane_of(*under));
+            }
+        }
         let Reader { text, body, lanes, lane_set, tail, .. } = self;
-        mark_keys(text, &mut places);
-        let items = ItemList::Outlined { places, all: OnceCell::new() };
-        is_plain.then_some(Document { text, body, front, lanes, lane_set, items, tail })
+        let (unsettled, counted) = Default::default();
+        let mut document = Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted };
+        places.iter_mut().for_each(|place| place.status = Some(document.bare_status(place)));
+        leave_to_keys(text, &mut places);
+        document.items = ItemList::Outlined { places, all: OnceCell::new() };
+        is_plain.then_some(document)
     }
 
     fn plain_heading(&mut self, level: u8, span: Range<usize>) {
@@ -550,7 +556,8 @@ impl<'t, 's> Reader<'t, 's> {
         self.quarantine_conflicts(conflicts);
         self.problems.sort_by_key(|problem| problem.span.start);
         let Reader { text, body, lanes, lane_set, mut items, tail, under, problems, .. } = self;
-        let mut document = Document { text, body, front, lanes, lane_set, items: ItemList::default(), tail };
+        let (unsettled, counted) = Default::default();
+        let mut document = Document { text, body, front, lanes, lane_set, items: unsettled, tail, counted };
         items.iter_mut().zip(under).for_each(|(item, under)| document.settle(item, under));
         document.items = ItemList::Read(items);
         (document, problems)
