@@ -48,8 +48,35 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     result
 }
 
+/// As [`apply`], in the text's own place: a long one is not copied for the sake of one item.
+pub fn apply_in_place(text: &mut String, edits: &[Edit]) {
+    let mut sorted: Vec<&Edit> = edits.iter().collect();
+    sorted.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    // From the end, so that what stands before is still where the edits say.
+    sorted.into_iter().rev().for_each(|edit| text.replace_range(edit.span.clone(), &edit.text));
+}
+
 /// `block`, which begins at `start` of a document, after `edits` of that document that are all in it.
 pub fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
     let shift = |edit: &Edit| Edit { span: edit.span.start - start..edit.span.end - start, text: edit.text.clone() };
     apply(block, &edits.iter().map(shift).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_place_it_comes_to_the_same() {
+        let text = "a\nbär\nc\n";
+        let (moved, before, behind) = (Edit::delete(0..2), Edit::insert(2, "x"), Edit::insert(2, "yy"));
+        let end = [Edit::replace(2..6, "ö"), Edit::insert(text.len(), "a\n")];
+        for edits in
+            [vec![], end.to_vec(), vec![moved.clone(), end[1].clone()], vec![behind, before, moved, end[0].clone()]]
+        {
+            let mut changed = text.to_owned();
+            apply_in_place(&mut changed, &edits);
+            assert_eq!(changed, apply(text, &edits), "{edits:?}");
+        }
+    }
 }

@@ -75,7 +75,7 @@ impl Board {
                 ..Entry::new(Kind::Archived, now)
             };
             let entries = moved.items.iter().map(entry).collect();
-            let mut change = Change::rewrite(&text, view.sight(&text), moved.queue, entries);
+            let mut change = Change::rewrite(queue.clone(), view.sight(&text), moved.queue, entries);
             change.files.insert(0, Rewrite::File { path: own.path, content: moved.archive });
             Ok((change, moved.items.len()))
         })
@@ -165,8 +165,7 @@ impl View<'_> {
         let (document, _) = parse(&text.content);
         let edits = document.add(change.state.status(), &block);
         let written = document.written(None, &edits, id, change.state.status());
-        let Written { text: content, block: after, task } =
-            written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let Written { block: after, task } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         // As one that is added: so it is redone.
         let entry = Entry {
             task: Some(id.clone()),
@@ -176,8 +175,8 @@ impl View<'_> {
             change: TextChange::Added { from: Some(from), to: change.state.status(), after },
             ..Entry::new(event.kind(), now)
         };
-        let step = Step { content: Some(content), ..entry.into() };
-        let mut change = Change::of_queue(self.sight(&text), &text, vec![step]);
+        let step = Step { edits, ..entry.into() };
+        let mut change = Change::of_queue(self.sight(&text), text, vec![step]);
         // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
         let left = archive::forget(&own.content, id);
         change.files.extend(left.map(|content| Rewrite::File { path: own.queue.path, content }));

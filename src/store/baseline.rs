@@ -1,7 +1,7 @@
 //! `seen/<queue>.md`: a queue as Tavern last wrote it or took it over, to be compared with what is there now.
 //!
 //! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
-//! `seen/<queue>.old` is the file that Tavern's newest replaced: an editor that had it open writes there.
+//! `seen/<queue>.spare` is the one before it, which the next is written over. `seen/<queue>.old` is the file that Tavern's newest replaced: an editor that had it open writes there.
 #![expect(clippy::disallowed_methods, reason = "a save that was set aside is removed when a person says so")]
 
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text};
-use super::replace::Staged;
+use super::replace::{Staged, replace_by_spare};
 use super::stamp::Stamp;
 
 const FOLDER: &str = "seen";
@@ -100,11 +100,15 @@ impl Board {
 impl Baseline {
     /// `None` if there is none, or none that is whole.
     pub(super) fn read(board: &Board, queue: &Queue) -> Option<Baseline> {
-        let mut bytes = fs::read(path(board, queue)).ok()?;
-        let header = parsed(&bytes)?;
-        let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
-        let is_whole = xxh3_64(content.as_bytes()) == header.digest;
-        is_whole.then_some(Baseline { seq: header.seq, content, file: header.file, old: header.old })
+        let read = || {
+            let mut bytes = fs::read(path(board, queue)).ok()?;
+            let header = parsed(&bytes)?;
+            let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
+            let is_whole = xxh3_64(content.as_bytes()) == header.digest;
+            is_whole.then_some(Baseline { seq: header.seq, content, file: header.file, old: header.old })
+        };
+        // To whoever has no lock it may have become the spare and been written over while they read it.
+        read().or_else(read)
     }
 
     /// Keeps what the queue's file, as of `sight`, says after event `seq`.
@@ -114,12 +118,11 @@ impl Baseline {
         let head = format!("{seq} {} {} {digest:x}\n", stamp(sight.file), stamp(sight.old));
         let parts = [head.as_bytes(), content.as_bytes()];
         let path = path(board, queue);
-        let staged = Staged::volatile(&path, &parts, None).or_else(|_| {
+        replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
             let folder = board.private(FOLDER);
             fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
-            Staged::volatile(&path, &parts, None)
-        })?;
-        staged.put()
+            Staged::volatile(&path, &parts, None)?.put()
+        })
     }
 
     /// After a crash: where the replaced file is the one that Tavern wrote itself and knows, nobody saved it.
@@ -206,4 +209,28 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
     let old = words.next().filter(|word| *word != "-").map(str::parse).transpose().ok()?;
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
     Some(Header { seq, file, old, digest, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_takes_the_place_of_the_last_but_one() {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        let board = Board::open(scratch.path()).expect("it is there");
+        let queue = Queue { id: "docs/TODO.md".to_owned(), path: scratch.path().join("docs/TODO.md") };
+        let sight = Sight { file: Some(Stamp::NONE), old: None };
+        let texts = ["one", "a longer one\n", "", "two"];
+        for (seq, text) in (1..).zip(texts) {
+            Baseline::write(&board, &queue, text, &sight, seq).expect("the folder is ours");
+            let read = Baseline::read(&board, &queue).expect("it is whole");
+            assert_eq!((read.seq, read.content.as_str()), (seq, text));
+        }
+        let names = fs::read_dir(board.private(FOLDER)).expect("it is there").flatten().map(|file| file.file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, ["docs%2FTODO.md.md", "docs%2FTODO.md.spare"]);
+        assert_eq!(Baseline::queues(&board), ["docs/TODO.md"]);
+    }
 }

@@ -6,6 +6,7 @@ use super::baseline::Sight;
 use super::entry::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
 use crate::board::decide::LeaseChange;
+use crate::board::text::{Edit, apply_in_place};
 
 /// What is logged and which files are replaced: all of it or nothing.
 #[derive(Debug, Default)]
@@ -41,25 +42,23 @@ pub(super) struct QueueRewrite {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) entry: Entry,
-    /// Nothing if the queue stays as it is.
-    pub(super) content: Option<String>,
+    /// Of the queue's text as the steps before left it. Nothing if the queue stays as it is.
+    pub(super) edits: Vec<Edit>,
     pub(super) lease: LeaseChange,
 }
 
 impl Change {
     /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
-    pub(super) fn of_queue(sight: Sight, text: &Text, mut steps: Vec<Step>) -> Change {
-        let content = steps.iter_mut().rev().find_map(|step| step.content.take());
+    pub(super) fn of_queue(sight: Sight, text: Text, steps: Vec<Step>) -> Change {
+        let Text { queue, mut content, .. } = text;
+        let is_rewritten = steps.iter().any(|step| !step.edits.is_empty());
+        steps.iter().for_each(|step| apply_in_place(&mut content, &step.edits));
         let entries = steps.into_iter().map(Step::into_entry).collect();
-        match content {
-            Some(content) => Change::rewrite(text, sight, content, entries),
-            None => Change::notes(entries),
-        }
+        if is_rewritten { Change::rewrite(queue, sight, content, entries) } else { Change::notes(entries) }
     }
 
-    /// `content` in the place of `text`, whose queue's files are as of `sight`.
-    pub(super) fn rewrite(text: &Text, sight: Sight, content: String, entries: Vec<Entry>) -> Change {
-        let queue = text.queue.clone();
+    /// `content` in the place of what is in the queue's files as of `sight`.
+    pub(super) fn rewrite(queue: Queue, sight: Sight, content: String, entries: Vec<Entry>) -> Change {
         let rewrite = QueueRewrite { queue, expected: sight, content, is_shown: false };
         Change { entries, files: vec![Rewrite::Queue(rewrite)] }
     }
@@ -103,6 +102,6 @@ impl Step {
 impl From<Entry> for Step {
     /// A line of the log that changes nothing.
     fn from(entry: Entry) -> Step {
-        Step { entry, content: None, lease: LeaseChange::Keep }
+        Step { entry, edits: Vec::new(), lease: LeaseChange::Keep }
     }
 }

@@ -120,7 +120,7 @@ impl View<'_> {
                 Ok(Some((step, held)))
             })?;
             if let Some((step, held)) = found {
-                return Ok((Change::of_queue(self.sight(&text), &text, vec![step]), Ok(held)));
+                return Ok((Change::of_queue(self.sight(&text), text, vec![step]), Ok(held)));
             }
         }
         Ok((Change::default(), Err(nothing)))

@@ -14,7 +14,7 @@ use super::hand::{Copies, Settled, done_by_hand, note};
 use super::held::with_held;
 use super::index::ItemIndex;
 use super::queue::Queue;
-use crate::board::document::parse;
+use crate::board::document::open;
 use crate::board::event::Kind;
 use crate::board::merge::merge;
 use crate::board::task::Timestamp;
@@ -52,10 +52,10 @@ impl Board {
             }
             let mut entries: Vec<Entry> =
                 conflicts.iter().map(|conflict| note(queue, conflict.to_string(), now)).collect();
-            let own = statuses(&parse(&text.content).0);
+            let own = statuses(&open(&text.content));
             let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
             entries.extend(done_by_hand(&copies, &text.content, &merged.text, now));
-            let mut change = Change::rewrite(&text, view.sight(&text), merged.text, entries);
+            let mut change = Change::rewrite(text.queue.clone(), view.sight(&text), merged.text, entries);
             change.number(view.last_seq);
             let told = change.entries.iter().filter(|entry| entry.kind != Kind::Noted).cloned().collect();
             Ok((change, Edited { is_changed: true, entries: told, conflicts }))

@@ -105,7 +105,7 @@ impl Board {
                 },
                 ..note(queue, now)
             }));
-            Ok((Change::rewrite(&text, view.sight(&text), after.to_owned(), entries), true))
+            Ok((Change::rewrite(text.queue.clone(), view.sight(&text), after.to_owned(), entries), true))
         })
     }
 }

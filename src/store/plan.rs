@@ -1,18 +1,19 @@
 //! A plan becomes items, and its planning item is completed, in one change: all of it, or nothing.
 
-use super::change::{Change, Step};
+use super::change::Step;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::index::ItemIndex;
 use super::queue::Text;
-use super::submit::{Done, Note};
+use super::submit::Note;
 use super::transaction::View;
-use crate::board::decide::LeaseChange;
 use crate::board::document::{Written, parse};
 use crate::board::edit::render;
 use crate::board::event::{Event, Kind};
+use crate::board::lease::Lease;
 use crate::board::plan::{Heritage, Plan};
-use crate::board::task::{DEFAULT_PRIORITY, Status, TaskId, Timestamp};
+use crate::board::task::{DEFAULT_PRIORITY, Status, Task, TaskId, Timestamp};
+use crate::board::text::apply_in_place;
 
 impl View<'_> {
     /// Commits `event`, which ends the planning item, together with the items of `plan`, which go by its ID and a number.
@@ -26,7 +27,7 @@ impl View<'_> {
         now: Timestamp,
         plan: &Plan,
         to: Status,
-    ) -> Result<(Change, Done), Error> {
+    ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
         let no_task = || Error::NoTask(own.clone());
         let (document, _) = parse(&text.content);
         let item = document.find(own).ok_or_else(no_task)?;
@@ -44,8 +45,7 @@ impl View<'_> {
             let (queue, _) = parse(&content);
             let edits = queue.add(to, &render(&planned.named(at, &ids, &heritage)));
             let written = queue.written(None, &edits, &ids[at], to);
-            let Written { text: with, block: after, .. } =
-                written.ok_or_else(|| Error::Quarantined { task: ids[at].clone() })?;
+            let Written { block: after, .. } = written.ok_or_else(|| Error::Quarantined { task: ids[at].clone() })?;
             let entry = Entry {
                 task: Some(ids[at].clone()),
                 queue: Some(text.queue.id.clone()),
@@ -54,17 +54,15 @@ impl View<'_> {
                 change: TextChange::Added { from: None, to, after },
                 ..Entry::new(Kind::Added, now)
             };
-            content.clone_from(&with);
-            steps.push(Step { entry, content: Some(with), lease: LeaseChange::Keep });
+            apply_in_place(&mut content, &edits);
+            steps.push(Step { edits, ..entry.into() });
         }
         let (document, _) = parse(&content);
         let item = document.find(own).ok_or_else(no_task)?;
         let (mut end, task) = self.board.step(&text.queue, &document, item, own.clone(), event, note, now)?;
         let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
         end.entry.cause = Some(if names.is_empty() { plan.words.clone() } else { names.join(", ") });
-        let entry = end.entry.clone();
         steps.push(end);
-        let change = Change::of_queue(self.sight(text), text, steps);
-        Ok((change, Done { entry, queue: text.queue.clone(), task, lease: None }))
+        Ok((steps, task, None))
     }
 }

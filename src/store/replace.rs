@@ -3,7 +3,7 @@
 //! Killed anywhere, the file is the old one or the new one, never a part of either.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,26 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// Replaces `path` atomically but without waiting for the disk: for what tells of a run, which a power cut ends.
 pub fn replace_volatile(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::volatile(path, &[bytes], None)?.put()
+}
+
+/// Replaces `path` atomically, by `spare` with these parts written over it, and without waiting for the disk: a long text then
+/// needs no new room, and its old pages are not given back. What is replaced is the next spare. Only for who holds the lock.
+pub(super) fn replace_by_spare(path: &Path, spare: &Path, parts: &[&[u8]]) -> Result<(), Error> {
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(spare)?;
+        keep_mode(path, &file)?;
+        failpoint::hit("replace.staged")?;
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        file.set_len(parts.iter().map(|part| part.len() as u64).sum())
+    };
+    write().map_err(Error::io("write", spare))?;
+    let put = || {
+        failpoint::hit("replace.synced")?;
+        let exchanged = rustix::fs::renameat_with(CWD, spare, CWD, path, RenameFlags::EXCHANGE);
+        exchanged.or_else(|_| fs::rename(spare, path))?;
+        failpoint::hit("replace.renamed")
+    };
+    put().map_err(Error::io("rename to", path))
 }
 
 /// The new bytes of a file in a temp file beside it: all that can fail for lack of room or of leave has been done, and

@@ -69,15 +69,15 @@ impl Board {
             lease: lease.clone(),
             queue: text.queue.clone(),
         };
-        let mut live = with_item(self, id, |queue| self.read(queue), found);
+        let mut live = with_item(self, id, |queue| self.read(queue), found).map(|(_, found)| found);
         // Somebody saved an older text, and what it lacks is put back as soon as the save is taken over; or they are about to
         // write the file anew.
         if live.is_err() && lease.is_some() {
             let last = self.last_seq()?;
-            live = with_item(self, id, |queue| self.read_settled(queue, last), found);
+            live = with_item(self, id, |queue| self.read_settled(queue, last), found).map(|(_, found)| found);
         } else if matches!(live, Err(Error::NoTask(_))) && !self.is_dry() {
             let settled = self.clone().settled(clock::now())?;
-            live = with_item(&settled, id, |queue| settled.read(queue), found);
+            live = with_item(&settled, id, |queue| settled.read(queue), found).map(|(_, found)| found);
         }
         if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }
@@ -139,13 +139,11 @@ impl Board {
         let patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::from(&change.state) };
         let edits = if is_same { Vec::new() } else { document.change(item, &patch) };
         let written = document.written(Some(item), &edits, &id, to).ok_or(Error::Quarantined { task: id })?;
-        let mut content = None;
         if !edits.is_empty() {
             let (before, after) = (document.block(item).to_owned(), written.block);
             entry.change = TextChange::Edited { before, after, moved: (from != to).then_some((from, to)) };
-            content = Some(written.text);
         }
-        Ok((Step { entry, content, lease: change.lease }, written.task))
+        Ok((Step { entry, edits, lease: change.lease }, written.task))
     }
 
     /// Writes a line to the log that changes no item.
@@ -171,7 +169,7 @@ impl Board {
         self.transact(now, |view| {
             let read = |queue: &Queue| view.read(queue);
             let is_held = match with_item(self, &lease.task, read, |_, _, item| item.status.is_held()) {
-                Ok(is_held) => is_held,
+                Ok((_, is_held)) => is_held,
                 Err(Error::NoTask(_)) => false,
                 Err(error) => return Err(error),
             };
@@ -198,10 +196,16 @@ impl View<'_> {
             Event::Plan { plan, to, .. } => self.plan(text, task, event, note, now, plan, *to),
             _ => self.transition(text, document, item, task, event, note, now),
         });
-        match done {
-            Err(Error::NoTask(_)) => self.bring_back(task, event, note, now),
+        let (text, done) = match done {
+            Err(Error::NoTask(_)) => return self.bring_back(task, event, note, now),
             done => done?,
-        }
+        };
+        let (steps, task, lease) = done?;
+        let queue = text.queue.clone();
+        let mut change = Change::of_queue(self.sight(&text), text, steps);
+        change.number(self.last_seq);
+        let entry = change.entries.last().expect("an event is logged").clone();
+        Ok((change, Done { entry, queue, task, lease }))
     }
 
     /// As [`Board::add`]; `more` are keys that the item has besides, told from how it reads alone and the queue's front.
@@ -232,8 +236,7 @@ impl View<'_> {
         };
         let edits = document.add(status, &block);
         let written = document.written(None, &edits, &id, status);
-        let Written { text: content, block: after, task } =
-            written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
+        let Written { block: after, task } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         let entry = Entry {
             task: Some(id),
             queue: Some(queue.id.clone()),
@@ -241,9 +244,9 @@ impl View<'_> {
             change: TextChange::Added { from: None, to: status, after },
             ..Entry::new(Kind::Added, now)
         };
-        let step = Step { content: Some(content), ..entry.clone().into() };
+        let step = Step { edits, ..entry.clone().into() };
         let done = Done { entry, queue: queue.clone(), task, lease: None };
-        Ok((Change::of_queue(self.sight(&text), &text, vec![step]), done))
+        Ok((Change::of_queue(self.sight(&text), text, vec![step]), done))
     }
 
     #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]
@@ -256,28 +259,25 @@ impl View<'_> {
         event: &Event,
         note: &Note,
         now: Timestamp,
-    ) -> Result<(Change, Done), Error> {
+    ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
         let (step, task) = self.board.step(&text.queue, document, item, id.clone(), event, note, now)?;
         let lease = match &step.lease {
             LeaseChange::Put(lease) => Some((**lease).clone()),
             LeaseChange::Keep => self.board.lease(id)?,
             LeaseChange::Drop => None,
         };
-        let mut change = Change::of_queue(self.sight(text), text, vec![step]);
-        change.number(self.last_seq);
-        let entry = change.entries[0].clone();
-        Ok((change, Done { entry, queue: text.queue.clone(), task, lease }))
+        Ok((vec![step], task, lease))
     }
 }
 
-/// Calls `then` with `task` where it stands: the lease says in which queue, else all are searched. Of several the one is
+/// Calls `then` with `task` where it stands, and returns that text too: the lease says in which queue, else all are searched. Of several the one is
 /// meant that is the item, and no copy of it.
 pub(super) fn with_item<R>(
     board: &Board,
     task: &TaskId,
     text_of: impl Fn(&Queue) -> Result<Text, Error>,
     then: impl FnOnce(&Text, &Document<'_>, &Item<'_>) -> R,
-) -> Result<R, Error> {
+) -> Result<(Text, R), Error> {
     let (mut texts, mut unreadable, name) = (Vec::new(), None, format!("{task}:"));
     let leased = board.lease(task).ok().flatten().map(|lease| board.queue_of(&lease.queue));
     for queues in [leased.into_iter().collect(), board.queues()?] {
@@ -301,5 +301,7 @@ pub(super) fn with_item<R>(
     // Of an item that was pasted twice the one counts that somebody holds.
     let named = document.named(task);
     let item = named.iter().find(|item| item.status.is_held()).or(named.first());
-    item.map(|item| then(text, &document, item)).ok_or_else(none)
+    let told = item.map(|item| then(text, &document, item)).ok_or_else(none)?;
+    drop(document);
+    Ok((texts.swap_remove(0), told))
 }

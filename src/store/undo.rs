@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::baseline::Sight;
-use super::change::{Change, Step};
+use super::change::Change;
 use super::entry::{Entry, TextChange};
 use super::error::{Error, Obstacle};
 use super::find::Board;
@@ -85,17 +85,16 @@ fn is_in_effect(entry: &Entry, taken: &mut HashMap<u64, u64>) -> bool {
 struct PreparedUndo {
     event: Entry,
     entry: Entry,
-    text: Text,
+    queue: Queue,
     sight: Sight,
     content: String,
 }
 
 impl PreparedUndo {
     fn change(self) -> (Change, Undone) {
-        let PreparedUndo { event, entry, text, sight, content } = self;
-        let step = Step { content: Some(content), ..entry.clone().into() };
-        let undone = Undone { event, entry, queue: text.queue.clone() };
-        (Change::of_queue(sight, &text, vec![step]), undone)
+        let PreparedUndo { event, entry, queue, sight, content } = self;
+        let change = Change::rewrite(queue.clone(), sight, content, vec![entry.clone()]);
+        (change, Undone { event, entry, queue })
     }
 
     fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note, now: Timestamp) -> Result<PreparedUndo, Error> {
@@ -155,7 +154,7 @@ impl PreparedUndo {
             change,
             ..Entry::new(kind, now)
         };
-        Ok(PreparedUndo { event, entry, text, sight, content })
+        Ok(PreparedUndo { event, entry, queue: text.queue, sight, content })
     }
 }
 

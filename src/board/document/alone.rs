@@ -8,10 +8,9 @@ use crate::board::front::Front;
 use crate::board::task::{Status, Task, TaskId};
 use crate::board::text::{Edit, apply, apply_within};
 
-/// A document after edits, and one item as it reads there.
+/// An item as it reads after edits of its document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    pub text: String,
     pub block: String,
     pub task: Task,
 }
@@ -22,31 +21,24 @@ pub fn parse_alone<'t>(text: &'t str, front: &Front) -> Document<'t> {
 }
 
 impl Document<'_> {
-    /// The document after `edits`, those of [`Document::change`] for `item` or of [`Document::add`] for none. `None` if what
+    /// What comes of `edits`, those of [`Document::change`] for `item` or of [`Document::add`] for none. `None` if what
     /// was changed or added does not read as task `id` with `status`. That all others read as before is seen to where the
     /// edits are made: `Document::applied`.
     pub fn written(&self, item: Option<&Item<'_>>, edits: &[Edit], id: &TaskId, status: Status) -> Option<Written> {
-        let text = apply(self.text, edits);
         let in_full = || {
+            let text = apply(self.text, edits);
             let (after, _) = parse(&text);
             let item = after.find(id).filter(|item| item.status == status)?;
-            Some((after.block(item).to_owned(), after.task(item, id.clone())))
+            Some(Written { block: after.block(item).to_owned(), task: after.task(item, id.clone()) })
         };
         let plainly = self.written_alone(item, edits, id, status);
         debug_assert!(plainly.is_none() || plainly == in_full(), "{plainly:?} is not {:?}", in_full());
-        let (block, task) = plainly.or_else(in_full)?;
-        Some(Written { text, block, task })
+        plainly.or_else(in_full)
     }
 
     /// What the edits leave of the item, told from them alone, so that a long document isn't read again for one item;
     /// `None` where they don't plainly tell.
-    fn written_alone(
-        &self,
-        item: Option<&Item<'_>>,
-        edits: &[Edit],
-        id: &TaskId,
-        status: Status,
-    ) -> Option<(String, Task)> {
+    fn written_alone(&self, item: Option<&Item<'_>>, edits: &[Edit], id: &TaskId, status: Status) -> Option<Written> {
         if item.is_some_and(|item| item.nested) {
             return None;
         }
@@ -67,7 +59,7 @@ impl Document<'_> {
         if only.said.status != Some(status) && text.contains(&format!("status: {}", status.as_str())) {
             return None;
         }
-        Some((alone.block(only).to_owned(), alone.task_as(only, id.clone(), status)))
+        Some(Written { block: alone.block(only).to_owned(), task: alone.task_as(only, id.clone(), status) })
     }
 }
 
