@@ -180,11 +180,11 @@ struct Passed<'e> {
     entry: &'e Entry,
     /// Lines by which the version before it differs from the save.
     distance: u64,
-    facts: Vec<Told>,
+    facts: Vec<FactChange>,
 }
 
 /// Where an item stands, or what its keys say, was before an event, and is since, as in the save, or not.
-struct Told {
+struct FactChange {
     fact: (Name, Aspect),
     was_so: bool,
     is_so: bool,
@@ -256,7 +256,7 @@ fn is_by_hand(entry: &Entry) -> bool {
 
 /// What an event tells of its items. `statuses` are those after it, and then those before it: where its lane says what an item
 /// is, its own text does not.
-fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, theirs: &ByName<'_>) -> Vec<Told> {
+fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, theirs: &ByName<'_>) -> Vec<FactChange> {
     let (after, before) = (entry.change.after(), entry.change.before());
     let [after, before] = [(after, entry.change.to()), (before, entry.change.from())].map(|(text, status)| {
         let document = parse_alone(text?, front);
@@ -280,7 +280,7 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
     let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
     names.dedup();
     let facts = names.into_iter().flat_map(|name| [Aspect::Status, Aspect::Keys].map(|aspect| (name, aspect)));
-    let told = facts.map(|(name, aspect)| Told {
+    let told = facts.map(|(name, aspect)| FactChange {
         fact: (name.clone(), aspect),
         was_so: of(name, &before, aspect),
         is_so: of(name, &after, aspect),

@@ -270,7 +270,8 @@ impl View<'_> {
     }
 }
 
-/// Calls `then` with `task` where it stands, and returns that text too: the lease says in which queue, else all are searched. Of several the one is
+/// Calls `then` with `task` where it stands, and returns that text too: the lease says in which queue, else all are searched. Of
+/// several the one is
 /// meant that is the item, and no copy of it.
 pub(super) fn with_item<R>(
     board: &Board,
