@@ -5,7 +5,6 @@
 use std::fs;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
 use git2::{ErrorCode, Oid};
 
 use super::{GitError, Repository};
@@ -32,9 +31,9 @@ pub enum Provenance {
 }
 
 impl Repository {
-    /// How `text` came to be what HEAD of the main work tree holds at `path` (from the root), as far as that happened `since`;
-    /// `None` if HEAD holds something else. Line ends don't matter.
-    pub fn trace(&self, path: &Path, text: &str, since: DateTime<Utc>) -> Result<Option<Provenance>, GitError> {
+    /// How `text` came to be what HEAD of the main work tree holds at `path` (from the root), as far as that happened
+    /// since the reflog had its first `known` bytes; `None` if HEAD holds something else. Line ends don't matter.
+    pub fn trace(&self, path: &Path, text: &str, known: u64) -> Result<Option<Provenance>, GitError> {
         let reading = GitError::library("read what HEAD holds");
         let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
             Ok(commit) => commit.id(),
@@ -46,16 +45,13 @@ impl Repository {
         if !self.text_of(now).is_some_and(|held| same(&held)) {
             return Ok(None);
         }
-        // The reflog tells whole seconds.
-        let moved = fs::metadata(self.common_dir().join("logs/HEAD")).and_then(|log| log.modified());
-        if moved.is_ok_and(|moved| DateTime::<Utc>::from(moved) <= since) {
-            return Ok(Some(Provenance::Before));
-        }
+        let log = fs::read(self.common_dir().join("logs/HEAD")).unwrap_or_default();
+        // It may have been cut since.
+        let new = log.get(known as usize..).unwrap_or(&log);
+        let moves = new.iter().filter(|byte| **byte == b'\n').count().min(MOST);
         let reflog = self.git.reflog("HEAD").map_err(GitError::library("read the reflog of HEAD"))?;
-        let moves =
-            reflog.iter().take_while(|entry| entry.committer().when().seconds() >= since.timestamp()).take(MOST);
         let (mut provenance, mut last) = (Provenance::Before, Some(now));
-        for entry in moves {
+        for entry in reflog.iter().take(moves) {
             let old = self.blob_at(entry.id_old(), path);
             if old == last {
                 continue;
@@ -96,17 +92,18 @@ mod tests {
         let fixture = Fixture::new();
         let (root, path) = (fixture.root(), Path::new("list.md"));
         let commit = |text: &str| fixture.commit(&[("list.md", text)], text.trim());
-        let trace = |text: &str, since: DateTime<Utc>| {
-            let found = discover(&root).expect("it is a repository").trace(path, text, since);
+        let trace = |text: &str, known: u64| {
+            let found = discover(&root).expect("it is a repository").trace(path, text, known);
             found.expect("it can be read")
         };
-        assert_eq!(trace("one\n", DateTime::UNIX_EPOCH), None);
+        let log = || fs::metadata(root.join(".git/logs/HEAD")).expect("it is there").len();
+        assert_eq!(trace("one\n", 0), None);
         commit("one\n");
         fixture.git(&["branch", "old"]);
         commit("two\n");
-        assert_eq!(trace("one\n", DateTime::UNIX_EPOCH), None);
-        assert_eq!(trace("two\n", DateTime::UNIX_EPOCH), Some(Provenance::Committed));
-        assert_eq!(trace("two\r\n", DateTime::<Utc>::MAX_UTC), Some(Provenance::Before));
+        assert_eq!(trace("one\n", 0), None);
+        assert_eq!(trace("two\n", 0), Some(Provenance::Committed));
+        assert_eq!(trace("two\r\n", log()), Some(Provenance::Before));
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
             let before = before.iter().map(|text| (*text).to_owned()).collect();
             Some(Provenance::Moved { how: how.to_owned(), goes_on, before })
@@ -116,9 +113,9 @@ mod tests {
         // What else is committed there does not make it typed.
         fixture.git(&["commit", "--quiet", "--allow-empty", "--message", "more"]);
         let how = format!("checkout: moving from {name} to old");
-        assert_eq!(trace("one\n", DateTime::UNIX_EPOCH), moved(&how, false, &["two\n", "one\n"]));
+        assert_eq!(trace("one\n", 0), moved(&how, false, &["two\n", "one\n"]));
         fixture.git(&["merge", "--quiet", "--no-edit", &name]);
-        let merged = trace("two\n", DateTime::UNIX_EPOCH);
+        let merged = trace("two\n", 0);
         assert!(matches!(merged, Some(Provenance::Moved { goes_on: true, .. })), "{merged:?}");
     }
 }

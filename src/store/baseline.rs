@@ -115,7 +115,7 @@ impl Baseline {
     pub(super) fn write(board: &Board, queue: &Queue, content: &str, sight: &Sight, seq: u64) -> Result<(), Error> {
         let digest = xxh3_64(content.as_bytes());
         let stamp = |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
-        let head = format!("{seq} {} {} {digest:x}\n", stamp(sight.file), stamp(sight.old));
+        let head = format!("{seq} {} {} {digest:x} {}\n", stamp(sight.file), stamp(sight.old), board.moves_of_head());
         let parts = [head.as_bytes(), content.as_bytes()];
         let path = path(board, queue);
         replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
@@ -190,6 +190,8 @@ pub(super) struct Header {
     pub(super) file: Stamp,
     old: Option<Stamp>,
     digest: u64,
+    /// How long git's log of where HEAD stood was then; nothing if an earlier version wrote the line.
+    pub(super) moves_of_head: Option<u64>,
     /// Of the line, its end included.
     length: usize,
 }
@@ -208,7 +210,8 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
     let file = words.next()?.parse().ok()?;
     let old = words.next().filter(|word| *word != "-").map(str::parse).transpose().ok()?;
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
-    Some(Header { seq, file, old, digest, length })
+    let moves_of_head = words.next().and_then(|word| word.parse().ok());
+    Some(Header { seq, file, old, digest, moves_of_head, length })
 }
 
 #[cfg(test)]

@@ -35,9 +35,14 @@ impl Board {
     /// How `saved`, which stands in the queue's file, came from git since Tavern last wrote the queue.
     pub(super) fn trace(&self, queue: &Queue, saved: &str) -> Option<FromGit> {
         let ask = self.git?;
-        let since = fs::metadata(baseline::path(self, queue)).and_then(|file| file.modified()).ok()?;
+        let known = baseline::header(self, queue)?.moves_of_head?;
         let (file, root) = (fs::canonicalize(&queue.path).ok()?, fs::canonicalize(self.root()).ok()?);
-        ask(&root, file.strip_prefix(&root).ok()?, saved, since.into())
+        ask(&root, file.strip_prefix(&root).ok()?, saved, known)
+    }
+
+    /// How long git's log of where HEAD stood is now.
+    pub(super) fn moves_of_head(&self) -> u64 {
+        self.in_git("logs/HEAD").and_then(|log| fs::metadata(log).ok()).map_or(0, |log| log.len())
     }
 
     /// git is writing files, and moves HEAD thereafter.

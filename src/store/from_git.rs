@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use crate::board::task::Timestamp;
-
-/// How a text came to be what HEAD holds at a path, as far as that happened since a moment; `None`: HEAD holds something else,
+/// How a text came to be what HEAD holds at a path, as far as that happened since git's log of HEAD was so long; `None`: HEAD holds something else,
 /// or somebody committed it.
-pub type AskGit = fn(root: &Path, path: &Path, text: &str, since: Timestamp) -> Option<FromGit>;
+pub type AskGit = fn(root: &Path, path: &Path, text: &str, known: u64) -> Option<FromGit>;
 
 /// How a text came from git.
 #[derive(Clone, Debug)]
