@@ -58,7 +58,6 @@ impl Board {
     /// Moves what is due from the queue to its archive; returns how many items.
     pub fn archive(&self, queue: &Queue, policy: &Policy, now: Timestamp) -> Result<usize, Error> {
         self.transact(now, |view| {
-            let now = view.now;
             let nothing = || (Change::default(), 0);
             let Some(own) = archive_of(self, queue) else { return Ok(nothing()) };
             let text = view.read(queue)?;

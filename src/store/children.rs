@@ -45,7 +45,6 @@ impl Board {
         now: Timestamp,
     ) -> Result<Done, Error> {
         self.transact(now, |view| {
-            let now = view.now;
             let parent = self.may_be_born(&new, birth)?;
             let id = new.id.clone().or_else(|| self.next_child(&parent.id));
             let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);

@@ -65,7 +65,7 @@ impl Board {
         now: Timestamp,
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Claimed, Nothing>, Error> {
-        self.transact(now, |view| view.claim(seek, view.now, is_ready))
+        self.transact(now, |view| view.claim(seek, now, is_ready))
     }
 
     /// Returns whether `seek` could take something, now or when a back-off is over. Takes nothing, and no lock.

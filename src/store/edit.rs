@@ -40,7 +40,6 @@ impl Board {
     /// Merges `edited`, which somebody made of `copy`, into the queue as it is by now.
     pub fn edit(&self, queue: &Queue, copy: &str, edited: &str, now: Timestamp) -> Result<Edited, Error> {
         self.transact(now, |view| {
-            let now = view.now;
             let text = view.read(queue)?;
             let held = self.held_in(queue)?;
             let mut merged = merge(copy, &text.content, edited, &|id| held.contains(id));

@@ -64,7 +64,6 @@ impl Board {
     /// Puts a lost queue back. False if it is there again.
     pub fn put_back(&self, lost: &Lost, now: Timestamp) -> Result<bool, Error> {
         self.transact(now, |view| {
-            let now = view.now;
             // What was emptied is put back by whoever takes the lock.
             if !lost.is_gone || fs::symlink_metadata(&lost.queue.path).is_ok() {
                 return Ok((Change::default(), !lost.is_gone));
@@ -87,7 +86,6 @@ impl Board {
         now: Timestamp,
     ) -> Result<bool, Error> {
         self.transact(now, |view| {
-            let now = view.now;
             let text = view.read(queue)?;
             if text.content != before {
                 return Ok((Change::default(), false));

@@ -54,7 +54,7 @@ pub struct Note {
 impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
-        self.transact(now, |view| view.submit(task, event, note, view.now))
+        self.transact(now, |view| view.submit(task, event, note, now))
     }
 
     /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
@@ -84,7 +84,7 @@ impl Board {
 
     /// Puts a new item into `queue`, by the given ID or a fresh one.
     pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Done, Error> {
-        self.transact(now, |view| view.add(queue, new, &|_, _| Patch::default(), status, note, view.now))
+        self.transact(now, |view| view.add(queue, new, &|_, _| Patch::default(), status, note, now))
     }
 
     /// What `event` makes of an item; nothing is written.
@@ -148,17 +148,17 @@ impl Board {
 
     /// Writes a line to the log that changes no item.
     pub fn note(&self, entry: Entry) -> Result<(), Error> {
-        self.transact(entry.time, |view| Ok((Change::notes(vec![Entry { time: view.now, ..entry }]), ())))
+        self.transact(entry.time, |_| Ok((Change::notes(vec![entry]), ())))
     }
 
     /// Removes a lease's file that can't be read. False if it is gone, or can be read by now.
     pub fn drop_damaged_lease(&self, task: &TaskId, now: Timestamp) -> Result<bool, Error> {
-        self.transact(now, |view| {
+        self.transact(now, |_| {
             if !matches!(self.lease(task), Err(Error::Damaged { .. })) {
                 return Ok((Change::default(), false));
             }
             let cause = Some("its lease could not be read and was removed".to_owned());
-            let entry = Entry { task: Some(task.clone()), cause, ..Entry::new(Kind::Noted, view.now) };
+            let entry = Entry { task: Some(task.clone()), cause, ..Entry::new(Kind::Noted, now) };
             // Whoever shows an event of the item removes it.
             Ok((Change::notes(vec![entry]), true))
         })
@@ -182,7 +182,7 @@ impl Board {
                 token: Some(lease.token),
                 cause: Some("the item is no longer in progress; its lease was removed".to_owned()),
                 lease: Some(LeaseEntry::Drop),
-                ..Entry::new(Kind::Noted, view.now)
+                ..Entry::new(Kind::Noted, now)
             };
             Ok((Change::notes(vec![entry]), true))
         })

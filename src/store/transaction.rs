@@ -11,8 +11,6 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use chrono::TimeDelta;
-
 use super::applied::{read_applied, write_applied, write_shown};
 use super::baseline::{Baseline, Sight, old_path};
 use super::change::{Change, QueueRewrite, Rewrite};
@@ -29,7 +27,7 @@ use super::replace::Staged;
 use super::stamp::Stamp;
 use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
-use crate::clock::{self, Deadline};
+use crate::clock::Deadline;
 use crate::failpoint;
 
 /// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
@@ -43,8 +41,6 @@ pub(super) struct View<'b> {
     pub(super) board: &'b Board,
     /// The last event's number.
     pub(super) last_seq: u64,
-    /// When it decides: who asked may have waited for the lock.
-    pub(super) now: Timestamp,
 }
 
 impl View<'_> {
@@ -69,8 +65,7 @@ impl Board {
         decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
     ) -> Result<R, Error> {
         if let Some(rehearsal) = &self.rehearsal {
-            let last_seq = self.last_seq()? + rehearsal.events();
-            let (change, told) = decide(&View { board: self, last_seq, now })?;
+            let (change, told) = decide(&View { board: self, last_seq: self.last_seq()? + rehearsal.events() })?;
             let content = |file| match file {
                 Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
                 Rewrite::File { path, content } => (path, content),
@@ -78,10 +73,8 @@ impl Board {
             rehearsal.keep(change.entries.len(), change.files.into_iter().map(content));
             return Ok(told);
         }
-        let asked = clock::now();
         let mut locked = Locked::new(self, now)?;
-        let now = now + (clock::now() - asked).max(TimeDelta::zero());
-        let (change, told) = decide(&View { board: self, last_seq: locked.seq, now })?;
+        let (change, told) = decide(&locked.view())?;
         let queues: Vec<Queue> = change.queues().cloned().collect();
         // `applied` stays behind where it is not shown, and whoever next holds the lock tries again, and says so if it can't.
         if locked.commit(change)?.is_ok() {
@@ -198,6 +191,10 @@ impl<'b> Locked<'b> {
             drop(locked.commit(Change::notes(vec![note]))?);
         }
         Ok(locked)
+    }
+
+    fn view(&self) -> View<'b> {
+        View { board: self.board, last_seq: self.seq }
     }
 
     /// Takes over what was done to `queue` by other hands than Tavern's, into which items may have just `come`.

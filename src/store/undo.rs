@@ -47,14 +47,14 @@ impl Board {
     pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
         self.transact(now, |view| {
             let (event, since) = find(view.board, which)?;
-            Ok(PreparedUndo::of(view, event, &since, note, view.now)?.change())
+            Ok(PreparedUndo::of(view, event, &since, note, now)?.change())
         })
     }
 
     /// The events that could be taken back as things stand, the newest first.
     pub fn undoable(&self, task: Option<&TaskId>, most: usize, now: Timestamp) -> Result<Vec<Entry>, Error> {
         let dry = self.clone().dry();
-        let view = View { board: &dry, last_seq: self.last_seq()?, now };
+        let view = View { board: &dry, last_seq: self.last_seq()? };
         let can_be = |event: &Entry| PreparedUndo::of(&view, event.clone(), &[], &Note::default(), now).is_ok();
         let mut found = Vec::new();
         let mut taken = HashMap::new();
