@@ -1,7 +1,8 @@
 //! `seen/<queue>.md`: a queue as Tavern last wrote it or took it over, to be compared with what is there now.
 //!
 //! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
-//! `seen/<queue>.spare` is the one before it, which the next is written over. `seen/<queue>.old` is the file that Tavern's newest replaced: an editor that had it open writes there.
+//! `seen/<queue>.spare` is the one before it, which the next is written over. `seen/<queue>.old` is the file that Tavern's
+//! newest replaced: an editor that had it open writes there.
 #![expect(clippy::disallowed_methods, reason = "a save that was set aside is removed when a person says so")]
 
 use std::fs::{self, File};

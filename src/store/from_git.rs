@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// How a text came to be what HEAD holds at a path, as far as that happened since git's log of HEAD was so long; `None`: HEAD holds something else,
-/// or somebody committed it.
+/// How a text came to be what HEAD holds at a path, as far as that happened since git's log of HEAD had so many bytes; `None`:
+/// HEAD holds something else, or somebody committed it.
 pub type AskGit = fn(root: &Path, path: &Path, text: &str, known: u64) -> Option<FromGit>;
 
 /// How a text came from git.

@@ -3,7 +3,7 @@
 //!
 //! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
 //! by whoever next holds the lock, from the event alone. The lock is never held across a child or a sleep, and across git only for a
-//! look at a commit or two.
+//! look at commits: at most 64 moves of HEAD, where a queue was saved by other hands.
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock; folders are made")]
 
 use std::collections::HashSet;
