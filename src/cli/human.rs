@@ -77,8 +77,7 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if mark.is_empty() && !start.contains(is_command) {
         return Cow::Borrowed(text);
     }
-    let printable = |c: char| if is_command(c) { '·' } else { c };
-    Cow::Owned(start.chars().map(printable).chain(mark.chars()).collect())
+    Cow::Owned(replaced(start, |_| None, |_| "·".to_owned()) + mark)
 }
 
 /// A terminal obeys it instead of showing it: control characters, and those that reorder what stands around them

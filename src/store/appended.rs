@@ -1,5 +1,6 @@
 //! Lines that were appended to a queue: its last lane is one of what has ended, and what is new has not. Knows no files.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use super::entry::{Entry, TextChange};
@@ -46,7 +47,8 @@ pub(super) fn with_appended(before: Option<&str>, text: String, is_known: &dyn F
 
 /// `saved`, in which an item that was appended to a line of `ours` that had no end is a line of its own.
 pub(super) fn with_line_ends(ours: &str, saved: &str) -> String {
-    let lines: HashSet<&str> = ours.lines().collect();
+    // Few lines have such a mark behind their beginning.
+    let lines = LazyCell::new(|| ours.lines().collect::<HashSet<&str>>());
     let begins = |line: &str| {
         let all = ["- [ ] ", "* [ ] ", "+ [ ] "].into_iter().flat_map(|item| line.match_indices(item));
         all.map(|(at, _)| at).find(|at| *at > 0 && lines.contains(&line[..*at]))

@@ -20,9 +20,9 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
 use crate::board::event::Kind;
 use crate::board::merge::{MergedText, bare, merge};
+use crate::board::rewrite::apply_each;
 use crate::board::state::State;
 use crate::board::task::{TaskId, Timestamp};
-use crate::board::text::{Edit, apply};
 use crate::clock;
 
 /// A lock of git that is older was left by one that was killed, or somebody writes a commit message.
@@ -172,29 +172,8 @@ fn states(
 }
 
 /// `text` with the items as these `states` say.
-fn with_states(text: &str, mut states: HashMap<TaskId, State>) -> String {
-    let mut text = text.to_owned();
-    while !states.is_empty() {
-        let (document, _) = parse(&text);
-        let mut edits: Vec<Edit> = Vec::new();
-        let mut is_done = |item: &Item<'_>, state: &State| {
-            let own = document.change(item, &Patch::from(state));
-            let is_apart = own.iter().all(|edit| edits.iter().all(|other| edit.is_apart(other)));
-            edits.extend(own.into_iter().filter(|_| is_apart));
-            is_apart
-        };
-        for item in document.items() {
-            if let Some(id) = &item.id
-                && states.get(id).is_some_and(|state| is_done(item, state))
-            {
-                states.remove(id);
-            }
-        }
-        // Those that are left stand nowhere.
-        if edits.is_empty() {
-            break;
-        }
-        text = apply(&text, &edits);
-    }
-    text
+fn with_states(text: &str, states: HashMap<TaskId, State>) -> String {
+    apply_each(text.to_owned(), states.into_iter().collect(), &|document, (id, state)| {
+        document.find(id).map_or_else(Vec::new, |item| document.change(item, &Patch::from(state)))
+    })
 }

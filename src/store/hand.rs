@@ -259,7 +259,7 @@ fn merged(
     let merged = if let Some(FromGit::Brought(brought)) = &from_git {
         brought_text(board, brought, [ours, &newest, saved], &held)?
     } else {
-        let (known, _) = with_returned(board, queue, known, &own, saved)?;
+        let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
         let loaded = loaded(board, queue, &known, save)?;
         let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
         let merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));

@@ -154,6 +154,15 @@ struct Facts<'t> {
     keys: Vec<(Key, Field<'t>)>,
 }
 
+impl Facts<'_> {
+    fn is_like(&self, other: &Facts<'_>, aspect: Aspect) -> bool {
+        match aspect {
+            Aspect::Status => (self.status, self.is_ticked) == (other.status, other.is_ticked),
+            Aspect::Keys => self.keys == other.keys,
+        }
+    }
+}
+
 type ByName<'t> = HashMap<Name, Facts<'t>>;
 
 /// Of an ID that is there twice the item counts that is as `known`, else the first.
@@ -266,26 +275,21 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
         statuses.insert(name.clone(), status);
         Some((name, facts(&document, item, status)))
     });
-    let of = |name: &Name, told: &Option<(Name, Facts<'_>)>, aspect: Aspect| {
-        let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, facts)| facts);
-        let both = [told, standing(theirs, name)];
-        match aspect {
-            Aspect::Status => {
-                let [told, now] = both.map(|facts| facts.map(|facts| (facts.status, facts.is_ticked)));
-                told == now
-            }
-            Aspect::Keys => both[0].map(|facts| &facts.keys) == both[1].map(|facts| &facts.keys),
-        }
-    };
     let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
     names.dedup();
-    let facts = names.into_iter().flat_map(|name| [Aspect::Status, Aspect::Keys].map(|aspect| (name, aspect)));
-    let told = facts.map(|(name, aspect)| FactChange {
-        fact: (name.clone(), aspect),
-        was_so: of(name, &before, aspect),
-        is_so: of(name, &after, aspect),
+    let changes = names.into_iter().flat_map(|name| {
+        let now = standing(theirs, name);
+        let is_as_now = |told: &Option<(Name, Facts<'_>)>, aspect: Aspect| {
+            let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, facts)| facts);
+            told.zip(now).map_or(told.is_none() && now.is_none(), |(told, now)| told.is_like(now, aspect))
+        };
+        [Aspect::Status, Aspect::Keys].map(|aspect| FactChange {
+            fact: (name.clone(), aspect),
+            was_so: is_as_now(&before, aspect),
+            is_so: is_as_now(&after, aspect),
+        })
     });
-    told.collect()
+    changes.collect()
 }
 
 /// As it is in the save, where one without an ID may go on from its title.

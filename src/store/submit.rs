@@ -69,15 +69,18 @@ impl Board {
             lease: lease.clone(),
             queue: text.queue.clone(),
         };
-        let mut live = with_item(self, id, |queue| self.read(queue), found).map(|(_, found)| found);
+        let look = |text_of: &dyn Fn(&Queue) -> Result<Text, Error>, board: &Board| {
+            with_item(board, id, text_of, found).map(|(_, found)| found)
+        };
+        let mut live = look(&|queue| self.read(queue), self);
         // Somebody saved an older text, and what it lacks is put back as soon as the save is taken over; or they are about to
         // write the file anew.
         if live.is_err() && lease.is_some() {
             let last = self.last_seq()?;
-            live = with_item(self, id, |queue| self.read_settled(queue, last), found).map(|(_, found)| found);
+            live = look(&|queue| self.read_settled(queue, last), self);
         } else if matches!(live, Err(Error::NoTask(_))) && !self.is_dry() {
             let settled = self.clone().settled(clock::now())?;
-            live = with_item(&settled, id, |queue| settled.read(queue), found).map(|(_, found)| found);
+            live = look(&|queue| settled.read(queue), &settled);
         }
         if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }
@@ -270,9 +273,8 @@ impl View<'_> {
     }
 }
 
-/// Calls `then` with `task` where it stands, and returns that text too: the lease says in which queue, else all are searched. Of
-/// several the one is
-/// meant that is the item, and no copy of it.
+/// Calls `then` with `task` where it stands, and returns that text too: the lease says in which queue, else all are searched.
+/// Of several the one is meant that is the item, and no copy of it.
 pub(super) fn with_item<R>(
     board: &Board,
     task: &TaskId,

@@ -112,9 +112,11 @@ fn says(atoms: &[Atom<'_>]) -> bool {
 fn contradiction<'t>(mut ours: Vec<Atom<'t>>, mut theirs: Vec<Atom<'t>>) -> [Part<'t>; 3] {
     let same = |(one, other): &(&Atom<'t>, &Atom<'t>)| one == other;
     let head = ours.iter().zip(&theirs).take_while(same).count();
-    let head = (ours.drain(..head).collect(), theirs.drain(..head)).0;
+    theirs.drain(..head);
+    let head = ours.drain(..head).collect();
     let tail = ours.iter().rev().zip(theirs.iter().rev()).take_while(same).count();
-    let tail = (ours.split_off(ours.len() - tail), theirs.truncate(theirs.len() - tail)).0;
+    theirs.truncate(theirs.len() - tail);
+    let tail = ours.split_off(ours.len() - tail);
     [Part::Agreed(head), Part::Contradiction { ours, theirs }, Part::Agreed(tail)]
 }
 
