@@ -165,8 +165,7 @@ impl Agent<'_> {
                 return Ok(Wait::until(Some(soon(1)), format!("{} agents run already", config.limit)));
             };
             let check = ReadinessCheck::new(self, &memory.templates);
-            let claimed = board
-                .claim(&self.seek()?, clock::now(), &|document, item, purpose| check.at(document, item, purpose))?;
+            let claimed = board.claim(&self.seek()?, &|document, item, purpose| check.at(document, item, purpose))?;
             let (skipped, hindrance) = (check.skipped.take(), check.hindrance.take());
             let has_skipped = !skipped.is_empty();
             for (name, told) in skipped {
@@ -307,7 +306,7 @@ impl Agent<'_> {
     /// A finished run is not thrown away because the board is busy: it is reported as soon as that is possible.
     fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, store::Error> {
         loop {
-            match self.site.board.submit(task, event, note, clock::now()) {
+            match self.site.board.submit(task, event, note) {
                 Err(store::Error::Busy(_)) if !self.site.interrupt.is_raised() => {}
                 other => return other,
             }
@@ -374,7 +373,7 @@ impl Agent<'_> {
         // Another reaper is at it: it will wake us by what it gives back.
         let Some(slot) = self.site.board.try_reap_slot()? else { return Ok(()) };
         // What a crash has left half done shows only now.
-        self.site.board.settle(clock::now())?;
+        self.site.board.settle()?;
         for action in reap::plan(self.site, Scope::Leases, looks)? {
             self.carry_out(&action, &slot)?;
         }

@@ -5,6 +5,8 @@
 //! the time of records: a moment (`2026-11-22T10:00:00Z`) stands still, a shift (`+90`, `-3600`, in seconds) runs on.
 #![expect(clippy::disallowed_methods, reason = "this is the file that reads the clocks")]
 
+#[cfg(debug_assertions)]
+use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Local, Utc};
@@ -15,10 +17,28 @@ use crate::board::task::Timestamp;
 pub fn now() -> Timestamp {
     let real = whole_seconds(SystemTime::now());
     #[cfg(debug_assertions)]
+    if let Some(moment) = MOMENT.get() {
+        return moment;
+    }
+    #[cfg(debug_assertions)]
     if let Ok(text) = std::env::var("TAVERN_TEST_NOW") {
         return replaced(&text, real);
     }
     real
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static MOMENT: Cell<Option<Timestamp>> = const { Cell::new(None) };
+}
+
+/// Does `work` at a moment that stands still, for the tests of this library: those of its programs set `TAVERN_TEST_NOW`.
+#[cfg(debug_assertions)]
+pub fn at_moment<R>(moment: Timestamp, work: impl FnOnce() -> R) -> R {
+    let before = MOMENT.replace(Some(moment));
+    let done = work();
+    MOMENT.set(before);
+    done
 }
 
 /// A moment as people read it: in their time zone, with the date if that is not today's.

@@ -12,7 +12,6 @@ use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{OnFailure, Status, TaskId};
-use crate::clock;
 use crate::config::Config;
 use crate::store::{Birth, Board, Done, Error, Note, Queue};
 
@@ -123,8 +122,8 @@ impl Verb for Args {
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
         let done = match birth {
-            None => board.add(&queue, new, status, &note, clock::now())?,
-            Some(birth) => board.add_child(&queue, new, &birth, status, &note, clock::now())?,
+            None => board.add(&queue, new, status, &note)?,
+            Some(birth) => board.add_child(&queue, new, &birth, status, &note)?,
         };
         let id = Some(&done.task.id).filter(|_| !(context.is_dry && is_fresh));
         if !self.item.draft {

@@ -8,7 +8,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock;
 use crate::interrupt::Interrupt;
 use crate::run::chat::{Talked, launch, talk};
 use crate::run::{Heartbeat, Preflight, Site, run_name, sandbox, show_agent};
@@ -53,7 +52,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
     signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
     signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
-    let held = site.board.claim(&seek, clock::now(), &|_, _, _| Ok(()))?.map_err(|_| missing())?;
+    let held = site.board.claim(&seek, &|_, _, _| Ok(()))?.map_err(|_| missing())?;
     if context.is_dry {
         let line = launch(&site, &held)?.command_line()?;
         context.out.record(&line, &line)?;
@@ -98,7 +97,7 @@ fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
     let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
     let event = Event::Return { token: held.lease.token, retry, reason: "a person has talked with it".to_owned() };
     let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run_name(&held.task.id, held.lease.token)) };
-    match site.board.submit(&held.task.id, &event, &note, clock::now()) {
+    match site.board.submit(&held.task.id, &event, &note) {
         Ok(done) => Ok(done.task),
         Err(store::Error::Refused(_)) => Ok(site.board.task(&held.task.id)?.task),
         Err(error) => Err(error.into()),

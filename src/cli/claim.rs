@@ -110,7 +110,6 @@ impl Verb for Args {
                 }
                 (None, paused)
             } else {
-                let now = clock::now();
                 let look = Preflight::of(&site);
                 if seek.is_for_program {
                     look.disk()?;
@@ -118,7 +117,7 @@ impl Verb for Args {
                 let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| {
                     if seek.is_for_program { look.ready(document, item, purpose, Some(&seek.role)) } else { Ok(()) }
                 };
-                match board.claim(&seek, now, &is_ready)? {
+                match board.claim(&seek, &is_ready)? {
                     Ok(held) => {
                         // Else nobody would find the item once it is given back.
                         let told = board.remember(&held.queue).map_err(CliError::from);
@@ -161,7 +160,7 @@ fn give_back(site: &Site, Claimed { task, lease, .. }: Claimed) {
     let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
     let reason = "what was taken could not be told".to_owned();
     let event = Event::Return { token: lease.token, retry, reason };
-    drop(site.board.submit(&task.id, &event, &Note::default(), clock::now()));
+    drop(site.board.submit(&task.id, &event, &Note::default()));
 }
 
 /// A lease's length in whole seconds.

@@ -11,7 +11,6 @@ use tempfile::TempDir;
 
 use crate::board::document::parse;
 use crate::board::task::TaskId;
-use crate::clock;
 use crate::git::Repository;
 use crate::process::foreground;
 use crate::store::{Board, Edited, Entry, Error, Queue, SetAside, replace};
@@ -62,10 +61,10 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         // An old text that somebody has saved may lack what is to be edited.
-        board.settle(clock::now())?;
+        board.settle()?;
         if let Some(file) = self.accept.as_ref().or(self.discard.as_ref()) {
             let aside = aside(context, &board, file)?;
-            let edited = self.accept.as_ref().map(|_| board.accept(&aside, clock::now())).transpose()?;
+            let edited = self.accept.as_ref().map(|_| board.accept(&aside)).transpose()?;
             board.discard(&aside)?;
             return told(context, &aside.queue.id, edited.as_ref());
         }
@@ -73,7 +72,7 @@ impl Verb for Args {
         let editor = editor(&board)?;
         // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
         context.interrupt()?;
-        let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed), clock::now());
+        let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed));
         let edited = copy.typed(context, &board, &editor).and_then(|typed| Ok(typed.map(merge).transpose()?));
         let queue = copy.queue.id.clone();
         told(context, &queue, edited.map_err(|error| copy.kept(error))?.as_ref())

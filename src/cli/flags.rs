@@ -2,7 +2,6 @@
 
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{BadId, TaskId};
-use crate::clock;
 use crate::config::is_agent_name;
 use crate::run::Site;
 use crate::store::{Board, Claimed, Found, Unknown};
@@ -38,7 +37,7 @@ impl HeldItem {
 
     /// The lease as it is once it is extended; refused if the token does not hold it any more.
     pub(super) fn renew(&self, board: &Board) -> Result<Lease, CliError> {
-        Ok(board.renew(&self.task, self.token()?, clock::now())?)
+        Ok(board.renew(&self.task, self.token()?)?)
     }
 
     /// The item as its holder has it, with its lease extended.

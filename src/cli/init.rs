@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::board::eligible::DEFAULT_ROLE;
-use crate::clock;
 use crate::config::{self, Config};
 use crate::git::{Head, Repository};
 use crate::near::nearest;
@@ -108,9 +107,9 @@ impl Verb for Args {
         }
         // The log knows of items that a new queue lacks: somebody, or `git clean`, has removed `.tavern/`.
         let is_back = !self.plan.dry_run && !board.path("queues").exists() && board.last_seq()? > 0;
-        let written = board.set_up(&files, &may_replace, clock::now())?;
+        let written = board.set_up(&files, &may_replace)?;
         if is_back {
-            board.settle(clock::now())?;
+            board.settle()?;
         }
         for ((name, _), is_written) in files.iter().zip(written) {
             let action = match (is_written, self.plan.dry_run) {

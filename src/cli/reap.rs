@@ -1,6 +1,5 @@
 //! `tavern-reap`: clear up after what died.
 
-use crate::clock;
 use crate::run::reap::{ExpiredLeases, Scope, execute, plan};
 
 use super::flags::DryRun;
@@ -29,7 +28,7 @@ impl Verb for Args {
             context.out.note(format!("{what}: the run takes that over first, and may find more to do"));
         }
         // The plan is made of a board on which nothing is half done.
-        site.board.settle(clock::now())?;
+        site.board.settle()?;
         let slot = site.board.reap_slot()?;
         let mut failure = None;
         for action in plan(&site, Scope::All, &mut looks)? {

@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::Life;
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock;
 use crate::config::Config;
 use crate::store::{Board, Note};
 
@@ -110,7 +109,7 @@ impl Verb for Args {
         };
         let note = Note { agent: matches!(event, Event::Allow { .. }).then(person), run: None };
         let submit = |task: &TaskId| -> Result<(), CliError> {
-            let status = board.submit(task, &event, &note, clock::now())?.task.status();
+            let status = board.submit(task, &event, &note)?.task.status();
             context.out.record(&Record { task, status }, format!("{task} is {status}"))
         };
         if !self.cancel {

@@ -5,7 +5,6 @@ use serde_json::json;
 
 use crate::board::event::Event;
 use crate::board::task::{Status, TaskId};
-use crate::clock;
 use crate::run::report;
 use crate::run::verify;
 use crate::run::{AgentAnswer, Heartbeat, RunResult, attempt, run_name};
@@ -42,7 +41,7 @@ impl Verb for Args {
         let task = &self.held.task;
         if let Some(mode) = self.mode {
             let event = Event::Shift { token: self.held.token()?, mode };
-            board.submit(task, &event, &Note::default(), clock::now())?;
+            board.submit(task, &event, &Note::default())?;
             context.out.record(&json!({ "task": task, "mode": mode }), format!("{task} {mode}"))?;
             return Ok(Exit::Done);
         }
@@ -67,7 +66,7 @@ impl Verb for Args {
         };
         let run = run_name(task, held.lease.token);
         let note = Note { agent: Some(held.lease.agent.clone()), run: Some(run) };
-        let done = site.board.submit(task, &report::event(&site, &held, &result), &note, clock::now())?;
+        let done = site.board.submit(task, &report::event(&site, &held, &result), &note)?;
         let status = done.task.status();
         let is_passed = matches!(result, RunResult::Passed { .. });
         let commands = if self.plan.dry_run && is_passed { held.task.done_when.as_slice() } else { &[] };

@@ -174,7 +174,7 @@ impl Verb for Args {
         loop {
             let queues = context.queues(&board, names)?;
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
-            let settled = board.clone().settled(clock::now())?;
+            let settled = board.clone().settled()?;
             tell_set_aside(context, &settled);
             match &task {
                 Some(task) => one(context, &settled, task, None)?,

@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::board::event::Event;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock;
 use crate::run::inbox::letter;
 use crate::run::{Site, runner_named};
 use crate::store::{self, Board, Found, Note, life};
@@ -73,7 +72,7 @@ impl Verb for Args {
         if is_question(&found.task) {
             let event = Event::Resume { reason: Some(text.clone()) };
             let note = Note { agent: Some(from.clone()), run: None };
-            match site.board.submit(&self.task, &event, &note, clock::now()) {
+            match site.board.submit(&self.task, &event, &note) {
                 Ok(done) => {
                     let status = done.task.status();
                     let who = if status == Status::InReview { "reviewer" } else { "agent" };

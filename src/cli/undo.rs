@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
-use crate::clock;
 use crate::config::Config;
 use crate::process::quoted;
 use crate::store::{Board, Entry, Error, Note, Obstacle, TextChange, Undone, Which};
@@ -79,7 +78,7 @@ impl Verb for Args {
             context.out.note(format!("{what}: the run takes that over first, and it may be the last change"));
             return Ok(Exit::Done);
         }
-        let undone = board.undo(&which, &note, clock::now());
+        let undone = board.undo(&which, &note);
         if let (Err(Error::NotUndone(obstacle)), Some(task)) = (&undone, &named)
             && let Obstacle::Nothing = **obstacle
         {
@@ -92,7 +91,7 @@ impl Verb for Args {
 }
 
 fn list(context: &Context, board: &Board, task: Option<&TaskId>, most: usize) -> Result<Exit, CliError> {
-    let events = board.undoable(task, most, clock::now())?;
+    let events = board.undoable(task, most)?;
     if events.is_empty() {
         return Err(Error::from(Obstacle::Nothing).into());
     }

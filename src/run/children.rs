@@ -9,7 +9,6 @@ use super::site::Site;
 use super::unmerged::Unmerged;
 use crate::board::event::Event;
 use crate::board::task::{Mode, Status, Task, TaskId};
-use crate::clock;
 use crate::config::Does;
 use crate::prompt::{ChildResult, tail};
 use crate::runner::Outcome;
@@ -52,7 +51,7 @@ pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
         return Ok(held.clone());
     }
     let event = Event::Shift { token: held.lease.token, mode: Mode::Unify };
-    let task = site.board.submit(&held.task.id, &event, &Note::default(), clock::now())?.task;
+    let task = site.board.submit(&held.task.id, &event, &Note::default())?.task;
     Ok(Claimed { task, ..held.clone() })
 }
 

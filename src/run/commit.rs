@@ -12,7 +12,6 @@ use super::error::Error;
 use super::site::Site;
 use crate::board::event::Kind;
 use crate::board::task::TaskId;
-use crate::clock;
 use crate::config::Commit;
 use crate::git::GitErrorKind;
 use crate::store::{Committed, Entry, TextChange};
@@ -74,7 +73,7 @@ pub fn commit_now(site: &Site) -> Result<(), Error> {
 
 /// Returns the last event that is in the commit.
 fn commit(site: &Site, known: &Committed) -> Result<u64, Error> {
-    let snapshot = site.board.snapshot(known.seq, clock::now())?;
+    let snapshot = site.board.snapshot(known.seq)?;
     // It may be what git has: one that was pulled, say.
     if let Some(aside) = site.board.set_aside().into_iter().next() {
         return Err(Error::Undecided(aside));

@@ -80,13 +80,12 @@ pub fn show_agent(board: &Board, name: &str, role: &str, held: Option<&Claimed>,
 }
 
 fn is_refused(board: &Board, lease: &Lease) -> bool {
-    let now = clock::now();
     // What git has brought from another clone may take the item from its holder here.
     if board.is_settled().is_ok_and(|is_settled| !is_settled) {
-        drop(board.settle(now));
+        drop(board.settle());
     }
     // Any other error, of a full disk or a slow network drive, may be over before the lease runs out.
-    matches!(board.renew(&lease.task, lease.token, now), Err(Error::Refused(_)))
+    matches!(board.renew(&lease.task, lease.token), Err(Error::Refused(_)))
 }
 
 impl Drop for Heartbeat {

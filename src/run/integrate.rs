@@ -197,13 +197,13 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[PathBuf]) -> 
 
 fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
     let event = Event::Integrate { commit: commit.map(|commit| commit.short().to_owned()) };
-    site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
+    site.board.submit(&task.id, &event, &Note::default())?;
     Ok(())
 }
 
 fn send_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: String) -> Result<Integrated, Error> {
     let event = sent_back(site, task, policy, &reason);
-    let done = site.board.submit(&task.id, &event, &Note::default(), clock::now())?;
+    let done = site.board.submit(&task.id, &event, &Note::default())?;
     if done.task.status() == Status::Dead {
         clear_ended(site, &done.task)?;
     }

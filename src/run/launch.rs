@@ -158,7 +158,7 @@ impl<'a> Launch<'a> {
             session: self.metadata.session.clone(),
         };
         let start = Event::Start { token: self.held.lease.token, work };
-        self.site.board.submit(&self.held.task.id, &start, &Note::default(), clock::now())?;
+        self.site.board.submit(&self.held.task.id, &start, &Note::default())?;
         Ok(record)
     }
 

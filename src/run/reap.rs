@@ -319,10 +319,10 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         Action::EndRun { run } => end_run(site, run),
         Action::GiveBack { task, token, blame, why, .. } => give_back(site, task, *token, *blame, why),
         Action::DropLease { task, token } => match site.board.lease(task)?.filter(|lease| lease.token == *token) {
-            Some(lease) => Ok(site.board.drop_stray_lease(&lease, clock::now())?),
+            Some(lease) => Ok(site.board.drop_stray_lease(&lease)?),
             None => Ok(false),
         },
-        Action::DropDamaged { task } => Ok(site.board.drop_damaged_lease(task, clock::now())?),
+        Action::DropDamaged { task } => Ok(site.board.drop_damaged_lease(task)?),
         Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
         Action::DeleteBranch { task, .. } => match site.board.task(task) {
             Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {
@@ -342,7 +342,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         }
         Action::Archive { queue, .. } => {
             let queue = site.board.queue_by_id(queue)?;
-            Ok(site.board.archive(&queue, &archive_policy(site), clock::now())? > 0)
+            Ok(site.board.archive(&queue, &archive_policy(site))? > 0)
         }
         // The folder of a removed worktree: what was in it is kept already.
         Action::RemoveTemp { path } if path.is_dir() && path.starts_with(site.board.path("runs")) => {
@@ -393,7 +393,7 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
     let not_before = if blame == Blame::Agent { back_off(policy, nth) } else { None };
     let life = lease.map_or(Life::Unknown, |lease| life(&lease.holder));
     let event = Event::Reap { token, life, retry: Retry { blame, not_before, most }, reason: why.to_owned() };
-    match site.board.submit(task, &event, &Note::default(), clock::now()) {
+    match site.board.submit(task, &event, &Note::default()) {
         Ok(done) => {
             if done.task.status() == Status::Dead {
                 worktree::clear_ended(site, &done.task)?;

@@ -6,7 +6,6 @@ use crate::board::document::parse;
 use crate::board::event::Kind;
 use crate::board::task::{Status, TaskId};
 use crate::board::wake::{Known, PlannerNeed, needs};
-use crate::clock;
 use crate::config::Does;
 use crate::store::{self, Note, Queue, walk_log};
 
@@ -35,7 +34,7 @@ pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Op
             if status_of(&need.id).is_some() || was_added(site, &need.id)? {
                 continue;
             }
-            match site.board.add(queue, need.item(role), Status::Pending, note, clock::now()) {
+            match site.board.add(queue, need.item(role), Status::Pending, note) {
                 Ok(_) => return Ok(Some(need)),
                 // Another planner was faster.
                 Err(store::Error::Taken(_)) => {}

@@ -56,8 +56,9 @@ impl Board {
     }
 
     /// Moves what is due from the queue to its archive; returns how many items.
-    pub fn archive(&self, queue: &Queue, policy: &Policy, now: Timestamp) -> Result<usize, Error> {
-        self.transact(now, |view| {
+    pub fn archive(&self, queue: &Queue, policy: &Policy) -> Result<usize, Error> {
+        self.transact(|view| {
+            let now = view.now;
             let nothing = || (Change::default(), 0);
             let Some(own) = archive_of(self, queue) else { return Ok(nothing()) };
             let text = view.read(queue)?;
@@ -141,20 +142,14 @@ impl<'b> LongEnded<'b> {
 
 impl View<'_> {
     /// What `event` makes of an archived item: if it may happen, the item goes back to its queue.
-    pub(super) fn bring_back(
-        &self,
-        id: &TaskId,
-        event: &Event,
-        note: &Note,
-        now: Timestamp,
-    ) -> Result<(Change, Done), Error> {
+    pub(super) fn bring_back(&self, id: &TaskId, event: &Event, note: &Note) -> Result<(Change, Done), Error> {
         let board = self.board;
         let (own, from, change, block) = with_archived(board, id, |text, document, item| {
             if let Some(outer) = item.within {
                 let whole = document.items()[outer].id.as_ref().map_or_else(String::new, ToString::to_string);
                 return Err(Error::ArchivedPart { task: id.clone(), whole });
             }
-            let change = decide(&document.task(item, id.clone()), None, event, now)?;
+            let change = decide(&document.task(item, id.clone()), None, event, self.now)?;
             let edits = document.change(item, &Patch::from(&change.state));
             let written = document.written(Some(item), &edits, id, change.state.status());
             let Written { block, .. } = written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
@@ -173,7 +168,7 @@ impl View<'_> {
             agent: note.agent.clone(),
             cause: event.reason().map(str::to_owned),
             change: TextChange::Added { from: Some(from), to: change.state.status(), after },
-            ..Entry::new(event.kind(), now)
+            ..Entry::new(event.kind(), self.now)
         };
         let step = Step { edits, ..entry.into() };
         let mut change = Change::of_queue(self.sight(&text), text, vec![step]);

@@ -14,7 +14,7 @@ use crate::board::document::parse;
 use crate::board::edit::{NewItem, render};
 use crate::board::front::Front;
 use crate::board::lease::Token;
-use crate::board::task::{MAX_ID, Status, Task, TaskId, Timestamp};
+use crate::board::task::{MAX_ID, Status, Task, TaskId};
 
 /// Whose child a new item is to be.
 #[derive(Clone, Debug)]
@@ -42,13 +42,12 @@ impl Board {
         birth: &Birth,
         status: Status,
         note: &Note,
-        now: Timestamp,
     ) -> Result<Done, Error> {
-        self.transact(now, |view| {
+        self.transact(|view| {
             let parent = self.may_be_born(&new, birth)?;
             let id = new.id.clone().or_else(|| self.next_child(&parent.id));
             let heritage = |child: &Task, front: &Front| heritage(&parent, child, front, &birth.review);
-            view.add(queue, NewItem { id, ..new }, &heritage, status, note, now)
+            view.add(queue, NewItem { id, ..new }, &heritage, status, note)
         })
     }
 

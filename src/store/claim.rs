@@ -59,13 +59,8 @@ pub struct Nothing {
 impl Board {
     /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
     /// the named one, whatever its status is. Only what `is_ready` agrees to is taken.
-    pub fn claim(
-        &self,
-        seek: &Seek,
-        now: Timestamp,
-        is_ready: &IsReady<'_>,
-    ) -> Result<Result<Claimed, Nothing>, Error> {
-        self.transact(now, |view| view.claim(seek, now, is_ready))
+    pub fn claim(&self, seek: &Seek, is_ready: &IsReady<'_>) -> Result<Result<Claimed, Nothing>, Error> {
+        self.transact(|view| view.claim(seek, is_ready))
     }
 
     /// Returns whether `seek` could take something, now or when a back-off is over. Takes nothing, and no lock.
@@ -93,12 +88,7 @@ impl Board {
 }
 
 impl View<'_> {
-    fn claim(
-        &self,
-        seek: &Seek,
-        now: Timestamp,
-        is_ready: &IsReady<'_>,
-    ) -> Result<(Change, Result<Claimed, Nothing>), Error> {
+    fn claim(&self, seek: &Seek, is_ready: &IsReady<'_>) -> Result<(Change, Result<Claimed, Nothing>), Error> {
         let board = self.board;
         let index = ItemIndex::of(board);
         let mut nothing = Nothing::default();
@@ -109,7 +99,7 @@ impl View<'_> {
                 Err(_) if seek.queues.len() > 1 => continue,
                 Err(error) => return Err(error),
             };
-            let search = QueueSearch { board, index: &index, queue, is_ready, now };
+            let search = QueueSearch { board, index: &index, queue, is_ready, now: self.now };
             let document = open(&text.content);
             let found = search.each(&document, seek, &mut nothing, &mut |item, purpose| {
                 let (mut held, step) = search.taken(&document, item, seek, purpose, self.last_seq + 1)?;

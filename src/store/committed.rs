@@ -9,7 +9,6 @@ use super::error::Error;
 use super::find::Board;
 use super::log::tail_log;
 use super::replace::replace;
-use crate::board::task::Timestamp;
 
 /// What is known of the last commit of the queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,9 +46,9 @@ impl Board {
     }
 
     /// The queues as they are now, and the events since `seq`.
-    pub fn snapshot(&self, seq: u64, now: Timestamp) -> Result<Snapshot, Error> {
+    pub fn snapshot(&self, seq: u64) -> Result<Snapshot, Error> {
         // An event is in the log before its queue shows it; whoever died in between is made up for first.
-        self.transact(now, |_| Ok((Change::default(), self.as_it_is(seq)?)))
+        self.transact(|_| Ok((Change::default(), self.as_it_is(seq)?)))
     }
 
     fn as_it_is(&self, seq: u64) -> Result<Snapshot, Error> {

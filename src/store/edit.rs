@@ -17,7 +17,6 @@ use super::queue::Queue;
 use crate::board::document::open;
 use crate::board::event::Kind;
 use crate::board::merge::merge;
-use crate::board::task::Timestamp;
 
 /// What came of it.
 #[derive(Clone, Debug)]
@@ -32,14 +31,14 @@ pub struct Edited {
 
 impl Board {
     /// Makes the queue what was set aside, but for what somebody holds.
-    pub fn accept(&self, aside: &SetAside, now: Timestamp) -> Result<Edited, Error> {
+    pub fn accept(&self, aside: &SetAside) -> Result<Edited, Error> {
         let saved = fs::read_to_string(&aside.path).map_err(Error::io("read", &aside.path))?;
-        self.edit(&aside.queue, &self.read(&aside.queue)?.content, &saved, now)
+        self.edit(&aside.queue, &self.read(&aside.queue)?.content, &saved)
     }
 
     /// Merges `edited`, which somebody made of `copy`, into the queue as it is by now.
-    pub fn edit(&self, queue: &Queue, copy: &str, edited: &str, now: Timestamp) -> Result<Edited, Error> {
-        self.transact(now, |view| {
+    pub fn edit(&self, queue: &Queue, copy: &str, edited: &str) -> Result<Edited, Error> {
+        self.transact(|view| {
             let text = view.read(queue)?;
             let held = self.held_in(queue)?;
             let mut merged = merge(copy, &text.content, edited, &|id| held.contains(id));
@@ -51,10 +50,10 @@ impl Board {
                 return Ok((Change::default(), unchanged));
             }
             let mut entries: Vec<Entry> =
-                conflicts.iter().map(|conflict| note(queue, conflict.to_string(), now)).collect();
+                conflicts.iter().map(|conflict| note(queue, conflict.to_string(), view.now)).collect();
             let own = statuses(&open(&text.content));
             let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
-            entries.extend(done_by_hand(&copies, &text.content, &merged.text, now));
+            entries.extend(done_by_hand(&copies, &text.content, &merged.text, view.now));
             let mut change = Change::rewrite(text.queue.clone(), view.sight(&text), merged.text, entries);
             change.number(view.last_seq);
             let told = change.entries.iter().filter(|entry| entry.kind != Kind::Noted).cloned().collect();

@@ -32,7 +32,7 @@ impl Board {
     pub fn lease_as_logged(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
         match self.lease(task) {
             Err(Error::Damaged { .. }) if !self.is_dry() && !self.shows_all() => {
-                self.settle(clock::now())?;
+                self.settle()?;
                 self.lease(task)
             }
             lease => lease,
@@ -116,8 +116,8 @@ impl Board {
 
     /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the
     /// very file that was read, so that a holder that was replaced meanwhile extends nothing.
-    pub fn renew(&self, task: &TaskId, token: Token, now: Timestamp) -> Result<Lease, Error> {
-        let renewed = self.renew_shown(task, token, now);
+    pub fn renew(&self, task: &TaskId, token: Token) -> Result<Lease, Error> {
+        let renewed = self.renew_shown(task, token, clock::now());
         let is_sure = match &renewed {
             // One that was over by then, somebody may be giving back.
             Ok((lease, _)) => lease.is_live(clock::now()),
@@ -128,7 +128,7 @@ impl Board {
         let (_, renewed) = if is_sure || self.is_dry() {
             renewed?
         } else {
-            self.transact(now, |_| Ok((Change::default(), self.renew_shown(task, token, now)?)))?
+            self.transact(|view| Ok((Change::default(), self.renew_shown(task, token, view.now)?)))?
         };
         Ok(renewed)
     }

@@ -62,14 +62,14 @@ impl Board {
     }
 
     /// Puts a lost queue back. False if it is there again.
-    pub fn put_back(&self, lost: &Lost, now: Timestamp) -> Result<bool, Error> {
-        self.transact(now, |view| {
+    pub fn put_back(&self, lost: &Lost) -> Result<bool, Error> {
+        self.transact(|view| {
             // What was emptied is put back by whoever takes the lock.
             if !lost.is_gone || fs::symlink_metadata(&lost.queue.path).is_ok() {
                 return Ok((Change::default(), !lost.is_gone));
             }
             let cause = Some("the file was removed; it was put back".to_owned());
-            let entry = Entry { cause, ..note(&lost.queue, now) };
+            let entry = Entry { cause, ..note(&lost.queue, view.now) };
             let change = put_back(self, view.last_seq, &lost.queue, entry)?;
             Ok((change.unwrap_or_default(), true))
         })
@@ -77,21 +77,14 @@ impl Board {
 
     /// Replaces the queue's text `before` by `after`, in which some items have other IDs; `done` says in words what was
     /// done to each. False, and nothing is changed, if somebody else has changed the queue meanwhile.
-    pub fn mend(
-        &self,
-        queue: &Queue,
-        before: &str,
-        after: &str,
-        done: &[String],
-        now: Timestamp,
-    ) -> Result<bool, Error> {
-        self.transact(now, |view| {
+    pub fn mend(&self, queue: &Queue, before: &str, after: &str, done: &[String]) -> Result<bool, Error> {
+        self.transact(|view| {
             let text = view.read(queue)?;
             if text.content != before {
                 return Ok((Change::default(), false));
             }
             let mut entries: Vec<Entry> =
-                done.iter().map(|done| Entry { cause: Some(done.clone()), ..note(queue, now) }).collect();
+                done.iter().map(|done| Entry { cause: Some(done.clone()), ..note(queue, view.now) }).collect();
             let (old, new) = (parse(before).0, parse(after).0);
             let changed = old.items().iter().zip(new.items());
             let changed = changed.filter(|(was, is)| was.within.is_none() && old.block(was) != new.block(is));
@@ -103,7 +96,7 @@ impl Board {
                     after: new.block(is).to_owned(),
                     moved: None,
                 },
-                ..note(queue, now)
+                ..note(queue, view.now)
             }));
             Ok((Change::rewrite(text.queue.clone(), view.sight(&text), after.to_owned(), entries), true))
         })

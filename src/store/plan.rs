@@ -12,19 +12,17 @@ use crate::board::edit::render;
 use crate::board::event::{Event, Kind};
 use crate::board::lease::Lease;
 use crate::board::plan::{Heritage, Plan};
-use crate::board::task::{DEFAULT_PRIORITY, Status, Task, TaskId, Timestamp};
+use crate::board::task::{DEFAULT_PRIORITY, Status, Task, TaskId};
 use crate::board::text::apply_in_place;
 
 impl View<'_> {
     /// Commits `event`, which ends the planning item, together with the items of `plan`, which go by its ID and a number.
-    #[expect(clippy::too_many_arguments, reason = "an item in its queue, and what becomes of it")]
     pub(super) fn plan(
         &self,
         text: &Text,
         own: &TaskId,
         event: &Event,
         note: &Note,
-        now: Timestamp,
         plan: &Plan,
         to: Status,
     ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
@@ -52,14 +50,14 @@ impl View<'_> {
                 agent: note.agent.clone(),
                 run: note.run.clone(),
                 change: TextChange::Added { from: None, to, after },
-                ..Entry::new(Kind::Added, now)
+                ..Entry::new(Kind::Added, self.now)
             };
             apply_in_place(&mut content, &edits);
             steps.push(Step { edits, ..entry.into() });
         }
         let (document, _) = parse(&content);
         let item = document.find(own).ok_or_else(no_task)?;
-        let (mut end, task) = self.board.step(&text.queue, &document, item, own.clone(), event, note, now)?;
+        let (mut end, task) = self.board.step(&text.queue, &document, item, own.clone(), event, note, self.now)?;
         let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
         end.entry.cause = Some(if names.is_empty() { plan.words.clone() } else { names.join(", ") });
         steps.push(end);

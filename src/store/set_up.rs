@@ -7,19 +7,13 @@ use std::io::ErrorKind;
 use super::change::{Change, Rewrite};
 use super::error::Error;
 use super::find::Board;
-use crate::board::task::Timestamp;
 
 /// Whether the file of this name may be replaced, by what was found in it.
 pub type MayReplace<'m> = dyn Fn(&str, &str) -> bool + 'm;
 
 impl Board {
     /// Writes those of `files` (name and text) that are not there yet, or may be replaced; returns which were written.
-    pub fn set_up(
-        &self,
-        files: &[(&str, String)],
-        may_replace: &MayReplace<'_>,
-        now: Timestamp,
-    ) -> Result<Vec<bool>, Error> {
+    pub fn set_up(&self, files: &[(&str, String)], may_replace: &MayReplace<'_>) -> Result<Vec<bool>, Error> {
         if !self.is_dry() {
             self.make_folders()?;
         }
@@ -28,7 +22,7 @@ impl Board {
             !path.exists() || fs::read_to_string(&path).is_ok_and(|found| may_replace(name, &found))
         };
         let file = |(name, text): &(&str, String)| Rewrite::File { path: self.path(name), content: text.clone() };
-        self.transact(now, |_| {
+        self.transact(|_| {
             let written: Vec<bool> = files.iter().map(is_missing).collect();
             let wanted = files.iter().zip(&written).filter(|(_, is_missing)| **is_missing);
             Ok((Change { entries: Vec::new(), files: wanted.map(|(named, _)| file(named)).collect() }, written))

@@ -18,7 +18,6 @@ use crate::board::front::Front;
 use crate::board::lease::Lease;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::apply;
-use crate::clock;
 
 /// An item as it stands.
 #[derive(Clone, Debug)]
@@ -53,8 +52,8 @@ pub struct Note {
 
 impl Board {
     /// Applies `event` to `task`, wherever it is.
-    pub fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<Done, Error> {
-        self.transact(now, |view| view.submit(task, event, note, now))
+    pub fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, Error> {
+        self.transact(|view| view.submit(task, event, note))
     }
 
     /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
@@ -79,15 +78,15 @@ impl Board {
             let last = self.last_seq()?;
             live = look(&|queue| self.read_settled(queue, last), self);
         } else if matches!(live, Err(Error::NoTask(_))) && !self.is_dry() {
-            let settled = self.clone().settled(clock::now())?;
+            let settled = self.clone().settled()?;
             live = look(&|queue| settled.read(queue), &settled);
         }
         if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
     }
 
     /// Puts a new item into `queue`, by the given ID or a fresh one.
-    pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note, now: Timestamp) -> Result<Done, Error> {
-        self.transact(now, |view| view.add(queue, new, &|_, _| Patch::default(), status, note, now))
+    pub fn add(&self, queue: &Queue, new: NewItem, status: Status, note: &Note) -> Result<Done, Error> {
+        self.transact(|view| view.add(queue, new, &|_, _| Patch::default(), status, note))
     }
 
     /// What `event` makes of an item; nothing is written.
@@ -151,25 +150,25 @@ impl Board {
 
     /// Writes a line to the log that changes no item.
     pub fn note(&self, entry: Entry) -> Result<(), Error> {
-        self.transact(entry.time, |_| Ok((Change::notes(vec![entry]), ())))
+        self.transact(|view| Ok((Change::notes(vec![Entry { time: view.now, ..entry }]), ())))
     }
 
     /// Removes a lease's file that can't be read. False if it is gone, or can be read by now.
-    pub fn drop_damaged_lease(&self, task: &TaskId, now: Timestamp) -> Result<bool, Error> {
-        self.transact(now, |_| {
+    pub fn drop_damaged_lease(&self, task: &TaskId) -> Result<bool, Error> {
+        self.transact(|view| {
             if !matches!(self.lease(task), Err(Error::Damaged { .. })) {
                 return Ok((Change::default(), false));
             }
             let cause = Some("its lease could not be read and was removed".to_owned());
-            let entry = Entry { task: Some(task.clone()), cause, ..Entry::new(Kind::Noted, now) };
+            let entry = Entry { task: Some(task.clone()), cause, ..Entry::new(Kind::Noted, view.now) };
             // Whoever shows an event of the item removes it.
             Ok((Change::notes(vec![entry]), true))
         })
     }
 
     /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand).
-    pub fn drop_stray_lease(&self, lease: &Lease, now: Timestamp) -> Result<bool, Error> {
-        self.transact(now, |view| {
+    pub fn drop_stray_lease(&self, lease: &Lease) -> Result<bool, Error> {
+        self.transact(|view| {
             let read = |queue: &Queue| view.read(queue);
             let is_held = match with_item(self, &lease.task, read, |_, _, item| item.status.is_held()) {
                 Ok((_, is_held)) => is_held,
@@ -185,7 +184,7 @@ impl Board {
                 token: Some(lease.token),
                 cause: Some("the item is no longer in progress; its lease was removed".to_owned()),
                 lease: Some(LeaseEntry::Drop),
-                ..Entry::new(Kind::Noted, now)
+                ..Entry::new(Kind::Noted, view.now)
             };
             Ok((Change::notes(vec![entry]), true))
         })
@@ -193,14 +192,14 @@ impl Board {
 }
 
 impl View<'_> {
-    fn submit(&self, task: &TaskId, event: &Event, note: &Note, now: Timestamp) -> Result<(Change, Done), Error> {
+    fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<(Change, Done), Error> {
         let text_of = |queue: &Queue| self.read(queue);
         let done = with_item(self.board, task, text_of, |text, document, item| match event {
-            Event::Plan { plan, to, .. } => self.plan(text, task, event, note, now, plan, *to),
-            _ => self.transition(text, document, item, task, event, note, now),
+            Event::Plan { plan, to, .. } => self.plan(text, task, event, note, plan, *to),
+            _ => self.transition(text, document, item, task, event, note),
         });
         let (text, done) = match done {
-            Err(Error::NoTask(_)) => return self.bring_back(task, event, note, now),
+            Err(Error::NoTask(_)) => return self.bring_back(task, event, note),
             done => done?,
         };
         let (steps, task, lease) = done?;
@@ -219,7 +218,6 @@ impl View<'_> {
         more: &dyn Fn(&Task, &Front) -> Patch,
         status: Status,
         note: &Note,
-        now: Timestamp,
     ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
         let document = open(&text.content);
@@ -245,14 +243,13 @@ impl View<'_> {
             queue: Some(queue.id.clone()),
             agent: note.agent.clone(),
             change: TextChange::Added { from: None, to: status, after },
-            ..Entry::new(Kind::Added, now)
+            ..Entry::new(Kind::Added, self.now)
         };
         let step = Step { edits, ..entry.clone().into() };
         let done = Done { entry, queue: queue.clone(), task, lease: None };
         Ok((Change::of_queue(self.sight(&text), text, vec![step]), done))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "an item in its document, and what happens to it")]
     fn transition(
         &self,
         text: &Text,
@@ -261,9 +258,8 @@ impl View<'_> {
         id: &TaskId,
         event: &Event,
         note: &Note,
-        now: Timestamp,
     ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
-        let (step, task) = self.board.step(&text.queue, document, item, id.clone(), event, note, now)?;
+        let (step, task) = self.board.step(&text.queue, document, item, id.clone(), event, note, self.now)?;
         let lease = match &step.lease {
             LeaseChange::Put(lease) => Some((**lease).clone()),
             LeaseChange::Keep => self.board.lease(id)?,

@@ -27,7 +27,7 @@ use super::replace::Staged;
 use super::stamp::Stamp;
 use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::failpoint;
 
 /// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
@@ -41,6 +41,8 @@ pub(super) struct View<'b> {
     pub(super) board: &'b Board,
     /// The last event's number.
     pub(super) last_seq: u64,
+    /// When it decides: who asked may have waited for the lock.
+    pub(super) now: Timestamp,
 }
 
 impl View<'_> {
@@ -59,13 +61,10 @@ impl Board {
     /// Changes the board as `decide` says; a dry run keeps the change in memory. All that may lack room or leave is done before
     /// an event is logged, so that an error means that nothing has happened. Once it is logged it stands, also if the files can't
     /// show it yet.
-    pub(super) fn transact<R>(
-        &self,
-        now: Timestamp,
-        decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
-    ) -> Result<R, Error> {
+    pub(super) fn transact<R>(&self, decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>) -> Result<R, Error> {
         if let Some(rehearsal) = &self.rehearsal {
-            let (change, told) = decide(&View { board: self, last_seq: self.last_seq()? + rehearsal.events() })?;
+            let last_seq = self.last_seq()? + rehearsal.events();
+            let (change, told) = decide(&View { board: self, last_seq, now: clock::now() })?;
             let content = |file| match file {
                 Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
                 Rewrite::File { path, content } => (path, content),
@@ -73,35 +72,35 @@ impl Board {
             rehearsal.keep(change.entries.len(), change.files.into_iter().map(content));
             return Ok(told);
         }
-        let mut locked = Locked::new(self, now)?;
+        let mut locked = Locked::new(self)?;
         let (change, told) = decide(&locked.view())?;
         let queues: Vec<Queue> = change.queues().cloned().collect();
         // `applied` stays behind where it is not shown, and whoever next holds the lock tries again, and says so if it can't.
         if locked.commit(change)?.is_ok() {
-            queues.iter().for_each(|queue| locked.look_again(queue, now));
+            queues.iter().for_each(|queue| locked.look_again(queue));
         }
         Ok(told)
     }
 
     /// Takes over what was saved by hand, and finishes what a crash left half done.
-    pub fn settle(&self, now: Timestamp) -> Result<(), Error> {
+    pub fn settle(&self) -> Result<(), Error> {
         // Of a dry run there is no lock that takes it over.
         let by_hand = if self.is_dry() { self.by_hand()? } else { Vec::new() };
         for (queue, _) in &by_hand {
-            self.transact(now, |view| {
-                Ok((taken_over(self, view.last_seq, queue, &HashSet::new(), now)?.unwrap_or_default(), ()))
+            self.transact(|view| {
+                Ok((taken_over(self, view.last_seq, queue, &HashSet::new(), view.now)?.unwrap_or_default(), ()))
             })?;
         }
-        self.transact(now, |_| Ok((Change::default(), ())))
+        self.transact(|_| Ok((Change::default(), ())))
     }
 
     /// The same board as it will be once what was saved by hand is taken over: to look at, without the lock.
-    pub fn settled(self, now: Timestamp) -> Result<Board, Error> {
+    pub fn settled(self) -> Result<Board, Error> {
         if self.is_settled()? {
             return Ok(self);
         }
         let board = self.dry();
-        board.settle(now)?;
+        board.settle()?;
         Ok(board)
     }
 
@@ -121,15 +120,17 @@ struct Locked<'b> {
     board: &'b Board,
     log: Log,
     seq: u64,
+    /// When it got the lock.
+    now: Timestamp,
     _lock: Lock,
 }
 
 impl<'b> Locked<'b> {
     /// Also takes over what was saved by hand, if whoever is writing has finished.
-    fn new(board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+    fn new(board: &'b Board) -> Result<Locked<'b>, Error> {
         let (mut before, mut end) = (Vec::new(), None);
         loop {
-            let mut locked = Locked::open(Lock::take(board)?, board, now)?;
+            let mut locked = Locked::open(Lock::take(board)?, board)?;
             let mut by_hand = board.by_hand()?;
             let is_busy = !by_hand.is_empty() && board.is_git_at_work();
             let is_settled = !is_busy
@@ -138,7 +139,7 @@ impl<'b> Locked<'b> {
             // The first look is not the last, however long the lock took.
             let is_last = end.get_or_insert_with(|| Deadline::after(PATIENCE)).has_passed();
             if is_settled || is_last {
-                let moved = moved(board, &by_hand, locked.seq, now)?;
+                let moved = moved(board, &by_hand, locked.seq, locked.now)?;
                 let come = moved.entries.iter().filter_map(|entry| entry.task.clone()).collect();
                 if !moved.files.is_empty() {
                     locked.commit(moved)??;
@@ -146,7 +147,7 @@ impl<'b> Locked<'b> {
                 }
                 for (queue, _) in &by_hand {
                     Baseline::forget_own(board, queue)?;
-                    locked.take_over(queue, &come, now)?;
+                    locked.take_over(queue, &come)?;
                 }
             }
             // Somebody may have saved meanwhile.
@@ -161,7 +162,8 @@ impl<'b> Locked<'b> {
         }
     }
 
-    fn open(lock: Lock, board: &'b Board, now: Timestamp) -> Result<Locked<'b>, Error> {
+    fn open(lock: Lock, board: &'b Board) -> Result<Locked<'b>, Error> {
+        let now = clock::now();
         let log = Log::open(board, now)?;
         let applied = read_applied(board).unwrap_or_else(|| log.last_seq().saturating_sub(1));
         if applied < log.last_seq() {
@@ -183,7 +185,7 @@ impl<'b> Locked<'b> {
             write_applied(board, log.last_seq())?;
         }
         let (last, known) = (log.last_seq(), known_seq(board));
-        let mut locked = Locked { board, log, seq: last.max(known), _lock: lock };
+        let mut locked = Locked { board, log, seq: last.max(known), now, _lock: lock };
         if last < known {
             // The numbers still go on: a token is never given twice.
             let cause = format!("the log was damaged: it ended with event {last}, and there had been {known}");
@@ -194,12 +196,12 @@ impl<'b> Locked<'b> {
     }
 
     fn view(&self) -> View<'b> {
-        View { board: self.board, last_seq: self.seq }
+        View { board: self.board, last_seq: self.seq, now: self.now }
     }
 
     /// Takes over what was done to `queue` by other hands than Tavern's, into which items may have just `come`.
-    fn take_over(&mut self, queue: &Queue, come: &HashSet<TaskId>, now: Timestamp) -> Result<(), Error> {
-        match taken_over(self.board, self.seq, queue, come, now)? {
+    fn take_over(&mut self, queue: &Queue, come: &HashSet<TaskId>) -> Result<(), Error> {
+        match taken_over(self.board, self.seq, queue, come, self.now)? {
             Some(change) => self.commit(change)?,
             None => Ok(()),
         }
@@ -207,11 +209,11 @@ impl<'b> Locked<'b> {
 
     /// Somebody may have saved the queue in the very moment of the replacement. If this fails, or if they are still about it,
     /// it is done when the lock is next taken.
-    fn look_again(&mut self, queue: &Queue, now: Timestamp) {
+    fn look_again(&mut self, queue: &Queue) {
         let sight = Sight::of(self.board, queue);
         let is_under_way = sight.is_gone(queue) || sight.is_blank();
         if !is_under_way && self.board.looks_after(queue) && !sight.is_seen(self.board, queue) {
-            drop(self.take_over(queue, &HashSet::new(), now));
+            drop(self.take_over(queue, &HashSet::new()));
         }
     }
 

@@ -19,8 +19,9 @@ use crate::board::event::Kind;
 use crate::board::merge::bare;
 use crate::board::merge::{changes, merge};
 use crate::board::rewrite::set_item;
-use crate::board::task::{TaskId, Timestamp};
+use crate::board::task::TaskId;
 use crate::board::text::apply;
+use crate::clock;
 
 /// Which event is to be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,18 +45,18 @@ pub struct Undone {
 
 impl Board {
     /// Takes an event back: one compare-and-set under the lock.
-    pub fn undo(&self, which: &Which, note: &Note, now: Timestamp) -> Result<Undone, Error> {
-        self.transact(now, |view| {
+    pub fn undo(&self, which: &Which, note: &Note) -> Result<Undone, Error> {
+        self.transact(|view| {
             let (event, since) = find(view.board, which)?;
-            Ok(PreparedUndo::of(view, event, &since, note, now)?.change())
+            Ok(PreparedUndo::of(view, event, &since, note)?.change())
         })
     }
 
     /// The events that could be taken back as things stand, the newest first.
-    pub fn undoable(&self, task: Option<&TaskId>, most: usize, now: Timestamp) -> Result<Vec<Entry>, Error> {
+    pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
         let dry = self.clone().dry();
-        let view = View { board: &dry, last_seq: self.last_seq()? };
-        let can_be = |event: &Entry| PreparedUndo::of(&view, event.clone(), &[], &Note::default(), now).is_ok();
+        let view = View { board: &dry, last_seq: self.last_seq()?, now: clock::now() };
+        let can_be = |event: &Entry| PreparedUndo::of(&view, event.clone(), &[], &Note::default()).is_ok();
         let mut found = Vec::new();
         let mut taken = HashMap::new();
         walk_log(self, None, &mut |entry| {
@@ -97,7 +98,7 @@ impl PreparedUndo {
         (change, Undone { event, entry, queue })
     }
 
-    fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note, now: Timestamp) -> Result<PreparedUndo, Error> {
+    fn of(view: &View<'_>, event: Entry, since: &[Entry], note: &Note) -> Result<PreparedUndo, Error> {
         let board = view.board;
         let name = name_of(&event);
         let seq = event.seq;
@@ -152,7 +153,7 @@ impl PreparedUndo {
             cause: Some(format!("event {seq} ({})", event.kind.as_str())),
             undoes: Some(seq),
             change,
-            ..Entry::new(kind, now)
+            ..Entry::new(kind, view.now)
         };
         Ok(PreparedUndo { event, entry, queue: text.queue, sight, content })
     }

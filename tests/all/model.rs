@@ -17,6 +17,7 @@ use tavern::board::event::{Blame, Event, Kind, Retry, Review};
 use tavern::board::key::Key;
 use tavern::board::lease::{Life, Work};
 use tavern::board::task::{PERSON, Status, TaskId, Timestamp};
+use tavern::clock::at_moment;
 use tavern::store::{Entry, Error, Note, Seek, tail_log};
 
 use crate::state::{State, board, id, seek};
@@ -454,8 +455,6 @@ impl Real {
 
     fn send(&self, model: &Model, step: &Step) -> Result<Option<Kind>, Error> {
         let board = board(&self.scratch);
-        // Only time passes between the model's step and this one, and no step does both.
-        let now = at(model.now);
         let token = model.shown;
         let retry = |blame| Retry { blame, not_before: Some(at(model.now + BACK_OFF)), most: MOST };
         let reason = || "because".to_owned();
@@ -467,19 +466,19 @@ impl Real {
         };
         let claim = |agent: &str, role: &str, item| {
             let seek = Seek { task: Some(task(item)), ..seek(&board, agent, role, LEASE)? };
-            Ok(board.claim(&seek, now, &|_, _, _| Ok(()))?.ok().map(|_| Kind::Claimed))
+            Ok(board.claim(&seek, &|_, _, _| Ok(()))?.ok().map(|_| Kind::Claimed))
         };
         let (item, event) = match *step {
             Step::Pass(_) => return Ok(None),
             Step::Add(item) => {
                 let fields = if item == REVIEWED { vec![(Key::Review, "reviewer".into())] } else { Vec::new() };
                 let new = NewItem { id: Some(task(item)), title: format!("Item {item}"), fields, ..NewItem::default() };
-                board.add(&board.queues()?[0], new, Status::Pending, &Note::default(), now)?;
+                board.add(&board.queues()?[0], new, Status::Pending, &Note::default())?;
                 return Ok(Some(Kind::Added));
             }
             Step::Claim(item) => return claim("Frodo", "coder", item),
             Step::Review(item, who) => return claim(&format!("{who:?}"), "reviewer", item),
-            Step::Renew(item, _) => return board.renew(&task(item), token, now).map(|_| None),
+            Step::Renew(item, _) => return board.renew(&task(item), token).map(|_| None),
             Step::Held(item, _, held) => (
                 item,
                 match held {
@@ -517,7 +516,7 @@ impl Real {
                 },
             ),
         };
-        board.submit(&task(item), &event, &Note::default(), now).map(|done| Some(done.entry.kind))
+        board.submit(&task(item), &event, &Note::default()).map(|done| Some(done.entry.kind))
     }
 }
 
@@ -561,7 +560,7 @@ impl StateMachineTest for Real {
         );
         let board = board(&scratch);
         board.make_folders().expect("the folder is ours");
-        board.settle(at(0)).expect("the folder is ours");
+        at_moment(at(0), || board.settle()).expect("the folder is ours");
         let mut real = Real { scratch, files: BTreeMap::new() };
         real.files = real.files();
         real
@@ -569,7 +568,8 @@ impl StateMachineTest for Real {
 
     fn apply(mut real: Real, model: &Model, step: Step) -> Real {
         let before = State::of(&real.scratch);
-        let result = real.send(model, &step);
+        // Only time passes between the model's step and this one, and no step does both.
+        let result = at_moment(at(model.now), || real.send(model, &step));
         assert_eq!(answer(&result, &step), model.answer, "{step:?}: {result:?}");
         let is_beat = matches!(step, Step::Renew(..)) && model.answer == Answer::Renewed;
         match model.answer {

@@ -184,6 +184,26 @@ fn a_lease_of_a_clock_that_was_ahead_lasts_no_longer_than_others_once_it_is_righ
 }
 
 #[test]
+fn who_waited_for_the_lock_has_a_lease_from_when_they_got_it() {
+    let scratch = prepared("- [ ] T-1: One\n", "");
+    let adding = scratch.holding("log.appended", "tavern-add", &["Two"]);
+    let claiming = scratch.program("tavern-claim").args(&["--format", "json"]).start();
+    let pid = claiming.pid().as_raw_nonzero().to_string();
+    let waits = |line: &str| line.contains("-> FLOCK") && line.split(' ').any(|word| word == pid);
+    wait_until("it waits", || fs::read_to_string("/proc/locks").is_ok_and(|locks| locks.lines().any(waits)));
+    let begun = tavern::clock::now();
+    wait_until("its time is over", || tavern::clock::now() > begun);
+    let free = tavern::clock::now();
+    adding.goes_on().ends(0);
+    let claimed = claiming.end().ends(0).json();
+    let taken = scratch.records("tavern-log", &["T-1"]).pop().expect("it was claimed");
+    for time in [&claimed["lease"]["claimed_at"], &taken["time"]] {
+        let time: tavern::board::task::Timestamp = time.as_str().and_then(|time| time.parse().ok()).expect("a time");
+        assert!(time >= free, "{claimed:#}\n{taken:#}");
+    }
+}
+
+#[test]
 fn a_queue_that_cannot_be_read_for_a_moment_costs_nobody_a_worktree_or_a_lease() {
     let scratch = prepared("- [ ] T-1: One\n  ```sh\n  echo 1 >one\n  ```\n", "");
     let line = "tavern-claim --task T-1 --pid $$ -q; tavern-spawn T-1 --token 1 -q";

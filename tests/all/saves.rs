@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy};
@@ -14,7 +13,7 @@ use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Retry};
-use tavern::board::task::{Status, TaskId, Timestamp};
+use tavern::board::task::{Status, TaskId};
 use tavern::store::{Board, Note};
 
 use crate::dice::number;
@@ -167,7 +166,6 @@ struct Writing {
 struct World {
     scratch: Scratch,
     board: Board,
-    now: Timestamp,
     editors: Vec<Editor>,
     writing: Option<Writing>,
     typed: Typed,
@@ -183,9 +181,8 @@ impl World {
         scratch.write(".tavern/config.yaml", "");
         scratch.write(QUEUE, text);
         let board = board(&scratch);
-        let now = SystemTime::now().into();
         board.make_folders().expect("the folder is ours");
-        board.settle(now).expect("it can be written");
+        board.settle().expect("it can be written");
         let editor = |way: &Way| {
             let text = text.to_owned();
             Editor {
@@ -200,7 +197,6 @@ impl World {
         let folder = scratch.work().join(".tavern");
         World {
             board,
-            now,
             editors: ways.iter().map(editor).collect(),
             writing: None,
             typed: Typed::of(&folder, &folder, text),
@@ -251,7 +247,7 @@ impl World {
     }
 
     fn look(&mut self) -> Result<(), String> {
-        self.board.settle(self.now).expect("it can be written");
+        self.board.settle().expect("it can be written");
         if self.writing.is_none() { self.typed.was_looked_at() } else { Ok(()) }
     }
 
@@ -261,7 +257,7 @@ impl World {
         match step {
             Step::Claim => {
                 let seek = seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
-                if let Ok(claimed) = self.board.claim(&seek, self.now, &|_, _, _| Ok(())).expect("it can be written") {
+                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _| Ok(())).expect("it can be written") {
                     self.claims.push((claimed.task.id, claimed.lease.token));
                 }
             }
@@ -276,16 +272,16 @@ impl World {
                     Ending::Waiting => Event::Ask { token, question: reason },
                     Ending::Released => Event::Return { token, retry: retry(Blame::Nobody), reason },
                 };
-                self.board.submit(&task, &event, &note, self.now).expect("it is held");
+                self.board.submit(&task, &event, &note).expect("it is held");
                 if let Ending::Done = ending {
                     // One without a worktree is completed already.
-                    let _ = self.board.submit(&task, &Event::Integrate { commit: None }, &note, self.now);
+                    let _ = self.board.submit(&task, &Event::Integrate { commit: None }, &note);
                     self.ended.push(task);
                 }
             }
             Step::Cancel(number) => {
                 let task = id(&format!("T-{number}"));
-                if self.board.submit(&task, &Event::Cancel { reason: None }, &note, self.now).is_ok() {
+                if self.board.submit(&task, &Event::Cancel { reason: None }, &note).is_ok() {
                     self.ended.push(task);
                 }
             }
@@ -293,7 +289,7 @@ impl World {
                 let title = self.word();
                 let queue = self.board.queues().expect("they can be listed").remove(0);
                 let new = NewItem { title: title.clone(), ..NewItem::default() };
-                self.board.add(&queue, new, Status::Pending, &note, self.now).expect("it can be written");
+                self.board.add(&queue, new, Status::Pending, &note).expect("it can be written");
                 return vec![title];
             }
             _ => {}

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::SystemTime;
 
 use tavern::board::document::parse;
 use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Retry};
-use tavern::board::task::{Status, TaskId, Timestamp};
+use tavern::board::task::{Status, TaskId};
 use tavern::run::ask_git;
 use tavern::store::{Board, Note};
 
@@ -22,7 +21,6 @@ const BEGIN: &str =
 struct World {
     scratch: Scratch,
     board: Board,
-    now: Timestamp,
     dice: Dice,
     /// Titles that were added or typed, and not taken out by hand since.
     titles: Vec<String>,
@@ -39,12 +37,11 @@ impl World {
         scratch.commit(&["--all"], "Board");
         scratch.git(&["branch", "other"]);
         let board = board(&scratch).with_git(ask_git);
-        let now = SystemTime::now().into();
-        board.settle(now).expect("it can be written");
+        board.settle().expect("it can be written");
         let titles = ["item 1.", "item 2."].map(str::to_owned).to_vec();
         let (typed, claims, ended) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         let dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        World { scratch, board, now, dice, titles, typed, claims, ended, told: Vec::new() }
+        World { scratch, board, dice, titles, typed, claims, ended, told: Vec::new() }
     }
 
     fn title(&mut self) -> String {
@@ -80,11 +77,11 @@ impl World {
                 self.told.push(format!("add {title}"));
                 let queue = self.board.queues().expect("they can be listed").remove(0);
                 let new = NewItem { title, ..NewItem::default() };
-                self.board.add(&queue, new, Status::Pending, &Note::default(), self.now).expect("it can be written");
+                self.board.add(&queue, new, Status::Pending, &Note::default()).expect("it can be written");
             }
             2 | 3 => {
                 let seek = seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
-                if let Ok(claimed) = self.board.claim(&seek, self.now, &|_, _, _| Ok(())).expect("it can be written") {
+                if let Ok(claimed) = self.board.claim(&seek, &|_, _, _| Ok(())).expect("it can be written") {
                     self.told.push(format!("claim {}", claimed.task.id));
                     self.claims.insert(claimed.task.id, claimed.lease.token);
                 }
@@ -160,7 +157,7 @@ impl World {
             Event::Return { token, retry, reason: "given back".into() }
         };
         self.told.push(format!("{task} {}", event.kind()));
-        self.board.submit(&task, &event, &Note::default(), self.now).expect("it is held");
+        self.board.submit(&task, &event, &Note::default()).expect("it is held");
     }
 
     fn cancel(&mut self) {
@@ -168,7 +165,7 @@ impl World {
         let Some(task) = items.keys().nth(self.dice.below(4) as usize).and_then(|id| id.parse::<TaskId>().ok()) else {
             return;
         };
-        if self.board.submit(&task, &Event::Cancel { reason: None }, &Note::default(), self.now).is_ok() {
+        if self.board.submit(&task, &Event::Cancel { reason: None }, &Note::default()).is_ok() {
             self.told.push(format!("cancel {task}"));
             self.ended.insert(task);
         }
@@ -203,7 +200,7 @@ impl World {
 
     /// Tavern takes over what has happened, and all that must hold does.
     fn look(&mut self) {
-        self.board.settle(self.now).expect("it can be written");
+        self.board.settle().expect("it can be written");
         self.told.push("look".to_owned());
         let state = State::of(&self.scratch);
         let text = &state.texts["main"];

@@ -12,7 +12,6 @@ use crate::board::mend::{self, Mended, Right, mend};
 use crate::board::task::TaskId;
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit};
-use crate::clock;
 use crate::store::{Archived, Board, Lost, Queue, homes, tail_log};
 
 use super::documents::Page;
@@ -63,8 +62,8 @@ pub(super) fn fix(
     let mut mended = Vec::new();
     for QueueFix { name, queue, before, after, done, lost } in fixes {
         let is_done = match lost {
-            Some(lost) => board.put_back(&lost, clock::now())?,
-            None => board.mend(&queue, &before, &after, &done, clock::now())?,
+            Some(lost) => board.put_back(&lost)?,
+            None => board.mend(&queue, &before, &after, &done)?,
         };
         if !is_done {
             let message = format!("{name} was changed meanwhile");

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use crate::board::problem::{Problem, Severity};
-use crate::clock;
 use crate::config::{Config, ConfigError, FILE};
 use crate::process::quoted;
 use crate::store::{Board, Queue};
@@ -73,7 +72,7 @@ impl Verb for Args {
             && board.lost_queues()?.is_empty()
         {
             // What was saved by hand is taken over first, as it would be by any program.
-            board.settle(clock::now())?;
+            board.settle()?;
         }
         let mut pages = documents::gather(board.as_ref(), files, &mut faults)?;
         let mended = match &board {

@@ -83,7 +83,7 @@ impl Verb for Args {
         if queues.is_empty() {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
         }
-        tell_set_aside(context, &site.board.clone().settled(clock::now())?);
+        tell_set_aside(context, &site.board.clone().settled()?);
         let crew = self.agents.of(&self.role);
         let begun = crew.iter().map(|post| preflight::begin(&site, &post.role)).collect::<Result<Vec<_>, _>>()?;
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
@@ -97,7 +97,7 @@ impl Verb for Args {
             }
         }
         // Where nothing can be written no agent could say it better.
-        site.board.settle(clock::now())?;
+        site.board.settle()?;
         process::adopt_orphans()?;
         let (started, before) = (clock::instant(), site.board.last_seq()?);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();

@@ -6,7 +6,6 @@ use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
 use crate::cli::shared::{by_a_person, by_a_person_without, person, read_stdin};
 use crate::cli::{CliError, Context, Exit};
-use crate::clock;
 use crate::run::{Site, report, review};
 use crate::store::{Board, Note};
 
@@ -39,7 +38,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     }
     let event = Event::Approve { review, commit: task.commit().map(str::to_owned) };
     // What is not in review is refused for that, wherever its branch is by now.
-    site.board.clone().dry().submit(&task.id, &event, &Note::default(), clock::now())?;
+    site.board.clone().dry().submit(&task.id, &event, &Note::default())?;
     if let Some(moved) = review::moved(&site, &task)? {
         let hint = format!("have it verified there: tavern report {} --reject \"look at what is new\"", task.id);
         return Err(CliError::refused(moved.trim_end_matches('.'), hint));
@@ -59,7 +58,7 @@ fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Rev
 
 fn submit(args: &Args, context: &Context, site: &Site, event: &Event, by: &str) -> Result<Exit, CliError> {
     let task = &args.held.task;
-    let after = site.board.submit(task, event, &Note { agent: Some(by.to_owned()), run: None }, clock::now())?.task;
+    let after = site.board.submit(task, event, &Note { agent: Some(by.to_owned()), run: None })?.task;
     let open = match after.status() {
         Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
         _ => Vec::new(),
