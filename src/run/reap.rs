@@ -24,10 +24,11 @@ use crate::board::archive::Policy;
 use crate::board::document::parse;
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Life, Token};
+use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
-use crate::store::{self, AgentFile, Archived, Note, Slot, life};
+use crate::store::{self, AgentFile, Archived, Note, Slot, life, walk_log};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
 const YOUNG_SECONDS: i64 = 60;
@@ -187,8 +188,12 @@ impl Items {
             let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
             items.statuses.extend(named);
             for item in document.items() {
-                if site.board.is_elsewhere(&document, item, now)? {
-                    items.elsewhere.extend(item.id.clone());
+                let id = item.id.as_ref().filter(|_| item.status.is_held());
+                if let Some(id) = id
+                    && site.board.is_elsewhere(&document, item, now)?
+                    && !was_run_here(site, id, &document.task_of(item).state)?
+                {
+                    items.elsewhere.insert(id.clone());
                 }
             }
             let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;
@@ -200,6 +205,23 @@ impl Items {
     fn status(&self, task: &TaskId) -> Option<Status> {
         self.statuses.iter().find(|(id, _)| id == task).map(|(_, status)| *status)
     }
+}
+
+/// It was taken in this clone, as its run tells, though the log does not know of it: that was lost.
+fn was_run_here(site: &Site, task: &TaskId, state: &State) -> Result<bool, Error> {
+    let Some(holding) = state.holder() else { return Ok(false) };
+    for run in runs_of(&site.board, task)? {
+        let is_of_holder = holding.agent.as_ref() == Some(&run.agent) && holding.started <= Some(run.started);
+        let mut is_logged = false;
+        walk_log(&site.board, Some(task), &mut |entry| {
+            is_logged = entry.token == Some(run.token);
+            !is_logged
+        })?;
+        if is_of_holder && !is_logged {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn archive_policy(site: &Site) -> Policy {

@@ -144,9 +144,9 @@ impl Baseline {
     }
 
     /// The last event that any of them shows.
-    pub(super) fn newest_seq(board: &Board) -> u64 {
+    pub(super) fn newest_seq(board: &Board) -> Option<u64> {
         let queues = Baseline::queues(board).into_iter().map(|id| board.queue_of(&id));
-        queues.filter_map(|queue| Some(header(board, &queue)?.seq)).max().unwrap_or_default()
+        queues.filter_map(|queue| Some(header(board, &queue)?.seq)).max()
     }
 
     /// The IDs of the queues that Tavern has seen.

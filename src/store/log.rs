@@ -37,9 +37,16 @@ impl Board {
     }
 }
 
-/// The number of the last event as others than the log know it: if the log was cleaned away, the numbers still go on.
+/// The number of the last event as others than the log know it: if the log was cleaned away, the numbers still go on. Where all
+/// that lay beside it is gone too, each run is named for the event that began it.
 pub(super) fn known_seq(board: &Board) -> u64 {
-    read_applied(board).unwrap_or_else(|| Baseline::newest_seq(board))
+    read_applied(board).unwrap_or_else(|| Baseline::newest_seq(board).unwrap_or_else(|| newest_run(board)))
+}
+
+fn newest_run(board: &Board) -> u64 {
+    let runs = fs::read_dir(board.path("runs")).into_iter().flatten();
+    let names = runs.filter_map(|run| run.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| name.rsplit_once('@')?.1.parse().ok()).max().unwrap_or_default()
 }
 
 /// The log, open for appending under the board's lock.

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tavern::board::task::Status;
 
 use crate::state::{State, board, id};
-use crate::support::{QUEUE, Running, Scratch, wait_until};
+use crate::support::{QUEUE, Running, Scratch, has, wait_until};
 
 /// A board with this queue; `config` is added to what all have.
 pub fn prepared(queue: &str, config: &str) -> Scratch {
@@ -282,6 +282,33 @@ fn a_power_cut_takes_back_no_event() {
             let added = "- [ ] T-5: item 5\n";
             assert_eq!(state.texts["main"].replace(added, ""), before.texts["main"], "nothing has moved: {told}");
         }
+    }
+}
+
+#[test]
+fn a_log_that_was_removed_takes_no_work_with_it() {
+    let script =
+        "echo half > half.txt; git add .; git commit -qm Half; touch ~/begun; while [ -e ~/wait ]; do sleep 0.05; done";
+    for is_killed in [true, false] {
+        let scratch = prepared(&format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n"), "lease: 3s\n");
+        scratch.run("tavern-add", &["Two"]).succeeds();
+        scratch.write("../home/wait", "");
+        let frodo = scratch.program("tavern-agent").args(&["--once", "--name", "Frodo"]).start();
+        wait_for(&scratch, "begun");
+        let token = scratch.item("T-1")["lease"]["token"].as_u64().expect("it is held");
+        fs::remove_dir_all(scratch.work().join(".git/tavern")).expect("it is there");
+        if is_killed {
+            kill(frodo);
+        } else {
+            frodo.end().ends(0).says("T-1 blocked");
+        }
+        scratch.settle();
+        scratch.stands("T-1", "pending", 0);
+        scratch.has_no_process();
+        has(&scratch.git(&["show", "tavern/T-1"]), &["+half"]);
+        let next: u64 = scratch.claim("T-1", &[]).parse().expect("a number");
+        assert!(next > token, "{next} after {token}");
+        scratch.run("tavern-renew", &["T-1", "--token", &token.to_string()]).ends(4);
     }
 }
 
