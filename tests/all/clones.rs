@@ -109,6 +109,37 @@ fn who_holds_what_another_clone_has_completed_gives_up_and_keeps_their_work() {
 }
 
 #[test]
+fn of_two_that_took_an_item_in_one_second_under_one_name_the_first_that_ends_has_it() {
+    for is_turned in [false, true] {
+        let clones = clones(SLOW);
+        let [first, second] = &clones;
+        let late = begun(second);
+        let taken = second.item("T-1");
+        let word = |key: &str| taken[key].as_str().expect("it is held").to_owned();
+        let claim = ["--task", "T-1", "--agent", &word("agent"), "--format", "json"];
+        let token = first.at(word("started"), "tavern-claim", &claim).ends(0).json()["lease"]["token"].to_string();
+        commit(first);
+        either_way(&clones, is_turned);
+        for clone in &clones {
+            clone.stands("T-1", "in_progress", 1);
+        }
+        first.run("tavern-spawn", &["T-1", "--token", &token]).ends(0);
+        first.run("tavern-report", &["T-1", "--token", &token]).ends(0);
+        first.run("tavern-merge", &[]).ends(0);
+        commit(first);
+        either_way(&clones, is_turned);
+        std::fs::remove_file(second.work().join("../home/wait")).expect("it is there");
+        late.end().says("T-1 blocked");
+        for clone in &clones {
+            clone.stands("T-1", "completed", 1);
+        }
+        has(&second.git(&["show", "tavern/T-1"]), &["+mine"]);
+        second.run("tavern-status", &["T-1"]).ends(0).says("git show tavern/T-1\n");
+        second.run("tavern-log", &["T-1"]).ends(0).says("it is completed in another clone, and that counts");
+    }
+}
+
+#[test]
 fn what_both_clones_completed_is_completed_once_and_both_commits_are_told() {
     for is_turned in [false, true] {
         let clones = clones("- [ ] T-1: One\n  ```sh\n  pwd > 1.txt\n  ```\n");
