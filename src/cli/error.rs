@@ -142,6 +142,7 @@ impl From<store::Error> for CliError {
             store::Error::Damaged { .. } | store::Error::NotText { .. } => Exit::BoardHasErrors,
             store::Error::NoRepository(_)
             | store::Error::Bare(_)
+            | store::Error::NoWorktree(_)
             | store::Error::NoBoard(_)
             | store::Error::OlderBoard(_) => Exit::Failed,
             store::Error::Io { .. } => Exit::Failed,

@@ -70,6 +70,12 @@ pub(super) fn store(error: &Error) -> Option<String> {
     Some(match error {
         Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
         Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
+        Error::NoWorktree(git_dir) => {
+            let git_dir = quoted(git_dir);
+            format!(
+                "tell git once: git --git-dir={git_dir} config core.worktree FOLDER; or pass the board: --dir FOLDER"
+            )
+        }
         Error::OlderBoard(_) => "end its programs, then bring it up to date: tavern init".into(),
         Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
         Error::Io { source, path, .. } => return not_written(path, source.kind()),

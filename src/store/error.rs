@@ -19,6 +19,8 @@ pub enum Error {
     NoRepository(PathBuf),
     #[error("`{}` is a bare repository: a board needs a main work tree", .0.display())]
     Bare(PathBuf),
+    #[error("`{}` does not say where its main work tree is", .0.display())]
+    NoWorktree(PathBuf),
     #[error("no board in `{}`", .0.display())]
     NoBoard(PathBuf),
     #[error("the board in `{}` is of an older version: its log is in there", .0.display())]

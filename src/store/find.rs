@@ -49,11 +49,16 @@ impl Board {
         }
     }
 
-    /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in.
+    /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in. That of a linked worktree is a
+    /// checked-out copy, and leads to the board as any other folder of it does.
     pub fn open(dir: &Path) -> Result<Board, Error> {
         let dir = if dir.join(".tavern").is_dir() { dir.join(".tavern") } else { dir.to_owned() };
         let dir = fs::canonicalize(&dir).map_err(|_| Error::NoBoard(dir))?;
         let root = dir.parent().map_or_else(|| dir.clone(), Path::to_owned);
+        let dot_git = root.join(".git");
+        if dir.ends_with(".tavern") && dot_git.is_file() && linked_worktree(&root, &dot_git)? != root {
+            return Board::find(&root);
+        }
         Board::at(dir, root).current()
     }
 
@@ -181,11 +186,7 @@ fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
         let looks_bare =
             folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir();
         if looks_bare {
-            // Inside a `.git` folder the main work tree is its parent.
-            return match folder.file_name() {
-                Some(name) if name == ".git" => Ok(folder.parent().unwrap_or(folder).to_owned()),
-                _ => Err(Error::Bare(folder.to_owned())),
-            };
+            return worktree_of(folder);
         }
     }
     Err(Error::NoRepository(from))
@@ -201,16 +202,50 @@ fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
     let Ok(common) = fs::read_to_string(&common_file) else { return Ok(folder.to_owned()) };
     let common = git_dir.join(common.trim());
     let common = fs::canonicalize(&common).map_err(Error::io("follow", &common))?;
-    match common.file_name() {
-        Some(name) if name == ".git" => Ok(common.parent().unwrap_or(&common).to_owned()),
-        _ => Err(Error::Bare(common)),
+    worktree_of(&common)
+}
+
+/// The main work tree of a git directory: what that is in, or what it names. A submodule's does; of a separate one git itself
+/// doesn't know.
+fn worktree_of(git_dir: &Path) -> Result<PathBuf, Error> {
+    if let (Some(name), Some(parent)) = (git_dir.file_name(), git_dir.parent())
+        && name == ".git"
+    {
+        return Ok(parent.to_owned());
     }
+    let settings = ["config.worktree", "config"].map(|name| fs::read_to_string(git_dir.join(name)).unwrap_or_default());
+    match settings.iter().find_map(|text| core_setting(text, "worktree")) {
+        Some(place) => {
+            let place = git_dir.join(place);
+            fs::canonicalize(&place).map_err(Error::io("follow", &place))
+        }
+        None if settings.iter().any(|text| core_setting(text, "bare") == Some("true")) => {
+            Err(Error::Bare(git_dir.to_owned()))
+        }
+        None => Err(Error::NoWorktree(git_dir.to_owned())),
+    }
+}
+
+/// The value of `core.KEY` in a file of git's settings, as git writes it.
+fn core_setting<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let lines = text.lines().map(str::trim).skip_while(|line| *line != "[core]").skip(1);
+    let mut own = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('='));
+    own.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().trim_matches('"'))
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_read_as_git_writes_them() {
+        let text = "[other]\n\tworktree = no\n[core]\n\tbare = false\n\tworktree = \"../a b;c\"\n[last]\n\tkey = 1\n";
+        assert_eq!(
+            ["worktree", "bare", "key"].map(|key| core_setting(text, key)),
+            [Some("../a b;c"), Some("false"), None]
+        );
+    }
 
     #[test]
     fn a_board_is_found_through_links() {

@@ -39,6 +39,48 @@ fn a_place_that_is_no_board() {
 }
 
 #[test]
+fn a_board_is_one_and_the_same_from_every_linked_worktree() {
+    let has_it = |scratch: &Scratch, folder: &str, more: &[&str]| {
+        let ran = scratch
+            .program("tavern-status")
+            .within(&scratch.work().join(folder))
+            .args(&[&["T-1", "--format", "json"], more].concat())
+            .run();
+        assert_eq!(ran.ends(0).json()["title"], "One", "{folder} {more:?}");
+    };
+    let plain = Scratch::pending("- [ ] T-0: Zero\n");
+    plain.commit(&["--all"], "Board");
+    plain.run("tavern-add", &["--id", "T-1", "One"]).succeeds();
+    plain.git(&["worktree", "add", "--quiet", "../linked"]);
+    let copy = plain.folder().join("linked/.tavern").display().to_string();
+    for dir in [&copy, copy.trim_end_matches("/.tavern")] {
+        has_it(&plain, ".", &["--dir", dir]);
+    }
+
+    let apart = Scratch::empty();
+    apart.git(&["init", "--quiet", "--initial-branch=main", "--separate-git-dir=../apart"]);
+    apart.git(&["commit", "--quiet", "--allow-empty", "--message=Begin"]);
+    apart.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
+    apart.run("tavern-add", &["--id", "T-1", "One"]).succeeds();
+    apart.git(&["worktree", "add", "--quiet", "../linked"]);
+    let git_dir = apart.folder().join("apart").display().to_string();
+    let told = apart.program("tavern-status").within(&apart.work().join("../linked")).run().ends(1);
+    let hint = format!("git --git-dir={git_dir} config core.worktree FOLDER; or pass the board: --dir FOLDER");
+    told.says(&format!("`{git_dir}` does not say where its main work tree is")).says(&hint);
+    has_it(&apart, "../linked", &["--dir", &apart.work().display().to_string()]);
+    apart.git(&["config", "core.worktree", &apart.work().display().to_string()]);
+    has_it(&apart, "../linked", &[]);
+    apart.run("tavern-check", &[]).ends(0);
+
+    let outer = Scratch::repository();
+    let inner = plain.work().display().to_string();
+    outer.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &inner, "inner"]);
+    outer.program("tavern-add").within(&outer.work().join("inner")).args(&["--id", "T-1", "One"]).run().ends(0);
+    outer.git(&["-C", "inner", "worktree", "add", "--quiet", "../../linked"]);
+    has_it(&outer, "../linked", &[]);
+}
+
+#[test]
 fn a_repository_without_commits() {
     let scratch = Scratch::empty();
     scratch.git(&["init", "--quiet", "--initial-branch=main"]);
