@@ -225,9 +225,24 @@ impl Registration {
         fs::write(&link, text).map_err(GitError::io("write", link))
     }
 
-    /// Returns whether the folder's `.git` file points back to this entry.
+    /// Returns whether the folder's `.git` file points back to this entry, or to where it was.
     pub(super) fn is_linked_back(&self) -> bool {
-        pointed_from(&self.path).as_ref() == Some(&self.admin)
+        pointed_from(&self.path).as_ref() == Some(&self.admin) || self.was_moved()
+    }
+
+    /// Somebody has moved the repository, and the worktree with it: both links lead to where they were.
+    fn was_moved(&self) -> bool {
+        was_moved(&self.admin, &self.path).unwrap_or(false)
+    }
+
+    /// Makes both links lead to where the worktree and this entry are, as `git worktree repair` does.
+    pub(super) fn follow_move(&self) -> Result<(), GitError> {
+        if !self.was_moved() {
+            return Ok(());
+        }
+        let (gitdir, link) = (self.admin.join("gitdir"), self.path.join(".git"));
+        fs::write(&gitdir, [link.as_os_str().as_bytes(), b"\n"].concat()).map_err(GitError::io("write", gitdir))?;
+        self.link()
     }
 }
 
@@ -307,7 +322,20 @@ fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
 
 fn is_of(admin: &Path, path: &Path) -> Result<bool, GitError> {
     // Following links would cost more than all the rest, and mostly there are none.
-    Ok(named_folder(admin)?.as_deref() == Some(path) || folder(admin)?.as_deref() == Some(path))
+    Ok(named_folder(admin)?.as_deref() == Some(path)
+        || folder(admin)?.as_deref() == Some(path)
+        || was_moved(admin, path)?)
+}
+
+/// `admin` is the entry of the worktree at `path`, but names another folder of this name, which is gone; and what the worktree
+/// points to is this entry, or one called so that is gone.
+fn was_moved(admin: &Path, path: &Path) -> Result<bool, GitError> {
+    let Some(named) = named_folder(admin)?.filter(|named| named != path && named.file_name() == path.file_name())
+    else {
+        return Ok(false);
+    };
+    let is_back = |pointed: PathBuf| pointed == admin || pointed.file_name() == admin.file_name() && !pointed.exists();
+    Ok(!named.exists() && pointed_from(path).is_some_and(is_back))
 }
 
 /// The folder of an entry, resolved.

@@ -137,7 +137,7 @@ impl Repository {
 
     /// Returns whether the worktree of this git directory is not made whole: its maker was killed, or is still at it.
     pub(super) fn is_half_made(checkout: &Checkout) -> bool {
-        fs::read(checkout.git_dir.join("locked")).is_ok_and(|mark| mark.starts_with(MAKING.as_bytes()))
+        fs::read_to_string(checkout.git_dir.join("locked")).is_ok_and(|mark| is_making(&mark))
     }
 
     /// `None`: it was there already.
@@ -168,7 +168,7 @@ impl Repository {
     /// Under the caller's lock: what is there, and if nothing is, a new registration with the lock on its mark.
     fn register(&self, path: &Path, goal: &Goal<'_>) -> Result<Stage<(Registration, Option<FileLock>)>, GitError> {
         if let Some(entry) = registration::find(self.common_dir(), path)? {
-            let is_half_made = entry.locked.as_deref() == Some(reason(path).as_str());
+            let is_half_made = entry.locked.as_deref().is_some_and(is_making);
             if is_half_made && FileLock::try_take_existing(&entry.admin.join("locked"))?.is_none() {
                 return Ok(Stage::StillBeingMade(entry));
             }
@@ -249,7 +249,7 @@ impl Repository {
         // Held until the registration is gone, so that nobody goes on making it meanwhile.
         let making;
         if let Some(text) = &entry.locked {
-            if *text != reason(path) {
+            if !is_making(text) {
                 return Err(GitError::Locked { path: entry.path, reason: text.clone() });
             }
             making = FileLock::try_take_existing(&entry.admin.join("locked"))?;
@@ -306,6 +306,11 @@ impl Making {
     }
 }
 
+/// The `locked` mark of a worktree says that it is being made, wherever it was then.
+fn is_making(mark: &str) -> bool {
+    mark.starts_with(MAKING)
+}
+
 /// What the `locked` mark of a worktree says while it is being made.
 fn reason(path: &Path) -> String {
     format!("{MAKING}{}", path.display()).trim_end().to_owned()
@@ -318,6 +323,8 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
         entry.link()?;
     } else if !entry.is_linked_back() {
         return Err(GitError::FolderInTheWay { path: entry.path });
+    } else {
+        entry.follow_move()?;
     }
     if goal.accepts(&entry.head) {
         return Ok(entry);

@@ -3,7 +3,7 @@
 //! The file is never unlinked: a lock file that is removed is two locks.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc;
@@ -29,6 +29,8 @@ impl Lock {
         let path = board.private("lock");
         let file = match open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Somebody has moved or removed the repository: nothing of it is made again where it was.
+                fs::metadata(board.root()).map_err(Error::io("enter", board.root()))?;
                 board.make_folders()?;
                 open(&path)
             }

@@ -1,6 +1,7 @@
 //! What a supervisor leaves that was killed at some step, and what the next one makes of it.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::Signal;
 use tavern::board::task::Status;
@@ -310,6 +311,25 @@ fn a_log_that_was_removed_takes_no_work_with_it() {
         assert!(next > token, "{next} after {token}");
         scratch.run("tavern-renew", &["T-1", "--token", &token.to_string()]).ends(4);
     }
+}
+
+#[test]
+fn work_goes_on_in_its_worktree_after_the_repository_was_moved() {
+    let script = "if [ -e more.txt ]; then git add .; git commit -qm Rest; exit; fi
+  echo half > half.txt; git add .; git commit -qm Half; echo more > more.txt; touch ~/begun; sleep 600";
+    let scratch = prepared(&format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n"), "");
+    let frodo = agent(&scratch, "Frodo");
+    wait_for(&scratch, "begun");
+    let moved = scratch.folder().join("moved");
+    fs::rename(scratch.work(), &moved).expect("the folder is ours");
+    kill(frodo);
+    scratch.program("tavern-agent").within(&moved).args(&["--until-empty"]).run().ends(0).says("T-1 merged");
+    let files =
+        scratch.command(Path::new("git")).within(&moved).args(&["ls-tree", "--name-only", "tavern/integration"]);
+    has(&files.run().stdout, &["half.txt", "more.txt"]);
+    assert!(!scratch.work().exists(), "nothing is made again where it was");
+    scratch.has_no_process();
+    fs::rename(&moved, scratch.work()).expect("the folder is ours");
 }
 
 #[test]
