@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::Error;
+use super::record::run_of;
 use super::site::Site;
 use crate::process::{self, Mark};
 
@@ -26,9 +27,18 @@ pub fn marked_runs(site: &Site) -> Vec<String> {
     marks.filter_map(|mark| Some(Path::new(&mark).strip_prefix(&folder).ok()?.to_str()?.to_owned())).collect()
 }
 
+/// The mark of a run that began before the repository was moved: its folder was elsewhere, and is there no longer (it is, where the
+/// repository was copied).
+fn mark_before_move(site: &Site, run: &str) -> Option<Mark> {
+    let worktree = run_of(&site.board, run)?.worktree;
+    let folder = worktree.ancestors().nth(2)?.join("runs").join(run);
+    (!folder.exists()).then(|| Mark::run(folder.to_string_lossy()))
+}
+
 /// Ends what lives of the processes that are marked with `run`, politely at first.
 pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
-    let survivors = process::end_marked(&mark_of(site, run), site.config.grace.duration());
+    let marks = [Some(mark_of(site, run)), mark_before_move(site, run)].into_iter().flatten();
+    let survivors: Vec<_> = marks.flat_map(|mark| process::end_marked(&mark, site.config.grace.duration())).collect();
     if survivors.is_empty() {
         return Ok(());
     }
