@@ -122,6 +122,14 @@ impl Entry {
         self.kind == Kind::Added && self.change.before().is_some()
     }
 
+    /// `task` was not there before, or had no ID.
+    pub(super) fn is_first_of(&self, task: &TaskId) -> bool {
+        match self.change.before() {
+            Some(before) => !before.contains(task.as_str()),
+            None => self.kind == Kind::Added,
+        }
+    }
+
     /// A person talks with the agent that claimed it.
     pub fn is_chat(&self) -> bool {
         matches!(&self.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())

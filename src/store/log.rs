@@ -185,13 +185,15 @@ pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
     Ok(found)
 }
 
-/// Calls `look` with the log's entries, or with those of `task`, newest first, until it says no. Lines that can't be read
-/// (written by a later version) are passed over: the log explains a board, it does not make one.
+/// Calls `look` with the log's entries, or with those of `task` back to when it got its ID, newest first, until it says no.
+/// Lines that can't be read (written by a later version) are passed over: the log explains a board, it does not make one.
 pub fn walk_log(board: &Board, task: Option<&TaskId>, look: &mut dyn FnMut(Entry) -> bool) -> Result<(), Error> {
     walk_back(board, &mut |line| {
         let is_wanted = task.is_none() || task_of(line).as_ref() == task;
-        let entry = if is_wanted { serde_json::from_slice(line).ok() } else { None };
-        entry.is_none_or(&mut *look)
+        let entry: Option<Entry> = if is_wanted { serde_json::from_slice(line).ok() } else { None };
+        // What is older tells of others: a long past costs an item nothing.
+        let is_first = entry.as_ref().zip(task).is_some_and(|(entry, task)| entry.is_first_of(task));
+        entry.is_none_or(&mut *look) && !is_first
     })
 }
 
@@ -260,8 +262,10 @@ pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
+    use super::super::entry::TextChange;
     use super::*;
     use crate::board::event::Kind;
+    use crate::board::status::Status;
 
     fn board() -> (tempfile::TempDir, Board) {
         let scratch = tempfile::tempdir().expect("a temp dir");
@@ -313,6 +317,40 @@ mod tests {
             assert_eq!(Log::open(&board, now).expect("open").last_seq(), 1);
             Log::open(&board, now).expect("open").append(&[entry(2)]).expect("appended");
             assert_eq!(seqs(), [1, 2], "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn the_log_of_an_item_ends_where_it_got_its_id() {
+        let (_scratch, board) = board();
+        let task: TaskId = "T-1".parse().expect("an ID");
+        let of_task = |seq, kind, change| Entry {
+            task: Some(task.clone()),
+            change,
+            seq,
+            ..Entry::new(kind, Timestamp::default())
+        };
+        let edited =
+            |before: &str| TextChange::Edited { before: before.to_owned(), after: "T-1: A".to_owned(), moved: None };
+        let added = TextChange::Added { from: None, to: Status::Pending, after: "T-1: A".to_owned() };
+        for first in [of_task(3, Kind::Added, added), of_task(3, Kind::Claimed, edited("A"))] {
+            let mut log = Log::open(&board, Timestamp::default()).expect("open");
+            let begun = of_task(4, Kind::Started, TextChange::Nothing);
+            let entries = [
+                of_task(1, Kind::Noted, TextChange::Nothing),
+                entry(2),
+                first,
+                begun,
+                of_task(5, Kind::Edited, edited("T-1: B")),
+            ];
+            log.append(&entries).expect("appended");
+            let mut seqs = Vec::new();
+            walk_log(&board, Some(&task), &mut |entry| {
+                seqs.push(entry.seq);
+                true
+            })
+            .expect("read");
+            assert_eq!(seqs, [5, 4, 3]);
         }
     }
 
