@@ -91,9 +91,9 @@ impl Verb for Args {
         let typed = self.typed(&words)?;
         let parent = flag.clone().or_else(|| typed.parent.clone());
         let queue = match (&self.queue, &parent) {
-            (Some(name), _) => board.queue(name, &context.here())?,
+            (Some(name), _) => context.queue(&board, name)?,
             (None, Some(parent)) => live_queue(&board, parent)?,
-            (None, None) => board.queue("main", &context.here())?,
+            (None, None) => context.queue(&board, "main")?,
         };
         if let (Some(flag), Some(title)) = (&self.item.id, &typed.id)
             && flag != title

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::config::Config;
 use crate::interrupt::Interrupt;
-use crate::process::{Spec, start};
+use crate::process::{Spec, quoted, start};
 use crate::run::{Site, ask_git};
 use crate::store::{Board, Error, Queue};
 
@@ -102,10 +102,30 @@ impl Context {
 
     /// The queues that were named, or all of the board's.
     pub fn queues(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
+        take_over(board)?;
         if names.is_empty() {
             return Ok(board.queues()?);
         }
         let here = self.here();
         names.iter().map(|name| board.queue(name, &here)).collect::<Result<_, Error>>().map_err(CliError::from)
     }
+
+    /// The queue that was named.
+    pub fn queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+        take_over(board)?;
+        board.queue(name, &self.here()).map_err(|error| {
+            let others = board.queues().unwrap_or_default();
+            match (&error, others.first()) {
+                (Error::NoQueue(_), Some(other)) => {
+                    CliError::from(error).with_hint(format!("name one that there is: --queue {}", quoted(&other.id)))
+                }
+                _ => CliError::from(error),
+            }
+        })
+    }
+}
+
+/// A run does so when it takes the lock; but a queue that it puts back must be there when its name is looked for.
+fn take_over(board: &Board) -> Result<(), Error> {
+    if board.is_dry() || board.lacks_queue()? { board.settle() } else { Ok(()) }
 }

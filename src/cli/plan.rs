@@ -56,7 +56,7 @@ impl Verb for Args {
         let board = context.board()?;
         let config = Config::load(board.dir())?;
         let role = self.role(&config)?;
-        let queue = board.queue(&self.queue, &context.here())?;
+        let queue = context.queue(&board, &self.queue)?;
         let general = parse(&board.read(&queue)?.content).0.front().role.clone();
         let is_usual = general.as_deref().unwrap_or(DEFAULT_ROLE) == role;
         let is_typed = !self.request.is_empty();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::board::document::{Document, parse};
-use crate::board::eligible::Lack;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::lease::{Freshness, Lease, Life};
 use crate::board::task::{Mode, OnFailure, Status, Task, TaskId, Timestamp};
 use crate::clock;
@@ -163,7 +163,7 @@ impl Verb for Args {
             if let Some(begins) = then.begins {
                 context.out.note(format!("the log begins at {begins}: earlier changes are not known"));
             }
-            let queues = context.queues(&board, names)?;
+            let queues = context.queues(&board.clone().settled()?, names)?;
             match &task {
                 Some(task) => one(context, &board, task, Some(&then))?,
                 None => drop(self.list(context, &board, then.texts, &queues, None)?),
@@ -172,7 +172,7 @@ impl Verb for Args {
         }
         let bell = Bell::new();
         loop {
-            let queues = context.queues(&board, names)?;
+            let queues = context.queues(&board.clone().settled()?, names)?;
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled()?;
             tell_set_aside(context, &settled);
@@ -379,6 +379,7 @@ fn one(context: &Context, board: &Board, id: &TaskId, then: Option<&Then>) -> Re
     let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<11} {value}\n"));
     row("status", task.status().to_string());
     row("queue", format!("{}, line {}", found.queue.id, found.line));
+    task.role.iter().filter(|role| *role != DEFAULT_ROLE).for_each(|role| row("role", role.clone()));
     task.reason().iter().for_each(|reason| row("reason", (*reason).to_owned()));
     task.trigger.iter().for_each(|trigger| row("woken by", trigger.clone()));
     // The queue has the beginning of a long one.

@@ -86,7 +86,7 @@ fn saved(
     let mut sight = Sight::of(board, queue);
     let text = match board.read(queue) {
         Ok(text) => Some(text),
-        Err(_) if !board.is_dry() && sight.is_gone(queue) && board.is_held_in(queue)? => None,
+        Err(_) if sight.is_gone(queue) && board.is_held_in(queue)? => None,
         // What can't be read is reported by whoever needs it.
         Err(_) => return Ok(None),
     };
@@ -321,6 +321,11 @@ impl Board {
                 None => other,
             },
         }
+    }
+
+    /// A queue whose file has gone will be put back: somebody holds an item of it.
+    pub fn lacks_queue(&self) -> Result<bool, Error> {
+        Ok(gone(self)?.iter().any(|queue| self.is_held_in(queue).unwrap_or(true)))
     }
 
     /// The queues that were written to by other hands, and how they stand; also one whose file has gone, until it was looked

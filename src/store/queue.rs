@@ -56,23 +56,37 @@ impl Board {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Error::io("list", &folder)(error)),
         };
+        let rehearsed = self.rehearsal.iter().flat_map(|rehearsal| rehearsal.files());
+        let own = rehearsed.filter_map(|path| Some(path.strip_prefix(&folder).ok()?.to_str()?.to_owned()));
+        names.extend(own.filter(|name| name.ends_with(".md") && !name.contains('/')));
         names.sort_by_key(|name| (name != "main.md", name.clone()));
+        names.dedup();
         let mut queues: Vec<Queue> = names
             .into_iter()
             .map(|name| Queue { id: name.trim_end_matches(".md").to_owned(), path: folder.join(name) })
-            .filter(|queue| queue.path.is_file())
+            .filter(|queue| self.is_there(&queue.path))
             .collect();
         let outside = self.remembered().into_iter().map(|id| Queue { path: self.root().join(&id), id });
-        queues.extend(outside.filter(|queue| queue.path.is_file()));
+        queues.extend(outside.filter(|queue| self.is_there(&queue.path)));
         let mut files = HashSet::new();
         queues.retain(|queue| files.insert(real(&queue.path)));
         Ok(queues)
     }
 
+    /// It is a file, or will be one by what a dry run has decided.
+    fn is_there(&self, path: &Path) -> bool {
+        path.is_file() || self.rehearsed(path).is_some()
+    }
+
+    /// Its text by what a dry run has decided.
+    pub(super) fn rehearsed(&self, path: &Path) -> Option<String> {
+        self.rehearsal.as_ref()?.text(path)
+    }
+
     /// The queue called `name`: a queue of the board, or a path (from `here`) to any task file.
     pub fn queue(&self, name: &str, here: &Path) -> Result<Queue, Error> {
         let own = self.path("queues").join(format!("{name}.md"));
-        if !name.contains('/') && own.is_file() {
+        if !name.contains('/') && self.is_there(&own) {
             return Ok(self.queue_at(own));
         }
         for path in [here.join(name), self.root().join(name)] {
@@ -103,8 +117,8 @@ impl Board {
     /// The queue with this id, as leases and the log name it.
     pub fn queue_by_id(&self, id: &str) -> Result<Queue, Error> {
         let own = self.path("queues").join(format!("{id}.md"));
-        let path = if !id.contains('/') && own.is_file() { own } else { self.root().join(id) };
-        if path.is_file() { Ok(Queue { id: id.to_owned(), path }) } else { Err(Error::NoQueue(id.to_owned())) }
+        let path = if !id.contains('/') && self.is_there(&own) { own } else { self.root().join(id) };
+        if self.is_there(&path) { Ok(Queue { id: id.to_owned(), path }) } else { Err(Error::NoQueue(id.to_owned())) }
     }
 
     /// The queue that goes by this id, there or not.
@@ -151,6 +165,10 @@ impl Board {
     }
 
     pub fn read(&self, queue: &Queue) -> Result<Text, Error> {
+        if let Some(content) = self.rehearsed(&queue.path) {
+            let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
+            return Ok(Text { queue: queue.clone(), content, stamp });
+        }
         let mut bytes = Vec::new();
         // The stamp is taken first: a save during the reading then makes the text an old one.
         let stamp = File::open(&queue.path)
@@ -160,9 +178,6 @@ impl Board {
                 Ok(stamp)
             })
             .map_err(Error::io("read", &queue.path))?;
-        if let Some(content) = self.rehearsal.as_ref().and_then(|rehearsal| rehearsal.text(&queue.path)) {
-            return Ok(Text { queue: queue.clone(), content, stamp });
-        }
         let content = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|byte| *byte == b'\n').count();

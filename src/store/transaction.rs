@@ -86,7 +86,7 @@ impl Board {
     pub fn settle(&self) -> Result<(), Error> {
         // Of a dry run there is no lock that takes it over.
         let by_hand = if self.is_dry() { self.by_hand()? } else { Vec::new() };
-        for (queue, _) in &by_hand {
+        for (queue, _) in by_hand.iter().filter(|(queue, _)| self.rehearsed(&queue.path).is_none()) {
             self.transact(|view| {
                 Ok((taken_over(self, view.last_seq, queue, &HashSet::new(), view.now)?.unwrap_or_default(), ()))
             })?;

@@ -236,6 +236,39 @@ fn a_dry_undo_leaves_what_was_saved_by_hand_to_others() {
     assert!(done.stdout.contains("T-1 is pending again"), "{done}");
 }
 
+/// What is done under the lock before anything is decided counts for the dry run, too.
+#[test]
+fn a_dry_claim_takes_what_the_run_takes_whatever_was_done_by_hand() {
+    // It is removed, or saved with this text; the last is a text from before the claim.
+    for by_hand in [None, Some(""), Some("## Pending\n"), Some("# Main")] {
+        for (program, arguments) in [
+            ("tavern-claim", &["--agent", "Rosie"][..]),
+            ("tavern-claim", &["--agent", "Rosie", "--queue", "main"]),
+            ("tavern-claim", &["--task", "T-1"]),
+            ("tavern-agent", &["--name", "Frodo", "--once"]),
+        ] {
+            let scratch = board();
+            let old = scratch.queue();
+            scratch.run("tavern-claim", &["--task", "T-0", "--agent", "Sam", "--lease", "1d"]).succeeds();
+            match by_hand {
+                None => fs::remove_file(scratch.work().join(QUEUE)).expect("it is there"),
+                Some("# Main") => drop(scratch.write(QUEUE, old + "\nMore.\n")),
+                Some(text) => drop(scratch.write(QUEUE, text)),
+            }
+            let status = scratch.run("tavern-status", &[]).stdout;
+            assert!(status.contains("T-0 "), "{by_hand:?}: {status}");
+            let (plan, done) = planned_and_done(&scratch, program, arguments);
+            let name = format!("{by_hand:?}: {program} {arguments:?}\n{plan}{done}");
+            if program == "tavern-claim" {
+                assert_eq!((plan.code, &plan.stdout), (Some(0), &done.stdout), "{name}");
+                assert_eq!(done.code, Some(0), "{name}");
+            } else {
+                assert!(plan.stdout.contains("T-1") && done.to_string().contains("T-1"), "{name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_dry_reap_leaves_what_is_half_done_to_the_run() {
     let scratch = board();
