@@ -66,7 +66,8 @@ impl Verb for Args {
             let aside = aside(context, &board, file)?;
             let edited = self.accept.as_ref().map(|_| board.accept(&aside)).transpose()?;
             board.discard(&aside)?;
-            return told(context, &aside.queue.id, edited.as_ref());
+            let words = format!("what was saved is thrown away, and {} stands as it was", aside.queue.id);
+            return told(context, &aside.queue.id, edited.as_ref(), &words);
         }
         let copy = Copy::of(context, &board, &self.what)?;
         let editor = editor(&board)?;
@@ -75,7 +76,7 @@ impl Verb for Args {
         let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed));
         let edited = copy.typed(context, &board, &editor).and_then(|typed| Ok(typed.map(merge).transpose()?));
         let queue = copy.queue.id.clone();
-        told(context, &queue, edited.map_err(|error| copy.kept(error))?.as_ref())
+        told(context, &queue, edited.map_err(|error| copy.kept(error))?.as_ref(), "nothing was changed")
     }
 }
 
@@ -87,11 +88,11 @@ fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliE
     found.ok_or_else(|| CliError::usage(format!("`{}` is not a save that was set aside", file.display()), hint))
 }
 
-/// Tells what became of `queue`; nothing: it stands as it was.
-fn told(context: &Context, queue: &str, edited: Option<&Edited>) -> Result<Exit, CliError> {
+/// Tells what became of `queue`; in these `words` that it stands as it was.
+fn told(context: &Context, queue: &str, edited: Option<&Edited>, words: &str) -> Result<Exit, CliError> {
     let Some(edited) = edited else {
         let record = Record { queue, changed: false, events: &[], conflicts: Vec::new() };
-        context.out.record(&record, "nothing was changed")?;
+        context.out.record(&record, words)?;
         return Ok(Exit::Done);
     };
     let record = Record {

@@ -57,6 +57,7 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
         // The same save twice is set aside once, and told of before any program has taken it over.
         for _ in 0..2 {
             scratch.write(QUEUE, saved);
+            scratch.run("tavern-check", &[]).says(&aside);
             scratch.run("tavern-drain", &[]).says(&aside);
             scratch.write(QUEUE, saved);
             scratch.run("tavern-status", &[]).says(&aside);
@@ -71,7 +72,7 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
     }
     // What a person says becomes of it.
     let [garbage, empty] = [1, 2].map(|number| format!(".git/tavern/seen/main.{number}.aside"));
-    scratch.run("tavern-edit", &["--discard", &garbage]).ends(0).says("nothing was changed");
+    scratch.run("tavern-edit", &["--discard", &garbage]).ends(0).says("what was saved is thrown away, and main stands");
     scratch.run("tavern-edit", &["--discard", &garbage]).ends(2).says("is not a save that was set aside");
     scratch.run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"]).succeeds();
     scratch

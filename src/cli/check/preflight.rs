@@ -128,7 +128,9 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
 
 /// Saves that were not believed.
 fn set_aside(board: &Board, faults: &mut Faults<'_>) {
-    for aside in board.set_aside() {
+    // Also the one that whoever next takes the lock will set aside.
+    let settled = board.clone().settled();
+    for aside in settled.as_ref().unwrap_or(board).set_aside() {
         let message = format!(
             "a text without items was saved in the place of queue {}, and set aside: the queue stands as it was",
             aside.queue.id
