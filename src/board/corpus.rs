@@ -163,6 +163,19 @@ fn what_people_write_wrongly_is_told() {
             &["?odd-box \"[]\"", "?odd-box \"[-]\"", "?odd-box \"[x]\""],
         ),
         ("- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n", &["?unknown-key \"prority\""]),
+        // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
+        ("- [ ] a (\"priority\": 1)\n", &["?unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (tags: x, \"priority\": 1)\n", &["?unknown-key \"\\\"priority\\\"\""]),
+        ("- [ ] a (tags: x, 'x\\u0041': 1)\n", &["?unknown-key \"'x\\\\u0041'\""]),
+        ("- [ ] a\n  ```yaml task\n  tags: [b]\n  \"rolle\": x\n  ```\n", &["?unknown-key \"rolle\""]),
+        (
+            "- [ ] a\n  ```yaml task\n  \"r\\u006fle\": x\n  \"tags\": b\n  ```\n",
+            &["broken-task-block \"\\\"r\\\\u006fle\\\": x\""],
+        ),
+        (
+            "- [ ] a\n  ```yaml task\n  \"\\u0061\": x\n  \"tags\": b\n  ```\n",
+            &["broken-task-block \"\\\"\\\\u0061\\\": x\""],
+        ),
         ("- [ ] a (role: x)\n  ```yaml task\n  role: y\n  ```\n", &["?duplicate-key \"role\""]),
         ("- [ ] a\n  ```yaml task\n  role: y\n  touches: *.rs\n  ```\n", &["broken-task-block \"touches: *.rs\""]),
         ("- [ ] a\n  ```yaml task\n  - role\n  ```\n", &["broken-task-block \"- role\""]),

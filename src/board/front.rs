@@ -178,7 +178,9 @@ impl Front {
 fn key_span(text: &str, content: Range<usize>, name: &str) -> Range<usize> {
     let mut at = content.start;
     for line in text[content.clone()].split_inclusive('\n') {
-        if line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(':')) {
+        // As YAML reads it: in quotes, say.
+        let key = line.split_once(':').and_then(|(key, _)| serde_yaml::from_str::<String>(key).ok());
+        if key.is_some_and(|key| key == name) {
             return at..at + line.trim_end().len();
         }
         at += line.len();
@@ -226,6 +228,12 @@ mod tests {
         let rows = [
             ("---\nid: main\npriority: 12\n---\n", "wrong-type", "priority: 12", Some("main")),
             ("---\nid: main\nempty_behaviour: idle\n---\n", "unknown-key", "empty_behaviour: idle", Some("main")),
+            (
+                "---\nid: main\n\"empty_behavi\\x6fur\": x\n---\n",
+                "unknown-key",
+                "\"empty_behavi\\x6fur\": x",
+                Some("main"),
+            ),
             ("---\nid: main\nname: a: b\n---\n", "broken-front-matter", "name: a: b", None),
             ("---\n- id\n---\n", "broken-front-matter", "- id\n", None),
             ("---\nid: main\n- [ ] a\n", "unclosed-front-matter", "---", None),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_yaml::Value;
 
 use super::KeyEntry;
-use super::parenthesis::{Pairs, closing_quote};
+use super::parenthesis::{Pair, Pairs, closing_quote};
 use super::value::{Elements, list_of, meaning, plain_of, plain_of_yaml};
 use crate::board::markup::dedent;
 
@@ -47,10 +47,18 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(Ke
     }
     // Keys that are written in another way, such as in quotes.
     let keys = whole.as_mapping().into_iter().flatten().filter_map(|(key, _)| key.as_str());
+    let content = &text[..block.content.end];
     let mut from = block.content.start;
     for key in keys.filter(|key| !read.contains(key)) {
-        let Some(at) = text[from..block.content.end].find(key) else { continue };
-        let at = from + at;
+        let is_whole = |at: &usize| {
+            let (before, after) = (content[..*at].chars().next_back(), content[at + key.len()..].chars().next());
+            ![before, after].iter().flatten().any(|c| c.is_alphanumeric() || *c == '_')
+        };
+        let found_at = content[from..].match_indices(key).map(|(at, _)| from + at).find(is_whole);
+        let at = found_at.ok_or_else(|| BrokenYaml {
+            at: from + content[from..].len() - content[from..].trim_start().len(),
+            message: format!("the key `{key}` is written with escapes"),
+        })?;
         from = at + key.len();
         let meaning = meaning(key, || whole.get(key).and_then(plain_of_yaml));
         found(KeyEntry { name: &text[at..at + key.len()], at, value: at..at + key.len(), meaning });
@@ -236,7 +244,10 @@ fn is_ordinary_value(value: &str) -> bool {
     }
     if let Some(inner) = inner('{', '}') {
         let mut pairs = Pairs::new(inner, 0..inner.len());
-        return pairs.by_ref().all(|pair| is_ordinary_scalar(&inner[pair.value], Inside::Flow)) && !pairs.is_broken;
+        let is_ordinary = |pair: Pair| {
+            !inner[pair.name].starts_with(['"', '\'']) && is_ordinary_scalar(&inner[pair.value], Inside::Flow)
+        };
+        return pairs.by_ref().all(is_ordinary) && !pairs.is_broken;
     }
     value.is_empty() || is_ordinary_scalar(value, Inside::Block)
 }

@@ -212,12 +212,14 @@ fn begins_value(before: &[u8]) -> bool {
     }
 }
 
-/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank.
+/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank. One in quotes is a key, too, which
+/// nobody knows with its quotes.
 fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
-    let mut end = start;
-    while end < bytes.len() && (bytes[end].is_ascii_lowercase() || bytes[end] == b'_') {
-        end += 1;
-    }
+    let is_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    let end = match bytes.get(start)? {
+        b'"' | b'\'' => closing_quote(bytes, start)? + 1,
+        _ => start + bytes[start..].iter().take_while(|byte| is_name(byte)).count(),
+    };
     if end == start || bytes.get(end) != Some(&b':') {
         return None;
     }
