@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 
 use crate::board::document::{Document, Item};
 use crate::board::eligible::Lack;
-use crate::board::event::{Event, Purpose};
+use crate::board::event::{Event, Kind, Purpose};
 use crate::board::front::EmptyBehavior;
 use crate::board::lease::Life;
 use crate::board::task::{Status, TaskId, Timestamp};
@@ -27,7 +27,7 @@ use crate::run::report;
 use crate::run::wake::wake;
 use crate::run::worktree::clear_ended;
 use crate::run::{Error, Heartbeat, RunResult, Site, attempt, run_name, show_agent};
-use crate::store::{self, AgentFile, Claimed, Done, Note, Nothing, Queue, Seek, Slot, Switch, life};
+use crate::store::{self, AgentFile, Claimed, Done, Entry, Note, Nothing, Queue, Seek, Slot, Switch, life, walk_log};
 
 pub use told::Told;
 
@@ -296,11 +296,32 @@ impl Agent<'_> {
             }
             // Somebody else took the task over: our work stays on its branch, and the log says so.
             Err(store::Error::Refused(refusal)) => {
-                (self.tell)(&Told::Blocked { task: held.task.id.clone(), why: refusal.to_string() });
+                let task = held.task.id.clone();
+                (self.tell)(&match self.reported(held)? {
+                    Some(status) => Told::Reported { task, status },
+                    None => Told::Blocked { task, why: refusal.to_string() },
+                });
             }
             Err(error) => return Err(error.into()),
         }
         closed.map(drop)
+    }
+
+    /// What its agent program has reported of it by itself: it has our name and token.
+    fn reported(&self, held: &Claimed) -> Result<Option<Status>, Error> {
+        let (task, token) = (&held.task.id, held.lease.token);
+        let mut last = None;
+        walk_log(&self.site.board, Some(task), &mut |entry| {
+            let is_ours = entry.task.as_ref() == Some(task) && entry.token == Some(token);
+            last = Some(entry).filter(|_| is_ours);
+            last.is_none()
+        })?;
+        let is_report = |entry: &Entry| {
+            use Kind::{Approved, Asked, Failed, Parked, Rejected, Returned, Submitted};
+            matches!(entry.kind, Submitted | Failed | Asked | Returned | Approved | Rejected | Parked)
+                && entry.agent.as_ref() == Some(&self.name)
+        };
+        Ok(last.filter(is_report).and_then(|entry| entry.change.to()))
     }
 
     /// A finished run is not thrown away because the board is busy: it is reported as soon as that is possible.

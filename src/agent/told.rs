@@ -58,6 +58,11 @@ pub enum Told {
         task: TaskId,
         why: String,
     },
+    /// Its agent program has reported it before its run ended.
+    Reported {
+        task: TaskId,
+        status: Status,
+    },
     /// The provider's limit, overload or refusal: no agent of the board uses the runner until then.
     Closed {
         runner: String,
@@ -131,6 +136,9 @@ impl fmt::Display for Told {
             Told::Integrated { task, commit: None } => write!(f, "{task} completed"),
             Told::SentBack { task, reason } => write!(f, "{task} sent back: {reason}"),
             Told::Blocked { task, why } => write!(f, "{task} blocked: {why}"),
+            Told::Reported { task, status } => {
+                write!(f, "{task} is {status}, as its agent program has reported by itself")
+            }
             Told::Closed { runner, until, reason, hint } => {
                 write!(f, "runner {runner} is closed until {}: {reason}", clock::shown(*until))?;
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))

@@ -174,7 +174,7 @@ impl From<run::Error> for CliError {
             run::Error::Store(error) => error.into(),
             run::Error::Git(error) => error.into(),
             run::Error::Config(error) => error.into(),
-            run::Error::NoRole(_) | run::Error::NoRunner(_) => {
+            run::Error::NoRole { .. } | run::Error::NoRunner(_) => {
                 CliError::from_error(Exit::Usage, &error).with_hint(hints::run(&error))
             }
             error => CliError::from_error(Exit::Failed, &error).with_hint(hints::run(&error)),

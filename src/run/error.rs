@@ -23,8 +23,9 @@ pub enum Error {
     Template(#[from] TemplateError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    #[error("role `{0}` is not in config.yaml")]
-    NoRole(String),
+    /// With those that there are.
+    #[error("there is no role `{name}`")]
+    NoRole { name: String, known: Vec<String> },
     #[error("runner `{0}` is not in config.yaml")]
     NoRunner(String),
     #[error("the repository has no commits yet")]
@@ -72,7 +73,10 @@ impl Error {
             Error::Config(error) => error.hint(),
             Error::Template(error) => Some(error.hint()),
             Error::NotReady(error) => error.hint.clone(),
-            Error::NoRole(_) => Some("add it under `roles:` in .tavern/config.yaml, or use --role coder".into()),
+            Error::NoRole { known, .. } => {
+                let more = "others are added under `roles:` in .tavern/config.yaml";
+                Some(format!("one of: {}; {more}", known.join(", ")))
+            }
             Error::NoRunner(_) => Some("add it under `runners:` in .tavern/config.yaml, or use --runner shell".into()),
             Error::NoCommits => Some("make a first one: git add -A && git commit -m 'first'".into()),
             Error::NoBase { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),

@@ -59,6 +59,7 @@ impl<'a> Preflight<'a> {
         let look = || {
             self.disk()?;
             self.set_up()?;
+            self.base()?;
             let Some(settings) = self.config.roles.get(role) else { return Ok(()) };
             sandbox::check(settings)?;
             self.runner(self.runner.unwrap_or(&settings.runner), settings).map(drop)
@@ -78,6 +79,11 @@ impl<'a> Preflight<'a> {
             // A file system that doesn't tell is none that is full.
             _ => Ok(()),
         }
+    }
+
+    /// The branch that work begins at.
+    fn base(&self) -> Result<(), NotReady> {
+        self.site.as_ref().map_or(Ok(()), |(site, _)| Ok(site.base().map(drop)?))
     }
 
     /// The program that `worktree.setup` begins with.

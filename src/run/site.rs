@@ -61,7 +61,10 @@ impl Site {
     }
 
     pub fn role(&self, name: &str) -> Result<&Role, Error> {
-        self.config.roles.get(name).ok_or_else(|| Error::NoRole(name.to_owned()))
+        self.config.roles.get(name).ok_or_else(|| {
+            let known = self.config.roles.keys().cloned().collect();
+            Error::NoRole { name: name.to_owned(), known }
+        })
     }
 
     /// The runner of a task: the command line's, the item's, the queue's, the role's. Whoever only looks at a task has

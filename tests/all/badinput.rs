@@ -111,7 +111,7 @@ fn words_on_the_command_line() {
         ("tavern-add T-5:", 2, title),
         ("tavern-add 'x \u{1b}[31m'", 2, "a title can't hold the control character '\\u{1b}'"),
         ("tavern-add 'T-1: x' --id T-2", 2, "two IDs for one item: --id T-2, and `T-1:` in the title"),
-        ("tavern-add x --queue nope", 2, "error: no queue or file `nope`\nhint: list the queues with"),
+        ("tavern-add x --queue nope", 2, "error: no queue or file `nope`\nhint: name one that there is: --queue main"),
         ("tavern-agent --runner codex", 1, "error: `codex` is not on PATH\nhint: install it, or choose another"),
         ("tavern-agent --name ../x", 2, "'../x' for '--name <NAME>': use letters, digits"),
         ("tavern-add x -p high", 2, "error: invalid value 'high' for '--priority <0-9>': a priority is a number"),
@@ -391,7 +391,7 @@ fn a_task_file_that_is_hardly_one() {
 fn a_role_that_is_not_there_is_a_mistake_wherever_it_is_typed() {
     let scratch = Scratch::board("- [ ] T-1: Do it\n");
     for line in ["tavern-claim --role rogue", "tavern-agent --role rogue", "tavern-drain --role rogue"] {
-        scratch.line(line).run().ends(2).says("role `rogue` is not in config.yaml").says("hint: add it under `roles:`");
+        scratch.line(line).run().ends(2).says("there is no role `rogue`").says("others are added under `roles:`");
     }
     let ran = scratch.run("tavern-claim", &["T-1"]).ends(2);
     ran.says("unexpected argument 'T-1'").says("tip: to name an item: tavern-claim --task T-1\n");

@@ -148,6 +148,38 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
     assert_eq!((told, said.matches("error: this is run T-2@").count()), (2, 2), "{said}");
 }
 
+/// Each with what to type on a board without settings and without a queue of its own.
+#[test]
+fn what_is_not_on_a_board_of_one_file_is_told_with_what_is() {
+    let scratch = with_file(&item("one"));
+    drain(&scratch, &["TODO.md"]).ends(0);
+    for line in ["tavern-add two", "tavern-plan two"] {
+        scratch.line(line).run().ends(2).says("hint: name one that there is: --queue TODO.md");
+    }
+    let crew = scratch.run("tavern-drain", &["TODO.md", "--agents", "coder=1,nosuch=1"]).ends(2);
+    crew.says("there is no role `nosuch`").says("hint: one of: coder, drone, planner, reviewer; ");
+    scratch.run("tavern-plan", &["two", "--id", "P-1", "--queue", "TODO.md"]).ends(0);
+    scratch.run("tavern-status", &["P-1"]).ends(0).says("  role        planner\n");
+}
+
+/// What the agent's program says of its item counts, and its agent says so too.
+#[test]
+fn an_item_may_be_reported_by_the_script_that_works_it() {
+    let script = |id: &str, report: &str| {
+        format!("- [ ] {id}: Do\n  ```sh\n  echo {id} > {id}\n  tavern report {report}\n  ```\n")
+    };
+    let failed = script("T-2", "--failed no");
+    let items = [script("T-1", "--done"), failed, script("T-3", "--waiting which?")].concat();
+    let scratch = Scratch::shell(&items, "max_attempts: 1\n");
+    let ran = scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0);
+    for (id, status) in [("T-1", "approved"), ("T-2", "dead"), ("T-3", "waiting")] {
+        let told = format!("Frodo: {id} is {status}, as its agent program has reported by itself\n");
+        assert!(ran.stdout.contains(&told), "{ran}");
+    }
+    assert!(!ran.stdout.contains("blocked"), "{ran}");
+    scratch.stands("T-1", "completed", 1);
+}
+
 #[test]
 fn a_file_that_is_no_work_is_told() {
     let scratch = Scratch::repository();

@@ -55,7 +55,7 @@ fn a_role_that_nobody_works_as_is_told_once() {
 fn a_crew_that_can_not_be_is_refused() {
     let scratch = board(ONE);
     scratch.run("tavern-drain", &["--agents", "coder=1,coder=2"]).ends(2).says("role `coder` is given twice");
-    scratch.run("tavern-drain", &["--agents", "coder=1,wizard=1"]).ends(2).says("role `wizard` is not in config.yaml");
+    scratch.run("tavern-drain", &["--agents", "coder=1,wizard=1"]).ends(2).says("there is no role `wizard`");
     for count in ["", "0", "1001", "many", "coder=", "coder=0"] {
         scratch.run("tavern-drain", &["--agents", count]).ends(2).says("not a number from 1 to 1000");
     }

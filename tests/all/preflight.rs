@@ -52,6 +52,18 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
 }
 
+/// It would be claimed and given back again and again.
+#[test]
+fn a_base_that_is_not_there_is_told_before_anything_is_claimed() {
+    let scratch = Scratch::shell(&item("T-1", ""), "base: mian\n");
+    for line in ["tavern-agent --until-empty", "tavern-drain"] {
+        let ran = scratch.line(line).run().ends(1);
+        ran.says("`base` in config.yaml names the branch `mian`, which is not there").says("did you mean `main`?");
+    }
+    let left = scratch.item("T-1");
+    assert_eq!((&left["status"], &left["returns"]), (&"pending".into(), &0.into()));
+}
+
 #[test]
 fn what_was_missing_is_found_when_it_is_there() {
     let scratch = board(&item("T-1", &format!("{NO_PROGRAM} --check")), "");

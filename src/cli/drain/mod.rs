@@ -78,7 +78,6 @@ impl Verb for Args {
         context.holds_nothing(&board)?;
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
-        site.base()?;
         let queues = context.queues(&site.board, &self.files)?;
         if queues.is_empty() {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
