@@ -14,7 +14,7 @@ use super::from_git::{Brought, FromGit};
 use super::held::with_ids;
 use super::loaded_base::as_read;
 use super::log::walk_log;
-use super::queue::Queue;
+use super::queue::{Queue, Text};
 use super::since::Since;
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
@@ -52,11 +52,11 @@ impl Board {
         written.filter_map(clock::since).any(|age| age < LONGEST)
     }
 
-    /// git has left its markers in `saved`, for a person to choose.
-    pub(super) fn is_unresolved(&self, saved: &str) -> bool {
-        let has_markers = saved.lines().any(|line| line.starts_with("<<<<<<< "));
+    /// git has left its markers in the queue, for a person to choose.
+    pub(super) fn is_unresolved(&self, queue: &Queue) -> bool {
         let mut under_way = UNDER_WAY.iter().filter_map(|name| self.in_git(name));
-        has_markers && under_way.any(|path| path.exists())
+        let has_markers = |text: Text| text.content.lines().any(|line| line.starts_with("<<<<<<< "));
+        under_way.any(|path| path.exists()) && self.read(queue).is_ok_and(has_markers)
     }
 
     fn in_git(&self, name: &str) -> Option<PathBuf> {

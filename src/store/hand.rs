@@ -102,8 +102,7 @@ fn saved(
     let saved = old.as_ref().and_then(|old| fs::read_to_string(old).ok()).filter(|saved| !is_blank(saved));
     // What was read is whole if nobody is writing it, and nobody has since.
     let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
-    let is_unresolved = || text.as_ref().is_some_and(|text| board.is_unresolved(&text.content));
-    let is_under_way = board.is_git_at_work() || is_unresolved() || is_being_written(&read);
+    let is_under_way = board.is_git_at_work() || board.is_unresolved(queue) || is_being_written(&read);
     if is_under_way || Sight::of(board, queue) != sight {
         return Ok(None);
     }

@@ -132,6 +132,8 @@ impl<'b> Locked<'b> {
         loop {
             let mut locked = Locked::open(Lock::take(board)?, board)?;
             let mut by_hand = board.by_hand()?;
+            // A person may take hours.
+            by_hand.retain(|(queue, _)| !board.is_unresolved(queue));
             let is_busy = !by_hand.is_empty() && board.is_git_at_work();
             let is_settled = !is_busy
                 && by_hand == before
