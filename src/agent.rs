@@ -53,7 +53,8 @@ pub struct Agent<'a> {
     pub site: &'a Site,
     pub name: String,
     pub role: String,
-    pub queues: Vec<Queue>,
+    /// Where it takes items; `None`: from all of the board's queues, also those that people make meanwhile.
+    pub queues: Option<Vec<Queue>>,
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
@@ -113,7 +114,7 @@ impl Agent<'_> {
         let (mut memory, bell) = (Memory::default(), Bell::new());
         let _subscription = bell.ring_at(&self.site.interrupt);
         loop {
-            let _watch = self.site.board.ring_at_changes(&self.queues, &bell)?;
+            let _watch = self.site.board.ring_at_changes(&self.queues()?, &bell)?;
             let wait = loop {
                 match self.next(&mut memory)? {
                     Doing::End(end) => return Ok(end),
@@ -340,7 +341,7 @@ impl Agent<'_> {
             self.site.board.task(id).is_ok_and(|it| it.task.status() == Status::Approved && !it.quarantined)
         };
         memory.worked.retain(is_approved);
-        let mut approved = approved(self.site, &self.queues);
+        let mut approved = self.queues().map_or_else(|_| Vec::new(), |queues| approved(self.site, &queues));
         let strayed: Vec<TaskId> = memory.worked.iter().filter(|id| !approved.contains(id)).cloned().collect();
         approved.extend(strayed);
         approved
@@ -380,7 +381,7 @@ impl Agent<'_> {
     /// Queues what a planner is needed for, if this is one. False if there is nothing new.
     fn wake(&self) -> Result<bool, Error> {
         let note = Note { agent: Some(self.name.clone()), run: None };
-        let Some(need) = wake(self.site, &self.queues, &self.role, &note)? else { return Ok(false) };
+        let Some(need) = wake(self.site, &self.queues()?, &self.role, &note)? else { return Ok(false) };
         (self.tell)(&Told::Woken { task: need.id, trigger: need.trigger });
         self.commit();
         Ok(true)
@@ -428,7 +429,11 @@ impl Agent<'_> {
     }
 
     fn seek(&self) -> Result<Seek, Error> {
-        self.site.seek(&self.name, &self.role, &self.queues)
+        self.site.seek(&self.name, &self.role, &self.queues()?)
+    }
+
+    fn queues(&self) -> Result<Vec<Queue>, Error> {
+        self.queues.clone().map_or_else(|| Ok(self.site.board.queues()?), Ok)
     }
 
     /// Nobody's work and no time that passes would give this agent anything to do. What is approved and could not be
@@ -449,7 +454,7 @@ impl Agent<'_> {
     fn others_have_work(&self, nothing: &Nothing) -> bool {
         let (now, look) = (clock::now(), Preflight::of(self.site));
         let may_take = |agent: &AgentFile| {
-            let seek = self.site.seek(&agent.name, &agent.role, &self.queues);
+            let seek = self.queues().and_then(|queues| self.site.seek(&agent.name, &agent.role, &queues));
             seek.is_ok_and(|seek| self.site.board.has_work_for(&seek, now, &look.of_role(&agent.role)))
         };
         let agents = || self.site.board.agents().into_iter();
@@ -462,7 +467,7 @@ impl Agent<'_> {
         if let Some(until) = nothing.wake_at {
             return Ok(format!("waiting until {} for the next item", clock::shown(until)));
         }
-        let (stuck, later) = stuck(unready(self.site, &self.queues, Some(&self.seek()?.seeker())));
+        let (stuck, later) = stuck(unready(self.site, &self.queues()?, Some(&self.seek()?.seeker())));
         Ok(match (later + nothing.under_way, stuck.as_slice()) {
             (0, []) if !nothing.elsewhere.is_empty() => {
                 let items = |(role, items): (&String, &usize)| match items {
@@ -535,8 +540,8 @@ impl<'a> ReadinessCheck<'a> {
             if lack.is_stuck() {
                 let (task, title) = (item.id.clone(), document.title(item).to_owned());
                 let name = task.as_ref().map_or_else(|| title.clone(), ToString::to_string);
-                let queue = self.agent.queues.first().map(|queue| queue.id.as_str());
-                let why = advise(lack, task.as_ref(), queue);
+                let queues = self.agent.queues().unwrap_or_default();
+                let why = advise(lack, task.as_ref(), queues.first().map(|queue| queue.id.as_str()));
                 self.skipped.borrow_mut().push((name, Told::Skipped { task, title, why }));
             }
         })

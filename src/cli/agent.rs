@@ -36,15 +36,16 @@ impl Verb for Args {
             site.interrupt.raise(InterruptCause::Terminated);
         }
         let role = site.role(&self.role)?.clone();
-        let names = if self.queues.is_empty() { role.queues.clone() } else { self.queues.clone() };
+        // A drain that names none means all of the board's.
+        let is_of_role = self.queues.is_empty() && self.drain.is_none();
+        let names = if is_of_role { role.queues.clone() } else { self.queues.clone() };
         let queues = context.queues(&site.board, &names).map_err(|error| {
             // A queue that nobody typed comes from the role.
-            let is_of_role = self.queues.is_empty() && error.exit == Exit::Usage;
             let hint = format!(
                 "role {} takes items from it; create it with tavern init, or name another: --queue FILE",
                 self.role
             );
-            if is_of_role { error.with_hint(hint) } else { error }
+            if is_of_role && error.exit == Exit::Usage { error.with_hint(hint) } else { error }
         })?;
         queues.iter().try_for_each(|queue| site.board.remember(queue))?;
         let begun = preflight::begin(&site, &self.role)?;
@@ -56,7 +57,7 @@ impl Verb for Args {
             site: &site,
             name: name.clone(),
             role: self.role.clone(),
-            queues,
+            queues: (!names.is_empty()).then_some(queues),
             on_empty,
             most_runs: (self.once || role.once).then_some(1),
             advise: hints::sentence,

@@ -16,14 +16,18 @@ impl Board {
     pub fn ring_at_changes(&self, queues: &[Queue], bell: &Bell) -> Result<FileWatch, Error> {
         self.make_folders()?;
         let others = if queues.is_empty() { Vec::new() } else { self.queues()? };
-        let queues = queues.iter().chain(&others).flat_map(Queue::files);
-        let files: Vec<PathBuf> = queues.chain([self.path("PAUSE"), self.path("STOP")]).collect();
+        let named = queues.iter().chain(&others).flat_map(Queue::files);
+        let files: Vec<PathBuf> = named.chain([self.path("PAUSE"), self.path("STOP")]).collect();
         let quota = self.path("quota");
+        let own = (!others.is_empty()).then(|| self.path("queues"));
         let folders = folders(&files, &quota);
         let bell = bell.clone();
+        // One that people make meanwhile.
+        let is_new = move |path: &Path| own.is_some() && path.parent() == own.as_deref() && is_queue(path);
         let watch = FileWatch::new(folders, move |path| {
             // Where too much has changed to be named, too: looking once more is always right.
-            if path.is_none_or(|path| files.iter().any(|file| file == path) || path.starts_with(&quota)) {
+            if path.is_none_or(|path| files.iter().any(|file| file == path) || path.starts_with(&quota) || is_new(path))
+            {
                 bell.ring();
             }
         });
@@ -38,4 +42,8 @@ fn folders(files: &[PathBuf], quota: &Path) -> Vec<PathBuf> {
     folders.dedup();
     folders.retain(|folder| folder.is_dir());
     folders
+}
+
+fn is_queue(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(".md") && !name.starts_with('.'))
 }

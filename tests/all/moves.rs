@@ -220,6 +220,24 @@ fn an_item_that_is_moved_while_an_agent_works_it_is_merged_and_counted() {
     }
 }
 
+#[test]
+fn a_drain_works_what_comes_into_a_queue_that_was_made_meanwhile() {
+    let script = "touch \"$HOME/started\"; until test -e \"$HOME/go\"; do sleep 0.05; done; echo 1 > 1.txt";
+    let queue = format!(
+        "## Pending\n\n- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 > 2.txt\n  ```\n\n## Completed\n"
+    );
+    let scratch = Scratch::board(&queue);
+    let draining = scratch.program("tavern-drain").start();
+    crate::support::wait_until("it has started", || scratch.folder().join("home/started").exists());
+    let (old, item) = (scratch.queue(), "- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 > 2.txt\n  ```\n");
+    scratch.write(WORK, format!("## Pending\n\n{item}\n## Completed\n"));
+    scratch.write(QUEUE, old.replace(item, ""));
+    scratch.settle();
+    fs::write(scratch.folder().join("home/go"), "").expect("the folder is ours");
+    draining.end().ends(0);
+    assert_eq!(scratch.stands("T-2", "completed", 1)["queue"], "work");
+}
+
 /// What is looked at without the lock is as it will be.
 #[test]
 fn status_shows_an_item_that_was_just_moved_once() {

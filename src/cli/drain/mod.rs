@@ -145,8 +145,10 @@ impl Args {
             return Ok(true);
         }
         let (program, verb) = sibling("agent")?;
+        // Where nobody named any they take from all that the board has by then.
+        let named = if self.files.is_empty() { &[] } else { queues };
         let seat = |post: &Post| Seat {
-            args: verb.iter().cloned().chain(self.agent_args(site, queues, &post.role)).collect(),
+            args: verb.iter().cloned().chain(self.agent_args(site, named, &post.role)).collect(),
             most: usize::from(post.agents),
         };
         let seats: Vec<Seat> = crew.iter().map(seat).collect();
@@ -162,7 +164,8 @@ impl Args {
         let told = RefCell::new(HashSet::new());
         let is_new = |what: String| told.borrow_mut().insert(what);
         let mut demand = || {
-            let (demands, unstaffed) = look(site, queues, crew);
+            let queues = self.queues(context, site, queues.to_vec()).unwrap_or_else(|_| queues.to_vec());
+            let (demands, unstaffed) = look(site, &queues, crew);
             unstaffed.into_iter().filter(|(role, _)| is_new(role.clone())).for_each(|(_, line)| say(line));
             demands
         };
