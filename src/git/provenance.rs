@@ -31,9 +31,9 @@ pub enum Provenance {
 }
 
 impl Repository {
-    /// How `text` came to be what HEAD of the main work tree holds at `path` (from the root), as far as that happened
-    /// since the reflog had its first `known` bytes; `None` if HEAD holds something else. Line ends don't matter.
-    pub fn trace(&self, path: &Path, text: &str, known: u64) -> Result<Option<Provenance>, GitError> {
+    /// What HEAD of the main work tree holds at `path` (from the root), and how it came to be there, as far as that happened
+    /// since the reflog had its first `known` bytes; `None` if it holds nothing.
+    pub fn trace(&self, path: &Path, known: u64) -> Result<Option<(String, Provenance)>, GitError> {
         let reading = GitError::library("read what HEAD holds");
         let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
             Ok(commit) => commit.id(),
@@ -41,10 +41,7 @@ impl Repository {
             Err(error) => return Err(reading(error)),
         };
         let Some(now) = self.blob_at(head, path) else { return Ok(None) };
-        let same = |held: &str| held == text || held.replace("\r\n", "\n") == text.replace("\r\n", "\n");
-        if !self.text_of(now).is_some_and(|held| same(&held)) {
-            return Ok(None);
-        }
+        let Some(text) = self.text_of(now) else { return Ok(None) };
         let log = fs::read(self.common_dir().join("logs/HEAD")).unwrap_or_default();
         // It may have been cut since.
         let new = log.get(known as usize..).unwrap_or(&log);
@@ -60,7 +57,7 @@ impl Repository {
             if provenance == Provenance::Before {
                 let how = entry.message().ok().flatten().unwrap_or_default().to_owned();
                 if how.starts_with("commit") {
-                    return Ok(Some(Provenance::Committed));
+                    return Ok(Some((text, Provenance::Committed)));
                 }
                 let goes_on = how.starts_with("pull") || how.starts_with("merge");
                 provenance = Provenance::Moved { how, goes_on, before: Vec::new() };
@@ -69,7 +66,7 @@ impl Repository {
                 before.extend(old.and_then(|old| self.text_of(old)));
             }
         }
-        Ok(Some(provenance))
+        Ok(Some((text, provenance)))
     }
 
     fn blob_at(&self, commit: Oid, path: &Path) -> Option<Oid> {
@@ -93,8 +90,8 @@ mod tests {
         let (root, path) = (fixture.root(), Path::new("list.md"));
         let commit = |text: &str| fixture.commit(&[("list.md", text)], text.trim());
         let trace = |text: &str, known: u64| {
-            let found = discover(&root).expect("it is a repository").trace(path, text, known);
-            found.expect("it can be read")
+            let found = discover(&root).expect("it is a repository").trace(path, known).expect("it can be read");
+            found.filter(|(held, _)| held == text).map(|(_, provenance)| provenance)
         };
         let log = || fs::metadata(root.join(".git/logs/HEAD")).expect("it is there").len();
         assert_eq!(trace("one\n", 0), None);
@@ -103,7 +100,7 @@ mod tests {
         commit("two\n");
         assert_eq!(trace("one\n", 0), None);
         assert_eq!(trace("two\n", 0), Some(Provenance::Committed));
-        assert_eq!(trace("two\r\n", log()), Some(Provenance::Before));
+        assert_eq!(trace("two\n", log()), Some(Provenance::Before));
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
             let before = before.iter().map(|text| (*text).to_owned()).collect();
             Some(Provenance::Moved { how: how.to_owned(), goes_on, before })

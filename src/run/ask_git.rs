@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use crate::git::{Provenance, Repository};
-use crate::store::{Brought, FromGit};
+use crate::store::{Brought, FromGit, HeadText};
 
-/// How a text came to be what HEAD of the repository at `root` holds. What can't be read there is as if it came by hand.
-pub fn ask_git(root: &Path, path: &Path, text: &str, known: u64) -> Option<FromGit> {
-    let provenance = Repository::discover(root).ok()?.trace(path, text, known).ok()??;
-    match provenance {
-        Provenance::Before => Some(FromGit::Restored),
-        Provenance::Committed => None,
-        Provenance::Moved { how, goes_on, before } => Some(FromGit::Brought(Brought { how, goes_on, before })),
-    }
+/// What HEAD of the repository at `root` holds, and how it came there. What can't be read is as if it came by hand.
+pub fn ask_git(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
+    let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
+    let from = match provenance {
+        Provenance::Before => FromGit::Restored,
+        Provenance::Committed => return None,
+        Provenance::Moved { how, goes_on, before } => FromGit::Brought(Brought { how, goes_on, before }),
+    };
+    Some(HeadText { text, from })
 }

@@ -10,9 +10,9 @@ use super::baseline;
 use super::entry::{Entry, HAND, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::from_git::{Brought, FromGit};
+use super::from_git::{Brought, FromGit, HeadText};
 use super::held::with_ids;
-use super::loaded_base::as_read;
+use super::loaded_base::{as_read, distance};
 use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::since::Since;
@@ -32,12 +32,23 @@ const LONGEST: Duration = Duration::from_secs(10);
 const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
 
 impl Board {
-    /// How `saved`, which stands in the queue's file, came from git since Tavern last wrote the queue.
+    /// How `saved`, which stands in the queue's file, came from git since Tavern last wrote the queue. Line ends don't matter.
     pub(super) fn trace(&self, queue: &Queue, saved: &str) -> Option<FromGit> {
-        let ask = self.git?;
-        let known = baseline::header(self, queue)?.moves_of_head?;
+        let HeadText { text, from } = self.head_text(queue, baseline::header(self, queue)?.moves_of_head?)?;
+        let is_same = text == saved || text.replace("\r\n", "\n") == saved.replace("\r\n", "\n");
+        is_same.then_some(from)
+    }
+
+    /// The text that git brought since Tavern last wrote the queue, as `known`, and in which somebody has then made `saved`.
+    pub(super) fn brought_before(&self, queue: &Queue, known: &str, saved: &str) -> Option<String> {
+        let moves = baseline::header(self, queue)?.moves_of_head.filter(|moves| *moves != self.moves_of_head())?;
+        let HeadText { text, from: FromGit::Brought(_) } = self.head_text(queue, moves)? else { return None };
+        (text != saved && distance(&text, saved) < distance(known, saved)).then_some(text)
+    }
+
+    fn head_text(&self, queue: &Queue, known: u64) -> Option<HeadText> {
         let (file, root) = (fs::canonicalize(&queue.path).ok()?, fs::canonicalize(self.root()).ok()?);
-        ask(&root, file.strip_prefix(&root).ok()?, saved, known)
+        self.git?(&root, file.strip_prefix(&root).ok()?, known)
     }
 
     /// How long git's log of where HEAD stood is now.

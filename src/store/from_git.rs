@@ -1,10 +1,17 @@
-//! What git is asked about a text, and what it answers. Knows no board.
+//! What git is asked about the text of a file, and what it answers. Knows no board.
 
 use std::path::Path;
 
-/// How a text came to be what HEAD holds at a path, as far as that happened since git's log of HEAD had so many bytes; `None`:
-/// HEAD holds something else, or somebody committed it.
-pub type AskGit = fn(root: &Path, path: &Path, text: &str, known: u64) -> Option<FromGit>;
+/// What HEAD holds at a path, as far as that came since git's log of HEAD had so many bytes; `None`: nothing, or somebody
+/// committed it.
+pub type AskGit = fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>;
+
+/// What HEAD holds.
+#[derive(Clone, Debug)]
+pub struct HeadText {
+    pub text: String,
+    pub from: FromGit,
+}
 
 /// How a text came from git.
 #[derive(Clone, Debug)]

@@ -21,12 +21,12 @@ use super::find::Board;
 use super::from_git::FromGit;
 use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
-use super::loaded_base::{Save, as_read, loaded};
+use super::loaded_base::{Loaded, Save, as_read, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text};
 use super::redo::{said, up_to_date};
-use super::returned::with_returned;
+use super::returned::{with_returned, without_archived};
 use super::stamp::Stamp;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
@@ -115,10 +115,16 @@ fn saved(
     let mut ours = known.clone();
     let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
-    let saves = [(old, Some(seen.seq)), (typed, None)];
-    for (text, replaced_at) in saves {
-        if let Some(text) = text.as_deref().filter(|text| *text != ours) {
-            ours = merged(board, queue, &Save { text, replaced_at }, [&known, &ours], come, now, &mut taken)?;
+    let brought = typed.as_ref().and_then(|typed| board.brought_before(queue, &known, typed));
+    let saves = [
+        (old.as_deref(), Some(seen.seq), None),
+        (brought.as_deref(), None, None),
+        (typed.as_deref(), None, brought.as_deref()),
+    ];
+    for (text, replaced_at, rests_on) in saves {
+        if let Some(text) = text.filter(|text| *text != ours) {
+            let save = Save { text, replaced_at, rests_on };
+            ours = merged(board, queue, &save, [&known, &ours], come, now, &mut taken)?;
         }
     }
     let is_shown = match &text {
@@ -259,9 +265,13 @@ fn merged(
         brought_text(board, brought, [ours, &newest, saved], &held)?
     } else {
         let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
-        let loaded = loaded(board, queue, &known, save)?;
+        let loaded = match save.rests_on {
+            Some(text) => Loaded { text: text.to_owned(), stale: Vec::new() },
+            None => loaded(board, queue, &known, save)?,
+        };
         let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
-        let merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
+        let mut merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
+        merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let back = restored_items(saved, &merged.text, &loaded.stale);
         if !back.is_empty() {
             let back = names(back.iter().map(TaskId::as_str));

@@ -32,6 +32,8 @@ pub(super) struct Save<'s> {
     /// The event that the file shows which took the place of the one that was written to: of that, and what came with it, whoever
     /// wrote there knew nothing.
     pub replaced_at: Option<u64>,
+    /// What git had brought there just before, and was loaded.
+    pub rests_on: Option<&'s str>,
 }
 
 /// The version of `ours` on which the save rests.
@@ -299,6 +301,14 @@ fn standing<'n, 't>(theirs: &'n ByName<'t>, name: &Name) -> Option<&'n Facts<'t>
         theirs.iter().find(|(other, _)| is_it(other)).map(|(_, facts)| facts)
     };
     theirs.get(name).or_else(|| name.as_ref().err().and_then(goes_on))
+}
+
+/// By how many lines the two differ.
+pub(super) fn distance(one: &str, other: &str) -> u64 {
+    let mut lines = Tally::default();
+    lines.count(one, 1);
+    lines.count(other, -1);
+    lines.distance
 }
 
 /// How often each line that says something is in a version and not in the save, or the other way round.

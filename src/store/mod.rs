@@ -62,7 +62,7 @@ pub use edit::Edited;
 pub use entry::{Entry, HAND, LeaseEntry, TextChange};
 pub use error::{Error, Obstacle, not_written};
 pub use find::{Board, GITIGNORE};
-pub use from_git::{AskGit, Brought, FromGit};
+pub use from_git::{AskGit, Brought, FromGit, HeadText};
 pub use hand::{Settled, SettledAs};
 pub use history::Then;
 pub use inbox::Message;

@@ -11,11 +11,12 @@ use super::index::ItemIndex;
 use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::Queue;
 use super::since::Since;
-use crate::board::document::open;
+use crate::board::document::{Document, open, parse};
 use crate::board::event::Kind;
+use crate::board::merge::bare;
 use crate::board::task::{Status, TaskId};
 
-/// `ours`, in which the items `own` were, with those of `saved` that were taken out or archived, wherever, and are nowhere now,
+/// `ours`, in which the items `own` were, with those of `saved` that were taken out or archived, wherever, and are in no queue now,
 /// as they were when they went; and their IDs. They show again from a buffer, a branch or a stash, were cut to be pasted, or git has
 /// taken the archive back to an older state.
 pub(super) fn with_returned(
@@ -32,7 +33,7 @@ pub(super) fn with_returned(
     }
     let (index, mut returned, mut lines) = (ItemIndex::of(board), Since::default(), 0);
     let elsewhere = index.elsewhere(queue);
-    nowhere.retain(|id, _| !elsewhere.contains_key(id) && index.archived(id).is_none());
+    nowhere.retain(|id, _| !elsewhere.contains_key(id));
     walk_back(board, &mut |line| {
         lines += 1;
         if let Some((task, _)) = task_of(line).and_then(|task| nowhere.remove_entry(&task))
@@ -47,4 +48,17 @@ pub(super) fn with_returned(
     // What is put in takes the bullet of what is beside it; then it is made to read as it did.
     let text = returned.taken_back(&returned.taken_back(ours));
     Ok((text, returned.tasks().cloned().collect()))
+}
+
+/// `text` without the items that have `returned` from an archive as they are there: who has a buffer from before has them still.
+pub(super) fn without_archived(index: &ItemIndex<'_>, text: &str, newest: &str, returned: &HashSet<TaskId>) -> String {
+    let (mut gone, documents) = (Since::default(), [text, newest].map(|text| parse(text).0));
+    let block = |document: &Document<'_>, id: &TaskId| document.find(id).map(|item| bare(document.block(item)));
+    for id in returned.iter().filter(|id| index.archived(id).is_some()) {
+        let [here, there] = documents.each_ref().map(|document| block(document, id));
+        if here == there {
+            gone.set(id.clone(), None);
+        }
+    }
+    gone.taken_back(text)
 }

@@ -218,3 +218,28 @@ fn a_branch_switched_under_an_archive_loses_no_item() {
     scratch.settle();
     assert_eq!(archived(&scratch).len(), 1);
 }
+
+/// Somebody has the text from before open, in which it is pending.
+#[test]
+fn what_is_typed_in_an_item_that_was_archived_meanwhile_is_kept_and_brings_nothing_back() {
+    let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n";
+    let scratch = board(&format!("## Pending\n\n{items}\n## Completed\n"), "{keep: 1}");
+    scratch.settle();
+    let buffer = scratch.queue();
+    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    scratch.settle();
+    assert_eq!(archived(&scratch), ["T-1"]);
+    scratch.write(QUEUE, buffer.replace("Three", "Three and more"));
+    scratch.settle();
+    assert_eq!((ids(&scratch.queue()), archived(&scratch)), (vec!["T-3".into(), "T-2".into()], vec!["T-1".into()]));
+    scratch.write(QUEUE, buffer.replace("One", "One and more").replace("Three", "Three and more"));
+    scratch.run("tavern-add", &["Another"]).succeeds();
+    scratch.stands("T-1", "cancelled", 0);
+    State::of(&scratch).agrees();
+    // It takes the other's place once it is due again.
+    scratch.run("tavern-release", &["T-3", "--cancel"]).succeeds();
+    scratch.settle();
+    assert_eq!(archived(&scratch), ["T-2", "T-1"]);
+    has(&scratch.read(ARCHIVE), &["T-1: One and more"]);
+}

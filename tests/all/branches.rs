@@ -67,6 +67,31 @@ fn what_another_branch_lacks_comes_back_as_it_was() {
 }
 
 #[test]
+fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
+    let scratch = board(EMPTY, &pending(FOUR));
+    scratch.git(&["switch", "--quiet", "other"]);
+    let theirs =
+        "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] T-3: three\n- [ ] T-4: four\n- [ ] five\n";
+    scratch.write(QUEUE, pending(theirs));
+    scratch.settle();
+    scratch.commit(&[QUEUE], "Typed");
+    git(&scratch, "switch --quiet main");
+    assert_eq!(items(&scratch), ["T-1: one", "T-2: two", "T-3: three", "T-4: four"]);
+    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    scratch.claim("T-3", &[]);
+    scratch.commit(&[QUEUE], "Done");
+    scratch.git(&["switch", "--quiet", "other"]);
+    // Nobody has looked since.
+    scratch.change(QUEUE, "- [ ] five\n", "- [ ] five\n- [ ] six\n");
+    scratch.settle();
+    has(&scratch.queue(), &["Words.\n", "- [ ] T-2: two\n  More words.\n", "- [ ] five\n", "- [ ] six\n"]);
+    scratch.stands("T-1", "cancelled", 0);
+    scratch.stands("T-3", "in_progress", 1);
+    assert_eq!(items(&scratch).len(), 6);
+    is_calm(&scratch);
+}
+
+#[test]
 fn a_branch_has_its_own_order_and_words() {
     let turned = pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
     let scratch = board(&turned, &pending(FOUR));
