@@ -4,6 +4,7 @@ pub mod clock;
 pub mod config;
 pub mod failpoint;
 pub mod file_watch;
+pub mod files;
 pub mod interrupt;
 pub mod near;
 

@@ -1,12 +1,12 @@
 //! `tavern-init`: make or bring up to date the blackboard.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::config::{self, Config};
+use crate::files;
 use crate::git::{Head, Repository};
 use crate::near::nearest;
 use crate::process::find_program;
@@ -80,7 +80,7 @@ impl Verb for Args {
             ("queues/main.md", queue.to_owned()),
             (".gitignore", GITIGNORE.to_owned()),
         ];
-        let found = fs::read(board.path(ATTRIBUTES)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let found = files::read(board.path(ATTRIBUTES)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let wanted = attributes(found.as_deref()).filter(|_| !self.no_merge_driver);
         if !self.no_merge_driver {
             files.push((ATTRIBUTES, wanted.clone().unwrap_or_default()));
@@ -133,7 +133,7 @@ impl Verb for Args {
         } else {
             self.stands(context, &board)?;
         }
-        if is_back && fs::read_to_string(board.path("queues/main.md")).is_ok_and(|now| now != queue) {
+        if is_back && files::read_text(board.path("queues/main.md")).is_ok_and(|now| now != queue) {
             context
                 .out
                 .note("the items of before were put back; to begin afresh: rm -r .tavern .git/tavern; tavern init");

@@ -3,7 +3,6 @@
 //! `templates/config.yaml` is the commented file that `tavern-init` writes; a test holds it against [`Config::default`].
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use crate::board::eligible::Roles;
 use crate::board::front::EmptyBehavior;
 use crate::board::task::PERSON;
 use crate::board::wake::WakeCause;
+use crate::files;
 use crate::near::nearest;
 
 pub use flaw::Flaw;
@@ -311,7 +311,7 @@ impl Config {
     /// The configuration of the board in `dir`; the defaults if it has no file.
     pub fn load(dir: &Path) -> Result<Config, ConfigError> {
         let path = dir.join(FILE);
-        match fs::read_to_string(&path) {
+        match files::read_text(&path) {
             Ok(text) => Config::parse(&text, &path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
             Err(source) => Err(ConfigError::Read { path, source }),
@@ -330,7 +330,7 @@ impl Config {
     /// Whether `commit: transition` is set. Most programs ask it when they have done their work, and hardly a board says so:
     /// only one that has the word is read as a whole.
     pub fn commits_transitions(dir: &Path) -> bool {
-        let text = fs::read_to_string(dir.join(FILE)).unwrap_or_default();
+        let text = files::read_text(dir.join(FILE)).unwrap_or_default();
         let may = text.lines().any(|line| !line.trim_start().starts_with('#') && line.contains("transition"));
         may && Config::load(dir).is_ok_and(|config| config.commit == Commit::Transition)
     }

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::files;
 use crate::runner::AgentEvent;
 use crate::store::{Board, Error, replace, replace_volatile};
 
@@ -20,7 +21,7 @@ impl Artifacts {
     pub fn create(board: &Board, run: &str) -> Result<Artifacts, Error> {
         let dir = board.run_dir(run);
         let calls = dir.join("tool_calls");
-        fs::create_dir_all(&calls).map_err(Error::io("make the folder", &calls))?;
+        files::make_folder(&calls).map_err(Error::io("make the folder", &calls))?;
         Ok(Artifacts { dir })
     }
 
@@ -55,7 +56,7 @@ impl Artifacts {
 
     /// A text artifact, empty if it is not there.
     pub fn read(&self, name: &str) -> String {
-        fs::read(self.path(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        files::read(self.path(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 }
 

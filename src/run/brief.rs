@@ -1,7 +1,5 @@
 //! What an agent is told: the task, its history and the rules, gathered for the prompts' templates.
 
-use std::fs;
-
 use super::artifacts::Artifacts;
 use super::children::results;
 use super::error::Error;
@@ -15,6 +13,7 @@ use crate::board::event::Kind;
 use crate::board::lease::Token;
 use crate::board::task::{Status, Task, Timestamp};
 use crate::config::{Does, Role};
+use crate::files;
 use crate::prompt::{
     self, Answered, Assigned, AssignedTask, EarlierAttempt, PromptLimits, Remark, ReviewTask, Template, TemplateError,
     assigned,
@@ -170,7 +169,7 @@ fn undecided(role: &Role) -> &'static str {
 fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     let path = site.board.path("templates").join(name);
     let file = path.to_string_lossy().into_owned();
-    match fs::read_to_string(&path) {
+    match files::read_text(&path) {
         Ok(text) => return Ok(Template { name: file, text }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(TemplateError::whole(file, format!("it can't be read: {error}"))),

@@ -1,11 +1,10 @@
 //! What a reaper remembers of expired leases whose holder lives, between one look and the next.
 
-use std::fs;
-
 use serde::{Deserialize, Serialize};
 
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{TaskId, Timestamp};
+use crate::files;
 use crate::store::{self, Board};
 
 /// An expired lease whose holder lives on this host is left to a second look: after a laptop slept, every lease has run
@@ -28,7 +27,7 @@ struct Sighting {
 impl ExpiredLeases {
     /// What the last reaper of the board has seen; nothing if that can't be read.
     pub fn load(board: &Board) -> ExpiredLeases {
-        let text = fs::read_to_string(board.private(FILE)).unwrap_or_default();
+        let text = files::read_text(board.private(FILE)).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 

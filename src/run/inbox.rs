@@ -8,6 +8,7 @@ use crate::board::event::Kind;
 use crate::board::task::TaskId;
 use crate::clock;
 use crate::file_watch::FileWatch;
+use crate::files;
 use crate::process::Bell;
 use crate::runner::Session;
 use crate::store::{Board, Claimed, Entry, Message};
@@ -63,7 +64,7 @@ impl Inbox {
                 bell.ring();
             }
         };
-        let is_there = std::fs::create_dir_all(&folder).is_ok();
+        let is_there = files::make_folder(&folder).is_ok();
         let watch = if is_there { FileWatch::new([folder], changed).ok() } else { None };
         Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), has_news, watch }
     }
@@ -94,7 +95,7 @@ impl Inbox {
     /// The agent has read `text`: its message is taken away. False if it was none of these.
     pub fn acknowledge(&mut self, text: &str) -> bool {
         let Some(place) = self.said.iter().position(|message| message.text == text) else { return false };
-        let now = std::fs::read(&self.said[place].path).unwrap_or_default();
+        let now = files::read(&self.said[place].path).unwrap_or_default();
         if !now.is_empty() && String::from_utf8_lossy(&now) != text {
             // It was still being written when it was handed over: it is given again, whole.
             self.said.remove(place);

@@ -4,6 +4,7 @@
 //! ([`may_take`]), and what config.yaml and this machine are ([`Preflight`]).
 
 use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 
 use super::preflight::Preflight;
 use super::site::Site;
@@ -159,7 +160,8 @@ pub fn texts(board: &Board, queues: &[Queue]) -> (Vec<Text>, Vec<Unready>) {
         match board.read(&queue) {
             Ok(text) => texts.push(text),
             Err(error) => {
-                let lacks = vec![Lack::Problem { why: error.to_string(), hint: None }];
+                let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+                let lacks = vec![Lack::Problem { why: format!("{error}{cause}"), hint: None }];
                 lost.push(Unready { queue: queue.id, line: 0, task: None, title: String::new(), lacks });
             }
         }

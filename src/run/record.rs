@@ -1,9 +1,10 @@
 //! `metadata.json`: what is known of a run, from its start to what it came to.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -222,7 +223,11 @@ impl<'a> Record<'a> {
 
 /// What is known of one run.
 pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
-    serde_json::from_str(&Artifacts::open(board, run).read(FILE)).ok()
+    // A file of the board may name a run that is none, elsewhere; and the file itself says another name than its folder's.
+    let is_plain = Path::new(run).file_name() == Some(OsStr::new(run));
+    let read = || serde_json::from_str(&Artifacts::open(board, run).read(FILE)).ok();
+    let metadata: Metadata = is_plain.then(read).flatten()?;
+    Some(Metadata { run: run.to_owned(), ..metadata })
 }
 
 /// Writes the end of a run whose supervisor died.

@@ -11,6 +11,7 @@ use super::find::Board;
 use super::replace::Staged;
 use crate::board::lease::Holder;
 use crate::board::task::{TaskId, Timestamp};
+use crate::files;
 
 /// What an agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,10 +67,12 @@ impl Board {
         let mut agents: Vec<AgentFile> = entries
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
-                let text = fs::read_to_string(&path).ok()?;
+                // Another name in the file would be that of a file elsewhere.
+                let name = path.file_stem()?.to_str()?.to_owned();
+                let text = files::read_text(&path).ok()?;
                 let modified = fs::metadata(&path).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
                 let agent: AgentFile = serde_yaml::from_str(&text).ok()?;
-                Some(AgentFile { heartbeat_at: modified.into(), ..agent })
+                Some(AgentFile { name, heartbeat_at: modified.into(), ..agent })
             })
             .collect();
         agents.sort_by(|a, b| a.name.cmp(&b.name));

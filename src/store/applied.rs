@@ -1,12 +1,11 @@
 //! `applied`: up to which event the files are known to show the log.
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{self, OpenOptions};
 use std::io::Write;
 
 use super::error::Error;
 use super::find::Board;
 use super::replace::sync_folder;
+use crate::files;
 use crate::process::identity::boot_id;
 
 /// So many events may be shown by files whose names are not on disk yet: after a power cut they are shown again.
@@ -24,7 +23,7 @@ struct Applied {
 
 impl Applied {
     fn read(board: &Board) -> Option<Applied> {
-        let text = fs::read_to_string(board.private("applied")).ok()?;
+        let text = files::read_text(board.private("applied")).ok()?;
         let mut words = text.split_whitespace();
         let seq = words.next()?.parse().ok()?;
         // Before there was more than the number all was synced.
@@ -37,11 +36,7 @@ impl Applied {
     fn write(&self, board: &Board) -> Result<(), Error> {
         let path = board.private("applied");
         let Applied { seq, synced, boot } = self;
-        OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
+        files::open_or_make(&path)
             .and_then(|mut file| file.write_all(format!("{seq:010} {synced:010} {boot}\n").as_bytes()))
             .map_err(Error::io("write", &path))
     }

@@ -5,7 +5,7 @@
 //! newest replaced: an editor that had it open writes there.
 #![expect(clippy::disallowed_methods, reason = "a save that was set aside is removed when a person says so")]
 
-use std::fs::{self, File};
+use std::fs::{self};
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -16,6 +16,7 @@ use super::find::Board;
 use super::queue::{Queue, Text};
 use super::replace::{Staged, replace_by_spare};
 use super::stamp::Stamp;
+use crate::files;
 
 const FOLDER: &str = "seen";
 
@@ -102,7 +103,7 @@ impl Baseline {
     /// `None` if there is none, or none that is whole.
     pub(super) fn read(board: &Board, queue: &Queue) -> Option<Baseline> {
         let read = || {
-            let mut bytes = fs::read(path(board, queue)).ok()?;
+            let mut bytes = files::read(path(board, queue)).ok()?;
             let header = parsed(&bytes)?;
             let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
             let is_whole = xxh3_64(content.as_bytes()) == header.digest;
@@ -121,7 +122,7 @@ impl Baseline {
         let path = path(board, queue);
         replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
             let folder = board.private(FOLDER);
-            fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
+            files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
             Staged::volatile(&path, &parts, None)?.put()
         })
     }
@@ -168,7 +169,7 @@ pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
 pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
     let folder = board.private(FOLDER);
     let mut paths = (1..).map(|number| folder.join(format!("{}.{number}.{ASIDE}", escaped(queue))));
-    let is_free = |path: &PathBuf| fs::read_to_string(path).map_or(true, |found| found == saved);
+    let is_free = |path: &PathBuf| files::read_text(path).map_or(true, |found| found == saved);
     paths.find(is_free).expect("there are more numbers than files")
 }
 
@@ -199,7 +200,7 @@ pub(super) struct Header {
 
 pub(super) fn header(board: &Board, queue: &Queue) -> Option<Header> {
     let mut line = [0; HEAD];
-    let length = File::open(path(board, queue)).and_then(|mut file| file.read(&mut line)).ok()?;
+    let length = files::open(path(board, queue)).and_then(|mut file| file.read(&mut line)).ok()?;
     parsed(&line[..length])
 }
 

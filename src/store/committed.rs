@@ -9,6 +9,7 @@ use super::error::Error;
 use super::find::Board;
 use super::log::tail_log;
 use super::replace::replace;
+use crate::files;
 
 /// What is known of the last commit of the queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ const NAME: &str = "slots/committed";
 impl Board {
     /// The default, if nothing was committed yet.
     pub fn committed(&self) -> Committed {
-        let text = fs::read_to_string(self.private(NAME)).unwrap_or_default();
+        let text = files::read_text(self.private(NAME)).unwrap_or_default();
         let mut lines = text.lines();
         let seq = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
         Committed { seq, obstacle: lines.next().map(str::to_owned) }
@@ -60,8 +61,8 @@ impl Board {
         });
         let paths = self.queues()?.into_iter().map(|queue| queue.path).chain(archive);
         let mut files = Vec::new();
-        for path in paths.filter_map(|path| fs::canonicalize(path).ok()) {
-            let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+        for path in paths.filter_map(|path| files::led(&path, self.root()).ok()) {
+            let bytes = files::read(&path).map_err(Error::io("read", &path))?;
             files.push((path, bytes));
         }
         Ok(Snapshot { entries, files })

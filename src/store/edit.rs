@@ -2,8 +2,6 @@
 //!
 //! Unlike a save it is known which text it rests on.
 
-use std::fs;
-
 use super::archived::statuses;
 use super::baseline::SetAside;
 use super::change::Change;
@@ -17,6 +15,7 @@ use super::queue::Queue;
 use crate::board::document::open;
 use crate::board::event::Kind;
 use crate::board::merge::merge;
+use crate::files;
 
 /// What came of it.
 #[derive(Clone, Debug)]
@@ -32,7 +31,7 @@ pub struct Edited {
 impl Board {
     /// Makes the queue what was set aside, but for what somebody holds.
     pub fn accept(&self, aside: &SetAside) -> Result<Edited, Error> {
-        let saved = fs::read_to_string(&aside.path).map_err(Error::io("read", &aside.path))?;
+        let saved = files::read_text(&aside.path).map_err(Error::io("read", &aside.path))?;
         self.edit(&aside.queue, &self.read(&aside.queue)?.content, &saved)
     }
 

@@ -8,6 +8,7 @@ use super::entry::Entry;
 use crate::board::decide::Refusal;
 use crate::board::event::Kind;
 use crate::board::task::{BadId, Status, TaskId};
+use crate::files;
 
 /// The ending of what was moved away from where Tavern keeps something.
 pub(super) const AWAY: &str = "was";
@@ -101,7 +102,7 @@ pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room on the disk, then run the same command again: nothing was changed".to_owned()
         }
-        io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+        io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists | files::REFUSED => {
             return move_away(path);
         }
         _ => return None,

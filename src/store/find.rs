@@ -13,6 +13,7 @@ use super::error::Error;
 use super::from_git::AskGit;
 use super::rehearsal::Rehearsal;
 use super::replace::replace;
+use crate::files;
 
 /// A board on disk. Cheap to make; holds nothing open.
 #[derive(Clone, Debug)]
@@ -65,6 +66,10 @@ impl Board {
     /// Where the board of the repository around `from` is, or would be.
     pub fn place(from: &Path) -> Result<Board, Error> {
         let root = main_worktree(from)?;
+        let dir = root.join(".tavern");
+        if dir.is_symlink() {
+            return Err(Error::io("enter", &dir)(files::refused(files::A_LINK)));
+        }
         Ok(Board::at(root.join(".tavern"), root))
     }
 
@@ -146,12 +151,12 @@ impl Board {
         let ignore = self.dir.join(".gitignore");
         // First of all, so that a crash leaves nothing that git would show.
         if self.is_volatile() && !ignore.exists() {
-            fs::create_dir_all(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
+            files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
             replace(&ignore, b"*\n")?;
         }
         let folders = VOLATILE.map(|folder| self.dir.join(folder)).into_iter();
         for path in folders.chain(PRIVATE.map(|folder| self.private.join(folder))) {
-            fs::create_dir_all(&path).map_err(Error::io("make the folder", &path))?;
+            files::make_folder(&path).map_err(Error::io("make the folder", &path))?;
         }
         Ok(())
     }
@@ -166,7 +171,7 @@ impl Board {
 fn git_dir(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     if dot_git.is_dir() {
-        return Some(dot_git);
+        return fs::canonicalize(dot_git).ok();
     }
     let link = fs::read_to_string(&dot_git).ok()?;
     fs::canonicalize(root.join(link.strip_prefix("gitdir:")?.trim())).ok()

@@ -5,8 +5,8 @@
 //! three are merged. A transition is never undone by a save, and nothing typed is ever dropped.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::path::Path;
-use std::{fmt, fs};
 
 use super::appended::{tell_moved, with_appended, with_line_ends};
 use super::applied::is_of_this_boot;
@@ -32,6 +32,7 @@ use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
 use crate::board::task::{Status, TaskId, Timestamp};
+use crate::files;
 use crate::process::file_in_use::is_being_written;
 
 /// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
@@ -99,7 +100,7 @@ fn saved(
     // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
     // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
     let old = Some(old_path(board, queue)).filter(|_| seen.old != sight.old && sight.old != Some(seen.file));
-    let saved = old.as_ref().and_then(|old| fs::read_to_string(old).ok()).filter(|saved| !is_blank(saved));
+    let saved = old.as_ref().and_then(|old| files::read_text(old).ok()).filter(|saved| !is_blank(saved));
     // What was read is whole if nobody is writing it, and nobody has since.
     let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
     let is_under_way = board.is_git_at_work() || board.is_unresolved(queue) || is_being_written(&read);
@@ -321,6 +322,10 @@ impl Board {
         match read {
             Ok(text) if is_seen(&text) => Ok(text),
             Err(error @ Error::NotText { .. }) if !is_being_written(&[&queue.path]) => Err(error),
+            // What stands there is no save that is under way, and nothing is to be written there.
+            Err(Error::Io { source, action, path }) if source.kind() == files::REFUSED => {
+                Err(Error::Io { action, path, source })
+            }
             other if !self.looks_after(queue) => other,
             other => match Baseline::read(self, queue) {
                 Some(seen) => {

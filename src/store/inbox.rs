@@ -9,6 +9,7 @@ use super::error::Error;
 use super::find::Board;
 use super::replace::TEMP_PREFIX;
 use crate::board::task::TaskId;
+use crate::files;
 
 /// A message that waits for its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Board {
         Ok(paths
             .into_iter()
             .filter_map(|path| {
-                let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
+                let text = String::from_utf8_lossy(&files::read(&path).ok()?).into_owned();
                 Some(Message { path, text })
             })
             .collect())
@@ -50,7 +51,7 @@ impl Board {
         if self.is_dry() {
             return Ok(());
         }
-        fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
+        files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
         let last =
             self.messages(task)?.last().and_then(|message| message.path.file_stem()?.to_str()?.parse::<u32>().ok());
         // Two senders may choose the same number: the name decides, and the other takes the next one.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -18,6 +18,7 @@ use crate::board::decide::Refusal;
 use crate::board::lease::{Holder, Lease, Life, Process, Token};
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
+use crate::files;
 
 /// Clocks of two hosts may differ by so much.
 const AHEAD: TimeDelta = TimeDelta::seconds(5);
@@ -43,9 +44,8 @@ impl Board {
         let path = self.lease_path(task);
         let damaged = |why: String| Error::Damaged { path: path.clone(), why };
         let read = || -> io::Result<(String, SystemTime, File)> {
-            let mut file = File::open(&path)?;
-            let mut text = String::new();
-            file.read_to_string(&mut text)?;
+            let file = files::open(&path)?;
+            let text = files::text(files::read_all(&file)?)?;
             let modified = file.metadata()?.modified()?;
             Ok((text, modified, file))
         };

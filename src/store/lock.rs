@@ -1,9 +1,8 @@
 //! The board's one lock: a blocking `flock` on `lock` in the private part, held for read, decide and write only.
 //!
 //! The file is never unlinked: a lock file that is removed is two locks.
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc;
@@ -14,6 +13,7 @@ use fs2::FileExt;
 
 use super::error::Error;
 use super::find::Board;
+use crate::files;
 
 /// How long a program waits for the lock before it gives up with exit code 75.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ impl Lock {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    files::open_or_make(path)
 }
 
 /// Blocks in the kernel's own queue rather than in a retry loop; a thread does it, so that the wait has an end.

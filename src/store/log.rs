@@ -2,9 +2,8 @@
 //!
 //! An appended and synced line is the commit point of a change; only that of a run's start is not synced. Everybody who
 //! appends holds the board's lock.
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +17,7 @@ use super::find::Board;
 use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
 use crate::failpoint;
+use crate::files;
 
 /// Lines of the log that are looked at, newest first.
 pub(super) const MOST_LINES: usize = 50_000;
@@ -63,7 +63,7 @@ impl Log {
     /// Finds the newest file and the last whole line in it.
     pub(super) fn open(board: &Board, now: Timestamp) -> Result<Log, Error> {
         let folder = board.private("events");
-        fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
+        files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
         let today = day_file(&folder, now);
         // After the clock was set back the log goes on in the newest file, so that its order stays that of the days.
         let mut days = days(&folder)?;
@@ -82,7 +82,7 @@ impl Log {
 
     fn open_file(path: &Path) -> Result<Log, Error> {
         let open = || -> io::Result<(File, u64, Option<u64>)> {
-            let file = OpenOptions::new().read(true).write(true).open(path)?;
+            let file = files::open_to_write(path)?;
             let (end, mut length, mut last) = (file.metadata()?.len(), 0, None);
             look_back(path, &mut |start, line| {
                 let line_end = start + line.len() as u64 + 1;
@@ -121,7 +121,7 @@ impl Log {
         let write = |log: &mut Log| -> io::Result<()> {
             let is_new = log.file.is_none();
             if is_new {
-                let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&log.path)?;
+                let file = files::open_or_make(&log.path)?;
                 log.file = Some(file);
             }
             let file = log.file.as_mut().expect("it was just opened");
@@ -220,7 +220,7 @@ fn is_part(line: &[u8]) -> bool {
 
 /// Reads a file from its end, no further than needed: each line and where it begins. False if `look` has said no.
 fn look_back(path: &Path, look: &mut dyn FnMut(u64, &[u8]) -> bool) -> io::Result<bool> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let mut end = file.metadata()?.len();
     // The end of a line whose beginning is not read yet.
     let mut rest = Vec::new();
@@ -262,6 +262,8 @@ pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::super::entry::TextChange;
     use super::*;
     use crate::board::event::Kind;

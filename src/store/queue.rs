@@ -1,9 +1,8 @@
 //! Queues: which there are, and their text.
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +11,7 @@ use super::error::Error;
 use super::find::Board;
 use super::replace::sync_folder;
 use super::stamp::Stamp;
+use crate::files;
 
 /// A queue document: one of the board's own, or any task file in the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,10 +90,10 @@ impl Board {
             return Ok(self.queue_at(own));
         }
         for path in [here.join(name), self.root().join(name)] {
-            if let Ok(path) = fs::canonicalize(&path)
-                && path.is_file()
-            {
-                return Ok(self.queue_at(path));
+            match files::led(&path, self.root()) {
+                Ok(path) if path.is_file() => return Ok(self.queue_at(path)),
+                Err(error) if error.kind() == files::REFUSED => return Err(Error::io("read", &path)(error)),
+                _ => {}
             }
         }
         let is_folder = !name.is_empty() && here.join(name).is_dir();
@@ -135,7 +135,7 @@ impl Board {
 
     /// The IDs of task files outside the board.
     fn remembered(&self) -> Vec<String> {
-        let files = fs::read_to_string(self.path("files")).unwrap_or_default();
+        let files = files::read_text(self.private("files")).unwrap_or_default();
         let mut ids: Vec<String> = Vec::new();
         for line in files.lines().filter(|line| !line.is_empty()) {
             if !ids.iter().any(|id| id == line) {
@@ -151,12 +151,12 @@ impl Board {
             return Ok(());
         }
         self.make_folders()?;
-        let path = self.path("files");
-        let is_torn = fs::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
+        let path = self.private("files");
+        let is_torn = files::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
         let line = format!("{}{}\n", if is_torn { "\n" } else { "" }, queue.id);
         // Without a lock, so that a claim can't fail of it; who remembers another one at the same moment does the same.
         let append = || {
-            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            let mut file = files::open_to_append(&path)?;
             file.write_all(line.as_bytes())?;
             file.sync_all()
         };
@@ -169,13 +169,11 @@ impl Board {
             let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
             return Ok(Text { queue: queue.clone(), content, stamp });
         }
-        let mut bytes = Vec::new();
         // The stamp is taken first: a save during the reading then makes the text an old one.
-        let stamp = File::open(&queue.path)
-            .and_then(|mut file| {
-                let stamp = Stamp::of(&file.metadata()?);
-                file.read_to_end(&mut bytes)?;
-                Ok(stamp)
+        let (stamp, bytes) = files::led(&queue.path, self.root())
+            .and_then(|path| {
+                let file = files::open(path)?;
+                Ok((Stamp::of(&file.metadata()?), files::read_all(&file)?))
             })
             .map_err(Error::io("read", &queue.path))?;
         let content = String::from_utf8(bytes).map_err(|error| {

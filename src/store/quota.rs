@@ -9,6 +9,7 @@ use super::error::Error;
 use super::find::Board;
 use super::replace::replace_volatile;
 use crate::board::task::Timestamp;
+use crate::files;
 
 /// Until when a runner is closed, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub struct Quota {
 impl Board {
     /// The limit of `runner` if it is closed at `now`.
     pub fn quota(&self, runner: &str, now: Timestamp) -> Option<Quota> {
-        let text = fs::read_to_string(self.path(&format!("quota/{runner}.yaml"))).ok()?;
+        let text = files::read_text(self.path(&format!("quota/{runner}.yaml"))).ok()?;
         let quota: Quota = serde_yaml::from_str(&text).ok()?;
         (quota.closed_until > now).then_some(quota)
     }

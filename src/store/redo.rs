@@ -3,7 +3,6 @@
 //! Doing it again changes nothing.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self};
 
 use super::archived::{FOLDER, archive_of, content};
 use super::baseline::{Baseline, Sight, old_path};
@@ -20,6 +19,7 @@ use crate::board::merge::{merge, prose};
 use crate::board::rewrite::set_item;
 use crate::board::task::TaskId;
 use crate::board::text::apply;
+use crate::files;
 
 /// Makes the files show what logged events say, but for the queues `left` to whoever takes over what was saved by hand. Doing
 /// it again changes nothing: an item's text is the event's `before` (then it is redone), its `after` (then it was done), or a
@@ -163,7 +163,7 @@ pub(super) fn said(text: &str) -> impl Iterator<Item = &str> {
 
 fn make_folder(board: &Board) -> Result<(), Error> {
     let folder = board.path(FOLDER);
-    fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))
+    files::make_folder(&folder).map_err(Error::io("make the folder", &folder))
 }
 
 /// Makes archive and queue show that items of one queue were archived. Doing it again changes nothing; where a person has

@@ -3,7 +3,7 @@
 //! Killed anywhere, the file is the old one or the new one, never a part of either.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use tempfile::NamedTempFile;
 use super::error::Error;
 use super::stamp::Stamp;
 use crate::failpoint;
+use crate::files;
 
 /// Prefix of temp files: what a crash leaves behind is known by it, and reaped.
 pub const TEMP_PREFIX: &str = ".tavern-";
@@ -34,7 +35,7 @@ pub fn replace_volatile(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// needs no new room, and its old pages are not given back. What is replaced is the next spare. Only for who holds the lock.
 pub(super) fn replace_by_spare(path: &Path, spare: &Path, parts: &[&[u8]]) -> Result<(), Error> {
     let write = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(spare)?;
+        let mut file = files::open_or_make(spare)?;
         keep_mode(path, &file)?;
         failpoint::hit("replace.staged")?;
         parts.iter().try_for_each(|part| file.write_all(part))?;
@@ -175,6 +176,7 @@ fn stage(path: &Path, parts: &[&[u8]]) -> Result<(NamedTempFile, PathBuf), Error
         _ => path.to_owned(),
     };
     let folder = folder_of(&path);
+    files::is_plain_folder(folder).map_err(Error::io("write to", folder))?;
     let mut temp = tempfile::Builder::new()
         .prefix(TEMP_PREFIX)
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))

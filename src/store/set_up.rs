@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use super::change::{Change, Rewrite};
 use super::error::Error;
 use super::find::Board;
+use crate::files;
 
 /// Whether the file of this name may be replaced, by what was found in it.
 pub type MayReplace<'m> = dyn Fn(&str, &str) -> bool + 'm;
@@ -19,7 +20,7 @@ impl Board {
         }
         let is_missing = |(name, _): &(&str, String)| {
             let path = self.path(name);
-            !path.exists() || fs::read_to_string(&path).is_ok_and(|found| may_replace(name, &found))
+            !path.exists() || files::read_text(&path).is_ok_and(|found| may_replace(name, &found))
         };
         let file = |(name, text): &(&str, String)| Rewrite::File { path: self.path(name), content: text.clone() };
         self.transact(|_| {
@@ -32,9 +33,9 @@ impl Board {
     /// Moves the private part of an older version's board to where it is now. No program of that version may be running.
     pub fn move_private(&self) -> Result<(), Error> {
         let private = self.private("");
-        fs::create_dir_all(&private).map_err(Error::io("make the folder", &private))?;
+        files::make_folder(&private).map_err(Error::io("make the folder", &private))?;
         // The log comes last: with it the board is one of this version.
-        for name in ["applied", "leases", "seen", "slots", "events"] {
+        for name in ["applied", "files", "leases", "seen", "slots", "events"] {
             let (old, new) = (self.path(name), self.private(name));
             match fs::rename(&old, &new) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("move", &old)(error)),

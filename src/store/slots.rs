@@ -1,8 +1,7 @@
 //! Slots: `flock`ed files that count what runs at once over all processes of a board. The kernel frees the slot of a
 //! process that dies; the files are never unlinked. None is called `.lock`, which people remove from git directories.
-#![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
@@ -13,6 +12,7 @@ use fs2::FileExt;
 use super::error::Error;
 use super::find::Board;
 use crate::board::task::Timestamp;
+use crate::files;
 use crate::interrupt::Interrupt;
 
 /// How long a transition waits for the commits of others.
@@ -110,7 +110,7 @@ impl Board {
 
     fn try_slot(&self, name: &str) -> Result<Option<Slot>, Error> {
         if self.is_dry() {
-            let is_taken = File::open(self.slot_path(name)).is_ok_and(|file| FileExt::try_lock(&file).is_err());
+            let is_taken = files::open(self.slot_path(name)).is_ok_and(|file| FileExt::try_lock(&file).is_err());
             return Ok((!is_taken).then(|| Slot { name: name.to_owned(), _file: None }));
         }
         let (path, file) = self.open_slot(name)?;
@@ -132,7 +132,7 @@ impl Board {
 
     fn open_slot(&self, name: &str) -> Result<(PathBuf, File), Error> {
         let path = self.slot_path(name);
-        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let open = || files::open_or_make(&path);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.make_folders()?;

@@ -7,7 +7,6 @@
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock; folders are made")]
 
 use std::collections::HashSet;
-use std::fs;
 use std::thread;
 use std::time::Duration;
 
@@ -29,6 +28,7 @@ use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::failpoint;
+use crate::files;
 
 /// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -311,7 +311,7 @@ fn stage(file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
     };
     // Somebody may have removed it with all that was in it.
     let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+    files::make_folder(folder).map_err(Error::io("make the folder", folder))?;
     let staged = Staged::durable(path, content.as_bytes())?;
     Ok((file, Some(staged)))
 }

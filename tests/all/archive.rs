@@ -84,7 +84,7 @@ fn an_agents_look_archives_and_a_task_file_is_left_alone() {
     let done = "- [x] T-1: One\n- [x] T-2: Two\n";
     let scratch = board(&lanes(done), "{keep: 1}");
     scratch.write("TODO.md", done.replace("T-", "X-"));
-    scratch.write(".tavern/files", "TODO.md\n");
+    scratch.write(".git/tavern/files", "TODO.md\n");
     scratch.run("tavern-agent", &["--until-empty"]);
     assert_eq!(archived(&scratch), ["T-1"]);
     assert_eq!(ids(&scratch.read("TODO.md")), ["X-1", "X-2"]);

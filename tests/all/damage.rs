@@ -91,7 +91,7 @@ fn used_board() -> Scratch {
     scratch.run("tavern-tell", &["T-2", "Use argon2."]).succeeds();
     scratch.write(".tavern/quota/other.yaml", "closed_until: 2020-01-01T00:00:00Z\nreason: spent\n");
     scratch.write(".tavern/templates/own.md", "Do it.\n");
-    scratch.write(".tavern/files", "");
+    scratch.write(".git/tavern/files", "");
     for program in ["tavern-commit", "tavern-reap"] {
         scratch.run(program, &[]).succeeds();
     }

@@ -95,7 +95,7 @@ fn a_plain_task_file_is_left_alone_unless_it_is_named() {
     let text = "- [ ] T-1: One\r\n\r\n- [ ] T-1: Two";
     let scratch = Scratch::board("");
     scratch.write("TODO.md", text);
-    scratch.write(".tavern/files", "TODO.md\n");
+    scratch.write(".git/tavern/files", "TODO.md\n");
     let left = fix(&scratch, &[]);
     assert!(left.stderr.starts_with("nothing can be fixed"), "{left}");
     assert_eq!(scratch.read("TODO.md"), text);
@@ -160,7 +160,7 @@ fn a_copy_of_an_item_is_left_to_a_person() {
 fn an_id_that_stands_twice_in_a_task_file_is_mended_as_the_hint_says() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
     scratch.write("TODO.md", "- [ ] T-2: Two\n- [ ] T-2: Three\n");
-    scratch.write(".tavern/files", "TODO.md\n");
+    scratch.write(".git/tavern/files", "TODO.md\n");
     scratch.run("tavern-check", &[]).ends(5).says("tavern check --fix TODO.md\n");
     fix(&scratch, &["TODO.md"]);
     scratch.run("tavern-check", &[]).ends(0);

@@ -9,6 +9,7 @@ use crate::board::problem::{Problem, Severity};
 use crate::board::task::{PERSON, Status, TaskId};
 use crate::cli::{CliError, hints};
 use crate::config::{Config, Does, RunnerKind};
+use crate::files;
 use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::run::readiness::Readiness;
@@ -96,7 +97,8 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
         let what = if path.is_dir() { "a folder, not a file" } else { "not a text file" };
         return Err(whole(format!("this is {what}"), &format!("move it away: {move_away}")));
     }
-    let bytes = fs::read(path).map_err(|error| {
+    let led = board.map_or_else(|| fs::canonicalize(path), |board| files::led(path, board.root()));
+    let bytes = led.and_then(files::read).map_err(|error| {
         whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", path.display()))
     })?;
     match String::from_utf8(bytes) {

@@ -8,6 +8,7 @@ use crate::board::event::Kind;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{Status, TaskId};
 use crate::config::{Config, Role};
+use crate::files;
 use crate::interrupt::Interrupt;
 use crate::process::file_in_use::is_being_written;
 use crate::prompt::{self, Template};
@@ -77,7 +78,12 @@ fn from_error(code: &'static str, path: &Path, error: &Error, faults: &mut Fault
 /// What keeps Tavern from reading and writing its own files.
 fn obstacles(board: &Board, faults: &mut Faults<'_>) {
     for (path, why) in board.obstacles() {
-        faults.error("in-the-way", &path, format!("Tavern can't use this: {why}"), store::not_written(&path, why));
+        faults.error(
+            "in-the-way",
+            &path,
+            format!("Tavern can't use this: {why}"),
+            store::not_written(&path, why.kind()),
+        );
     }
 }
 
@@ -85,7 +91,7 @@ fn obstacles(board: &Board, faults: &mut Faults<'_>) {
 fn templates(board: &Board, faults: &mut Faults<'_>) {
     for path in files(&board.path("templates")) {
         let name = shown(&path, faults.here);
-        let text = match fs::read_to_string(&path) {
+        let text = match files::read_text(&path) {
             Ok(text) => text,
             Err(error) => {
                 let hint = "save the file as UTF-8, or delete it, and the built-in one is used".to_owned();
@@ -143,7 +149,7 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
 fn archives(board: &Board, faults: &mut Faults<'_>) {
     let paths = files(&board.path("queues/archive")).into_iter();
     for path in paths.filter(|path| path.extension().is_some_and(|end| end == "md")) {
-        if let Err(error) = fs::read_to_string(&path) {
+        if let Err(error) = files::read_text(&path) {
             let hint = "save the file as UTF-8, or move it elsewhere".to_owned();
             faults.error("unreadable-archive", &path, format!("it can't be read: {error}"), hint);
         }
@@ -227,7 +233,7 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
     let repository = site.repository().ok();
     // git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
     let path = site.board.path(".gitattributes");
-    let is_named = fs::read_to_string(&path).is_ok_and(|text| text.contains("merge=tavern"));
+    let is_named = files::read_text(&path).is_ok_and(|text| text.contains("merge=tavern"));
     let driver = repository.filter(|_| is_named).map(|repository| repository.setting("merge.tavern.driver"));
     if let Some(Ok(None)) = driver {
         let message = "this clone has no `merge.tavern.driver`, so git merges queues line by line".to_owned();

@@ -1,12 +1,11 @@
 //! `tavern-runs`: list, show, read and compare what runs left.
 
-use std::fs;
-
 use serde::Serialize;
 use walkdir::WalkDir;
 
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
+use crate::files;
 use crate::run::record::{Metadata, runs};
 use crate::runner::Outcome;
 use crate::store::Board;
@@ -159,7 +158,7 @@ fn cat(context: &Context, board: &Board, run: &Metadata, file: &str) -> Result<E
         return Err(CliError::usage(format!("run `{}` has no file `{file}`", run.run), hint));
     }
     let path = board.run_dir(&run.run).join(file);
-    let bytes = fs::read(&path)?;
+    let bytes = files::read(&path)?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_end_matches('\n');
     context.out.record(&serde_json::json!({"run": run.run, "file": file, "text": text}), text)?;
@@ -176,7 +175,7 @@ fn grep(
     let mut hits = 0;
     for run in all.iter().filter(|run| task.is_none_or(|task| run.task == *task)) {
         for file in files(board, run) {
-            let bytes = fs::read(board.run_dir(&run.run).join(&file)).unwrap_or_default();
+            let bytes = files::read(board.run_dir(&run.run).join(&file)).unwrap_or_default();
             let content = String::from_utf8_lossy(&bytes);
             for (number, line) in content.lines().enumerate().filter(|(_, line)| line.contains(text)) {
                 hits += 1;

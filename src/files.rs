@@ -1,0 +1,183 @@
+//! Opens what lies in a board: regular files only, by no link, without waiting, and reads no more than a bound.
+//!
+//! A clone may bring a link to somebody's keys, a pipe that nobody writes to, or a device without an end in the place of any file.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// Bytes that are read of one file. Queues of 10,000 items have two million.
+const MOST: u64 = 256 * 1024 * 1024;
+
+/// Opens the file at `path`, of which no part may be a link: who means the target says so. Where the kernel can't tell of the
+/// folders above (before Linux 5.6, or in a container that forbids to ask), only the last part is held to it.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    open_as(path.as_ref(), OFlags::RDONLY)
+}
+
+/// The same for reading and writing.
+pub fn open_to_write(path: impl AsRef<Path>) -> io::Result<File> {
+    open_as(path.as_ref(), OFlags::RDWR)
+}
+
+/// The same, made if it is not there. Nothing of what it holds is taken away.
+pub fn open_or_make(path: impl AsRef<Path>) -> io::Result<File> {
+    open_as(path.as_ref(), OFlags::RDWR | OFlags::CREATE)
+}
+
+/// The same, for what is put at its end.
+pub fn open_to_append(path: impl AsRef<Path>) -> io::Result<File> {
+    open_as(path.as_ref(), OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+}
+
+/// All of the file at `path`.
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    read_all(&open(path)?)
+}
+
+/// The same as text; [`ErrorKind::InvalidData`] if it is not UTF-8.
+pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
+    text(read(path)?)
+}
+
+/// `bytes` as text, likewise.
+pub fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// Where `path` leads. A link inside the folder `root` must not lead out of it.
+pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
+    let target = fs::canonicalize(path)?;
+    let is_out = path.starts_with(root) && !target.starts_with(root);
+    if is_out { Err(refused("it is a link that leads out of the repository")) } else { Ok(target) }
+}
+
+/// Makes the folder, and those above it that are missing.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    match (is_plain_folder(path), path.parent()) {
+        (Err(error), Some(parent)) if error.kind() == ErrorKind::NotFound => {
+            make_folder(parent)?;
+            match fs::create_dir(path) {
+                // Somebody else was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => is_plain_folder(path),
+                made => made,
+            }
+        }
+        (is_plain, _) => is_plain,
+    }
+}
+
+/// It is there, and no part of its path is a link.
+pub fn is_plain_folder(path: &Path) -> io::Result<()> {
+    match opened(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::LOOP) => Err(refused(A_LINK)),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+/// All of an open file, from where it stands.
+pub fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    if length > MOST {
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it has {length} bytes, and {MOST} are read at most"),
+        ));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    // It may grow meanwhile, and files of /proc tell no length.
+    file.by_ref().take(MOST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
+    // A pipe is not waited for; a terminal does not become ours.
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o644) } else { Mode::empty() };
+    let file = match opened(path, flags, mode) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => return Err(refused(A_LINK)),
+        // A pipe that nobody reads; a socket.
+        Err(Errno::NXIO) => return Err(refused(NOT_A_FILE)),
+        Err(error) => return Err(error.into()),
+    };
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    if kind.is_file() { Ok(file) } else { Err(refused(NOT_A_FILE)) }
+}
+
+fn opened(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags | OFlags::NOFOLLOW, mode),
+        opened => opened,
+    }
+}
+
+/// Why something is refused.
+pub const A_LINK: &str = "it is a link, or in a folder that is one";
+/// Likewise.
+pub const NOT_A_FILE: &str = "it is no regular file";
+
+/// What is there is not what Tavern put there: it is a link, a pipe, a device.
+pub const REFUSED: ErrorKind = ErrorKind::InvalidInput;
+
+/// The error that says so.
+pub fn refused(why: &str) -> io::Error {
+    io::Error::new(REFUSED, why)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_opened_and_by_no_link() {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        let root = fs::canonicalize(scratch.path()).expect("it is there");
+        let path = |name: &str| root.join(name);
+        fs::create_dir(path("folder")).expect("made");
+        fs::write(path("folder/file"), "text").expect("written");
+        symlink("folder/file", path("link")).expect("made");
+        symlink("folder", path("linked-folder")).expect("made");
+        symlink("/dev/zero", path("endless")).expect("made");
+        symlink("nowhere", path("dangling")).expect("made");
+        let _listener = UnixListener::bind(path("socket")).expect("made");
+        rustix::fs::mkfifoat(CWD, path("pipe"), Mode::from_raw_mode(0o600)).expect("made");
+        assert_eq!(read_text(path("folder/file")).expect("a file"), "text");
+        for name in ["link", "linked-folder/file", "endless", "dangling", "socket", "pipe"] {
+            for opened in [open(path(name)), open_or_make(path(name))] {
+                assert_eq!(opened.expect_err(name).kind(), REFUSED, "{name}");
+            }
+        }
+        let kind = |name: &str| open(path(name)).expect_err(name).kind();
+        assert_eq!(kind("folder"), ErrorKind::IsADirectory);
+        assert_eq!(kind("missing"), ErrorKind::NotFound);
+        assert!(!path("nowhere").exists(), "nothing is made through a link");
+        for name in ["linked-folder", "linked-folder/new", "link/new"] {
+            assert_eq!(make_folder(&path(name)).expect_err(name).kind(), REFUSED, "{name}");
+        }
+        make_folder(&path("folder/one/two")).expect("made");
+        assert!(path("folder/one/two").is_dir());
+        drop(open_or_make(path("new")).expect("made"));
+        assert!(path("new").is_file());
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_read() {
+        let scratch = tempfile::tempdir().expect("a temp dir");
+        let path = fs::canonicalize(scratch.path()).expect("it is there").join("long");
+        File::create(&path).and_then(|file| file.set_len(MOST + 1)).expect("made");
+        assert_eq!(read(&path).expect_err("too long").kind(), ErrorKind::FileTooLarge);
+    }
+}
