@@ -62,7 +62,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let config = Config::load(board.dir())?;
-        let lease = board.lease_as_logged(&self.held.task)?;
+        let lease = board.task(&self.held.task)?.lease;
         let retry = Retry { blame: Blame::Nobody, not_before: None, most: config.max_returns };
         let reason = self.reason.clone().unwrap_or_else(|| "given back".to_owned());
         // It gets all its attempts again.

@@ -23,7 +23,7 @@ use super::worktree;
 use crate::board::archive::Policy;
 use crate::board::document::parse;
 use crate::board::event::{Blame, Event, Retry};
-use crate::board::lease::{Life, Token};
+use crate::board::lease::{Lease, Life, Token};
 use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
@@ -41,6 +41,8 @@ pub enum Action {
     EndRun { run: String },
     /// Give a task back whose holder is gone, or whose lease ran out.
     GiveBack { task: TaskId, token: Option<Token>, agent: Option<String>, blame: Blame, why: String },
+    /// Write the file of a lease again that has gone, as the log has it.
+    PutBackLease { task: TaskId, token: Token },
     /// Remove a lease whose item is no longer in progress.
     DropLease { task: TaskId, token: Token },
     /// Remove a lease's file that can't be read (a power cut may leave an empty one).
@@ -67,6 +69,7 @@ impl std::fmt::Display for Action {
             Action::EndRun { run } => write!(f, "end the processes of run {run}"),
             Action::GiveBack { task, agent: Some(agent), why, .. } => write!(f, "give {task} back from {agent}: {why}"),
             Action::GiveBack { task, why, .. } => write!(f, "give {task} back: {why}"),
+            Action::PutBackLease { task, .. } => write!(f, "write the lease of {task} again, whose file has gone"),
             Action::DropLease { task, .. } => write!(f, "remove the lease of {task}, which is no longer in progress"),
             Action::DropDamaged { task } => write!(f, "remove the lease of {task}, which can't be read"),
             Action::RemoveWorktree { task, path } => {
@@ -99,12 +102,20 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     let now = clock::now();
     let mut actions = Vec::new();
     let items = Items::of(site, scope, now)?;
-    let leases = site.board.leases()?;
+    // Also where it can't be read at the moment.
+    let mut leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
+    let mut leases = site.board.leases()?;
     looks.retain(&leases);
+    leases.extend(items.lost.iter().filter(|lease| leased.insert(lease.task.clone())).cloned());
+    let is_lost = |lease: &Lease| items.lost.contains(lease);
     for lease in &leases {
         let verdict = match (life(&lease.holder), lease.is_live(now)) {
             (Life::Gone, _) => Some((Blame::Nobody, "its supervisor is gone".to_owned())),
-            (_, true) => None,
+            (_, true) => {
+                let (task, token) = (lease.task.clone(), lease.token);
+                actions.extend(is_lost(lease).then_some(Action::PutBackLease { task, token }));
+                None
+            }
             (Life::Unknown, false) => Some((
                 Blame::Agent,
                 format!("its lease ran out at {}", lease.expires_at().format("%Y-%m-%d %H:%M:%S UTC")),
@@ -130,13 +141,11 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     }
     let damaged = site.board.damaged_leases()?;
     actions.extend(damaged.iter().map(|task| Action::DropDamaged { task: task.clone() }));
-    // Also where it can't be read at the moment.
-    let leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
     for (task, status) in &items.statuses {
         if !status.is_held() || leased.contains(task) || items.elsewhere.contains(task) {
             continue;
         }
-        // It is held by the document alone: its lease was lost, or a person has written it so.
+        // It is held by the document alone: its lease was lost with the log, or a person has written it so.
         let open = runs_of(&site.board, task)?.into_iter().filter(|run| run.ended.is_none());
         actions.extend(open.map(|run| Action::EndRun { run: run.run }));
         let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
@@ -144,7 +153,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     }
     actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
     if scope != Scope::Leases {
-        plan_dead(site, &leased, &items, now, &mut actions)?;
+        plan_dead(site, &leases, &leased, &items, now, &mut actions)?;
         if scope == Scope::All {
             plan_upkeep(site, &leased, &items, now, &mut actions)?;
         }
@@ -161,6 +170,8 @@ fn is_open(site: &Site, run: &str) -> bool {
 /// The items of all queues.
 struct Items {
     statuses: Vec<(TaskId, Status)>,
+    /// Leases whose files have gone.
+    lost: Vec<Lease>,
     /// Those that another clone holds.
     elsewhere: HashSet<TaskId>,
     /// False if a queue could not be read: what is not in `statuses` may still be in that one.
@@ -171,7 +182,8 @@ struct Items {
 
 impl Items {
     fn of(site: &Site, scope: Scope, now: Timestamp) -> Result<Items, Error> {
-        let mut items = Items { statuses: Vec::new(), elsewhere: HashSet::new(), is_all: true, due: Vec::new() };
+        let (statuses, lost, due, elsewhere) = (Vec::new(), Vec::new(), Vec::new(), HashSet::new());
+        let mut items = Items { statuses, lost, elsewhere, is_all: true, due };
         let policy = archive_policy(site);
         let at_least = match scope {
             // The whole archive is written each time.
@@ -188,9 +200,12 @@ impl Items {
             let named = document.items().iter().filter_map(|item| Some((item.id.clone()?, item.status)));
             items.statuses.extend(named);
             for item in document.items() {
-                let id = item.id.as_ref().filter(|_| item.status.is_held());
-                if let Some(id) = id
-                    && site.board.is_elsewhere(&document, item, now)?
+                let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { continue };
+                if matches!(site.board.lease(id), Ok(None))
+                    && let Some(lost) = site.board.lease_of(&document.task_of(item))?
+                {
+                    items.lost.push(lost);
+                } else if site.board.is_elsewhere(&document, item, now)?
                     && !was_run_here(site, id, &document.task_of(item).state)?
                 {
                     items.elsewhere.insert(id.clone());
@@ -232,16 +247,17 @@ fn archive_policy(site: &Site) -> Policy {
 
 fn plan_dead(
     site: &Site,
+    leases: &[Lease],
     leased: &HashSet<TaskId>,
     items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
-    let live_runs: HashSet<String> = site.board.leases()?.into_iter().filter_map(|l| Some(l.work?.run)).collect();
+    let live_runs: HashSet<&str> = leases.iter().filter_map(|lease| Some(lease.work.as_ref()?.run.as_str())).collect();
     let marked = marked_runs(site);
     for run in &marked {
         let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
-        let is_dead = has_no_end && !live_runs.contains(run);
+        let is_dead = has_no_end && !live_runs.contains(run.as_str());
         let planned = Action::EndRun { run: run.clone() };
         if is_dead && !actions.contains(&planned) {
             actions.push(planned);
@@ -340,6 +356,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
     match action {
         Action::EndRun { run } => end_run(site, run),
         Action::GiveBack { task, token, blame, why, .. } => give_back(site, task, *token, *blame, why),
+        Action::PutBackLease { task, token } => Ok(site.board.put_back_lease(task, *token)?),
         Action::DropLease { task, token } => match site.board.lease(task)?.filter(|lease| lease.token == *token) {
             Some(lease) => Ok(site.board.drop_stray_lease(&lease)?),
             None => Ok(false),
@@ -401,7 +418,7 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
 }
 
 fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why: &str) -> Result<bool, Error> {
-    let lease = site.board.lease(task).ok().flatten();
+    let lease = site.board.task(task).ok().and_then(|found| found.lease);
     let role = lease.as_ref().map(|lease| lease.role.as_str()).unwrap_or_default();
     // Whoever has one try has had it, however it ended, once the agent program was started or was about to be.
     let has_begun = lease.as_ref().is_some_and(|lease| lease.work.is_some());

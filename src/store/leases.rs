@@ -30,7 +30,7 @@ impl Board {
     }
 
     /// The same for who does not have the lock: what a power cut has emptied is made again from the log.
-    pub fn lease_as_logged(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
+    pub(super) fn lease_as_logged(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
         match self.lease(task) {
             Err(Error::Damaged { .. }) if !self.is_dry() && !self.shows_all() => {
                 self.settle()?;
@@ -121,6 +121,8 @@ impl Board {
         let is_sure = match &renewed {
             // One that was over by then, somebody may be giving back.
             Ok((lease, _)) => lease.is_live(clock::now()),
+            // Its file may have gone.
+            Err(Error::Refused(Refusal::NoLease { .. })) => false,
             // The claim may be logged, and its file not be written yet, or lost in a power cut.
             Err(Error::Refused(_) | Error::Damaged { .. }) => self.is_settled()?,
             Err(_) => true,
@@ -128,7 +130,10 @@ impl Board {
         let (_, renewed) = if is_sure || self.is_dry() {
             renewed?
         } else {
-            self.transact(|view| Ok((Change::default(), self.renew_shown(task, token, view.now)?)))?
+            self.transact(|view| {
+                view.put_back_lease(task, token)?;
+                Ok((Change::default(), self.renew_shown(task, token, view.now)?))
+            })?
         };
         Ok(renewed)
     }

@@ -31,6 +31,7 @@ mod leases;
 mod loaded_base;
 mod lock;
 mod log;
+mod lost_lease;
 mod mend;
 mod moved;
 mod places;

@@ -81,7 +81,11 @@ impl Board {
             let settled = self.clone().settled()?;
             live = look(&|queue| settled.read(queue), &settled);
         }
-        if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }
+        let mut found = if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }?;
+        if found.lease.is_none() {
+            found.lease = self.lease_of(&found.task)?;
+        }
+        Ok(found)
     }
 
     /// Puts a new item into `queue`, by the given ID or a fresh one.
@@ -105,7 +109,7 @@ impl Board {
             return Err(Error::Quarantined { task: id });
         }
         let task = document.task(item, id.clone());
-        let lease = self.lease(&id)?;
+        let lease = self.lease_of(&task)?;
         let mut change = decide(&task, lease.as_ref(), event, now)?;
         if let LeaseChange::Put(lease) = &mut change.lease {
             lease.queue.clone_from(&queue.id);
@@ -160,7 +164,8 @@ impl Board {
                 return Ok((Change::default(), false));
             }
             let cause = Some("its lease could not be read and was removed".to_owned());
-            let entry = Entry { task: Some(task.clone()), cause, ..Entry::new(Kind::Noted, view.now) };
+            let lease = Some(LeaseEntry::Drop);
+            let entry = Entry { task: Some(task.clone()), cause, lease, ..Entry::new(Kind::Noted, view.now) };
             // Whoever shows an event of the item removes it.
             Ok((Change::notes(vec![entry]), true))
         })

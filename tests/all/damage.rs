@@ -68,6 +68,52 @@ fn a_lease_that_a_power_cut_has_emptied_is_made_again_from_the_log() {
     }
 }
 
+/// What becomes of a board whose leases were removed while T-1 and T-2 are held.
+fn without_leases(path: &str) -> (Scratch, String) {
+    let scratch = Scratch::pending("- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n");
+    let token = scratch.claim("T-1", &["--lease", "1h"]);
+    scratch.claim("T-2", &["--lease", "1h"]);
+    let path = scratch.work().join(".git/tavern").join(path);
+    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("it is there");
+    (scratch, token)
+}
+
+#[test]
+fn a_lease_whose_file_has_gone_is_still_that_of_its_holder() {
+    for path in ["leases", "leases/T-1.yaml"] {
+        for verb in ["renew T-1", "report T-1 --failed x", "release T-1"] {
+            let (scratch, token) = without_leases(path);
+            scratch.run("tavern-status", &["T-1"]).ends(0).says_not("not in this clone");
+            scratch.run("tavern-release", &["T-1"]).ends(4).says("is held by");
+            scratch.run("tavern-check", &[]).says("write the lease of T-1 again").says_not("died");
+            let ran = scratch.line(&format!("tavern-{verb} --token {token}")).run();
+            assert!(matches!(ran.code, Some(0 | 1)), "{path}: {verb}: {ran}");
+        }
+        let (scratch, token) = without_leases(path);
+        scratch.run("tavern-reap", &[]).ends(0).says("write the lease of T-1 again");
+        assert_eq!(scratch.item("T-1")["lease"]["token"].to_string(), token);
+        scratch.run("tavern-claim", &[]).ends(0).says("T-3");
+        State::of(&scratch).agrees();
+    }
+}
+
+#[test]
+fn a_run_whose_lease_has_gone_goes_on() {
+    let script = "until [ -e ~/go ]; do sleep 0.1; done";
+    let queue = format!("- [ ] T-1: One\n  ```sh\n  touch ~/begun; {script}; echo 1 >one\n  ```\n");
+    let scratch = Scratch::shell(&queue, "lease: 2s\nroles: {coder: {runner: shell}}\n");
+    let agent = scratch.program("tavern-agent").args(&["--once"]).start();
+    let (home, leases) = (scratch.folder().join("home"), scratch.work().join(".git/tavern/leases"));
+    wait_until("the script runs", || home.join("begun").exists());
+    fs::remove_dir_all(&leases).expect("it is there");
+    scratch.run("tavern-reap", &[]).ends(0).says_not("end the processes");
+    fs::remove_dir_all(&leases).expect("it is there");
+    wait_until("it is written again", || leases.join("T-1.yaml").exists());
+    fs::write(home.join("go"), "").expect("it is ours");
+    agent.end().ends(0).says("merged as");
+    scratch.stands("T-1", "completed", 1);
+}
+
 #[test]
 fn a_claim_counts_though_its_files_could_not_be_written() {
     for place in ["log.appended", "submit.replaced", "submit.leased"] {

@@ -288,6 +288,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
         let path = match &action {
             Action::EndRun { run } => board.run_dir(run),
             Action::GiveBack { task, token: Some(_), .. }
+            | Action::PutBackLease { task, .. }
             | Action::DropLease { task, .. }
             | Action::DropDamaged { task } => board.private("leases").join(format!("{task}.yaml")),
             Action::GiveBack { .. } => board.dir().to_owned(),
@@ -298,7 +299,10 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             }
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
-        let message = format!("left by a process that died; to do: {action}");
+        let message = match &action {
+            Action::PutBackLease { .. } => format!("to do: {action}"),
+            _ => format!("left by a process that died; to do: {action}"),
+        };
         faults.warning("leftover", &path, message, "clean up: tavern reap".to_owned());
     }
 }
