@@ -5,7 +5,6 @@
 //! time-out, after which its whole process group is killed.
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Seek, Write};
@@ -123,7 +122,9 @@ impl Call<'_> {
 
     pub(super) fn input(mut self, bytes: &[u8]) -> Result<Self, GitError> {
         // A file, which a git that outlives us reads to its end all the same.
-        let spooled = spooled(bytes).map_err(GitError::io("write a temporary file in", env::temp_dir()))?;
+        // Not in the user's folder for such files, which need not be there: git writes beside it anyway.
+        let folder = self.repository.common_dir();
+        let spooled = spooled(bytes, folder).map_err(GitError::io("write a temporary file in", folder))?;
         self.input = Some(spooled);
         Ok(self)
     }
@@ -167,7 +168,7 @@ impl Call<'_> {
         let stdin = match &mut self.input {
             Some(file) => {
                 let shared = file.rewind().and_then(|()| file.try_clone());
-                shared.map_err(GitError::io("read a temporary file in", env::temp_dir()))?.into()
+                shared.map_err(GitError::io("read a temporary file in", self.repository.common_dir()))?.into()
             }
             None => Stdio::null(),
         };
@@ -208,8 +209,8 @@ pub(super) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
 }
 
-fn spooled(bytes: &[u8]) -> std::io::Result<File> {
-    let mut file: File = tempfile::tempfile()?;
+fn spooled(bytes: &[u8], folder: &Path) -> std::io::Result<File> {
+    let mut file: File = tempfile::tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file)

@@ -52,6 +52,13 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
 }
 
+#[test]
+fn nothing_depends_on_the_folder_for_temporary_files() {
+    let scratch = board(&[item("T-1", "test -e T-1.txt"), item("T-2", "")].concat(), "");
+    scratch.program("tavern-drain").variable("TMPDIR", "/nonexistent").run().ends(0);
+    scratch.stands("T-1", "completed", 1);
+}
+
 /// It would be claimed and given back again and again.
 #[test]
 fn a_base_that_is_not_there_is_told_before_anything_is_claimed() {
