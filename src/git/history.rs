@@ -60,17 +60,26 @@ impl Repository {
         self.contains(below.id(), above.id())
     }
 
-    /// Returns whether `tip` lacks `work`: what that changed is at one place still as it was before, and it is not in the history,
-    /// which is walked only then.
+    /// Returns whether `tip` lacks `work`: what that changed is at one place as it was before, and it is not in the history, which is
+    /// walked only then, or was taken back there.
     pub fn lacks(&self, tip: &CommitId, work: &CommitId) -> Result<bool, GitError> {
         let comparing = || GitError::library(format!("look for {work} in {tip}"));
+        let (end, wanted) = (tip, work);
         let (tip, work) = (self.find_commit(tip)?, self.find_commit(work)?);
         let before = work.parent(0).and_then(|parent| parent.tree()).ok();
         let (after, now) = (work.tree().map_err(comparing())?, tip.tree().map_err(comparing())?);
         let diff = self.git.diff_tree_to_tree(before.as_ref(), Some(&after), None).map_err(comparing())?;
         let found = |path: &Path| now.get_path(path).map_or(Oid::ZERO_SHA1, |entry| entry.id());
         let is_old = |delta: DiffDelta<'_>| delta.new_file().path().map(found) == Some(delta.old_file().id());
-        Ok(diff.deltas().any(is_old) && !self.contains(tip.id(), work.id())?)
+        let is_old = diff.deltas().any(is_old);
+        Ok(is_old && (!self.contains(tip.id(), work.id())? || self.taken_back(wanted, end)?.is_some()))
+    }
+
+    /// The commit of `tip` that takes back the merge `work`, or what that merged.
+    pub fn taken_back(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
+        let merged = self.find_commit(work)?.parent_id(1).ok().map(CommitId::from);
+        let mut found = std::iter::once(work).chain(&merged).map(|commit| self.reverted(commit, tip));
+        found.find_map(Result::transpose).transpose()
     }
 
     /// The commit that brought `work` into the line that ends in `tip`: the first one, along first parents, that contains

@@ -73,7 +73,7 @@ impl Unmerged<'_> {
 }
 
 /// Why no work can begin that needs that of `task`, which is completed: it was merged in another clone, or the integration
-/// branch is no longer where it was. What was found once is not looked for again by this process.
+/// branch is no longer where it was, or takes it back. What was found once is not looked for again by this process.
 pub fn missing_work(site: &Site, task: &TaskId, index: &ItemIndex<'_>) -> Option<NotReady> {
     let found = || site.found.lock().unwrap_or_else(PoisonError::into_inner);
     if found().contains(task) {
@@ -100,6 +100,14 @@ fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>
                 return Ok(None);
             }
         }
+    }
+    if let (Some(work), Some(tip)) = (&work, site.integration_tip()?)
+        && let Some(revert) = repository.taken_back(work, &tip)?
+    {
+        let revert = revert.short();
+        let hint = format!("git switch {branch} && git revert {revert}; or have it done again: reopen {task}");
+        let message = format!("the work of {task}, {commit}, was taken back on `{branch}` by {revert}");
+        return Ok(Some(NotReady::new(message, hint)));
     }
     let way = match (work, site.remote()?) {
         (None, Some(remote)) => format!("fetch it: git fetch {remote} {branch}:{branch}"),

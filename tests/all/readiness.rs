@@ -190,6 +190,35 @@ fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
 }
 
 #[test]
+fn what_builds_on_work_that_was_taken_back_waits_until_it_is_there_again() {
+    let items = "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n- [ ] T-2: Two (after: T-1)\n  ```sh\n  cp 1.txt 2.txt\n  ```\n";
+    let again: [&[&str]; 2] = [&["revert", "--no-edit", "HEAD"], &[]];
+    for (taken_back, again) in [&["-m", "1", "HEAD"] as &[_], &["HEAD^2"]].into_iter().zip(again) {
+        let scratch = Scratch::pending(items);
+        scratch.run("tavern-agent", &["--once"]).succeeds();
+        let commit = scratch.git(&["log", "-1", "--format=%h", "tavern/integration"]);
+        scratch.git(&["checkout", "--quiet", "tavern/integration"]);
+        scratch.git(&[&["revert", "--no-edit"], taken_back].concat());
+        let revert = scratch.git(&["log", "-1", "--format=%h"]);
+        scratch.git(&["checkout", "--quiet", "main"]);
+        let lack = format!("the work of T-1, {commit}, was taken back on `tavern/integration` by {revert}");
+        for (line, code) in [("tavern-status T-2", 0), ("tavern-check", 0), ("tavern-drain", 1)] {
+            scratch.line(line).run().ends(code).says(&lack);
+        }
+        scratch.stands("T-2", "pending", 0);
+        if again.is_empty() {
+            scratch.run("tavern-release", &["T-1", "--reopen"]).succeeds();
+        } else {
+            scratch.git(&["checkout", "--quiet", "tavern/integration"]);
+            scratch.git(again);
+            scratch.git(&["checkout", "--quiet", "main"]);
+        }
+        scratch.run("tavern-drain", &[]).ends(0);
+        assert!(scratch.merged().contains("1.txt\n2.txt\n"), "{taken_back:?}");
+    }
+}
+
+#[test]
 fn what_builds_on_work_of_another_clone_begins_only_where_that_work_is() {
     let items = "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n- [ ] T-2: Two (after: T-1)\n  ```sh\n  cp 1.txt 2.txt\n  ```\n";
     let first = Scratch::pending(items);
