@@ -10,6 +10,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustix::fs::{StatVfs, statvfs};
+
 use super::brief;
 use super::error::Error;
 use super::sandbox;
@@ -70,15 +72,17 @@ impl<'a> Preflight<'a> {
     /// Room for worktrees and logs.
     pub fn disk(&self) -> Result<(), NotReady> {
         let least = self.config.free_disk;
-        let Some(root) = self.root.filter(|_| least.bytes() > 0) else { return Ok(()) };
-        match fs2::available_space(root) {
-            Ok(free) if free < least.bytes() => Err(NotReady::new(
-                format!("less than {least} are free on the disk of {}", root.display()),
-                "make room, or set `free_disk` in .tavern/config.yaml",
-            )),
-            // A file system that doesn't tell is none that is full.
-            _ => Ok(()),
+        // A file system that doesn't tell is none that is full.
+        let Some((root, disk)) = self.root.and_then(|root| Some((root, statvfs(root).ok()?))) else { return Ok(()) };
+        let place = root.display();
+        if let Some(what) = used_up(&disk) {
+            return Err(NotReady::new(format!("no {what} left on the disk of {place}"), "make room"));
         }
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < least.bytes() {
+            let message = format!("less than {least} are free on the disk of {place}");
+            return Err(NotReady::new(message, "make room, or set `free_disk` in .tavern/config.yaml"));
+        }
+        Ok(())
     }
 
     /// The branch that work begins at.
@@ -198,6 +202,15 @@ impl<'a> Preflight<'a> {
     }
 }
 
+/// What there is nothing of on a disk, so that nothing at all can be written. Some have no number of files.
+fn used_up(disk: &StatVfs) -> Option<&'static str> {
+    match disk {
+        StatVfs { f_blocks: 1.., f_bavail: 0, .. } => Some("space is"),
+        StatVfs { f_files: 1.., f_favail: 0, .. } => Some("inodes are"),
+        _ => None,
+    }
+}
+
 /// A PATH with folders that depend on where one is might lead to it there.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -266,5 +279,25 @@ impl Templates {
             *self.0.borrow_mut() = Some(stamps);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_full_without_space_or_inodes() {
+        let disk = statvfs("/").expect("it is there");
+        for (blocks, available, files, inodes, what) in [
+            (9, 1, 9, 1, None),
+            (9, 0, 9, 1, Some("space is")),
+            (9, 1, 9, 0, Some("inodes are")),
+            (9, 1, 0, 0, None),
+            (0, 0, 0, 0, None),
+        ] {
+            let disk = StatVfs { f_blocks: blocks, f_bavail: available, f_files: files, f_favail: inodes, ..disk };
+            assert_eq!(used_up(&disk), what, "{blocks} {available} {files} {inodes}");
+        }
     }
 }
