@@ -57,6 +57,12 @@ fn a_board_is_one_and_the_same_from_every_linked_worktree() {
         has_it(&plain, ".", &["--dir", dir]);
     }
 
+    let check = || plain.program("tavern-check").within(&plain.folder().join("linked")).run().ends(0);
+    check().says_not("copy");
+    plain.write("../linked/.tavern/queues/main.md", "## Pending\n- [ ] T-5: Five\n");
+    let there = plain.work().join(QUEUE);
+    check().says("this copy was edited").says(&format!("put the lines into {}", there.display()));
+
     let apart = Scratch::empty();
     apart.git(&["init", "--quiet", "--initial-branch=main", "--separate-git-dir=../apart"]);
     apart.git(&["commit", "--quiet", "--allow-empty", "--message=Begin"]);

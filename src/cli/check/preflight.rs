@@ -40,6 +40,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
         Ok(site) => {
             let found = programs(&site, faults);
             repository(&site, faults);
+            copies(&site, faults);
             beside(&site, faults);
             leftovers(&site, faults);
             found
@@ -227,6 +228,21 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
         }
     }
     found
+}
+
+/// Queues that were edited in the linked worktree around, which are no queues of the board.
+fn copies(site: &Site, faults: &mut Faults<'_>) {
+    let (board, Ok(repository)) = (&site.board, site.repository()) else { return };
+    let is_linked = |folder: &&Path| repository.is_worktree(folder).unwrap_or(false);
+    let Some(worktree) = faults.here.ancestors().find(is_linked) else { return };
+    let Ok(queues) = board.path("queues").strip_prefix(board.root()).map(Path::to_owned) else { return };
+    for path in repository.changes(worktree).map(|changes| changes.modified).unwrap_or_default() {
+        if path.parent() == Some(&queues) {
+            let message = "this copy was edited, and is not the board's: nothing reads it".to_owned();
+            let hint = format!("put the lines into {}", board.root().join(&path).display());
+            faults.warning("edited-copy", &worktree.join(&path), message, hint);
+        }
+    }
 }
 
 fn repository(site: &Site, faults: &mut Faults<'_>) {
