@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{Access, access};
+use tavern::cli::PROGRAMS;
 
 use crate::state::{State, board, id as task};
 use crate::support::{Ran, Scratch, item, program, wait_until};
@@ -141,10 +141,51 @@ fn used_board() -> Scratch {
     for program in ["tavern-commit", "tavern-reap"] {
         scratch.run(program, &[]).succeeds();
     }
+    // An agent that is killed leaves its file.
+    let agent = scratch.program("tavern-agent").args(&["--name", "Gone", "--role", "drone"]).start();
+    wait_until("the agent shows itself", || scratch.work().join(".tavern/agents/Gone.yaml").exists());
+    agent.kill();
+    scratch.write(".git/tavern/seen/main.1.aside", "garbage\n");
+    scratch.write(".git/tavern/leases/looks.json", "{}");
     scratch
 }
 
-/// The files and folders of Tavern's own on the board, of many alike one.
+/// Of each kind of Tavern's files and folders one that is on the used board.
+const KINDS: [&str; 26] = [
+    ".tavern/config.yaml",
+    ".tavern/queues",
+    ".tavern/queues/main.md",
+    ".tavern/queues/archive",
+    ".tavern/queues/archive/main.md",
+    ".tavern/templates/own.md",
+    ".tavern/agents/Gone.yaml",
+    ".tavern/inbox/T-2",
+    ".tavern/runs",
+    ".tavern/worktrees",
+    ".tavern/quota/other.yaml",
+    ".tavern/files",
+    ".tavern/.gitignore",
+    ".git/tavern",
+    ".git/tavern/events",
+    ".git/tavern/applied",
+    ".git/tavern/lock",
+    ".git/tavern/leases",
+    ".git/tavern/leases/T-2.yaml",
+    ".git/tavern/leases/looks.json",
+    ".git/tavern/seen",
+    ".git/tavern/seen/main.md",
+    ".git/tavern/seen/main.spare",
+    ".git/tavern/seen/main.old",
+    ".git/tavern/seen/main.1.aside",
+    ".git/tavern/slots/committed",
+];
+
+/// With this variable every file is damaged, and every program run on each damage: half an hour.
+fn is_whole() -> bool {
+    std::env::var_os("TAVERN_TEST_DAMAGE").is_some()
+}
+
+/// The files and folders of Tavern's own on the board; of many alike one, unless it is the whole.
 fn own_paths(scratch: &Scratch) -> Vec<PathBuf> {
     let walk = |root| walkdir::WalkDir::new(scratch.work().join(root)).into_iter().filter_map(Result::ok);
     let mut paths: Vec<PathBuf> =
@@ -153,7 +194,9 @@ fn own_paths(scratch: &Scratch) -> Vec<PathBuf> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let is_below = |folder: &str| path.parent().is_some_and(|above| above.to_string_lossy().contains(folder));
         let is_alike = is_below("/runs/") && name != "metadata.json" || is_below("/worktrees") || name == "T-3.yaml";
-        !is_alike && (!is_below("/slots") || ["committed", "merge", "run-0"].contains(&name))
+        let is_slot = is_below("/slots") && !["committed", "merge", "run-0"].contains(&name);
+        // What stands in a worktree is its agent's.
+        if is_whole() { !is_below("/worktrees/") } else { !is_alike && !is_slot }
     });
     paths.sort();
     paths.iter().map(|path| path.strip_prefix(scratch.work()).expect("it is in there").to_owned()).collect()
@@ -172,13 +215,8 @@ fn damage(path: &Path, how: &str) -> bool {
         "another kind" if is_folder => remove().and_then(|()| fs::write(path, "x")),
         "another kind" => remove().and_then(|()| fs::create_dir(path)).and_then(|()| fs::write(path.join("x"), "x")),
         "mode 0" => {
-            let mode = fs::metadata(path).expect("it is there").permissions();
             fs::set_permissions(path, PermissionsExt::from_mode(0o0)).expect("it is ours");
-            let is_told = access(path, Access::READ_OK).is_err();
-            if !is_told {
-                fs::set_permissions(path, mode).expect("it is ours");
-            }
-            return is_told;
+            Ok(())
         }
         _ if is_folder => return false,
         "empty" => fs::write(path, ""),
@@ -190,7 +228,8 @@ fn damage(path: &Path, how: &str) -> bool {
     true
 }
 
-const PROGRAMS: [&str; 17] = [
+/// All but `tavern-merge-driver`, which is git's and knows no board.
+const LINES: [&str; 22] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-log",
@@ -198,6 +237,11 @@ const PROGRAMS: [&str; 17] = [
     "tavern-runs",
     "tavern-runs show T-1",
     "tavern-add new",
+    "tavern-plan new",
+    "tavern-claim --agent Sam",
+    "tavern-agent --dry-run --name Sam",
+    "tavern-drain --dry-run --runner shell",
+    "tavern-edit main",
     "tavern-tell T-3 word",
     "tavern-renew T-2 --token 6",
     "tavern-spawn T-2 --token 6",
@@ -210,12 +254,29 @@ const PROGRAMS: [&str; 17] = [
     "tavern-init --dry-run",
 ];
 
+/// A user who is not root, to whom a mode means something.
+const NOBODY: u32 = 65534;
+
+/// Who owns the board runs the programs.
+fn runner(scratch: &Scratch) -> Vec<String> {
+    let owner = fs::metadata(scratch.work()).expect("it is there").uid();
+    let is_ours = owner == rustix::process::getuid().as_raw();
+    let user =
+        ["setpriv", "--clear-groups", &format!("--reuid={owner}"), &format!("--regid={owner}")].map(str::to_owned);
+    let wait = ["timeout", "60"].map(str::to_owned);
+    wait.into_iter().chain(user.into_iter().filter(|_| !is_ours)).collect()
+}
+
 /// Its exit code and output; it neither hangs nor crashes.
 fn run(scratch: &Scratch, line: &str) -> Result<Ran, String> {
-    let mut words = vec!["60"];
-    words.extend(line.split(' '));
-    let ran = scratch.command(Path::new("timeout")).args(&words).run();
+    let ran = run_words(scratch, &line.split(' ').collect::<Vec<_>>());
     if matches!(ran.code, None | Some(101 | 124..)) { Err(format!("{line}: {ran}")) } else { Ok(ran) }
+}
+
+fn run_words(scratch: &Scratch, words: &[&str]) -> Ran {
+    let runner = runner(scratch);
+    let words: Vec<&str> = runner[1..].iter().map(String::as_str).chain(words.iter().copied()).collect();
+    scratch.command(Path::new(&runner[0])).args(&words).variable("EDITOR", "true").run()
 }
 
 /// Work goes on, and no item is lost.
@@ -283,10 +344,21 @@ fn survives(used: &Path, nth: usize, path: &Path, how: &str) -> Result<(), Strin
         let scratch = Scratch::empty();
         let from = format!("{}/.", used.display());
         scratch.command(Path::new("cp")).args(&["-a", &from, "."]).run().succeeds();
-        damage(&scratch.work().join(path), how).then_some(scratch)
+        let is_done = damage(&scratch.work().join(path), how);
+        if how == "mode 0" && rustix::process::getuid().is_root() {
+            let folder = scratch.folder();
+            let all = ["-R", "--no-dereference", &format!("{NOBODY}:{NOBODY}"), &folder.to_string_lossy()];
+            scratch.command(Path::new("chown")).args(&all).run().succeeds();
+        }
+        is_done.then_some(scratch)
     };
     let Some(scratch) = begin() else { return Ok(()) };
-    for line in PROGRAMS.iter().skip(nth % 3).step_by(3) {
+    if is_whole() {
+        for line in LINES {
+            run(&begin().expect("it can be damaged"), line)?;
+        }
+    }
+    for line in LINES.iter().skip(nth % 3).step_by(3) {
         run(&scratch, line)?;
     }
     let scratch = begin().expect("it can be damaged");
@@ -296,10 +368,10 @@ fn survives(used: &Path, nth: usize, path: &Path, how: &str) -> Result<(), Strin
             break;
         }
         for command in commands {
-            scratch.command(Path::new("sh")).args(&["-c", &command]).run();
+            run_words(&scratch, &["sh", "-c", &command]);
         }
         if how == "mode 0" {
-            scratch.command(Path::new("chmod")).args(&["-R", "u+rwX", ".tavern", ".git/tavern"]).run();
+            run_words(&scratch, &["chmod", "-R", "u+rwX", ".tavern", ".git/tavern"]);
         }
     }
     works(&scratch, how == "another kind")
@@ -309,6 +381,12 @@ fn survives(used: &Path, nth: usize, path: &Path, how: &str) -> Result<(), Strin
 fn damage_to_any_file_or_folder_is_healed_or_told_with_what_to_type() {
     let used = used_board();
     let paths = own_paths(&used);
+    let missing: Vec<&str> =
+        KINDS.into_iter().filter(|kind| !paths.iter().any(|path| path == Path::new(kind))).collect();
+    assert_eq!(missing, <[&str; 0]>::default(), "{paths:#?}");
+    for program in PROGRAMS.iter().map(|program| program.name).filter(|name| *name != "tavern-merge-driver") {
+        assert!(LINES.iter().any(|line| line.split(' ').next() == Some(program)), "{program} is tried on no damage");
+    }
     let cells: Vec<(&Path, &str)> = paths.iter().flat_map(|path| DAMAGES.map(|how| (path.as_path(), how))).collect();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
