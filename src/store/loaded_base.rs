@@ -215,6 +215,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let mut lines = Tally::default();
     lines.count(saved.text(), -1);
     lines.count(ours.text(), 1);
+    let known = known_saves(entries, saver);
     let (mut passed, mut is_saved_since) = (Vec::new(), false);
     for entry in entries {
         lines.count(entry.change.after().unwrap_or_default(), -1);
@@ -225,7 +226,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         let may_be_meant = is_saved_since || entry.is_move_of_added();
         facts.retain(|told| !may_be_meant || theirs.contains_key(&told.fact.0));
         passed.push(Passed { entry, distance: lines.distance, facts });
-        is_saved_since = is_saved_since || (is_by_hand(entry) && saver.knows(entry) != Some(false));
+        is_saved_since = is_saved_since || is_by_hand(entry) && saver.knows(entry).unwrap_or_else(|| known(entry));
     }
     // What never was as it is in the save tells nothing of its age.
     let facts = passed.iter().flat_map(|event| &event.facts);
@@ -259,6 +260,18 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     }
     // Whoever saved last is right.
     best.filter(|(most, ..)| *most < wrong.len()).map_or(0, |(_, _, unseen)| unseen)
+}
+
+/// Whether the save that an event is of may be known: it is not if the rest of what came with it is not there.
+fn known_saves(entries: &[Entry], saver: &Saved<'_, '_>) -> impl Fn(&Entry) -> bool + use<> {
+    let save = |entry: &Entry| entry.through.unwrap_or(entry.seq);
+    let mut known: HashMap<u64, bool> = HashMap::new();
+    for entry in entries.iter().filter(|entry| is_by_hand(entry)) {
+        if let Some(is_known) = saver.knows(entry) {
+            *known.entry(save(entry)).or_default() |= is_known;
+        }
+    }
+    move |entry| known.get(&save(entry)).copied().unwrap_or(true)
 }
 
 fn is_by_hand(entry: &Entry) -> bool {

@@ -527,3 +527,23 @@ fn who_goes_on_in_the_middle_of_a_title_that_another_saw_contradicts_nobody() {
     has(&scratch.queue(), &["T-1: item c a b 1\n"]);
     assert!(!scratch.queue().contains("conflict"), "{}", scratch.queue());
 }
+
+#[test]
+fn whoever_saves_what_is_older_than_two_saves_of_another_takes_nothing_out() {
+    let scratch = Scratch::pending("- [ ] T-1: one\n");
+    let save = |text: &str| {
+        scratch.write(QUEUE, text);
+        scratch.settle();
+    };
+    scratch.settle();
+    let loaded = scratch.queue();
+    // Somebody else adds an item, and goes on in their own text when it has got its ID and is held.
+    let theirs = loaded.replace("- [ ] T-1", "- [ ] fresh (priority: 0)\n- [ ] T-1");
+    save(&theirs);
+    let claimed = scratch.json("tavern-claim", &[]);
+    save(&format!("{theirs}- [ ] second\n"));
+    let id = claimed["lease"]["task"].as_str().expect("it has got one").to_owned();
+    scratch.run("tavern-release", &[&id, "--force"]).succeeds();
+    save(&loaded.replace("one", "one, says the first"));
+    has(&scratch.queue(), &["T-1: one, says the first", "- [ ] second", &format!("{id}: fresh")]);
+}
