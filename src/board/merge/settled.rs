@@ -86,9 +86,12 @@ impl<'e> Wanted<'e> {
     }
 }
 
-/// Bullet, indentation and `status:` are as the place wants them.
+/// Name, title and lines. Bullet, indentation and `status:` are as the place wants them, and so is a block of nothing else.
 fn words(one: One<'_, '_>) -> String {
-    format!("{}\n{}\n{}", one.name(), one.title(), one.document.description(one.item))
+    let lines = one.block().lines().skip(1).map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("status:")).collect();
+    let lines = format!("{}\n{}\n{}\n", one.name(), one.title(), lines.join("\n"));
+    lines.replacen("\n```yaml task\n```\n", "\n", 1)
 }
 
 /// Those that do not read in the document as they must.

@@ -280,6 +280,13 @@ fn as_little_as_possible_stands_from_both_sides() {
 }
 
 #[test]
+fn a_line_that_an_open_fence_swallows_is_not_taken_out_with_its_item() {
+    let base = "## Pending\n## Pending\n***\n## Pending\n## Waiting\n    - [ ] four in";
+    let merged = merged(base, "- [ ] plain item\n  ```yaml task\n## Waiting\n    - src/**", "");
+    assert!(merged.text.contains("- src/**") && merged.text.contains("plain item"), "{}", merged.text);
+}
+
+#[test]
 fn a_held_item_keeps_its_holder() {
     let (base, held) = ("- [ ] T-1: one\n- [ ] T-2: two\n", |id: &TaskId| id.as_str() == "T-2");
     for (theirs, expected, contradictions) in [
