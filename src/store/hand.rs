@@ -197,11 +197,48 @@ impl<'q> Copies<'q> {
     }
 }
 
+/// Fewer open items than these a person takes out at once without being asked.
+const FEW: usize = 3;
+
 /// `saved` holds no item, and `before` held several that are nowhere else now: no editor makes that, and nobody in a hurry.
 fn is_emptied(board: &Board, queue: &Queue, before: &str, saved: &str) -> bool {
     let (before, index) = (parse(before).0, ItemIndex::of(board));
     let is_lost = |item: &Item<'_>| item.id.as_ref().is_none_or(|id| !index.knows(id, queue));
     parse(saved).0.items().is_empty() && before.items().iter().filter(|item| is_lost(item)).count() > 1
+}
+
+/// What is `done` takes most of the open items out, and puts them nowhere else: an editor that could not write all, or one that
+/// writes boxes otherwise, makes that more often than a person.
+fn takes_most(index: &ItemIndex<'_>, queue: &Queue, [before, after]: [&str; 2], done: &[Entry]) -> bool {
+    let is_gone = |entry: &&Entry| {
+        matches!(entry.change, TextChange::Removed { from, .. } if !from.is_ended())
+            && entry.task.as_ref().is_none_or(|id| !index.knows(id, queue))
+    };
+    let gone = done.iter().filter(is_gone).count();
+    let open = |text: &str| {
+        let (document, _) = parse(text);
+        document.items().iter().filter(|item| item.within.is_none() && !item.status.is_ended()).count()
+    };
+    gone >= FEW && {
+        let before = open(before);
+        2 * gone > before && 2 * open(after) < before
+    }
+}
+
+/// Keeps a save that is not believed for a person to say what is to become of it.
+fn set_aside(
+    board: &Board,
+    queue: &Queue,
+    saved: &str,
+    now: Timestamp,
+    entries: &mut Vec<Entry>,
+    files: &mut Vec<Rewrite>,
+) {
+    let path = free_aside(board, queue, saved);
+    let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
+    let told = "a text that takes out most items was saved; the queue stands as it was, and the save was set aside in";
+    entries.push(note(queue, format!("{told} {name}"), now));
+    files.push(Rewrite::File { path, content: saved.to_owned() });
 }
 
 /// No text, as a full disk or a power cut leaves it.
@@ -245,13 +282,10 @@ fn merged(
             entries.push(note("git put a text without items there; what no commit has was put back".to_owned()));
             return Ok(ours.to_owned());
         }
-        let path = free_aside(board, queue, saved);
-        let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
-        let told = "a text without items was saved; the queue stands as it was, and the save was set aside in";
-        entries.push(note(format!("{told} {name}")));
-        files.push(Rewrite::File { path, content: saved.to_owned() });
+        set_aside(board, queue, saved, now, entries, files);
         return Ok(ours.to_owned());
     }
+    let told = entries.len();
     let (mut held, index) = (board.held_in(queue)?, ItemIndex::of(board));
     if board.is_dry() {
         // It will have been moved.
@@ -294,6 +328,11 @@ fn merged(
     let typed = with_held(text, ours, &held);
     let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
     let mut done = done_by_hand(&copies, ours, &text, now);
+    if from_git.is_none() && takes_most(&index, queue, [ours, &text], &done) {
+        entries.truncate(told);
+        set_aside(board, queue, saved, now, entries, files);
+        return Ok(ours.to_owned());
+    }
     tell_moved(&mut done, &typed, &text);
     for mut entry in done {
         if let Some(cause) = entry.task.as_ref().and_then(|id| elsewhere.get(id)) {

@@ -547,3 +547,36 @@ fn whoever_saves_what_is_older_than_two_saves_of_another_takes_nothing_out() {
     save(&loaded.replace("one", "one, says the first"));
     has(&scratch.queue(), &["T-1: one, says the first", "- [ ] second", &format!("{id}: fresh")]);
 }
+
+#[test]
+fn a_save_that_takes_most_items_out_is_set_aside_until_a_person_accepts_it() {
+    let items = |numbers: std::ops::RangeInclusive<u32>| -> String {
+        numbers.map(|number| format!("- [ ] T-{number}: Item {number}\n")).collect()
+    };
+    let done = "\n## Completed\n\n- [x] T-9: Done\n";
+    let full = format!("## Pending\n\n{}{done}", items(1..=8));
+    let half = format!("## Pending\n\n{}", items(1..=2));
+    for saved in [half.clone(), full.replace("- [ ]", "- \\[ ]")] {
+        let scratch = Scratch::board(&full);
+        scratch.settle();
+        scratch.write(QUEUE, &saved);
+        let aside = ".git/tavern/seen/main.1.aside";
+        scratch.run("tavern-check", &[]).says(aside).says("tavern edit --accept ");
+        scratch.run("tavern-reap", &[]).succeeds();
+        assert_eq!(scratch.queue(), full);
+        assert_eq!(scratch.read(aside), saved);
+        scratch.run("tavern-edit", &["--accept", aside]).ends(0);
+        assert_eq!(scratch.queue(), saved);
+        scratch.run("tavern-check", &[]).says_not(aside);
+    }
+    // Whoever takes out a few, puts others in their place, or ticks them, means it.
+    let few = format!("## Pending\n\n{}{done}", items(1..=4));
+    let others = format!("## Pending\n\n{}{done}", items(11..=18));
+    for saved in [few, others, full.replace("- [ ]", "- [x]"), full.replace("- [x] T-9: Done\n", "")] {
+        let scratch = Scratch::board(&full);
+        scratch.settle();
+        scratch.write(QUEUE, &saved);
+        scratch.settle();
+        assert_eq!(scratch.queue(), saved);
+    }
+}

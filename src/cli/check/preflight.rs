@@ -139,7 +139,7 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
     let settled = board.clone().settled();
     for aside in settled.as_ref().unwrap_or(board).set_aside() {
         let message = format!(
-            "a text without items was saved in the place of queue {}, and set aside: the queue stands as it was",
+            "a text that takes most items out of queue {} was saved, and set aside: the queue stands as it was",
             aside.queue.id
         );
         faults.warning("set-aside", &aside.path, message, hints::of_aside(&aside));
