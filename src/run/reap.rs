@@ -439,8 +439,8 @@ fn give_back(site: &Site, task: &TaskId, token: Option<Token>, blame: Blame, why
             }
             Ok(true)
         }
-        // Somebody was faster, or the holder has renewed after all.
-        Err(store::Error::Refused(_)) => Ok(false),
+        // Somebody was faster, the holder has renewed after all, or a person has taken the item out.
+        Err(store::Error::Refused(_) | store::Error::NoTask(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -280,9 +280,11 @@ impl Desk {
             self.rest(2000, dice);
             match dice.below(4) {
                 0 => {
+                    // Of an editor that is in the middle of a slow save it isn't known what it has read.
+                    let mut account = self.account();
                     let word = self.word();
                     self.tavern("tavern-add", &[&word], &[0]);
-                    self.account().words.insert(word);
+                    account.words.insert(word);
                 }
                 1 => {
                     let mut account = self.account();
