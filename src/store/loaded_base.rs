@@ -262,11 +262,11 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     best.filter(|(most, ..)| *most < wrong.len()).map_or(0, |(_, _, unseen)| unseen)
 }
 
-/// Whether the save that an event is of may be known: it is not if the rest of what came with it is not there.
+/// Whether the save that an event is of may be known: it is not if the items that it added are not there.
 fn known_saves(entries: &[Entry], saver: &Saved<'_, '_>) -> impl Fn(&Entry) -> bool + use<> {
     let save = |entry: &Entry| entry.through.unwrap_or(entry.seq);
     let mut known: HashMap<u64, bool> = HashMap::new();
-    for entry in entries.iter().filter(|entry| is_by_hand(entry)) {
+    for entry in entries.iter().filter(|entry| is_by_hand(entry) && matches!(entry.change, TextChange::Added { .. })) {
         if let Some(is_known) = saver.knows(entry) {
             *known.entry(save(entry)).or_default() |= is_known;
         }
