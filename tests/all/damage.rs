@@ -163,7 +163,7 @@ const KINDS: [&str; 26] = [
     ".tavern/runs",
     ".tavern/worktrees",
     ".tavern/quota/other.yaml",
-    ".tavern/files",
+    ".git/tavern/files",
     ".tavern/.gitignore",
     ".git/tavern",
     ".git/tavern/events",
