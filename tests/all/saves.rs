@@ -486,7 +486,7 @@ impl World {
 #[test]
 fn no_save_undoes_a_transition_or_loses_a_word() {
     let seed = number("TAVERN_TEST_SEED", 0x7361_7665);
-    let cases = number("TAVERN_TEST_ROUNDS", 100);
+    let cases = number("TAVERN_TEST_ROUNDS", 256);
     let config = ProptestConfig {
         cases: u32::try_from(cases).expect("it is not so many"),
         failure_persistence: None,
