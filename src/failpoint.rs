@@ -17,6 +17,7 @@ use std::io;
 
 /// Every name, with what has happened when it is hit. A test holds this list against the calls of [`hit`].
 pub const LIST: &[(&str, &str)] = &[
+    ("queue.open", "a queue is open and it is known when it was written, nothing is read"),
     ("replace.staged", "a temp file beside the target, empty"),
     ("replace.written", "a temp file with the new bytes, not synced"),
     ("replace.synced", "a temp file with the new bytes, synced"),

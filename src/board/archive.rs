@@ -53,7 +53,7 @@ impl Gone {
 const MOST_SINGLE: usize = 50;
 
 /// How an archive begins.
-fn head(name: &str) -> String {
+pub fn head(name: &str) -> String {
     format!("# Archive of {name}\n\n")
 }
 

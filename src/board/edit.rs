@@ -395,7 +395,8 @@ impl<'t> Document<'t> {
                 let (Ok(number), Some(mark)) = (line[..digits].parse::<u32>(), line[digits..].chars().next()) else {
                     return block.to_owned();
                 };
-                if number >= 999_999_998 {
+                // Further in, a tab would reach another column.
+                if number >= 999_999_998 || rest.contains('\t') {
                     return block.to_owned();
                 }
                 let bullet = format!("{}{mark}", number + 1);

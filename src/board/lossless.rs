@@ -438,6 +438,19 @@ proptest! {
 }
 
 #[test]
+fn what_a_tab_indents_reads_the_same_in_a_numbered_list() {
+    let new = NewItem {
+        id: Some(marker()),
+        title: "a".into(),
+        description: "-\t[ ] tabbed\n  ```".into(),
+        yaml_fields: vec![(Key::Role, "coder".into())],
+        ..NewItem::default()
+    };
+    let text = "## Pending\n1. [ ] first";
+    check_add(text, Status::Pending, &new).unwrap_or_else(|fault| panic!("{text:?}: {fault}"));
+}
+
+#[test]
 fn neighbours_never_run_together() {
     for (text, pick) in [
         // A paragraph and the underline behind the item.

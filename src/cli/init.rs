@@ -106,11 +106,11 @@ impl Verb for Args {
             context.out.record(&Record { file: &file, action }, text)?;
         }
         // The log knows of items that a new queue lacks: somebody, or `git clean`, has removed `.tavern/`.
-        let is_back = !self.plan.dry_run && !board.path("queues").exists() && board.last_seq()? > 0;
-        let written = board.set_up(&files, &may_replace)?;
-        if is_back {
-            board.settle()?;
+        let is_back = !board.path("queues").exists() && board.last_seq()? > 0;
+        for lost in if is_back { board.lost_queues()? } else { Vec::new() } {
+            board.put_back(&lost)?;
         }
+        let written = board.set_up(&files, &may_replace)?;
         for ((name, _), is_written) in files.iter().zip(written) {
             let action = match (is_written, self.plan.dry_run) {
                 (false, _) => "kept",

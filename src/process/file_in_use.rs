@@ -4,10 +4,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::identity::sees_all;
 use super::table::{ProcessEntry, all};
@@ -36,14 +39,33 @@ pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: S
 /// What was changed so recently may be changed again, where those who may be writing it can't be seen.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// A process has one of `files` open for writing. One of another user, or that shares the file over a network, is not seen;
-/// in a container, where no process outside is, what was changed just now counts as well.
+/// A process has one of `files` open for writing. The kernel tells who may ask it, so the owner; else one of another user is not
+/// seen, nor one that shares the file over a network. In a container, where no process outside is seen, what was changed just now
+/// counts as well then.
 pub fn is_being_written(files: &[&Path]) -> bool {
-    let files: Vec<fs::Metadata> = files.iter().filter_map(|file| fs::metadata(file).ok()).collect();
+    let files = files.iter().filter(|file| !has_no_writer(file));
+    let files: Vec<fs::Metadata> = files.filter_map(|file| fs::metadata(file).ok()).collect();
+    if files.is_empty() {
+        return false;
+    }
     let is_one = |open: &fs::Metadata| files.iter().any(|file| (file.dev(), file.ino()) == (open.dev(), open.ino()));
     let is_fresh =
         |file: &fs::Metadata| file.modified().is_ok_and(|at| clock::since(at).is_some_and(|age| age < QUIET));
     all().iter().any(|entry| writes(entry.pid, &is_one)) || !sees_all() && files.iter().any(is_fresh)
+}
+
+/// The kernel gives a read lease on the file, and so nobody has it open for writing. It gives none either on a file of another
+/// user, or where its file system has no leases.
+#[expect(unsafe_code, reason = "no crate offers leases without; the arguments are numbers, and the file is open")]
+fn has_no_writer(file: &Path) -> bool {
+    // Of `asm-generic/fcntl.h`; the crate has it for few systems.
+    const F_SETSIG: libc::c_int = 10;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(file, flags, Mode::empty()) else { return false };
+    let set = |what, to: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), what, to) } == 0;
+    // Whoever opens it for writing meanwhile waits until it is closed here, and we are told: by a signal that is ignored, since
+    // the usual one would end us.
+    set(F_SETSIG, libc::SIGURG) && set(libc::F_SETLEASE, libc::F_RDLCK)
 }
 
 /// The mode of each link in `fd` tells how the file was opened: no other file is touched.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use super::expired::ExpiredLeases;
 use super::processes::{INTEGRATION, end_processes, is_marked, mark_of, marked_runs};
-use super::record::{close_run, run_name, run_of, runs, runs_of};
+use super::record::{Metadata, close_run, run_name, run_of, runs, runs_of};
 
 use super::error::Error;
 use super::prune::{may_go, spent_runs};
@@ -41,12 +41,10 @@ pub enum Action {
     EndRun { run: String },
     /// Give a task back whose holder is gone, or whose lease ran out.
     GiveBack { task: TaskId, token: Option<Token>, agent: Option<String>, blame: Blame, why: String },
-    /// Write the file of a lease again that has gone, as the log has it.
+    /// Write the file of a lease again that has gone or can't be read, as the log has it.
     PutBackLease { task: TaskId, token: Token },
-    /// Remove a lease whose item is no longer in progress.
-    DropLease { task: TaskId, token: Token },
-    /// Remove a lease's file that can't be read (a power cut may leave an empty one).
-    DropDamaged { task: TaskId },
+    /// Remove a lease whose item is no longer in progress; without a token one that can't be read.
+    DropLease { task: TaskId, token: Option<Token> },
     /// Keep what an ended task's worktree holds, then remove it.
     RemoveWorktree { task: TaskId, path: PathBuf },
     /// Remove the file of an agent that is gone.
@@ -69,9 +67,9 @@ impl std::fmt::Display for Action {
             Action::EndRun { run } => write!(f, "end the processes of run {run}"),
             Action::GiveBack { task, agent: Some(agent), why, .. } => write!(f, "give {task} back from {agent}: {why}"),
             Action::GiveBack { task, why, .. } => write!(f, "give {task} back: {why}"),
-            Action::PutBackLease { task, .. } => write!(f, "write the lease of {task} again, whose file has gone"),
+            Action::PutBackLease { task, .. } => write!(f, "write the lease of {task} again, whose file was lost"),
+            Action::DropLease { task, token: None } => write!(f, "remove the lease of {task}, which can't be read"),
             Action::DropLease { task, .. } => write!(f, "remove the lease of {task}, which is no longer in progress"),
-            Action::DropDamaged { task } => write!(f, "remove the lease of {task}, which can't be read"),
             Action::RemoveWorktree { task, path } => {
                 write!(f, "remove the worktree of {task} ({}), keeping what it holds", path.display())
             }
@@ -106,7 +104,18 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     let mut leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
     let mut leases = site.board.leases()?;
     looks.retain(&leases);
-    leases.extend(items.lost.iter().filter(|lease| leased.insert(lease.task.clone())).cloned());
+    let has_file = |lost: &&Lease| leases.iter().any(|lease| lease.task == lost.task);
+    let lost: Vec<Lease> = items.lost.iter().filter(|lost| !has_file(lost)).cloned().collect();
+    leased.extend(lost.iter().map(|lease| lease.task.clone()));
+    for task in site.board.damaged_leases()?.into_iter().filter(|task| !lost.iter().any(|lease| lease.task == *task)) {
+        match items.status(&task) {
+            // As if it had none.
+            Some(status) if status.is_held() => drop(leased.remove(&task)),
+            None if !items.is_all => {}
+            _ => actions.push(Action::DropLease { task, token: None }),
+        }
+    }
+    leases.extend(lost);
     let is_lost = |lease: &Lease| items.lost.contains(lease);
     for lease in &leases {
         let verdict = match (life(&lease.holder), lease.is_live(now)) {
@@ -136,11 +145,9 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
                 actions.push(Action::GiveBack { task, token: Some(lease.token), agent, blame, why });
             }
             None if !items.is_all => {}
-            _ => actions.push(Action::DropLease { task: lease.task.clone(), token: lease.token }),
+            _ => actions.push(Action::DropLease { task: lease.task.clone(), token: Some(lease.token) }),
         }
     }
-    let damaged = site.board.damaged_leases()?;
-    actions.extend(damaged.iter().map(|task| Action::DropDamaged { task: task.clone() }));
     for (task, status) in &items.statuses {
         if !status.is_held() || leased.contains(task) || items.elsewhere.contains(task) {
             continue;
@@ -170,7 +177,7 @@ fn is_open(site: &Site, run: &str) -> bool {
 /// The items of all queues.
 struct Items {
     statuses: Vec<(TaskId, Status)>,
-    /// Leases whose files have gone.
+    /// Leases whose files have gone or can't be read.
     lost: Vec<Lease>,
     /// Those that another clone holds.
     elsewhere: HashSet<TaskId>,
@@ -201,8 +208,8 @@ impl Items {
             items.statuses.extend(named);
             for item in document.items() {
                 let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { continue };
-                if matches!(site.board.lease(id), Ok(None))
-                    && let Some(lost) = site.board.lease_of(&document.task_of(item))?
+                if site.board.has_lost_lease(id)
+                    && let Some(lost) = site.board.lost_lease(&document.task_of(item))?
                 {
                     items.lost.push(lost);
                 } else if site.board.is_elsewhere(&document, item, now)?
@@ -225,14 +232,15 @@ impl Items {
 /// It was taken in this clone, as its run tells, though the log does not know of it: that was lost.
 fn was_run_here(site: &Site, task: &TaskId, state: &State) -> Result<bool, Error> {
     let Some(holding) = state.holder() else { return Ok(false) };
-    for run in runs_of(&site.board, task)? {
-        let is_of_holder = holding.agent.as_ref() == Some(&run.agent) && holding.started <= Some(run.started);
+    let is_of_holder =
+        |run: &Metadata| holding.agent.as_ref() == Some(&run.agent) && holding.started <= Some(run.started);
+    for run in runs_of(&site.board, task)?.into_iter().filter(is_of_holder) {
         let mut is_logged = false;
         walk_log(&site.board, Some(task), &mut |entry| {
             is_logged = entry.token == Some(run.token);
             !is_logged
         })?;
-        if is_of_holder && !is_logged {
+        if !is_logged {
             return Ok(true);
         }
     }
@@ -357,11 +365,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         Action::EndRun { run } => end_run(site, run),
         Action::GiveBack { task, token, blame, why, .. } => give_back(site, task, *token, *blame, why),
         Action::PutBackLease { task, token } => Ok(site.board.put_back_lease(task, *token)?),
-        Action::DropLease { task, token } => match site.board.lease(task)?.filter(|lease| lease.token == *token) {
-            Some(lease) => Ok(site.board.drop_stray_lease(&lease)?),
-            None => Ok(false),
-        },
-        Action::DropDamaged { task } => Ok(site.board.drop_damaged_lease(task)?),
+        Action::DropLease { task, token } => Ok(site.board.drop_stray_lease(task, *token)?),
         Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
         Action::DeleteBranch { task, .. } => match site.board.task(task) {
             Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {
@@ -380,7 +384,8 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             Ok(true)
         }
         Action::Archive { queue, .. } => {
-            let queue = site.board.queue_by_id(queue)?;
+            // An editor may have put the file aside for a moment.
+            let Ok(queue) = site.board.queue_by_id(queue) else { return Ok(false) };
             Ok(site.board.archive(&queue, &archive_policy(site))? > 0)
         }
         // The folder of a removed worktree: what was in it is kept already.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::job::Job;
 use super::outcome::Usage;
 use crate::clock;
-use crate::files;
 
 /// Where the record of a session is, and from when on it tells of this run.
 #[derive(Debug)]
@@ -88,7 +87,7 @@ fn read_replies(
     since: DateTime<Utc>,
     replies: &mut BTreeMap<String, (String, Usage)>,
 ) -> std::io::Result<()> {
-    for line in BufReader::new(files::open(path)?).split(b'\n') {
+    for line in BufReader::new(File::open(path)?).split(b'\n') {
         // The last line may be torn: the CLI was killed while it wrote.
         let Ok(value) = serde_json::from_slice::<Value>(&line?) else { continue };
         let message = &value["message"];

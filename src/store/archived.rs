@@ -6,7 +6,7 @@ use std::fs;
 
 use super::error::Error;
 use super::find::Board;
-use super::queue::{Queue, Text};
+use super::queue::{Queue, Text, is_queue};
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::task::{Status, TaskId};
 
@@ -59,7 +59,7 @@ fn archives(board: &Board) -> Vec<Queue> {
     let folder = board.path(FOLDER);
     let entries = fs::read_dir(&folder).into_iter().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-    names.retain(|name| name.ends_with(".md") && !name.starts_with('.'));
+    names.retain(|name| is_queue(name.as_ref()));
     names.sort();
     let queue =
         |name: String| Queue { id: format!("archive/{}", name.trim_end_matches(".md")), path: folder.join(name) };

@@ -5,7 +5,7 @@
 //! newest replaced: an editor that had it open writes there.
 #![expect(clippy::disallowed_methods, reason = "a save that was set aside is removed when a person says so")]
 
-use std::fs::{self};
+use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -190,7 +190,7 @@ fn unescaped(name: &str) -> String {
 pub(super) struct Header {
     seq: u64,
     pub(super) file: Stamp,
-    old: Option<Stamp>,
+    pub(super) old: Option<Stamp>,
     digest: u64,
     /// How long git's log of where HEAD stood was then; nothing if an earlier version wrote the line.
     pub(super) moves_of_head: Option<u64>,

@@ -67,7 +67,7 @@ impl Board {
     pub(super) fn is_unresolved(&self, queue: &Queue) -> bool {
         let mut under_way = UNDER_WAY.iter().filter_map(|name| self.in_git(name));
         let has_markers = |text: Text| text.content.lines().any(|line| line.starts_with("<<<<<<< "));
-        under_way.any(|path| path.exists()) && self.read(queue).is_ok_and(has_markers)
+        under_way.any(|path| path.exists()) && self.read_file(queue).is_ok_and(has_markers)
     }
 
     fn in_git(&self, name: &str) -> Option<PathBuf> {

@@ -8,6 +8,7 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::log::tail_log;
+use super::queue::is_queue;
 use super::replace::replace;
 use crate::files;
 
@@ -55,10 +56,7 @@ impl Board {
     fn as_it_is(&self, seq: u64) -> Result<Snapshot, Error> {
         let entries = tail_log(self, seq)?;
         let archive = fs::read_dir(self.path("queues/archive")).into_iter().flatten();
-        let archive = archive.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.ends_with(".md") && !name.starts_with('.')
-        });
+        let archive = archive.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(|path| is_queue(path));
         let paths = self.queues()?.into_iter().map(|queue| queue.path).chain(archive);
         let mut files = Vec::new();
         for path in paths.filter_map(|path| files::led(&path, self.root()).ok()) {

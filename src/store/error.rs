@@ -111,10 +111,14 @@ pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
 
 /// Where that goes which stands where Tavern keeps something else.
 pub(super) fn moved_away(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(AWAY);
-    name.into()
+    let name = |number: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("{number}.{AWAY}"));
+        PathBuf::from(name)
+    };
+    let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
+    let mut names = [name("")].into_iter().chain((2..).map(|number| name(&format!(".{number}"))));
+    names.find(is_free).expect("there are more numbers than files")
 }
 
 /// What to type where a file is in the place of a folder, or the other way round.

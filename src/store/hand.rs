@@ -85,7 +85,7 @@ fn saved(
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
     let mut sight = Sight::of(board, queue);
-    let text = match board.read(queue) {
+    let text = match board.read_file(queue) {
         Ok(text) => Some(text),
         Err(_) if sight.is_gone(queue) && board.is_held_in(queue)? => None,
         // What can't be read is reported by whoever needs it.
@@ -242,7 +242,7 @@ fn set_aside(
 }
 
 /// No text, as a full disk or a power cut leaves it.
-fn is_blank(saved: &str) -> bool {
+pub(super) fn is_blank(saved: &str) -> bool {
     saved.trim_matches(|c: char| c == '\0' || c.is_whitespace()).is_empty()
 }
 
@@ -352,30 +352,6 @@ fn merged(
 }
 
 impl Board {
-    /// A queue as it was when the lock was taken, for whoever holds it: what is saved by hand from then on counts for the
-    /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands. `last` is the
-    /// last event's number.
-    pub(super) fn read_settled(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
-        let read = self.read(queue);
-        let is_seen = |text: &Text| header(self, queue).is_some_and(|header| header.file == text.stamp);
-        match read {
-            Ok(text) if is_seen(&text) => Ok(text),
-            Err(error @ Error::NotText { .. }) if !is_being_written(&[&queue.path]) => Err(error),
-            // What stands there is no save that is under way, and nothing is to be written there.
-            Err(Error::Io { source, action, path }) if source.kind() == files::REFUSED => {
-                Err(Error::Io { action, path, source })
-            }
-            other if !self.looks_after(queue) => other,
-            other => match Baseline::read(self, queue) {
-                Some(seen) => {
-                    let content = up_to_date(self, last, queue, &seen)?;
-                    Ok(Text { queue: queue.clone(), content, stamp: seen.file })
-                }
-                None => other,
-            },
-        }
-    }
-
     /// A queue whose file has gone will be put back: somebody holds an item of it.
     pub fn lacks_queue(&self) -> Result<bool, Error> {
         Ok(gone(self)?.iter().any(|queue| self.is_held_in(queue).unwrap_or(true)))

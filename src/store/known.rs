@@ -1,6 +1,10 @@
 //! What whoever saved a queue knew of earlier saves: an editor that holds an old text goes on with what it saved itself. Knows
 //! nothing of what Tavern did.
 
+use std::collections::HashSet;
+
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+
 use super::entry::{Entry, TextChange};
 use super::redo::said;
 use super::since::reading;
@@ -43,6 +47,40 @@ impl<'s, 't> Saved<'s, 't> {
         Some(is_known)
     }
 
+    /// The `words` between the items as whoever saved knew them. What saves that they know of brought stands where the save has it,
+    /// and what those took out is not there.
+    pub(super) fn with_known_lines(&self, words: &str, known: &[Entry]) -> String {
+        let (mut brought, mut taken) = (Vec::new(), HashSet::new());
+        for entry in known {
+            if let TextChange::Prose { before, after } = &entry.change {
+                let (before, after): (Vec<&str>, Vec<&str>) = (said(before).collect(), said(after).collect());
+                taken.extend(before.iter().filter(|line| !after.contains(line)).map(|line| line.trim()));
+                brought.extend(after.into_iter().filter(|line| !before.contains(line)));
+            }
+        }
+        let brought_as = |line: &str| {
+            let same = brought.iter().find(|brought| brought.trim() == line.trim());
+            same.or_else(|| brought.iter().find(|brought| goes_on(line, brought)))
+        };
+        let (old, new) = (paragraphs(words), paragraphs(&self.prose));
+        let [old_lines, new_lines] =
+            [&old, &new].map(|all| all.iter().map(|(line, _)| line.trim()).collect::<Vec<_>>());
+        let mut lines = String::new();
+        for change in capture_diff_slices(Algorithm::Patience, &old_lines, &new_lines) {
+            let is_same = change.tag() == DiffTag::Equal;
+            for (line, empty) in &old[change.old_range()] {
+                if is_same || !taken.contains(line.trim()) {
+                    lines.extend([*line, *empty]);
+                }
+            }
+            for (line, empty) in new[change.new_range()].iter().filter(|_| !is_same) {
+                let end = &line[line.trim_end().len()..];
+                lines.extend(brought_as(line).into_iter().flat_map(|brought| [*brought, end, *empty]));
+            }
+        }
+        lines
+    }
+
     /// The item that is alone in `document`: by its ID, else by its title, or one that goes on from that.
     fn find(&self, document: &Document<'_>) -> Option<&'s Item<'t>> {
         let item = document.items().first()?;
@@ -57,6 +95,20 @@ impl<'s, 't> Saved<'s, 't> {
                 .or_else(|| items.find(|other| self.document.title(other).starts_with(title))),
         }
     }
+}
+
+/// Lines, each with the empty ones behind it.
+fn paragraphs(text: &str) -> Vec<(&str, &str)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let line = &rest[..rest.find('\n').map_or(rest.len(), |end| end + 1)];
+        let behind = &rest[line.len()..];
+        let words = behind.trim_start();
+        let empty = &behind[..behind[..behind.len() - words.len()].rfind('\n').map_or(0, |end| end + 1)];
+        rest = &behind[empty.len()..];
+        (!line.is_empty()).then_some((line, empty))
+    })
+    .collect()
 }
 
 /// Box, ID, title, keys and lines of an item.
@@ -85,7 +137,7 @@ fn goes_on(line: &str, part: &str) -> bool {
     part.split_whitespace().all(|part| words.any(|word| word.starts_with(part)))
 }
 
-/// `text` with what was done by hand in it; `None` if it is there, or has nothing to be done to.
+/// `text` with what was done by hand to an item; `None` if it is there, or has nothing to be done to.
 pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
     let merged = |before: &str, now: &str, after: &str| {
         let merged = merge(before, now, after, &|_| false);
@@ -97,14 +149,15 @@ pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
         named.or_else(|| reading(&document, block)).or_else(|| nameless(&document, block))
     };
     let edits = match &entry.change {
-        TextChange::Prose { before, after } => return merged(before, text, after),
         TextChange::Edited { before, after, moved } => {
             let item = find(before)?;
             let status = moved.filter(|(from, _)| *from == item.status).map(|(_, to)| to);
             let block = merged(&bare(before), &bare(document.block(item)), &bare(after))?;
             set_item(&document, Some(item), Some((&block, status)))
         }
-        TextChange::Added { .. } | TextChange::Removed { .. } | TextChange::Nothing => return None,
+        TextChange::Added { .. } | TextChange::Removed { .. } | TextChange::Prose { .. } | TextChange::Nothing => {
+            return None;
+        }
     };
     Some(apply(text, &edits))
 }

@@ -29,17 +29,6 @@ impl Board {
         Ok(self.open_lease(task)?.map(|(lease, _)| lease))
     }
 
-    /// The same for who does not have the lock: what a power cut has emptied is made again from the log.
-    pub(super) fn lease_as_logged(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
-        match self.lease(task) {
-            Err(Error::Damaged { .. }) if !self.is_dry() && !self.shows_all() => {
-                self.settle()?;
-                self.lease(task)
-            }
-            lease => lease,
-        }
-    }
-
     fn open_lease(&self, task: &TaskId) -> Result<Option<(Lease, File)>, Error> {
         let path = self.lease_path(task);
         let damaged = |why: String| Error::Damaged { path: path.clone(), why };
@@ -121,18 +110,18 @@ impl Board {
         let is_sure = match &renewed {
             // One that was over by then, somebody may be giving back.
             Ok((lease, _)) => lease.is_live(clock::now()),
-            // Its file may have gone.
-            Err(Error::Refused(Refusal::NoLease { .. })) => false,
-            // The claim may be logged, and its file not be written yet, or lost in a power cut.
-            Err(Error::Refused(_) | Error::Damaged { .. }) => self.is_settled()?,
+            // Its file may be lost.
+            Err(Error::Refused(Refusal::NoLease { .. }) | Error::Damaged { .. }) => false,
+            // The claim may be logged, and its file not be written yet.
+            Err(Error::Refused(_)) => self.is_settled()?,
             Err(_) => true,
         };
         let (_, renewed) = if is_sure || self.is_dry() {
             renewed?
         } else {
-            self.transact(|view| {
-                view.put_back_lease(task, token)?;
-                Ok((Change::default(), self.renew_shown(task, token, view.now)?))
+            self.transact(|view| match view.put_back_lease(task, token)? {
+                Some((change, lease)) => Ok((change, (lease.clone(), lease))),
+                None => Ok((Change::default(), self.renew_shown(task, token, view.now)?)),
             })?
         };
         Ok(renewed)
@@ -157,8 +146,11 @@ impl Board {
     /// The lease's file, to be put in its place.
     pub(super) fn stage_lease(&self, lease: &Lease) -> Result<Staged, Error> {
         let text = serde_yaml::to_string(lease).expect("a lease is plain data");
-        let stage =
-            || Staged::volatile(&self.lease_path(&lease.task), &[text.as_bytes()], Some(lease.heartbeat_at.into()));
+        let path = self.lease_path(&lease.task);
+        if path.is_dir() {
+            self.drop_lease(&lease.task)?;
+        }
+        let stage = || Staged::volatile(&path, &[text.as_bytes()], Some(lease.heartbeat_at.into()));
         stage().or_else(|_| self.make_folders().and_then(|()| stage()))
     }
 

@@ -74,7 +74,7 @@ pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, save: &Save<'_>) 
     }
     loaded.text = since.taken_back(ours);
     if let Some(words) = words {
-        loaded.text = merge(&prose(ours), &loaded.text, &words, &|_| false).text;
+        loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, &known), &|_| false).text;
     }
     // Who saves an old buffer goes on typing in it.
     loaded.text = known.iter().rev().fold(loaded.text, |text, entry| done_again(&text, entry).unwrap_or(text));
@@ -215,7 +215,6 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let mut lines = Tally::default();
     lines.count(saved.text(), -1);
     lines.count(ours.text(), 1);
-    let known = known_saves(entries, saver);
     let (mut passed, mut is_saved_since) = (Vec::new(), false);
     for entry in entries {
         lines.count(entry.change.after().unwrap_or_default(), -1);
@@ -226,7 +225,8 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         let may_be_meant = is_saved_since || entry.is_move_of_added();
         facts.retain(|told| !may_be_meant || theirs.contains_key(&told.fact.0));
         passed.push(Passed { entry, distance: lines.distance, facts });
-        is_saved_since = is_saved_since || is_by_hand(entry) && saver.knows(entry).unwrap_or_else(|| known(entry));
+        is_saved_since = is_saved_since
+            || is_by_hand(entry) && saver.knows(entry).unwrap_or_else(|| may_know_save(entries, entry, saver));
     }
     // What never was as it is in the save tells nothing of its age.
     let facts = passed.iter().flat_map(|event| &event.facts);
@@ -262,16 +262,14 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     best.filter(|(most, ..)| *most < wrong.len()).map_or(0, |(_, _, unseen)| unseen)
 }
 
-/// Whether the save that an event is of may be known: it is not if the items that it added are not there.
-fn known_saves(entries: &[Entry], saver: &Saved<'_, '_>) -> impl Fn(&Entry) -> bool + use<> {
+/// Whether the save that `entry` is of may be known: it is not if none of the items that it added is there.
+fn may_know_save(entries: &[Entry], entry: &Entry, saver: &Saved<'_, '_>) -> bool {
     let save = |entry: &Entry| entry.through.unwrap_or(entry.seq);
-    let mut known: HashMap<u64, bool> = HashMap::new();
-    for entry in entries.iter().filter(|entry| is_by_hand(entry) && matches!(entry.change, TextChange::Added { .. })) {
-        if let Some(is_known) = saver.knows(entry) {
-            *known.entry(save(entry)).or_default() |= is_known;
-        }
-    }
-    move |entry| known.get(&save(entry)).copied().unwrap_or(true)
+    let is_added = |other: &&Entry| {
+        save(other) == save(entry) && is_by_hand(other) && matches!(other.change, TextChange::Added { .. })
+    };
+    let mut added = entries.iter().filter(is_added).filter_map(|added| saver.knows(added)).peekable();
+    added.peek().is_none() || added.any(|is_known| is_known)
 }
 
 fn is_by_hand(entry: &Entry) -> bool {

@@ -27,12 +27,12 @@ pub(super) struct Lock {
 impl Lock {
     pub(super) fn take(board: &Board) -> Result<Lock, Error> {
         let path = board.private("lock");
-        let file = match open(&path) {
+        let file = match files::open_or_make(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // Somebody has moved or removed the repository: nothing of it is made again where it was.
                 fs::metadata(board.root()).map_err(Error::io("enter", board.root()))?;
                 board.make_folders()?;
-                open(&path)
+                files::open_or_make(&path)
             }
             other => other,
         }
@@ -43,10 +43,6 @@ impl Lock {
             Err(fs2::TryLockError::Error(source)) => Err(Error::io("lock", &path)(source)),
         }
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    files::open_or_make(path)
 }
 
 /// Blocks in the kernel's own queue rather than in a retry loop; a thread does it, so that the wait has an end.

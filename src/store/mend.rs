@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::archived::FOLDER;
 use super::baseline::{Baseline, path};
 use super::change::Change;
 use super::entry::{Entry, TextChange};
@@ -18,7 +19,7 @@ use crate::board::task::Timestamp;
 /// Who did what `tavern-check --fix` has done, in the log.
 pub const CHECK: &str = "check";
 
-/// A queue whose file was removed or emptied, and the text that Tavern has seen in it.
+/// A queue or an archive whose file was removed or emptied, and the text that Tavern knows of it.
 #[derive(Clone, Debug)]
 pub struct Lost {
     pub queue: Queue,
@@ -35,7 +36,7 @@ impl Board {
         for id in Baseline::queues(self) {
             let queue = self.queue_of(&id);
             let is_gone = fs::symlink_metadata(&queue.path).is_err();
-            let is_emptied = || self.read(&queue).is_ok_and(|text| text.content.trim().is_empty());
+            let is_emptied = || self.read_file(&queue).is_ok_and(|text| text.content.trim().is_empty());
             if !is_gone && !is_emptied() {
                 continue;
             }
@@ -61,8 +62,11 @@ impl Board {
         path(self, queue)
     }
 
-    /// Puts a lost queue back. False if it is there again.
+    /// Puts back what is lost. False if it is there again.
     pub fn put_back(&self, lost: &Lost) -> Result<bool, Error> {
+        if lost.queue.path.starts_with(self.path(FOLDER)) {
+            return self.put_back_archive(lost);
+        }
         self.transact(|view| {
             // What was emptied is put back by whoever takes the lock.
             if !lost.is_gone || fs::symlink_metadata(&lost.queue.path).is_ok() {
@@ -103,6 +107,6 @@ impl Board {
     }
 }
 
-fn note(queue: &Queue, now: Timestamp) -> Entry {
+pub(super) fn note(queue: &Queue, now: Timestamp) -> Entry {
     Entry { queue: Some(queue.id.clone()), agent: Some(CHECK.to_owned()), ..Entry::new(Kind::Noted, now) }
 }

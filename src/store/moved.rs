@@ -20,7 +20,6 @@ use crate::board::event::Kind;
 use crate::board::lease::Lease;
 use crate::board::merge::bare;
 use crate::board::task::{Status, TaskId, Timestamp};
-use crate::process::file_in_use::is_being_written;
 
 /// What goes by an ID, else by its text.
 type Called = Result<TaskId, String>;
@@ -31,8 +30,8 @@ pub(super) struct Standing(Vec<(Queue, HashSet<Called>)>);
 impl Standing {
     /// Of the files that are complete.
     pub(super) fn of(board: &Board) -> Result<Standing, Error> {
-        let queues = board.queues()?.into_iter().filter(|queue| !is_being_written(&[&queue.path]));
-        let texts = queues.filter_map(|queue| Some((board.read(&queue).ok()?.content, queue)));
+        let queues = board.queues()?.into_iter();
+        let texts = queues.filter_map(|queue| Some((board.read_whole(&queue)?.ok()?.content, queue)));
         Ok(Standing(texts.map(|(text, queue)| (queue, named(&parse(&text).0))).collect()))
     }
 
@@ -75,14 +74,14 @@ pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: T
     let mut moves = Moves { board, last, texts: BTreeMap::new(), items: Vec::new() };
     let saved = by_hand.iter().map(|(queue, _)| queue).filter(|queue| !gone.contains(queue));
     let standing = Standing::of(board)?;
-    for queue in saved.chain(&gone).filter(|queue| !is_being_written(&[&queue.path])) {
+    for queue in saved.chain(&gone) {
         let Some((ours, _)) = moves.accepted(queue)? else { continue };
         let (document, is_gone) = (parse(&ours).0, gone.contains(queue));
-        let left = match board.read(queue) {
-            Ok(text) => named(&parse(&text.content).0),
-            Err(_) if is_gone => HashSet::new(),
+        let left = match board.read_whole(queue) {
+            Some(Ok(text)) => named(&parse(&text.content).0),
+            Some(Err(_)) if is_gone => HashSet::new(),
             // Nobody knows what is in it.
-            Err(_) => continue,
+            _ => continue,
         };
         if is_gone {
             // So that it is known that this was looked for.

@@ -1,7 +1,7 @@
 //! Queues: which there are, and their text.
 
 use std::collections::HashSet;
-use std::fs::{self};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use super::error::Error;
 use super::find::Board;
 use super::replace::sync_folder;
 use super::stamp::Stamp;
+use crate::failpoint;
 use crate::files;
 
 /// A queue document: one of the board's own, or any task file in the repository.
@@ -37,6 +38,12 @@ pub struct Text {
     pub(super) stamp: Stamp,
 }
 
+/// By its name a file is a queue's, or an archive's: not an editor's own.
+pub fn is_queue(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.'))
+}
+
 /// Without the link that it may be. (The folders above are those of the board, which has none.)
 fn real(path: &Path) -> PathBuf {
     let link = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
@@ -51,7 +58,7 @@ impl Board {
         let mut names: Vec<String> = match fs::read_dir(&folder) {
             Ok(entries) => entries
                 .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-                .filter(|name| name.ends_with(".md") && !name.starts_with('.'))
+                .filter(|name| is_queue(name.as_ref()))
                 .collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Error::io("list", &folder)(error)),
@@ -164,16 +171,21 @@ impl Board {
         sync_folder(&path)
     }
 
-    pub fn read(&self, queue: &Queue) -> Result<Text, Error> {
+    /// The text in its file, whoever is writing that; or what a dry run has decided.
+    pub(super) fn read_file(&self, queue: &Queue) -> Result<Text, Error> {
         if let Some(content) = self.rehearsed(&queue.path) {
             let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
             return Ok(Text { queue: queue.clone(), content, stamp });
         }
-        // The stamp is taken first: a save during the reading then makes the text an old one.
         let (stamp, bytes) = files::led(&queue.path, self.root())
             .and_then(|path| {
                 let file = files::open(path)?;
-                Ok((Stamp::of(&file.metadata()?), files::read_all(&file)?))
+                let before = Stamp::of(&file.metadata()?);
+                failpoint::hit("queue.open")?;
+                let bytes = files::read_all(&file)?;
+                // What was written meanwhile is of no stamp.
+                let stamp = if Stamp::of(&file.metadata()?) == before { before } else { Stamp::NONE };
+                Ok((stamp, bytes))
             })
             .map_err(Error::io("read", &queue.path))?;
         let content = String::from_utf8(bytes).map_err(|error| {

@@ -5,13 +5,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::archived::{FOLDER, archive_of, content};
-use super::baseline::{Baseline, Sight, old_path};
+use super::baseline::{Baseline, Sight, header, old_path};
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::log::tail_log;
 use super::queue::Queue;
-use super::replace::{Staged, replace};
+use super::replace::{Replaced, Staged, replace};
+use super::stamp::Stamp;
 use crate::board::archive::{self, Gone};
 use crate::board::document::{Item, parse};
 use crate::board::lease::Lease;
@@ -38,7 +39,7 @@ pub(super) fn redo(board: &Board, entries: &[Entry], left: &[String]) -> Result<
 /// In one step, so that a queue shows all of them or none.
 fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
     loop {
-        let text = match board.read(queue) {
+        let text = match board.read_file(queue) {
             // A person made it unreadable since, and has to mend it; others can't wait for that.
             Err(Error::NotText { .. }) => return Ok(()),
             text => text?,
@@ -48,11 +49,18 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
             return Ok(());
         }
         let staged = Staged::durable(&queue.path, content.as_bytes())?;
-        if staged.swap(Some(text.stamp), &old_path(board, queue), &board.path("queues"))?.is_some() {
+        if staged.swap(Some(text.stamp), &replaced(board, queue), &board.path("queues"))?.is_some() {
             return Baseline::forget(board, queue, text.stamp);
         }
         // Somebody saves at this very moment.
     }
+}
+
+/// A program that was killed may have replaced the file that it knew, and not have told so.
+fn replaced(board: &Board, queue: &Queue) -> Replaced {
+    let (path, seen) = (old_path(board, queue), header(board, queue));
+    let own = Stamp::at(&path).filter(|old| seen.as_ref().is_some_and(|seen| seen.file == *old));
+    Replaced { path, known: own.or(seen.and_then(|seen| seen.old)) }
 }
 
 pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
@@ -147,7 +155,7 @@ pub(super) fn unshown(board: &Board, mut entries: Vec<Entry>) -> Vec<Entry> {
 
 fn is_shown(board: &Board, entry: &Entry) -> bool {
     let queue = entry.queue.as_ref().and_then(|queue| board.queue_by_id(queue).ok());
-    let Some(text) = queue.and_then(|queue| board.read(&queue).ok()) else { return false };
+    let Some(text) = queue.and_then(|queue| board.read_file(&queue).ok()) else { return false };
     let (document, _) = parse(&text.content);
     let item = entry.task.as_ref().and_then(|task| document.find(task));
     item.is_some_and(|item| {
@@ -173,7 +181,7 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
         return Ok(());
     };
     let Some(own) = archive_of(board, &queue) else { return Ok(()) };
-    let text = match board.read(&queue) {
+    let text = match board.read_file(&queue) {
         Err(Error::NotText { .. }) => return Ok(()),
         text => text?,
     };
@@ -205,7 +213,7 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
     }
     if left != text.content && !left_to_merge.contains(&queue.id) {
         let staged = Staged::durable(&queue.path, left.as_bytes())?;
-        match staged.swap(Some(text.stamp), &old_path(board, &queue), &board.path("queues"))? {
+        match staged.swap(Some(text.stamp), &replaced(board, &queue), &board.path("queues"))? {
             Some(file) if is_seen => {
                 let seq = entries.last().map_or(0, |last| last.seq);
                 Baseline::write(board, &queue, &left, &Sight { file: Some(file), old: Some(text.stamp) }, seq)?;

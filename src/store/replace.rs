@@ -17,6 +17,7 @@ use super::error::Error;
 use super::stamp::Stamp;
 use crate::failpoint;
 use crate::files;
+use crate::process::file_in_use::is_being_written;
 
 /// Prefix of temp files: what a crash leaves behind is known by it, and reaped.
 pub const TEMP_PREFIX: &str = ".tavern-";
@@ -44,8 +45,7 @@ pub(super) fn replace_by_spare(path: &Path, spare: &Path, parts: &[&[u8]]) -> Re
     write().map_err(Error::io("write", spare))?;
     let put = || {
         failpoint::hit("replace.synced")?;
-        let exchanged = rustix::fs::renameat_with(CWD, spare, CWD, path, RenameFlags::EXCHANGE);
-        exchanged.or_else(|_| fs::rename(spare, path))?;
+        exchange_names(spare, path).or_else(|_| fs::rename(spare, path))?;
         failpoint::hit("replace.renamed")
     };
     put().map_err(Error::io("rename to", path))
@@ -84,8 +84,7 @@ impl Staged {
         let Staged { temp, path, is_durable } = self;
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &path))?;
         // Where nobody waits for the disk, names are exchanged: to rename over a file has some file systems write it.
-        let is_exchanged =
-            !is_durable && rustix::fs::renameat_with(CWD, temp.path(), CWD, &path, RenameFlags::EXCHANGE).is_ok();
+        let is_exchanged = !is_durable && exchange_names(temp.path(), &path).is_ok();
         if !is_exchanged {
             temp.persist(&path).map_err(|error| Error::io("rename to", &path)(error.error))?;
         }
@@ -95,11 +94,11 @@ impl Staged {
 }
 
 impl Staged {
-    /// Takes the place of the queue's file with this stamp (`None`: there is none) in one step with keeping that as `old`:
-    /// whoever had it open writes there. Returns the new file's stamp. `None`, and nothing has happened, if it is another by
+    /// Takes the place of the queue's file with this stamp (`None`: there is none) in one step with keeping that in the place of
+    /// `old`: whoever had it open writes there. Returns the new file's stamp. `None`, and nothing has happened, if it is another by
     /// now: what somebody has just saved stays where it is, so that whoever loads it next has it. Whoever calls syncs
     /// `folder` some time later; any other is synced here.
-    pub(super) fn swap(self, expected: Option<Stamp>, old: &Path, folder: &Path) -> Result<Option<Stamp>, Error> {
+    pub(super) fn swap(self, expected: Option<Stamp>, old: &Replaced, folder: &Path) -> Result<Option<Stamp>, Error> {
         let path = self.path.clone();
         let stamp = match expected {
             Some(expected) => self.exchange(expected, old)?,
@@ -129,21 +128,18 @@ impl Staged {
         Ok(Stamp::of(&file))
     }
 
-    fn exchange(self, expected: Stamp, old: &Path) -> Result<Option<Stamp>, Error> {
+    fn exchange(self, expected: Stamp, old: &Replaced) -> Result<Option<Stamp>, Error> {
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
         let stamp = self.stamp()?;
         let temp = self.temp.into_temp_path();
-        let stamp_at = |path: &Path| fs::metadata(path).ok().map(|file| Stamp::of(&file));
-        // Not kept where it is on another disk: then nobody can be asked to look there.
-        let keep = || drop(fs::rename(&temp, old).or_else(|_| fs::remove_file(&temp)));
-        let exchange = || rustix::fs::renameat_with(CWD, &*temp, CWD, &self.path, RenameFlags::EXCHANGE);
+        let exchange = || exchange_names(&temp, &self.path);
         match exchange() {
-            Ok(()) if stamp_at(&temp) == Some(expected) => keep(),
+            Ok(()) if Stamp::at(&temp) == Some(expected) => old.keep(&temp),
             // Somebody saved it between our look and now.
             Ok(()) => {
                 // And again between the two, or has put it aside: what is in our hands then is not ours to remove.
-                if exchange().is_err() || stamp_at(&temp) != Some(stamp) {
-                    keep();
+                if exchange().is_err() || Stamp::at(&temp) != Some(stamp) {
+                    old.keep(&temp);
                 }
                 return Ok(None);
             }
@@ -155,6 +151,29 @@ impl Staged {
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
         Ok(Some(stamp))
     }
+}
+
+/// The file that the newest replaced.
+pub(super) struct Replaced {
+    pub path: PathBuf,
+    /// As it was when what stands there was taken over.
+    pub known: Option<Stamp>,
+}
+
+impl Replaced {
+    /// Keeps the file at `temp` in its place, unless somebody is at the one before it: who opened that long ago writes there.
+    fn keep(&self, temp: &Path) {
+        if exchange_names(temp, &self.path).is_err() {
+            // Not kept where it is on another disk: then nobody can be asked to look there.
+            drop(fs::rename(temp, &self.path).or_else(|_| fs::remove_file(temp)));
+        } else if Stamp::at(temp) != self.known || is_being_written(&[temp]) {
+            let _ = exchange_names(temp, &self.path);
+        }
+    }
+}
+
+fn exchange_names(one: &Path, other: &Path) -> Result<(), Errno> {
+    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
 }
 
 /// A bare name is one in the working directory.

@@ -15,7 +15,7 @@ use crate::board::document::{Document, Item, Written, open, parse};
 use crate::board::edit::{NewItem, Patch, render};
 use crate::board::event::{Event, Kind, Purpose};
 use crate::board::front::Front;
-use crate::board::lease::Lease;
+use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::apply;
 
@@ -58,7 +58,10 @@ impl Board {
 
     /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
     pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
-        let lease = self.lease_as_logged(id)?;
+        let lease = match self.lease(id) {
+            Err(Error::Damaged { .. }) => None,
+            lease => lease?,
+        };
         let found = |text: &Text, document: &Document<'_>, item: &Item<'_>| Found {
             task: document.task(item, id.clone()),
             script: document.shell(item),
@@ -83,7 +86,7 @@ impl Board {
         }
         let mut found = if matches!(live, Err(Error::NoTask(_))) { with_archived(self, id, found) } else { live }?;
         if found.lease.is_none() {
-            found.lease = self.lease_of(&found.task)?;
+            found.lease = self.lost_lease(&found.task)?;
         }
         Ok(found)
     }
@@ -157,36 +160,28 @@ impl Board {
         self.transact(|view| Ok((Change::notes(vec![Entry { time: view.now, ..entry }]), ())))
     }
 
-    /// Removes a lease's file that can't be read. False if it is gone, or can be read by now.
-    pub fn drop_damaged_lease(&self, task: &TaskId) -> Result<bool, Error> {
-        self.transact(|view| {
-            if !matches!(self.lease(task), Err(Error::Damaged { .. })) {
-                return Ok((Change::default(), false));
-            }
-            let cause = Some("its lease could not be read and was removed".to_owned());
-            let lease = Some(LeaseEntry::Drop);
-            let entry = Entry { task: Some(task.clone()), cause, lease, ..Entry::new(Kind::Noted, view.now) };
-            // Whoever shows an event of the item removes it.
-            Ok((Change::notes(vec![entry]), true))
-        })
-    }
-
-    /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand).
-    pub fn drop_stray_lease(&self, lease: &Lease) -> Result<bool, Error> {
+    /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand); without a token one that can't be
+    /// read.
+    pub fn drop_stray_lease(&self, task: &TaskId, token: Option<Token>) -> Result<bool, Error> {
         self.transact(|view| {
             let read = |queue: &Queue| view.read(queue);
-            let is_held = match with_item(self, &lease.task, read, |_, _, item| item.status.is_held()) {
+            let is_held = match with_item(self, task, read, |_, _, item| item.status.is_held()) {
                 Ok((_, is_held)) => is_held,
                 Err(Error::NoTask(_)) => false,
                 Err(error) => return Err(error),
             };
-            if is_held || self.lease(&lease.task)?.is_none_or(|current| current.token != lease.token) {
+            let lease = match self.lease(task) {
+                Ok(None) => return Ok((Change::default(), false)),
+                Err(Error::Damaged { .. }) => None,
+                lease => lease?,
+            };
+            if is_held || lease.as_ref().map(|lease| lease.token) != token {
                 return Ok((Change::default(), false));
             }
             let entry = Entry {
-                task: Some(lease.task.clone()),
-                agent: Some(lease.agent.clone()),
-                token: Some(lease.token),
+                task: Some(task.clone()),
+                agent: lease.map(|lease| lease.agent),
+                token,
                 cause: Some("the item is no longer in progress; its lease was removed".to_owned()),
                 lease: Some(LeaseEntry::Drop),
                 ..Entry::new(Kind::Noted, view.now)

@@ -22,7 +22,7 @@ use super::log::{Log, known_seq, tail_log};
 use super::moved::moved;
 use super::queue::{Queue, Text};
 use super::redo::{redo, redo_archive, set_lease, unshown};
-use super::replace::Staged;
+use super::replace::{Replaced, Staged};
 use super::stamp::Stamp;
 use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
@@ -282,7 +282,7 @@ impl<'b> Locked<'b> {
     fn show_queue(&self, rewrite: &QueueRewrite, staged: Option<Staged>) -> Result<(), Error> {
         let QueueRewrite { queue, expected, content, .. } = rewrite;
         let Some(staged) = staged else { return Baseline::write(self.board, queue, content, expected, self.seq) };
-        let old = old_path(self.board, queue);
+        let old = Replaced { path: old_path(self.board, queue), known: expected.old };
         let is_ours = Sight::of(self.board, queue) == *expected;
         let file = if is_ours { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
         match (file, expected.file) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::find::Board;
-use super::queue::Queue;
+use super::queue::{Queue, is_queue};
 use crate::file_watch::FileWatch;
 use crate::process::Bell;
 
@@ -42,8 +42,4 @@ fn folders(files: &[PathBuf], quota: &Path) -> Vec<PathBuf> {
     folders.dedup();
     folders.retain(|folder| folder.is_dir());
     folders
-}
-
-fn is_queue(path: &Path) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(".md") && !name.starts_with('.'))
 }

@@ -172,7 +172,8 @@ fn every_verb_survives_every_failpoint() {
 /// tried before each of the steps of each.
 fn faults(verb: &Verb, hits: &[String]) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for (at, place) in hits.iter().enumerate() {
+    // Who ends while they only read has changed nothing.
+    for (at, place) in hits.iter().enumerate().filter(|(_, place)| *place != "queue.open") {
         let nth = hits[..=at].iter().filter(|other| *other == place).count();
         let is_early = matches!(place.as_str(), "replace.staged" | "replace.written");
         let is_file = place.starts_with("replace.");

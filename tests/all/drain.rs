@@ -42,7 +42,7 @@ fn a_queue_is_drained_whoever_is_killed() {
             drain = start(&scratch, drains);
         }
         if kills.sum() < most {
-            kills.one(&scratch, &mut dice);
+            kills.one(&scratch, most, &mut dice);
         }
         std::thread::sleep(Duration::from_millis(50 + dice.below(200)));
     }
@@ -265,13 +265,17 @@ impl Kills {
         self.drains + self.agents + self.programs
     }
 
-    /// Kills one process of ours, if there is one of the kind that the dice say.
-    fn one(&mut self, scratch: &Scratch, dice: &mut Dice) {
-        let (count, kind): (&mut usize, fn(&str) -> bool) = match dice.below(10) {
-            0 => (&mut self.drains, |line| line.contains("tavern-drain ")),
-            1..6 => (&mut self.agents, |line| line.contains("tavern-agent ")),
-            _ => (&mut self.programs, |line| !line.contains("tavern-") || line.contains("script.sh")),
+    /// Kills one process of ours, if there is one of the kind that the dice say, and not all of its kind's share of `most` are
+    /// killed: on a slow machine no agent would live until its program runs.
+    fn one(&mut self, scratch: &Scratch, most: usize, dice: &mut Dice) {
+        let (count, tenths, kind): (&mut usize, usize, fn(&str) -> bool) = match dice.below(10) {
+            0 => (&mut self.drains, 1, |line| line.contains("tavern-drain ")),
+            1..6 => (&mut self.agents, 5, |line| line.contains("tavern-agent ")),
+            _ => (&mut self.programs, 4, |line| !line.contains("tavern-") || line.contains("script.sh")),
         };
+        if *count * 10 >= most * tenths {
+            return;
+        }
         let lines = scratch.processes();
         let candidates: Vec<&String> = lines.iter().filter(|line| kind(line)).collect();
         if candidates.is_empty() {

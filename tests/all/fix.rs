@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{QUEUE, Ran, Scratch};
+use crate::support::{ARCHIVE, QUEUE, Ran, Scratch};
 
 fn fix(scratch: &Scratch, more: &[&str]) -> Ran {
     scratch.run("tavern-check", &[&["--fix"], more].concat())
@@ -88,6 +88,34 @@ fn a_queue_that_was_lost_is_put_back() {
     let scratch = Scratch::board(&text.replace("[ ]", "[x]"));
     fs::remove_file(scratch.work().join(QUEUE)).expect("it is ours");
     assert_eq!(fix(&scratch, &[]).stdout, "");
+}
+
+#[test]
+fn an_archive_that_was_lost_is_put_back_from_the_log() {
+    let done = "## Pending\n\n- [ ] T-1: One\n\n## Completed\n\n- [x] T-2: Two (completed: 2026-01-01T00:00:00Z)\n";
+    let scratch = Scratch::shell(done, "archive: {after: 30d}\n");
+    scratch.run("tavern-reap", &[]).ends(0).says("move 1 ended item");
+    let archived = scratch.read(ARCHIVE);
+    for damage in [None, Some(""), Some("\0\0\0")] {
+        match damage {
+            Some(text) => drop(scratch.write(ARCHIVE, text)),
+            None => fs::remove_dir_all(scratch.work().join(".tavern/queues/archive")).expect("it is ours"),
+        }
+        scratch.run("tavern-check", &[]).ends(0).says("the log has what was moved there").says("tavern check --fix");
+        fix(&scratch, &[]).says("+- [x] T-2: Two");
+        assert_eq!(scratch.read(ARCHIVE), archived);
+        scratch.run("tavern-check", &[]).says_not("archive");
+    }
+    let bytes = [0xff, 0xfe];
+    scratch.write(ARCHIVE, bytes);
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("mv .tavern/queues/archive/main.md .tavern/queues/archive/main.md.was;");
+    scratch.write(ARCHIVE, &archived);
+    scratch.run("tavern-release", &["T-2", "--reopen"]).ends(0);
+    fs::remove_dir_all(scratch.work().join(".tavern/queues/archive")).expect("it is ours");
+    scratch.run("tavern-check", &[]).says_not("archive");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
         // The same save twice is set aside once, and told of before any program has taken it over.
         for _ in 0..2 {
             scratch.write(QUEUE, saved);
-            scratch.run("tavern-check", &[]).says(&aside);
+            scratch.run("tavern-check", &[]).ends(8).says(&aside);
             scratch.run("tavern-drain", &[]).says(&aside);
             scratch.write(QUEUE, saved);
             scratch.run("tavern-status", &[]).says(&aside);
@@ -477,6 +477,93 @@ fn a_save_counts_once_the_file_is_closed() {
     assert_eq!(by_hand(&scratch), ["noted -", "edited T-1", "added T-9 pending"]);
     State::of(&scratch).agrees();
 }
+/// Between the moment in which a program sees when the file was written, and the one in which it reads it, somebody writes it.
+#[test]
+fn a_save_while_a_program_reads_the_file_is_merged_as_any_other() {
+    let board = || {
+        let scratch = Scratch::board(OWNED);
+        let old = scratch.queue();
+        scratch.claim("T-1", &[]);
+        (scratch, old)
+    };
+    let claim = ["--task", "T-2", "--agent", "Sam"];
+    let told = board().0.failing("queue.open=sleep:0", "tavern-claim", &claim).ends(0);
+    let looks = told.stderr.matches("queue.open").count();
+    assert!(looks > 0, "{told}");
+    for look in 1..=looks {
+        let (scratch, old) = board();
+        let held = scratch.holding(&format!("queue.open@{look}"), "tavern-claim", &claim);
+        scratch.write(QUEUE, old.replace("T-3: three", "T-3: three, typed"));
+        held.goes_on().succeeds();
+        scratch.settle();
+        let queue = scratch.queue();
+        has(&queue, &["T-1: one (agent: unknown", "T-2: two (agent: Sam", "T-3: three, typed"]);
+        State::of(&scratch).agrees();
+    }
+}
+
+/// vim opens the file, and empties it a moment later. Meanwhile Tavern replaces it, and replaces it again.
+#[test]
+fn what_is_written_to_a_file_that_was_replaced_since_it_was_opened_is_not_lost() {
+    let open = |scratch: &Scratch| {
+        let file = File::options().write(true).open(scratch.work().join(QUEUE)).expect("it is there");
+        (file, scratch.queue().replace("T-3: three", "T-3: three, typed"))
+    };
+    let write = |(mut file, text): (File, String)| {
+        file.set_len(0).and_then(|()| file.write_all(text.as_bytes())).expect("there is room");
+    };
+    let claim = ["--task", "T-2", "--agent", "Sam"];
+    for is_written_while_it_is_replaced in [false, true] {
+        let scratch = Scratch::board(OWNED);
+        scratch.settle();
+        let opened = open(&scratch);
+        scratch.claim("T-1", &[]);
+        if is_written_while_it_is_replaced {
+            let held = scratch.holding("replace.synced@1", "tavern-claim", &claim);
+            write(opened);
+            held.goes_on().succeeds();
+        } else {
+            scratch.run("tavern-claim", &claim).succeeds();
+            scratch.run("tavern-add", &["Write tests", "--id", "T-6"]).succeeds();
+            write(opened);
+        }
+        scratch.settle();
+        has(&scratch.queue(), &["T-1: one (agent: unknown", "T-2: two (agent: Sam", "T-3: three, typed"]);
+        State::of(&scratch).agrees();
+    }
+}
+
+/// Who only looks sees the text from before, and no half of one.
+#[test]
+fn what_is_being_saved_is_shown_as_it_was_before() {
+    let items: String = (1..40).map(|number| format!("- [ ] T-{number}: nünü {number}\n")).collect();
+    let scratch = Scratch::pending(&items);
+    scratch.settle();
+    let lines = [
+        "tavern status",
+        "tavern status T-39",
+        "tavern status --stats",
+        "tavern drain --dry-run",
+        "tavern tell T-39 hello",
+    ];
+    let before = lines.map(|line| scratch.line(line).run());
+    let whole = fs::read(scratch.work().join(QUEUE)).expect("it is there");
+    let mut file = File::create(scratch.work().join(QUEUE)).expect("the folder is ours");
+    let middle = whole.windows(2).position(|two| two == "ü".as_bytes()).expect("there is one");
+    let mut written = 0;
+    for end in [0, middle, middle + 1, whole.len()] {
+        file.write_all(&whole[written..end]).expect("there is room");
+        written = end;
+        for (line, before) in lines.iter().zip(&before) {
+            let ran = scratch.line(line).run();
+            assert_eq!((ran.code, &ran.stdout), (before.code, &before.stdout), "{line}, {end}: {ran}");
+        }
+    }
+    drop(file);
+    scratch.settle();
+    assert_eq!(by_hand(&scratch), Vec::<String>::new());
+}
+
 #[test]
 fn an_item_is_found_while_a_save_from_before_it_got_its_id_waits_to_be_merged() {
     let named = ["status ID", "tell ID hello", "add child --parent ID", "log ID", "release ID --cancel"];
@@ -526,6 +613,29 @@ fn who_goes_on_in_the_middle_of_a_title_that_another_saw_contradicts_nobody() {
     scratch.settle();
     has(&scratch.queue(), &["T-1: item c a b 1\n"]);
     assert!(!scratch.queue().contains("conflict"), "{}", scratch.queue());
+}
+
+/// Who goes on in an old text knows the lines that they have typed there, whatever others have made of what stands beside them.
+#[test]
+fn a_line_between_the_items_stands_once_however_old_the_text_is_in_which_somebody_goes_on() {
+    let scratch = Scratch::board("Old.\n\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## In Progress\n");
+    let save = |text: &str| {
+        scratch.write(QUEUE, text);
+        scratch.settle();
+    };
+    let typed = |text: &str, line: &str| text.replace("## Pending", &format!("{line}\n\n## Pending"));
+    scratch.settle();
+    let loaded = scratch.queue();
+    save(&typed(&scratch.queue(), "Another's."));
+    scratch.claim("T-1", &[]);
+    let loaded = typed(&loaded, "Typed.");
+    save(&loaded);
+    save(&scratch.queue().replace("Old.", "New."));
+    save(&loaded.replace("two", "two, typed"));
+    let queue = scratch.queue();
+    for words in ["New.", "Another's.", "Typed.", "two, typed", "T-1: one (agent: "] {
+        assert_eq!(queue.matches(words).count(), 1, "{words}: {queue}");
+    }
 }
 
 #[test]

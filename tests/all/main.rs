@@ -1,6 +1,7 @@
 //! The one test program: everything that is tested through real programs, files and processes.
 #![expect(clippy::disallowed_methods, reason = "tests make and break files, and start the programs, on purpose")]
 
+mod account;
 mod appended;
 mod archive;
 mod badinput;
@@ -51,5 +52,6 @@ mod terminal;
 mod tidy;
 mod typed;
 mod undo;
+mod ways;
 mod words;
 mod work;

@@ -1,4 +1,4 @@
-//! `tavern-check --fix`: what can be mended without a person, IDs that stand twice and lost queues, is shown and done.
+//! `tavern-check --fix`: what can be mended without a person, IDs that stand twice, lost queues and archives, is shown and done.
 //!
 //! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
 
@@ -59,6 +59,7 @@ pub(super) fn fix(
         let record = Record { file: name, fixed: done, diff: unified(Names { old: name, new: name }, before, after) };
         context.out.record(&record, painted(&record.diff).trim_end())?;
     }
+    let is_archive = |queue: &Queue| queue.path.starts_with(board.path("queues/archive"));
     let mut mended = Vec::new();
     for QueueFix { name, queue, before, after, done, lost } in fixes {
         let is_done = match lost {
@@ -71,6 +72,7 @@ pub(super) fn fix(
         }
         match pages.iter_mut().find(|page| page.path == queue.path) {
             Some(page) => page.text = after,
+            None if is_archive(&queue) => {}
             None => pages.push(Page { name: name.clone(), path: queue.path, text: after, is_wanted: true }),
         }
         mended.push(name);
@@ -111,7 +113,8 @@ fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<
         let (name, queue, before) = (page.name.clone(), queue.clone(), page.text.clone());
         QueueFix { name, queue, before, after: text, done, lost: None }
     });
-    let put_back = lost.iter().map(|lost| QueueFix {
+    let archives = if files.is_empty() { board.lost_archives()? } else { Vec::new() };
+    let put_back = lost.iter().chain(&archives).map(|lost| QueueFix {
         name: shown(&lost.queue.path, here),
         queue: lost.queue.clone(),
         before: String::new(),

@@ -23,15 +23,15 @@ mod preflight;
 /// Check a board and its configuration: what is wrong, where, and how to fix it
 ///
 /// Looks at config.yaml, all queues, templates and leases, at what died and was not cleared up, and whether the agents
-/// could start; of files that are named, at these alone. Exits with 5 if there are errors, with 0 if there are only
-/// warnings. Changes nothing, unless told to with --fix.
+/// could start; of files that are named, at these alone. Exits with 5 if there are errors, with 8 if a save was set
+/// aside that a person has to decide on, with 0 if there are only warnings. Changes nothing, unless told to with --fix.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these queues or task files, by name or path; or config.yaml
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// Fix what needs no person: duplicate IDs are replaced, lost queues are put back. Shows what it does
+    /// Fix what needs no person: duplicate IDs are replaced, lost queues and archives are put back. Shows what it does
     #[arg(long)]
     pub fix: bool,
 
@@ -84,7 +84,7 @@ impl Verb for Args {
         let looked_at = match board.filter(|_| files.is_empty()) {
             Some(board) => {
                 found = preflight::check(&board, config.as_ref(), &mut faults);
-                faults.found.retain(|fault| fault.code != "lost-queue" || !mended.contains(&fault.file));
+                faults.found.retain(|fault| !fault.code.starts_with("lost-") || !mended.contains(&fault.file));
                 let own = of_settings.map(|_| shown(&board.path(FILE), &here));
                 faults.found.retain(|fault| own.as_ref().is_none_or(|own| fault.file == *own));
                 own.unwrap_or_else(|| named(&board, &shown(board.dir(), &here)))
@@ -103,7 +103,12 @@ impl Verb for Args {
             (_, warnings) if errors == 0 => warnings,
             (errors, warnings) => format!("{errors}, {warnings}"),
         });
-        Ok(if errors > 0 { Exit::BoardHasErrors } else { Exit::Done })
+        let waits = faults.iter().any(|fault| fault.code == preflight::SET_ASIDE);
+        Ok(match errors {
+            0 if waits => Exit::WaitingForPerson,
+            0 => Exit::Done,
+            _ => Exit::BoardHasErrors,
+        })
     }
 }
 

@@ -122,7 +122,7 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
         let (why, hint) = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
                 Err(store::Error::Damaged { why, .. }) => {
-                    (why, "make it again from the log, or give its item back: tavern reap".to_owned())
+                    (why, "have it written again from the log: tavern reap".to_owned())
                 }
                 // What this user may not read is an obstacle.
                 Ok(_) | Err(_) => continue,
@@ -133,6 +133,9 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
+/// The code of a save that waits for a person.
+pub(super) const SET_ASIDE: &str = "set-aside";
+
 /// Saves that were not believed.
 fn set_aside(board: &Board, faults: &mut Faults<'_>) {
     // Also the one that whoever next takes the lock will set aside.
@@ -142,7 +145,7 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
             "a text that takes most items out of queue {} was saved, and set aside: the queue stands as it was",
             aside.queue.id
         );
-        faults.warning("set-aside", &aside.path, message, hints::of_aside(&aside));
+        faults.warning(SET_ASIDE, &aside.path, message, hints::of_aside(&aside));
     }
 }
 
@@ -151,13 +154,15 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
     let paths = files(&board.path("queues/archive")).into_iter();
     for path in paths.filter(|path| path.extension().is_some_and(|end| end == "md")) {
         if let Err(error) = files::read_text(&path) {
-            let hint = "save the file as UTF-8, or move it elsewhere".to_owned();
+            let name = shown(&path, faults.here);
+            let put_back = format!("mv {name} {name}.was; tavern check --fix");
+            let hint = format!("have it put back from the log: {put_back}; or save the file as UTF-8");
             faults.error("unreadable-archive", &path, format!("it can't be read: {error}"), hint);
         }
     }
 }
 
-/// Queues whose text is gone, though Tavern knows it.
+/// Queues and archives whose text is gone, though Tavern knows it.
 fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
         let what = if lost.is_gone { "removed, though something is left to do in it" } else { "emptied" };
@@ -168,6 +173,11 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         let severity = if lost.is_gone { Severity::Error } else { Severity::Warning };
         let file = shown(&lost.queue.path, faults.here);
         faults.found.push(Fault::whole(severity, "lost-queue", &file, message, Some(hint)));
+    }
+    for lost in board.lost_archives().unwrap_or_default() {
+        let what = if lost.is_gone { "removed" } else { "emptied" };
+        let message = format!("this archive was {what}: the log has what was moved there");
+        faults.warning("lost-archive", &lost.queue.path, message, "put it back: tavern check --fix".to_owned());
     }
 }
 
@@ -305,8 +315,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::EndRun { run } => board.run_dir(run),
             Action::GiveBack { task, token: Some(_), .. }
             | Action::PutBackLease { task, .. }
-            | Action::DropLease { task, .. }
-            | Action::DropDamaged { task } => board.private("leases").join(format!("{task}.yaml")),
+            | Action::DropLease { task, .. } => board.private("leases").join(format!("{task}.yaml")),
             Action::GiveBack { .. } => board.dir().to_owned(),
             // Upkeep, of which nothing has died.
             Action::Archive { .. } | Action::DeleteBranch { .. } | Action::RemoveRun { .. } => continue,

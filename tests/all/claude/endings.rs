@@ -39,6 +39,10 @@ fn a_killed_agent_has_crashed_and_is_started_again() {
 #[test]
 fn a_killed_supervisor_is_succeeded() {
     let project = in_the_middle();
+    // As those have it who keep their settings elsewhere: what was used up is read through the link.
+    let home = project.scratch.folder().join("home");
+    std::fs::create_dir_all(home.join("dotfiles/claude")).expect("it is ours");
+    std::os::unix::fs::symlink("dotfiles/claude", home.join(".claude")).expect("it is ours");
     let agent = project.agent().start();
     project.wait_for_hold();
     agent.signal(Signal::KILL);

@@ -59,7 +59,7 @@ fn a_message_during_the_last_words_is_answered_too() {
 fn a_silent_agent_is_broken_off_and_told_to_go_on() {
     for silence in [json!({"hang": true}), json!({"text": "half of it", "stall": true})] {
         let mut workshop = Workshop::new(json!([silence, {"text": "Here I am.\n\nDONE"}]));
-        workshop.job.limits.idle = Some(Duration::from_secs(6));
+        workshop.job.limits.idle = Some(Duration::from_secs(10));
         // On a busy machine the program is silent for longer before its first word.
         workshop.job.prods = Prods { most: 15, undecided: String::new(), silent: "Wake up.".to_owned() };
         let mut session = workshop.start();
