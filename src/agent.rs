@@ -18,6 +18,7 @@ use crate::board::task::{Status, TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::interrupt::InterruptCause;
 use crate::process::Bell;
+use crate::run::commands::commands;
 use crate::run::commit::{Occasion, commit_queues};
 use crate::run::integrate::{Integrated, approved, integrate};
 use crate::run::preflight::{Preflight, Templates};
@@ -230,12 +231,16 @@ impl Agent<'_> {
     }
 
     fn tell_claimed(&self, held: &Claimed) -> Result<(), Error> {
-        let Claimed { task, lease, unknown, .. } = held;
+        let Claimed { task, script, lease, unknown, .. } = held;
+        let is_dry = self.site.board.is_dry();
+        let role = self.site.role(&self.role)?;
+        let commands = if is_dry { commands(self.site, task, script.as_deref(), role) } else { Vec::new() };
         (self.tell)(&Told::Claimed {
             task: unknown.id_at.is_none().then(|| task.id.clone()),
             title: task.title.clone(),
             attempt: lease.attempt,
-            runner: self.site.runner_of(task, self.site.role(&self.role)?),
+            runner: self.site.runner_of(task, role),
+            commands,
         });
         Ok(())
     }
@@ -368,14 +373,20 @@ impl Agent<'_> {
                     (self.tell)(&Told::WouldMerge { task });
                 }
                 Integrated::SentBack(reason) => (self.tell)(&Told::SentBack { task, reason }),
-                Integrated::Blocked(why) => {
-                    memory.blocked.push(task.clone());
-                    self.tell_obstacle(memory, task.to_string(), Told::Blocked { task, why });
+                Integrated::Blocked(why) => self.tell_blocked(memory, task, why),
+                Integrated::NotTrusted(untrusted) => {
+                    let why = (self.advise)(&Lack::NotTrusted(untrusted), Some(&task), None);
+                    self.tell_blocked(memory, task, why);
                 }
             }
             self.commit();
         }
         Ok(())
+    }
+
+    fn tell_blocked(&self, memory: &mut Memory, task: TaskId, why: String) {
+        memory.blocked.push(task.clone());
+        self.tell_obstacle(memory, task.to_string(), Told::Blocked { task, why });
     }
 
     /// Queues what a planner is needed for, if this is one. False if there is nothing new.

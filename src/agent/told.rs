@@ -19,6 +19,9 @@ pub enum Told {
         title: String,
         attempt: u32,
         runner: String,
+        /// In a dry run: what would be run for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<String>,
     },
     Ended {
         task: TaskId,

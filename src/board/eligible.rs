@@ -97,6 +97,24 @@ pub enum Lack {
     },
     /// What it needs here besides, such as its own runner.
     NotReady(NotReady),
+    /// Git brought it, or the settings with which it would be run.
+    NotTrusted(Untrusted),
+}
+
+/// What git has brought and nobody has trusted here: nothing of it is run, nor told to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("git has brought what nobody has trusted here: {}", listed(.what))]
+pub struct Untrusted {
+    /// Files of the board, and items.
+    pub what: Vec<String>,
+}
+
+/// The first few of them.
+fn listed(names: &[String]) -> String {
+    const NAMED: usize = 6;
+    let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(NAMED);
+    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 /// Why a runner can't be used, or nothing can be started here at all.
@@ -135,8 +153,9 @@ impl Lack {
 
     /// It is config.yaml, the item as it is written, or this machine: nothing that another item or a person's word changes.
     pub fn is_of_here(&self) -> bool {
-        use Lack::{NoJudge, NoReviewer, NotReady, Program};
-        self.is_of_settings() || matches!(self, NoReviewer(_) | NoJudge { .. } | Program { .. } | NotReady(_))
+        use Lack::{NoJudge, NoReviewer, NotReady, NotTrusted, Program};
+        let is_here = matches!(self, NoReviewer(_) | NoJudge { .. } | Program { .. } | NotReady(_) | NotTrusted(_));
+        self.is_of_settings() || is_here
     }
 
     /// It is config.yaml, or the item as it is written, that keeps every agent from it.
@@ -150,6 +169,7 @@ impl fmt::Display for Lack {
         match self {
             Lack::Problem { why, .. } | Lack::Release(why) => f.write_str(why),
             Lack::NotReady(not_ready) => write!(f, "{not_ready}"),
+            Lack::NotTrusted(untrusted) => write!(f, "{untrusted}"),
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),

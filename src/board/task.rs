@@ -109,6 +109,20 @@ impl Task {
         self.state.status()
     }
 
+    /// All of it that could be run, or told to an agent, as one text. Not its ID, what Tavern writes, nor what only puts it in order.
+    pub fn wording(&self) -> String {
+        let words = Task {
+            id: TaskId::nobody(),
+            state: State::default(),
+            priority: DEFAULT_PRIORITY,
+            after: Vec::new(),
+            tags: Vec::new(),
+            parent: None,
+            ..self.clone()
+        };
+        serde_json::to_string(&words).expect("it is plain data")
+    }
+
     pub fn mode(&self) -> Mode {
         self.state.mode
     }

@@ -13,6 +13,7 @@ use crate::board::plan::KEYS;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{OnFailure, Status, TaskId};
 use crate::config::Config;
+use crate::run::made_here;
 use crate::store::{Birth, Board, Done, Error, Note, Queue};
 
 use super::flags::{DryRun, NewItemFlags, task_id};
@@ -126,6 +127,7 @@ impl Verb for Args {
             Some(birth) => board.add_child(&queue, new, &birth, status, &note)?,
         };
         let id = Some(&done.task.id).filter(|_| !(context.is_dry && is_fresh));
+        made_here(&board, &done.task);
         if !self.item.draft {
             warn(context, &board, &done, id);
         }

@@ -7,7 +7,7 @@ use crate::board::document::parse;
 use crate::board::front::EmptyBehavior;
 use crate::interrupt::InterruptCause;
 use crate::process;
-use crate::run::{Site, preflight};
+use crate::run::{self, Site, Trust, preflight};
 use crate::store::Queue;
 
 pub use args::Args;
@@ -47,6 +47,8 @@ impl Verb for Args {
             );
             if is_of_role && error.exit == Exit::Usage { error.with_hint(hint) } else { error }
         })?;
+        site.named.clone_from(&queues);
+        Trust::of(&site).settings().map_err(run::Error::from)?;
         queues.iter().try_for_each(|queue| site.board.remember(queue))?;
         let begun = preflight::begin(&site, &self.role)?;
         // Shells that an agent's program leaves behind become our children, and can be ended.
@@ -107,7 +109,7 @@ pub(super) fn print(context: &Context, agent: &str, told: &Told) {
 pub(super) fn sentence(agent: &str, told: &Told) -> String {
     let line = format!("{agent}: {told}");
     match told {
-        Told::Claimed { title, .. } => line.replace(title, &human::title(title)),
+        Told::Claimed { title, commands, .. } => line.replace(title, &human::title(title)) + &human::commands(commands),
         _ => human::words(&line).into_owned(),
     }
 }

@@ -81,13 +81,14 @@ impl Verb for Args {
         let board = context.board()?;
         let mut site = context.light_site(board.clone())?;
         site.runner.clone_from(&self.runner);
-        let queues = context.queues(&board, &self.queues)?;
+        let mut queues = context.queues(&board, &self.queues)?;
+        site.named.clone_from(&queues);
         let deadline = match &self.wait {
             Some(Some(period)) => Deadline::after(period.duration()),
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let seek = self.seek(&site, &queues)?;
+        let mut seek = self.seek(&site, &queues)?;
         // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
         let interrupt = self.wait.is_some().then(|| context.interrupt()).transpose()?;
         let bell = Bell::new();
@@ -97,6 +98,12 @@ impl Verb for Args {
             let watch = self.wait.map(|_| board.ring_at_changes(&queues, &bell)).transpose()?;
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);
+            }
+            if watch.is_some() && self.queues.is_empty() {
+                // One may have been made meanwhile.
+                queues = board.queues()?;
+                site.named.clone_from(&queues);
+                seek.queues.clone_from(&queues);
             }
             if let Some(pid) = self.pid.filter(|_| store::life(&seek.holder) != Life::Alive) {
                 let message = format!("process {pid} does not run, so it can't hold the item");

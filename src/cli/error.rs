@@ -174,6 +174,9 @@ impl From<run::Error> for CliError {
             run::Error::Store(error) => error.into(),
             run::Error::Git(error) => error.into(),
             run::Error::Config(error) => error.into(),
+            run::Error::NotTrusted(_) => {
+                CliError::new(Exit::Refused, format!("{error} (in CI: TAVERN_TRUST=1)")).with_hint(hints::run(&error))
+            }
             run::Error::NoRole { .. } | run::Error::NoRunner(_) => {
                 CliError::from_error(Exit::Usage, &error).with_hint(hints::run(&error))
             }

@@ -140,6 +140,7 @@ pub(super) fn run(error: &run::Error) -> Option<String> {
     match error {
         run::Error::Store(error) => store(error),
         run::Error::Undecided(aside) => Some(of_aside(aside)),
+        run::Error::NotTrusted(_) => Some(trust(None)),
         error => error.hint(),
     }
 }
@@ -218,7 +219,15 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
         }
         Lack::NotReady(not_ready) => return not_ready.hint.clone(),
+        Lack::NotTrusted(_) => trust(queue),
     })
+}
+
+/// Where nobody has trusted what git brought, into the task file `queue` perhaps.
+pub(super) fn trust(queue: Option<&str>) -> String {
+    // Those of the board are looked at anyway.
+    let file = queue.filter(|queue| queue.ends_with(".md")).map(|file| format!(" {}", quoted(file)));
+    format!("see it, and allow it: tavern trust{}; for one run: --trust", file.unwrap_or_default())
 }
 
 /// Starts an agent of `role` for these queues.

@@ -44,6 +44,12 @@ pub fn short(number: u64) -> String {
     }
 }
 
+/// What would be run, a line each under another one.
+pub fn commands(commands: &[String]) -> String {
+    let lines = commands.iter().flat_map(|command| command.lines().enumerate());
+    lines.map(|(number, line)| format!("\n  {} {line}", if number == 0 { "$" } else { ">" })).collect()
+}
+
 /// `1 item`, `2 items`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }

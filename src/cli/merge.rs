@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
+use crate::board::eligible::Lack;
 use crate::board::task::{Status, TaskId};
 use crate::run::integrate::{Integrated, approved, integrate};
 
 use super::flags::{DryRun, task_id};
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, Verb, hints};
 
 /// Merge approved items into the integration branch, one at a time
 ///
@@ -56,6 +57,10 @@ impl Verb for Args {
             if !self.tasks.is_empty() && !self.tasks.contains(&task) {
                 continue;
             }
+            let blocked = |reason: String| {
+                let text = format!("{task} not merged: {reason}");
+                ("blocked", None, Some(reason), text)
+            };
             let (result, commit, reason, text) = match integrate(&site, &task)? {
                 Integrated::Merged(commit) => {
                     let commit = commit.map(|commit| commit.short().to_owned());
@@ -70,8 +75,11 @@ impl Verb for Args {
                 }
                 Integrated::Blocked(reason) => {
                     exit = Exit::Refused;
-                    let text = format!("{task} not merged: {reason}");
-                    ("blocked", None, Some(reason), text)
+                    blocked(reason)
+                }
+                Integrated::NotTrusted(untrusted) => {
+                    exit = Exit::Refused;
+                    blocked(hints::sentence(&Lack::NotTrusted(untrusted), Some(&task), None))
                 }
             };
             let record = Record { task: &task, result, commit, reason };

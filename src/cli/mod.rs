@@ -52,4 +52,5 @@ pub mod runs;
 pub mod spawn;
 pub mod status;
 pub mod tell;
+pub mod trust;
 pub mod undo;

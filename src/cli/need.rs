@@ -59,7 +59,7 @@ pub(super) fn of(lacks: &[Lack], task: Option<&TaskId>, queue: &str) -> Option<N
 /// What the item lacks here and now. Of settings that can't be read `tavern check` tells.
 pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Queue) -> Vec<Lack> {
     let Ok(site) = context.light_site(board.clone()) else { return Vec::new() };
-    lacks_of(&site, queue, task)
+    lacks_of(&site.naming(std::slice::from_ref(queue)), queue, task)
 }
 
 /// Tells of saves that were not believed: whoever made them would wonder.

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::interrupt::Interrupt;
 use crate::process::{Spec, quoted, start};
-use crate::run::{Site, ask_git};
+use crate::run::{Site, Trust, ask_git};
 use crate::store::{Board, Error, Queue};
 
 use super::shared::{held_here, run_around};
@@ -33,6 +33,7 @@ impl Context {
     /// `board`, of which a dry run writes nothing.
     pub(super) fn dried(&self, board: Board) -> Board {
         let board = board.with_git(ask_git);
+        let board = if self.shared.trust { board.trusting_all() } else { board };
         if self.is_dry { board.dry() } else { board }
     }
 
@@ -63,7 +64,12 @@ impl Context {
     /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern commit` does it,
     /// so that the other programs need no git library.
     pub(super) fn commit_queues(&self) {
-        let is_due = |board: &Board| Config::commits_transitions(board.dir()) && board.has_uncommitted();
+        let is_trusted = |board: &Board| {
+            let site = self.light_site(board.clone());
+            site.is_ok_and(|site| Trust::of(&site).settings().is_ok())
+        };
+        let is_due =
+            |board: &Board| Config::commits_transitions(board.dir()) && board.has_uncommitted() && is_trusted(board);
         let Some(board) = self.board().ok().filter(is_due) else { return };
         // Whoever reads our output need not wait for git.
         drop(self.out.flush());

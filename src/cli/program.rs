@@ -14,7 +14,7 @@ use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
     add, agent, check, claim, commit, drain, edit, hints, init, log, merge, merge_driver, plan, reap, release, renew,
-    report, runs, spawn, status, tell, undo,
+    report, runs, spawn, status, tell, trust, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -46,6 +46,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<undo::Args>(),
     Program::of::<reap::Args>(),
     Program::of::<check::Args>(),
+    Program::of::<trust::Args>(),
     Program::of::<commit::Args>(),
     Program::of::<merge_driver::Args>(),
 ];

@@ -70,6 +70,17 @@ pub struct Shared {
         display_order = 903
     )]
     pub color: ColorChoice,
+
+    /// Also run what git has brought and nobody has trusted here, as in CI
+    #[arg(
+        long,
+        global = true,
+        env = "TAVERN_TRUST",
+        hide_env_values = true,
+        value_parser = FalseyValueParser::new(),
+        display_order = 904
+    )]
+    pub trust: bool,
 }
 
 /// What the person at this terminal is called, or the agent in whose run this is.

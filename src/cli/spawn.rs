@@ -6,7 +6,7 @@ use crate::agent::obey_stop;
 use crate::board::task::{TaskId, Timestamp};
 use crate::process;
 use crate::run::{
-    self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, attempt, children, run_name, sandbox,
+    self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, Trust, attempt, children, run_name, sandbox,
 };
 use crate::runner::Outcome;
 use crate::store::Claimed;
@@ -79,7 +79,11 @@ impl Verb for Args {
         let answer = if context.is_dry {
             match attempt::launch(&site, &children::unifying(&site, &held)?) {
                 Err(run::Error::NothingToReview(why)) => RunResult::failed(why).into(),
-                launch => return self.print(context, &launch?.command_line()?),
+                launch => {
+                    self.print(context, &launch?.command_line()?)?;
+                    Trust::of(&site).item(&held.task).map_err(run::Error::from)?;
+                    return Ok(Exit::Done);
+                }
             }
         } else {
             process::adopt_orphans()?;
@@ -96,12 +100,12 @@ impl Verb for Args {
 
 impl Args {
     /// A line that a shell would take, then the prompt.
-    fn print(&self, context: &Context, line: &CommandLine) -> Result<Exit, CliError> {
+    fn print(&self, context: &Context, line: &CommandLine) -> Result<(), CliError> {
         context.out.record(line, line)?;
         if self.prompt {
             context.out.text(line.prompt.trim_end())?;
         }
-        Ok(Exit::Done)
+        Ok(())
     }
 }
 

@@ -205,7 +205,7 @@ impl Args {
             context.out.note(format!("{}: {}", lost.queue, lost.foremost()));
         }
         // Of settings that can't be read `tavern check` tells.
-        let site = context.light_site(board.clone()).ok();
+        let site = context.light_site(board.clone()).ok().map(|site| site.naming(queues));
         let needs = self.list(context, board, texts, queues, site.as_ref())?;
         if !needs.is_empty() {
             context.out.text("waits for you:")?;

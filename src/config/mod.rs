@@ -310,10 +310,15 @@ impl ConfigError {
 impl Config {
     /// The configuration of the board in `dir`; the defaults if it has no file.
     pub fn load(dir: &Path) -> Result<Config, ConfigError> {
+        Ok(Config::load_with_text(dir)?.0)
+    }
+
+    /// The same, and the text that says so; nothing if there is no file.
+    pub fn load_with_text(dir: &Path) -> Result<(Config, String), ConfigError> {
         let path = dir.join(FILE);
         match files::read_text(&path) {
-            Ok(text) => Config::parse(&text, &path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
+            Ok(text) => Ok((Config::parse(&text, &path)?, text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((Config::default(), String::new())),
             Err(source) => Err(ConfigError::Read { path, source }),
         }
     }

@@ -8,6 +8,7 @@
 //! that is registered in this repository is changed or removed, and no hook of the user's runs. `specs/git.md` is the
 //! contract in words.
 
+mod arrivals;
 mod branch;
 mod changes;
 mod commit;
@@ -33,6 +34,7 @@ mod worktree;
 #[cfg(test)]
 mod fixture;
 
+pub use arrivals::{Arrival, Carrier};
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
 pub use error::{GitError, GitErrorKind};

@@ -13,6 +13,7 @@ use super::record::{Record, run_name, run_of};
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
+use super::trust::Trust;
 use super::verify::verify;
 use super::worktree::{self, Worktree};
 use crate::board::event::Kind;
@@ -70,6 +71,10 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
 
 /// What is started for `held`, in the worktree that was made for it.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+    // A dry run is to show it, whoever wrote it.
+    if !site.board.is_dry() {
+        Trust::of(site).item(&held.task)?;
+    }
     Launch::plan(site, held, place(site, held)?, Attendance::Followed)
 }
 

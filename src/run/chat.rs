@@ -11,6 +11,7 @@ use super::processes::end_processes;
 use super::record::Metadata;
 use super::result::RunResult;
 use super::site::Site;
+use super::trust::Trust;
 use super::worktree;
 use crate::process::Bell;
 use crate::runner::Outcome;
@@ -35,6 +36,7 @@ pub struct Talked {
 /// # Errors
 /// What this machine, the board or the repository lacks for it.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+    Trust::of(site).item(&held.task)?;
     Launch::plan(site, held, worktree::prepare(site, held)?, Attendance::Attended)
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::error::Error;
 use super::site::Site;
+use super::trust::Trust;
 use crate::board::event::Kind;
 use crate::board::task::TaskId;
 use crate::config::Commit;
@@ -43,7 +44,7 @@ pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
         Commit::Transition => true,
         Commit::Drain => occasion == Occasion::DrainEnd,
     };
-    if !is_due || site.board.is_dry() || !site.board.has_uncommitted() {
+    if !is_due || site.board.is_dry() || !site.board.has_uncommitted() || Trust::of(site).settings().is_err() {
         return None;
     }
     let known = site.board.committed().obstacle;

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::board::eligible::NotReady;
+use crate::board::eligible::{NotReady, Untrusted};
 use crate::config::ConfigError;
 use crate::git::GitError;
 use crate::prompt::TemplateError;
@@ -23,6 +23,8 @@ pub enum Error {
     Template(#[from] TemplateError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
+    #[error(transparent)]
+    NotTrusted(#[from] Untrusted),
     /// With those that there are.
     #[error("there is no role `{name}`")]
     NoRole { name: String, known: Vec<String> },
@@ -68,7 +70,7 @@ impl Error {
                 store::not_written(path, source.kind())
             }
             // Who has a program to name says it; why there is nothing to review says it by itself.
-            Error::Store(_) | Error::NothingToReview(_) | Error::Undecided(_) => None,
+            Error::Store(_) | Error::NothingToReview(_) | Error::Undecided(_) | Error::NotTrusted(_) => None,
             Error::Git(error) => Some(error.hint()),
             Error::Config(error) => error.hint(),
             Error::Template(error) => Some(error.hint()),

@@ -10,12 +10,14 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::error::Error;
 use super::site::Site;
+use super::trust::Trust;
 use crate::board::task::Task;
 use crate::git::matches;
 use crate::process::{CommandSpec, Mark, run_command};
 
 /// Copies into a new worktree what git ignores and work needs, and sets it up.
 pub fn furnish(site: &Site, task: &Task, mark: Mark, path: &Path) -> Result<(), Error> {
+    Trust::of(site).settings()?;
     copy_files(site, path)?;
     set_up(site, task, mark, path)
 }

@@ -13,11 +13,13 @@ use super::processes::{INTEGRATION, end_processes, mark_of};
 use super::record::{last_token, run_name};
 use super::report::sent_back;
 use super::site::Site;
+use super::trust::Trust;
 use super::worktree::{clean, clear_ended};
 use crate::board::document::parse;
+use crate::board::eligible::Untrusted;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, Task, TaskId};
-use crate::clock::{self};
+use crate::clock;
 use crate::config::OutcomePolicy;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
@@ -35,6 +37,8 @@ pub enum Integrated {
     SentBack(String),
     /// It stays approved until somebody does what the text says.
     Blocked(String),
+    /// It stays approved until somebody trusts what git has brought.
+    NotTrusted(Untrusted),
     /// It is a dry run, and nothing is known that stands in the way.
     Untried,
 }
@@ -61,6 +65,9 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         }
         Err(error) => return Err(error.into()),
     };
+    if let Err(untrusted) = Trust::of(site).item(&task) {
+        return Ok(Integrated::NotTrusted(untrusted));
+    }
     let Some(work) = &task.commit() else {
         if task.worktree {
             return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));

@@ -16,6 +16,7 @@ use super::brief;
 use super::error::Error;
 use super::sandbox;
 use super::site::{Site, environment_of, runner_named};
+use super::trust::Trust;
 use super::unmerged::missing_work;
 use crate::board::document::{Document, Item};
 use crate::board::eligible::{DEFAULT_ROLE, Lack, NotReady};
@@ -40,6 +41,8 @@ pub struct Preflight<'a> {
     site: Option<(&'a Site, ItemIndex<'a>)>,
     programs: RefCell<HashMap<String, bool>>,
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
+    /// Without a site nothing is started.
+    trust: Option<Trust<'a>>,
 }
 
 impl<'a> Preflight<'a> {
@@ -52,8 +55,9 @@ impl<'a> Preflight<'a> {
     pub fn of_parts(config: &'a Config, site: Option<&'a Site>) -> Preflight<'a> {
         let (programs, places) = (RefCell::default(), RefCell::default());
         let root = site.map(|site| site.board.root());
+        let trust = site.map(Trust::of);
         let site = site.map(|site| (site, ItemIndex::of(&site.board)));
-        Preflight { config, root, runner: None, closed: Vec::new(), site, programs, places }
+        Preflight { config, root, runner: None, closed: Vec::new(), site, programs, places, trust }
     }
 
     /// What every run of `role` needs, whatever the item.
@@ -115,6 +119,8 @@ impl<'a> Preflight<'a> {
         purpose: Purpose,
         role: Option<&str>,
     ) -> Result<(), Lack> {
+        let is_trusted = |trust: &Trust<'_>| trust.item(&document.task_of(item)).map_err(Lack::NotTrusted);
+        self.trust.as_ref().map_or(Ok(()), is_trusted)?;
         match purpose {
             Purpose::Work => self.work(document, item),
             Purpose::Review => self.review(&document.task_of(item), role),
@@ -238,6 +244,7 @@ impl Tried {
 
 /// The agent program of the runner `name`, started for its version, and its account.
 pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
+    Trust::of(site).settings().map_err(Error::from)?;
     let runner = runner_named(&site.config, name, role)?;
     let env = environment_of(&site.config, name);
     let ready = runner.try_out(&env)?;
@@ -255,6 +262,7 @@ pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> 
 /// The whole of it, once, before the first claim of an agent of `role`: templates are read, and the agent program is
 /// started for its version.
 pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
+    Trust::of(site).settings()?;
     let settings = site.role(role)?;
     let name = site.runner.as_deref().unwrap_or(&settings.runner);
     // A name that nobody knows is a mistake of whoever typed it.

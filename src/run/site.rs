@@ -26,6 +26,12 @@ const SET_UP_AGAIN: Duration = Duration::from_secs(600);
 pub struct Site {
     pub board: Board,
     pub config: Config,
+    /// What config.yaml said when it was read.
+    pub settings: String,
+    /// Task files that were named: the board may not know them yet.
+    pub named: Vec<Queue>,
+    /// Texts that are looked at in the place of what stands in these files.
+    pub texts: HashMap<PathBuf, String>,
     repository: OnceLock<Repository>,
     /// Merges that could not be set up here, by this process.
     pub(super) stuck: StuckMerges,
@@ -47,9 +53,31 @@ impl Site {
 
     /// With a repository that is opened where it is first needed, for a program that may not need it.
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
-        let config = Config::load(board.dir())?;
-        let (repository, stuck, found) = Default::default();
-        Ok(Site { board, config, repository, stuck, found, interrupt, runner: None, model: None })
+        let (config, settings) = Config::load_with_text(board.dir())?;
+        let (named, texts, repository, stuck, found) = Default::default();
+        Ok(Site {
+            board,
+            config,
+            settings,
+            named,
+            texts,
+            repository,
+            stuck,
+            found,
+            interrupt,
+            runner: None,
+            model: None,
+        })
+    }
+
+    /// The same, which has been given these queues by name.
+    pub fn naming(self, named: &[Queue]) -> Site {
+        Site { named: named.to_vec(), ..self }
+    }
+
+    /// The same, in which these texts stand in their files.
+    pub fn reading(self, texts: HashMap<PathBuf, String>) -> Site {
+        Site { texts, ..self }
     }
 
     pub fn repository(&self) -> Result<&Repository, Error> {

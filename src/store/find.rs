@@ -25,6 +25,8 @@ pub struct Board {
     pub(super) rehearsal: Option<Arc<Rehearsal>>,
     /// Whom to ask how a text came from git.
     pub(super) git: Option<AskGit>,
+    /// A person has said so for this run.
+    trusts_all: bool,
 }
 
 /// The folders of the board that git ignores, made when they are first needed.
@@ -81,7 +83,7 @@ impl Board {
         let place = real.parent().filter(|_| real.ends_with(".tavern"));
         let git = place.and_then(|place| git_dir(place).filter(|git| device(git) == device(place)));
         let private = git.map_or(real, |git| git.join(PRIVATE_FOLDER));
-        Board { dir, root, private, rehearsal: None, git: None }
+        Board { dir, root, private, rehearsal: None, git: None, trusts_all: false }
     }
 
     /// Refused if it keeps its private part where earlier versions did.
@@ -105,6 +107,16 @@ impl Board {
     pub fn with_git(mut self, ask: AskGit) -> Board {
         self.git = Some(ask);
         self
+    }
+
+    /// The same board, of which all may be run, whoever brought it.
+    pub fn trusting_all(self) -> Board {
+        Board { trusts_all: true, ..self }
+    }
+
+    /// All of it may be run in this process.
+    pub fn trusts_all(&self) -> bool {
+        self.trusts_all
     }
 
     /// Nothing of it is written: what is done beside the board is to be left out too.

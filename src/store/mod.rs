@@ -52,6 +52,7 @@ mod stamp;
 mod submit;
 mod switch;
 mod transaction;
+mod trusted;
 mod undo;
 mod wait;
 
@@ -80,4 +81,5 @@ pub use seek::Seek;
 pub use slots::Slot;
 pub use submit::{Done, Found, Note};
 pub use switch::Switch;
+pub use trusted::{Digest, Trusted};
 pub use undo::{Undone, Which};

@@ -16,6 +16,7 @@ fn clones(items: &str) -> [Scratch; 2] {
     let second = Scratch::empty();
     second.git(&["clone", "--quiet", &hub.display().to_string(), "."]);
     second.run("tavern-init", &["--quiet"]).succeeds();
+    second.run("tavern-trust", &["--yes"]).succeeds();
     [first, second].map(|clone| {
         clone.settle();
         clone

@@ -257,7 +257,7 @@ fn damage(path: &Path, how: &str) -> bool {
 }
 
 /// All but `tavern-merge-driver`, which is git's and knows no board. `@T-2` stands for the token of its holder.
-const LINES: [&str; 24] = [
+const LINES: [&str; 25] = [
     "tavern-status",
     "tavern-status T-2",
     "tavern-log",
@@ -282,6 +282,7 @@ const LINES: [&str; 24] = [
     "tavern-commit",
     "tavern-reap",
     "tavern-init --dry-run",
+    "tavern-trust --dry-run",
 ];
 
 /// A user who is not root, to whom a mode means something.

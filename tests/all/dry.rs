@@ -112,6 +112,7 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         ("tavern-init", &[], Same::Lines),
         ("tavern-reap", &[], Same::Lines),
         ("tavern-check", &["--fix"], Same::Lines),
+        ("tavern-trust", &["--yes"], Same::Lines),
         ("tavern-release", &["T-5"], Same::Lines),
         ("tavern-release", &["T-6", "--reopen"], Same::Lines),
         ("tavern-release", &["T-8", "--revive", "--reason", "again"], Same::Lines),
@@ -219,7 +220,7 @@ fn what_a_claim_alone_can_tell_is_left_out() {
     let scratch = board();
     scratch.write(QUEUE, ITEMS.replace("- [ ] Two", "- [ ] Two (priority: 0)\n  ```sh\n  true\n  ```"));
     let plan = scratch.run("tavern-agent", &["--name", "Frodo", "--dry-run"]);
-    assert!(plan.stdout.ends_with("Frodo: `Two` claimed, and given an ID\n"), "{plan}");
+    assert!(plan.stdout.ends_with("Frodo: `Two` claimed, and given an ID\n  $ true\n"), "{plan}");
     assert!(plan.stderr.contains("Frodo is a coder with runner shell"), "{plan}");
     scratch.write(".tavern/PAUSE", "lunch");
     assert_eq!(scratch.run("tavern-agent", &["--name", "Frodo", "--dry-run"]).succeeds(), "Frodo: paused: lunch\n");

@@ -1,5 +1,7 @@
 //! The scripts in `scripts/`, which are loops over the small programs, run as people run them.
 
+use std::fs;
+
 use rustix::process::{Pid, Signal, test_kill_process};
 
 use crate::support::{ENDLESS, Scratch, wait_until};
@@ -7,14 +9,14 @@ use crate::support::{ENDLESS, Scratch, wait_until};
 /// The process of [`ENDLESS`]' script, once it runs.
 fn sleeper(scratch: &Scratch) -> Pid {
     let path = scratch.work().join("pid");
-    let pid = || std::fs::read_to_string(&path).ok()?.trim().parse().ok();
+    let pid = || fs::read_to_string(&path).ok()?.trim().parse().ok();
     wait_until("the item's script runs", || pid().is_some());
     Pid::from_raw(pid().expect("it was just there")).expect("it is a pid")
 }
 
 /// Whose child it is.
 fn parent(pid: Pid) -> Pid {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("it runs");
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("it has a parent");
     Pid::from_raw(line.trim().parse().expect("it is a number")).expect("it is a pid")
 }
@@ -38,6 +40,17 @@ fn a_shell_loop_works_the_queue_to_merged_commits() {
 }
 
 #[test]
+fn who_waits_takes_what_comes_into_a_queue_that_is_made_meanwhile() {
+    let scratch = Scratch::board("");
+    let claim = scratch.program("tavern-claim").args(&["--wait=60s"]).start();
+    let files = format!("/proc/{}/fd", claim.pid().as_raw_nonzero());
+    let watches = |file: fs::DirEntry| fs::read_link(file.path()).is_ok_and(|to| to.ends_with("anon_inode:inotify"));
+    wait_until("it watches", || fs::read_dir(&files).into_iter().flatten().flatten().any(watches));
+    scratch.write(".tavern/queues/other.md", "- [ ] T-1: One\n");
+    claim.end().ends(0).says("T-1");
+}
+
+#[test]
 fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     let scratch = Scratch::pending("");
     scratch.write(".tavern/PAUSE", "lunch\n");
@@ -48,7 +61,7 @@ fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     assert_eq!(scratch.item("T-1")["status"], "pending");
     // Under its name only when its text is in it: the loop is woken by the name.
     let written = scratch.write(".tavern/STOP.new", "that's all\n");
-    std::fs::rename(&written, written.with_extension("")).expect("the folder is ours");
+    fs::rename(&written, written.with_extension("")).expect("the folder is ours");
     waiting.end().ends(0).says("error: the board is stopped: that's all\nhint: to go on: rm .tavern/STOP\n");
     assert_eq!(scratch.item("T-1")["status"], "pending");
 }
@@ -95,11 +108,11 @@ fn what_may_pass_ends_no_loop_and_a_wrong_command_line_does() {
         scratch.script(name).args(&["--no-such-flag"]).run().ends(2);
         let said = scratch.folder().join("said");
         let running = scratch.script(name).variable("EVERY", "0.1").told_to(&said).start();
-        let failed = || std::fs::read_to_string(&said).unwrap_or_default().matches("error: no board").count();
+        let failed = || fs::read_to_string(&said).unwrap_or_default().matches("error: no board").count();
         wait_until("it has tried again", || failed() > 6);
         scratch.run("tavern-init", &["--quiet", "--runner", "shell"]).succeeds();
         let written = scratch.write(".tavern/STOP.new", "");
-        std::fs::rename(&written, written.with_extension("")).expect("the folder is ours");
+        fs::rename(&written, written.with_extension("")).expect("the folder is ours");
         running.end().ends(0);
     }
 }

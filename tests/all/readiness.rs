@@ -239,7 +239,7 @@ fn what_builds_on_work_of_another_clone_begins_only_where_that_work_is() {
     ] {
         let scratch = Scratch::empty();
         let sh = |line: &str| scratch.command(Path::new("sh")).args(&["-c", line]).run().ends(0);
-        sh(&format!("git {clone} file://{} . && {change}", first.work().display()));
+        sh(&format!("git {clone} file://{} . && {change} && tavern trust --yes", first.work().display()));
         if let Some(way) = way {
             for (line, code) in [("tavern-status T-2", 0), ("tavern-agent --dry-run", 0), ("tavern-drain", 1)] {
                 scratch.line(line).run().ends(code).says(&format!("{lack}{way}"));

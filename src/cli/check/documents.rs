@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::run::readiness::Readiness;
 use crate::run::{Preflight, Site};
-use crate::store::{Board, Error};
+use crate::store::{Board, Error, is_queue};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, shown};
 use super::mentions::mentioned;
@@ -73,11 +73,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
     let queues: Vec<PathBuf> = board.queues()?.into_iter().map(|queue| queue.path).collect();
     let entries = fs::read_dir(board.path("queues")).into_iter().flatten();
-    let is_named = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.ends_with(".md") && !name.starts_with('.')
-    };
-    let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(is_named);
+    let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(|path| is_queue(path));
     let mut odd: Vec<PathBuf> = found.filter(|path| !queues.contains(path)).collect();
     odd.sort();
     Ok(queues.into_iter().chain(odd).collect())
@@ -121,9 +117,12 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
         pages.iter().map(|page| parse(&page.text)).unzip();
     let together: Vec<(&str, &Document<'_>)> =
         pages.iter().zip(&documents).map(|(page, document)| (page.name.as_str(), document)).collect();
-    let site = board.and_then(|board| Site::unopened(board.clone(), Interrupt::new()).ok());
-    let here = config.map(|config| (config.known_roles(), Preflight::of_parts(config, site.as_ref())));
     let queue = |page: &Page| board.and_then(|board| board.queue(&page.path.to_string_lossy(), Path::new("/")).ok());
+    // A dry run has mended them here only.
+    let texts = pages.iter().map(|page| (page.path.clone(), page.text.clone())).collect();
+    let site = board.and_then(|board| Site::unopened(board.clone(), Interrupt::new()).ok());
+    let site = site.map(|site| site.reading(texts));
+    let here = config.map(|config| (config.known_roles(), Preflight::of_parts(config, site.as_ref())));
     let ids: Vec<String> =
         pages.iter().map(|page| queue(page).map_or_else(|| page.name.clone(), |queue| queue.id)).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();

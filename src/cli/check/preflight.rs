@@ -14,7 +14,7 @@ use crate::process::file_in_use::is_being_written;
 use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::unmerged::{Unmerged, missing_work};
-use crate::run::{Error, Preflight, Site, preflight, sandbox};
+use crate::run::{Error, Preflight, Site, Trust, preflight, sandbox};
 use crate::store::{self, Board, ItemIndex, Switch, walk_log};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, shown};
@@ -205,6 +205,10 @@ fn switches(board: &Board, faults: &mut Faults<'_>) {
 /// The agent programs that the roles name, and what every run needs besides.
 fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
     let (mut found, config_file) = (Vec::new(), site.board.path(crate::config::FILE));
+    if let Err(untrusted) = Trust::of(site).settings() {
+        faults.warning("not-trusted", &config_file, untrusted.to_string(), hints::trust(None));
+        return found;
+    }
     // Those that start the same program in the same way need it only once.
     let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
     for (name, role) in &site.config.roles {

@@ -1,7 +1,7 @@
 //! `tavern-drain`: a pool of agents that works a queue or a task file until it is empty.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
@@ -13,21 +13,22 @@ use crate::board::eligible::DEFAULT_ROLE;
 use crate::clock;
 use crate::pool::{News, PoolConfig, Seat, run};
 use crate::process::{self, Bell};
-use crate::run::Site;
+use crate::run::commands::commands_of;
 use crate::run::commit::{Occasion, commit_queues};
 use crate::run::preflight::{self, Tried};
 use crate::run::wake::wake;
+use crate::run::{Error, Site, Trust};
 use crate::store::{Note, Queue, Switch};
 
 use super::agent::sentence;
 use super::need::tell_set_aside;
 use super::sibling::sibling;
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, Verb, hints, human};
 
 use super::flags::AgentProgram;
 use crew::{Crew, Post, words};
 use demand::look;
-use summary::summarise;
+use summary::{Left, summarise};
 
 mod crew;
 mod demand;
@@ -83,7 +84,15 @@ impl Verb for Args {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
         }
         tell_set_aside(context, &site.board.clone().settled()?);
+        site.named.clone_from(&queues);
         let crew = self.agents.of(&self.role);
+        if let Err(untrusted) = Trust::of(&site).queues(&queues) {
+            if context.is_dry {
+                show_plan(context, &site, &queues, &crew)?;
+            }
+            let file = queues.iter().map(|queue| queue.id.as_str()).find(|id| id.ends_with(".md"));
+            return Err(CliError::from(Error::from(untrusted)).with_hint(hints::trust(file)));
+        }
         let begun = crew.iter().map(|post| preflight::begin(&site, &post.role)).collect::<Result<Vec<_>, _>>()?;
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
@@ -104,10 +113,7 @@ impl Verb for Args {
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let is_well = self.work(context, &site, &queues, &crew)?;
         if context.is_dry {
-            for left in summarise(&site, &queues, &crew, before)?.left {
-                let text = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
-                context.out.record(&left, text)?;
-            }
+            show_plan(context, &site, &queues, &crew)?;
             return Ok(Exit::Done);
         }
         if let Switch::Stopped(reason) = site.board.switch() {
@@ -148,7 +154,7 @@ impl Args {
         // Where nobody named any they take from all that the board has by then.
         let named = if self.files.is_empty() { &[] } else { queues };
         let seat = |post: &Post| Seat {
-            args: verb.iter().cloned().chain(self.agent_args(site, named, &post.role)).collect(),
+            args: verb.iter().cloned().chain(self.agent_args(context, site, named, &post.role)).collect(),
             most: usize::from(post.agents),
         };
         let seats: Vec<Seat> = crew.iter().map(seat).collect();
@@ -205,9 +211,10 @@ impl Args {
         Ok(format!("{} {}", if names.len() == 1 { "runner" } else { "runners" }, names.join(", ")))
     }
 
-    fn agent_args(&self, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
+    fn agent_args(&self, context: &Context, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
         let mut args = ["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from).to_vec();
         args.extend(["--dir".into(), site.board.dir().into(), "--drain".into(), std::process::id().to_string().into()]);
+        args.extend(context.shared.trust.then(|| "--trust".into()));
         // Not the role's runner: an item may name another one.
         let named = [("--runner", &self.program.runner), ("--model", &self.program.model)];
         let named = named.into_iter().filter_map(|(flag, name)| Some((flag, name.as_deref()?)));
@@ -216,6 +223,29 @@ impl Args {
         }
         args
     }
+}
+
+/// An item that a drain would work on, and what would be run for it.
+#[derive(serde::Serialize)]
+struct WorkPlan {
+    #[serde(flatten)]
+    left: Left,
+    commands: Vec<String>,
+}
+
+/// Of a dry run: the items, with what would be run for each.
+fn show_plan(context: &Context, site: &Site, queues: &[Queue], crew: &[Post]) -> Result<(), CliError> {
+    let mut commands = HashMap::new();
+    for queue in queues {
+        commands.extend(commands_of(site, queue)?.into_iter().map(|(line, all)| ((queue.id.clone(), line), all)));
+    }
+    for left in summarise(site, queues, crew, site.board.last_seq()?)?.left {
+        let commands = commands.remove(&(left.queue.clone(), left.line)).unwrap_or_default();
+        let head = format!("{}:{} {} {}", left.queue, left.line, left.status, human::title(&left.title));
+        let text = head + &human::commands(&commands);
+        context.out.record(&WorkPlan { left, commands }, text)?;
+    }
+    Ok(())
 }
 
 /// A line that shows how far work has come, on a terminal. It vanishes when dropped.

@@ -3,3 +3,4 @@
 mod links;
 mod review;
 mod shown;
+mod trust;

@@ -1,0 +1,335 @@
+//! How some files came into this clone: the texts of them that HEAD was moved to, and those that were fetched, in the order in
+//! which that happened.
+//!
+//! Source: the reflogs of HEAD and of remote-tracking branches, git-reflog(1). What they don't tell counts as brought by git.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use git2::{AttrCheckFlags, AttrValue, ErrorCode, ObjectType, Oid, Reflog, ReflogEntry, TreeEntry};
+
+use super::{GitError, Repository};
+
+/// So many moves of HEAD that changed the files are told; what is older has been brought.
+const MOST_CHANGES: usize = 64;
+
+/// So many moves of HEAD are looked at.
+const MOST_MOVES: usize = 4096;
+
+/// So many fetched commits with other contents are looked at, the newest.
+const MOST_FETCHED: usize = 256;
+
+/// Bytes of one text.
+const MOST_BYTES: usize = 16 << 20;
+
+/// Files below one folder.
+const MOST_FILES: usize = 4096;
+
+/// As the reflog tells a commit that a person has made here. One that ends a merge, a rebase or a cherry-pick is another.
+const BY_HAND: [&str; 3] = ["commit: ", "commit (initial): ", "commit (amend): "];
+
+/// As the reflog of a remote-tracking branch tells what went there from here.
+const PUSHED: &str = "update by push";
+
+/// What brought an [`Arrival`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Somebody committed it here.
+    Commit,
+    /// HEAD was moved otherwise: a clone, a pull, a switch, a merge.
+    Move,
+    /// It was fetched, and is not what HEAD holds.
+    Fetch,
+}
+
+/// Texts of files that came at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub carrier: Carrier,
+    /// All that there were then, by their paths from the root.
+    pub files: Vec<(PathBuf, Rc<str>)>,
+}
+
+/// A commit that was there from a time on.
+#[derive(Clone, Copy)]
+struct Came {
+    time: i64,
+    commit: Oid,
+    carrier: Carrier,
+}
+
+/// The objects of a commit at the paths that are asked for: equal where the files are.
+type Contents = Vec<Option<Object>>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Object {
+    File(Oid),
+    Folder(Oid),
+}
+
+impl Object {
+    /// A submodule is neither.
+    fn of(entry: &TreeEntry<'_>) -> Option<Object> {
+        match entry.kind() {
+            Some(ObjectType::Blob) => Some(Object::File(entry.id())),
+            Some(ObjectType::Tree) => Some(Object::Folder(entry.id())),
+            _ => None,
+        }
+    }
+}
+
+impl Repository {
+    /// What git has of the file at `path` is what stands there, so it can be told what git brought. It is not so of a repository
+    /// within this one, such as a submodule, or where an attribute has git convert what it checks out (`ident`, an encoding, a
+    /// filter).
+    pub fn tells_of(&self, path: &Path) -> bool {
+        let root = self.main_worktree();
+        let mut folders = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+        let is_own = !folders.any(|folder| fs::symlink_metadata(root.join(folder).join(".git")).is_ok());
+        let is_converted = |attribute: &str| {
+            let value = self.git.get_attr(path, attribute, AttrCheckFlags::FILE_THEN_INDEX);
+            value.map_or(true, |value| matches!(AttrValue::from_string(value), AttrValue::True | AttrValue::String(_)))
+        };
+        // libgit2 would wait for a pipe.
+        let is_file = |folder: &Path| {
+            fs::symlink_metadata(root.join(folder).join(".gitattributes")).map_or(true, |entry| entry.is_file())
+        };
+        is_own
+            && path.ancestors().all(is_file)
+            && !["ident", "working-tree-encoding", "filter"].into_iter().any(is_converted)
+    }
+
+    /// How the files at or below `paths` came here, the first first.
+    ///
+    /// # Errors
+    /// They can't all be read.
+    pub fn arrivals(&self, paths: &[PathBuf]) -> Result<Vec<Arrival>, GitError> {
+        let mut reader = CommitReader { repository: self, paths, contents: HashMap::new(), texts: HashMap::new() };
+        let fetched = self.fetched(&mut reader)?;
+        let mut fetched = fetched.into_iter().peekable();
+        let mut arrivals = Vec::new();
+        for step in self.moves(&mut reader)? {
+            // What came in the same second was there before.
+            while let Some(fetched) = fetched.next_if(|fetched| fetched.time <= step.time) {
+                arrivals.push(reader.arrival(fetched)?);
+            }
+            arrivals.push(reader.arrival(step)?);
+        }
+        for fetched in fetched {
+            arrivals.push(reader.arrival(fetched)?);
+        }
+        Ok(arrivals)
+    }
+
+    /// The moves of HEAD that changed the files, the first first.
+    fn moves(&self, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
+        let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
+            Ok(commit) => Some(commit.id()),
+            Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => None,
+            Err(error) => return Err(GitError::library("read what HEAD holds")(error)),
+        };
+        let reflog = self.reflog("HEAD")?;
+        // From the newest to the oldest: a commit, and how HEAD came there. It is at the first, whatever the reflog says.
+        let (mut steps, mut later) = (Vec::new(), head);
+        let mut push = |step: Came, before: Option<Oid>, reader: &mut CommitReader<'_>| {
+            let before = before.map(|before| reader.contents(before).clone());
+            if before.as_ref() != Some(reader.contents(step.commit)) {
+                steps.push(step);
+            }
+            steps.len() < MOST_CHANGES
+        };
+        let mut goes_on = true;
+        for entry in reflog.iter().take(MOST_MOVES) {
+            let time = entry.committer().when().seconds();
+            let (old, new) = (entry.id_old(), entry.id_new());
+            if let Some(commit) = later.filter(|later| *later != new) {
+                // Nothing tells how HEAD came from the one to the other.
+                goes_on = push(Came { time, commit, carrier: Carrier::Move }, None, reader);
+            }
+            later = Some(old).filter(|old| !old.is_zero());
+            let carrier = if is_by_hand(&entry) { Carrier::Commit } else { Carrier::Move };
+            goes_on = goes_on && push(Came { time, commit: new, carrier }, later, reader);
+            if !goes_on {
+                break;
+            }
+        }
+        // What stood there before all that is told.
+        if let Some(commit) = later {
+            steps.push(Came { time: 0, commit, carrier: Carrier::Move });
+        }
+        steps.reverse();
+        Ok(steps)
+    }
+
+    /// What was fetched, the first first; of each content once.
+    fn fetched(&self, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
+        let reading = || GitError::library("read the remote-tracking branches");
+        let mut steps = Vec::new();
+        let head = self.reflog("HEAD")?;
+        let own: HashSet<Oid> = head.iter().filter(is_by_hand).map(|entry| entry.id_new()).collect();
+        for reference in self.git.references_glob("refs/remotes/*").map_err(reading())? {
+            let reference = reference.map_err(reading())?;
+            let Ok(name) = reference.name() else { continue };
+            let reflog = self.reflog(name)?;
+            for entry in reflog.iter().take(MOST_FETCHED) {
+                let is_pushed = entry.message().ok().flatten().is_some_and(|message| message.starts_with(PUSHED));
+                let time = entry.committer().when().seconds();
+                steps.extend((!is_pushed).then(|| (time, entry.id_new())));
+            }
+            let oldest = reflog.iter().take(MOST_FETCHED).next_back().map(|entry| entry.id_old());
+            let tip = || reference.peel_to_commit().ok().map(|commit| commit.id());
+            steps.extend(oldest.or_else(tip).filter(|commit| !commit.is_zero()).map(|commit| (0, commit)));
+        }
+        let path = self.common_dir().join("FETCH_HEAD");
+        let time = fs::metadata(&path).map_or(0, |file| file.mtime());
+        let listed = fs::read_to_string(path).unwrap_or_default();
+        let ids = listed.lines().filter_map(|line| Oid::from_str(line.split('\t').next()?).ok());
+        steps.extend(ids.map(|commit| (time, commit)));
+        // What went from here, and came back.
+        steps.retain(|(_, commit)| !own.contains(commit));
+        steps.sort_by_key(|(time, _)| *time);
+        let mut seen = HashSet::new();
+        steps.retain(|(_, commit)| seen.insert(reader.contents(*commit).clone()));
+        steps.drain(..steps.len().saturating_sub(MOST_FETCHED));
+        Ok(steps.into_iter().map(|(time, commit)| Came { time, commit, carrier: Carrier::Fetch }).collect())
+    }
+
+    fn reflog(&self, name: &str) -> Result<Reflog, GitError> {
+        self.git.reflog(name).map_err(GitError::library("read a reflog"))
+    }
+}
+
+/// Reads commits, each content once.
+struct CommitReader<'r> {
+    repository: &'r Repository,
+    paths: &'r [PathBuf],
+    contents: HashMap<Oid, Contents>,
+    texts: HashMap<Oid, Rc<str>>,
+}
+
+impl CommitReader<'_> {
+    /// Nothing of a commit that is gone: only what is in nobody's history goes.
+    fn contents(&mut self, commit: Oid) -> &Contents {
+        let (git, paths) = (&self.repository.git, self.paths);
+        self.contents.entry(commit).or_insert_with(|| {
+            let tree = git.find_commit(commit).and_then(|commit| commit.tree()).ok();
+            let at = |path: &PathBuf| Object::of(&tree.as_ref()?.get_path(path).ok()?);
+            paths.iter().map(at).collect()
+        })
+    }
+
+    fn arrival(&mut self, step: Came) -> Result<Arrival, GitError> {
+        let (mut files, paths) = (Vec::new(), self.paths);
+        let contents = self.contents(step.commit).clone();
+        for (path, object) in paths.iter().zip(contents) {
+            object.map_or(Ok(()), |object| self.collect(object, path.clone(), &mut files))?;
+        }
+        Ok(Arrival { carrier: step.carrier, files })
+    }
+
+    fn collect(&mut self, object: Object, path: PathBuf, files: &mut Vec<(PathBuf, Rc<str>)>) -> Result<(), GitError> {
+        let folder = match object {
+            Object::File(_) if files.len() >= MOST_FILES => {
+                return Err(reading()(git2::Error::from_str("there are too many")));
+            }
+            Object::File(id) => {
+                files.push((path, self.text(id)?));
+                return Ok(());
+            }
+            Object::Folder(id) => self.repository.git.find_tree(id).map_err(reading())?,
+        };
+        for entry in &folder {
+            let below = path.join(String::from_utf8_lossy(entry.name_bytes()).as_ref());
+            Object::of(&entry).map_or(Ok(()), |object| self.collect(object, below, files))?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, id: Oid) -> Result<Rc<str>, GitError> {
+        if let Some(text) = self.texts.get(&id) {
+            return Ok(Rc::clone(text));
+        }
+        let objects = self.repository.git.odb().map_err(reading())?;
+        let (length, _) = objects.read_header(id).map_err(reading())?;
+        if length > MOST_BYTES {
+            return Err(reading()(git2::Error::from_str("it is too long")));
+        }
+        let object = objects.read(id).map_err(reading())?;
+        let text: Rc<str> = String::from_utf8_lossy(object.data()).into();
+        self.texts.insert(id, Rc::clone(&text));
+        Ok(text)
+    }
+}
+
+/// A person has made the commit here.
+fn is_by_hand(entry: &ReflogEntry<'_>) -> bool {
+    let message = entry.message().ok().flatten().unwrap_or_default();
+    BY_HAND.iter().any(|hand| message.starts_with(hand))
+}
+
+fn reading() -> impl FnOnce(git2::Error) -> GitError {
+    GitError::library("read the files of a commit")
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and break files on purpose")]
+mod tests {
+    use std::path::Path;
+
+    use super::super::fixture::{Fixture, discover};
+    use super::*;
+
+    /// What came, in short: how, and the text of `list.md`.
+    fn told(root: &Path) -> Vec<(Carrier, String)> {
+        let arrivals =
+            discover(root).expect("it is a repository").arrivals(&["list.md".into()]).expect("it can be read");
+        let text =
+            |arrival: &Arrival| arrival.files.first().map_or_else(String::new, |(_, text)| text.trim().to_owned());
+        arrivals.iter().map(|arrival| (arrival.carrier, text(arrival))).collect()
+    }
+
+    fn expect(root: &Path, expected: &[(Carrier, &str)]) {
+        let told = told(root);
+        let told: Vec<(Carrier, &str)> = told.iter().map(|(carrier, text)| (*carrier, text.as_str())).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_was_committed_here_is_told_from_what_came() {
+        use Carrier::{Commit, Fetch, Move};
+        let fixture = Fixture::unborn();
+        let root = fixture.root();
+        expect(&root, &[]);
+        fixture.commit(&[("list.md", "one\n")], "one");
+        fixture.commit(&[("other", "1\n")], "other");
+        fixture.git(&["branch", "old"]);
+        fixture.commit(&[("list.md", "two\n")], "two");
+        expect(&root, &[(Commit, "one"), (Commit, "two")]);
+        fixture.git(&["checkout", "--quiet", "old"]);
+        fixture.git(&["merge", "--quiet", "main"]);
+        expect(&root, &[(Commit, "one"), (Commit, "two"), (Move, "one"), (Move, "two")]);
+        // Without a reflog nobody knows.
+        fs::remove_dir_all(root.join(".git/logs")).expect("it is there");
+        expect(&root, &[(Move, "two")]);
+
+        let clone = Fixture::unborn();
+        let url = root.to_string_lossy().into_owned();
+        clone.git(&["pull", "--quiet", &url, "old"]);
+        clone.git(&["remote", "add", "origin", &url]);
+        clone.git(&["fetch", "--quiet", "origin", "old"]);
+        let first = told(&clone.root());
+        assert!(first.contains(&(Move, "two".to_owned())) && !first.iter().any(|(by, _)| *by == Commit), "{first:?}");
+        fixture.commit(&[("list.md", "three\n")], "three");
+        clone.git(&["fetch", "--quiet", "origin", "old"]);
+        // What was fetched came before whoever commits it.
+        clone.git(&["merge", "--quiet", "--squash", "origin/old"]);
+        clone.git(&["commit", "--quiet", "--message=mine"]);
+        let squashed = told(&clone.root());
+        let place = |one: (Carrier, &str)| squashed.iter().position(|(by, text)| (*by, text.as_str()) == one);
+        assert!(place((Fetch, "three")) < place((Commit, "three")), "{squashed:?}");
+        assert!(place((Fetch, "three")).is_some(), "{squashed:?}");
+    }
+}

@@ -1,0 +1,185 @@
+//! Where words of the board came from: made in this clone, or brought by git.
+//!
+//! What nobody has committed was made here. Of what is in a commit counts who had it first: a commit that was made here, or a
+//! clone, a pull, a switch, a fetch. Whoever edits what git has brought, and nobody has trusted, does not make it theirs by that.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::site::Site;
+use crate::board::document::parse;
+use crate::board::task::{Task, TaskId};
+use crate::config::FILE;
+use crate::git::{Arrival, Carrier};
+use crate::store::{Digest, Trusted};
+
+/// One thing that can be trusted: a file of the board's settings, or an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clause {
+    /// The file within the board; the item's ID, else its title.
+    pub name: String,
+    /// As it stands, to be shown.
+    pub text: String,
+    pub digest: Digest,
+}
+
+impl Clause {
+    /// The file `name` of the board, which says `text`.
+    pub fn of_file(name: &str, text: String) -> Clause {
+        Clause { digest: Digest::of(name, &text), name: name.to_owned(), text }
+    }
+
+    /// What `task` says, with the defaults of its queue; `text` is how it stands there.
+    pub fn of_item(task: &Task, text: String) -> Clause {
+        let name = if task.id == TaskId::nobody() { task.title.clone() } else { task.id.to_string() };
+        Clause { digest: Digest::of("item", &task.wording()), name, text }
+    }
+}
+
+/// What is known of some parts, and of what stood in their places.
+#[derive(Default)]
+pub struct Origins {
+    made: HashSet<Digest>,
+    /// By name, what was last made here or trusted.
+    was: HashMap<String, String>,
+    /// What HEAD holds, by name.
+    head: HashMap<String, Digest>,
+}
+
+/// By this it is known that what git holds as `committed` stood under something that was trusted: it is not trusted itself, and
+/// what a person makes of it is.
+pub(super) fn overruled(committed: &Digest) -> Digest {
+    committed.of_kind("overruled")
+}
+
+impl Origins {
+    /// Of the `parts`, which stand in the files `places`.
+    pub(super) fn of(site: &Site, parts: &[&Clause], places: &[&Path], trusted: &Trusted) -> Result<Origins, Error> {
+        let repository = site.repository()?;
+        let dir = site.board.dir();
+        let all = [FILE, "templates", "queues"].map(|name| dir.join(name));
+        let within = |path: &Path| {
+            let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            path.strip_prefix(repository.main_worktree()).map(Path::to_owned).ok()
+        };
+        let mut paths = Vec::new();
+        for path in all.iter().map(PathBuf::as_path).chain(places.iter().copied()) {
+            let Some(path) = within(path).filter(|path| repository.tells_of(path)) else {
+                return Ok(Origins::default());
+            };
+            // What is below the board's folders is looked at anyway.
+            if !paths.iter().any(|above| path.starts_with(above)) {
+                paths.push(path);
+            }
+        }
+        let folder = within(dir).unwrap_or_default();
+        let wanted = Sought::of(parts);
+        let mut told = CloneHistory { trusted, wanted, folder, brought: HashSet::new(), origins: Origins::default() };
+        for arrival in repository.arrivals(&paths)? {
+            told.take(&arrival);
+        }
+        for part in parts {
+            told.settle(part, Carrier::Commit);
+        }
+        Ok(told.origins)
+    }
+
+    pub fn is_made_here(&self, part: &Clause) -> bool {
+        self.made.contains(&part.digest)
+    }
+
+    /// What HEAD holds in its place.
+    pub(super) fn committed(&self, part: &Clause) -> Option<Digest> {
+        self.head.get(&part.name).cloned()
+    }
+
+    /// What stood in its place when that was last made here or trusted.
+    pub fn was(&self, part: &Clause) -> Option<String> {
+        self.was.get(&part.name).cloned()
+    }
+}
+
+/// Names and words by which texts are passed over that have nothing to do with what is asked.
+struct Sought {
+    names: HashSet<String>,
+    titles: HashSet<String>,
+}
+
+impl Sought {
+    fn of(parts: &[&Clause]) -> Sought {
+        let title =
+            |part: &&Clause| parse(&part.text).0.items().first().map(|item| part.text[item.title.clone()].to_owned());
+        let titles = parts.iter().filter_map(title).collect();
+        Sought { names: parts.iter().map(|part| part.name.clone()).collect(), titles }
+    }
+
+    fn wants(&self, name: &str, title: &str) -> bool {
+        self.names.contains(name) || self.titles.contains(title)
+    }
+
+    /// A few words are looked for before a text is read.
+    fn may_be_in(&self, text: &str) -> bool {
+        self.names.len() > 16 || self.names.iter().chain(&self.titles).any(|word| text.contains(word.as_str()))
+    }
+}
+
+/// What has come so far.
+struct CloneHistory<'t> {
+    trusted: &'t Trusted,
+    wanted: Sought,
+    /// The board's, from the root of the work tree.
+    folder: PathBuf,
+    brought: HashSet<Digest>,
+    origins: Origins,
+}
+
+impl CloneHistory<'_> {
+    fn take(&mut self, arrival: &Arrival) {
+        let parts: Vec<Clause> = arrival.files.iter().flat_map(|(path, text)| self.parts_of(path, text)).collect();
+        for part in &parts {
+            self.settle(part, arrival.carrier);
+        }
+        if arrival.carrier != Carrier::Fetch {
+            self.origins.head = parts.into_iter().map(|part| (part.name, part.digest)).collect();
+        }
+    }
+
+    /// Whoever had it first counts; a person, unless they changed what git had brought and nobody has trusted.
+    fn settle(&mut self, part: &Clause, carrier: Carrier) {
+        let is_settled = self.brought.contains(&part.digest) || self.origins.made.contains(&part.digest);
+        let is_trusted = self.trusted.has(&part.digest);
+        if !is_settled && !is_trusted {
+            let before = self.origins.head.get(&part.name);
+            let is_brought = |before: &Digest| self.brought.contains(before) && !self.trusted.has(&overruled(before));
+            let rests_on_brought = before.is_some_and(is_brought);
+            if carrier == Carrier::Commit && !rests_on_brought {
+                self.origins.made.insert(part.digest.clone());
+            } else {
+                self.brought.insert(part.digest.clone());
+            }
+        }
+        if !self.brought.contains(&part.digest) {
+            self.origins.was.insert(part.name.clone(), part.text.clone());
+        }
+    }
+
+    fn parts_of(&self, path: &Path, text: &str) -> Vec<Clause> {
+        if let Ok(name) = path.strip_prefix(&self.folder)
+            && !name.starts_with("queues")
+        {
+            let name = name.to_string_lossy();
+            let is_wanted = self.wanted.names.contains(name.as_ref());
+            return is_wanted.then(|| Clause::of_file(&name, text.to_owned())).into_iter().collect();
+        }
+        if !self.wanted.may_be_in(text) {
+            return Vec::new();
+        }
+        let (document, _) = parse(text);
+        let name = |item: &crate::board::document::Item<'_>| {
+            item.id.as_ref().map_or_else(|| document.title(item).to_owned(), ToString::to_string)
+        };
+        let items = document.items().iter().filter(|item| self.wanted.wants(&name(item), document.title(item)));
+        items.map(|item| Clause::of_item(&document.task_of(item), document.block(item).to_owned())).collect()
+    }
+}

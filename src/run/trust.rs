@@ -1,0 +1,199 @@
+//! What of the board may be run here, or told to an agent: what a person has trusted, and what was made in this clone.
+//!
+//! The one question before anything is started. Who asks has settings and an item as they were read; the answer is by their words
+//! alone, so that nothing can come in between.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use super::error::Error;
+use super::origin::{Clause, Origins, overruled};
+use super::site::Site;
+use crate::board::document::parse;
+use crate::board::eligible::Untrusted;
+use crate::board::task::{Status, Task};
+use crate::config::FILE;
+use crate::files;
+use crate::store::{Board, Digest, Queue, Trusted};
+
+/// What may be run, as it is known while this value lives.
+pub struct Trust<'s> {
+    site: &'s Site,
+    trusted: RefCell<Option<Trusted>>,
+    settings: OnceCell<Result<(), Untrusted>>,
+    look: OnceCell<()>,
+}
+
+/// What git has brought, and nobody has trusted.
+#[derive(Clone, Debug)]
+pub struct Stranger {
+    pub part: Clause,
+    /// Where it stands: a file, and of an item its line, counted from 1.
+    pub place: PathBuf,
+    pub line: Option<usize>,
+    /// What it said when it was last trusted.
+    pub was: Option<String>,
+    /// An agent would take it as it stands.
+    is_open: bool,
+    /// What git holds of it.
+    committed: Option<Digest>,
+}
+
+impl<'s> Trust<'s> {
+    pub fn of(site: &'s Site) -> Trust<'s> {
+        let (trusted, settings, look) = Default::default();
+        Trust { site, trusted, settings, look }
+    }
+
+    /// config.yaml, as this program has read it, and the board's templates.
+    pub fn settings(&self) -> Result<(), Untrusted> {
+        let look = || self.refuse(settings(self.site));
+        self.settings.get_or_init(look).clone()
+    }
+
+    /// The settings, and all that the item says.
+    pub fn item(&self, task: &Task) -> Result<(), Untrusted> {
+        self.settings()?;
+        self.refuse([Clause::of_item(task, String::new())])
+    }
+
+    /// All that stands on the board and in the files that were named, is open, and has not been trusted.
+    pub fn unknown(&self) -> Vec<Stranger> {
+        self.look()
+    }
+
+    /// Refuses to begin with `queues` where the settings, or anything that is open there, are not trusted.
+    pub fn queues(&self, queues: &[Queue]) -> Result<(), Untrusted> {
+        if self.site.board.trusts_all() {
+            return Ok(());
+        }
+        let files: Vec<PathBuf> = queues.iter().map(place).collect();
+        let mut unknown = self.unknown();
+        unknown.retain(|one| one.is_open && (one.line.is_none() || files.contains(&one.place)));
+        let what: Vec<String> = unknown.into_iter().map(|one| one.part.name).collect();
+        if what.is_empty() { Ok(()) } else { Err(Untrusted { what }) }
+    }
+
+    /// Trusts these from now on, and what people make of them.
+    pub fn allow(&self, unknown: impl IntoIterator<Item = Stranger>) -> Result<(), Error> {
+        let digests = unknown.into_iter().flat_map(|one| {
+            let before = one.committed.filter(|committed| *committed != one.part.digest);
+            [Some(one.part.digest), before.as_ref().map(overruled)].into_iter().flatten()
+        });
+        Ok(self.with_trusted(|trusted| trusted.add(digests))?)
+    }
+
+    /// Trusts nothing from now on but what was made here.
+    pub fn forget(&self) -> Result<bool, Error> {
+        Ok(self.with_trusted(Trusted::forget)?)
+    }
+
+    fn refuse(&self, parts: impl IntoIterator<Item = Clause>) -> Result<(), Untrusted> {
+        if self.site.board.trusts_all() {
+            return Ok(());
+        }
+        let parts: Vec<Clause> = parts.into_iter().collect();
+        let is_known = |part: &Clause| self.with_trusted(|trusted| trusted.has(&part.digest));
+        if parts.iter().all(is_known) {
+            return Ok(());
+        }
+        // What was made here is known from now on; what can't be read is not.
+        self.look.get_or_init(|| drop(self.look()));
+        let what: Vec<String> = parts.into_iter().filter(|part| !is_known(part)).map(|part| part.name).collect();
+        if what.is_empty() { Ok(()) } else { Err(Untrusted { what }) }
+    }
+
+    /// Looks where all that is not known came from, and remembers what was made here.
+    fn look(&self) -> Vec<Stranger> {
+        let mut unknown = standing(self.site);
+        unknown.retain(|one| !self.with_trusted(|trusted| trusted.has(&one.part.digest)));
+        if unknown.is_empty() {
+            return unknown;
+        }
+        let parts: Vec<&Clause> = unknown.iter().map(|one| &one.part).collect();
+        let paths: Vec<&Path> = unknown.iter().map(|one| one.place.as_path()).collect();
+        // What git can't tell of counts as brought by it.
+        let origins = self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, trusted)).unwrap_or_default();
+        let made: Vec<Digest> =
+            parts.iter().filter(|part| origins.is_made_here(part)).map(|part| part.digest.clone()).collect();
+        let is_made: HashSet<Digest> = made.iter().cloned().collect();
+        if self.site.board.is_dry() {
+            self.with_trusted(|trusted| trusted.suppose(made));
+        } else {
+            // Else it is looked for again next time.
+            drop(self.with_trusted(|trusted| trusted.add(made)));
+        }
+        unknown.retain(|one| !is_made.contains(&one.part.digest));
+        for one in &mut unknown {
+            one.was = origins.was(&one.part);
+            one.committed = origins.committed(&one.part);
+        }
+        unknown
+    }
+
+    fn with_trusted<R>(&self, then: impl FnOnce(&mut Trusted) -> R) -> R {
+        then(self.trusted.borrow_mut().get_or_insert_with(|| Trusted::of(&self.site.board)))
+    }
+}
+
+/// An item was added by a person's own act. Only so that nobody has to ask git for it: what can't be written down is found out.
+pub fn made_here(board: &Board, task: &Task) {
+    if !board.is_dry() {
+        drop(Trusted::of(board).add([Clause::of_item(task, String::new()).digest]));
+    }
+}
+
+/// Where the queue's text stands.
+fn place(queue: &Queue) -> PathBuf {
+    fs::canonicalize(&queue.path).unwrap_or_else(|_| queue.path.clone())
+}
+
+/// The settings that there are.
+fn settings(site: &Site) -> Vec<Clause> {
+    let folder = site.board.path("templates");
+    let found = WalkDir::new(&folder).sort_by_file_name().into_iter().filter_map(Result::ok);
+    let templates = found.filter(|entry| entry.file_type().is_file()).filter_map(|entry| {
+        let name = entry.path().strip_prefix(site.board.dir()).ok()?.to_string_lossy().into_owned();
+        // What can't be read can't be told to anybody.
+        Some(Clause::of_file(&name, files::read_text(entry.path()).ok()?))
+    });
+    let config = Some(&site.settings).filter(|text| !text.is_empty());
+    config.map(|text| Clause::of_file(FILE, text.clone())).into_iter().chain(templates).collect()
+}
+
+/// All that may be run some day, as it stands.
+fn standing(site: &Site) -> Vec<Stranger> {
+    let unknown = |part: Clause, place: PathBuf, line| {
+        let (was, committed) = Default::default();
+        Stranger { part, place, line, was, is_open: true, committed }
+    };
+    let mut all: Vec<Stranger> = settings(site)
+        .into_iter()
+        .map(|part| {
+            let place = site.board.path(&part.name);
+            unknown(part, place, None)
+        })
+        .collect();
+    let mut queues: Vec<Queue> = site.board.queues().unwrap_or_default();
+    queues.extend(site.named.iter().filter(|named| !queues.contains(named)).cloned().collect::<Vec<_>>());
+    queues.retain(|queue| !site.texts.contains_key(&queue.path));
+    // What can't be read is told of by whoever needs it.
+    let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content));
+    let shown = site.texts.iter().map(|(path, text)| (path.clone(), text.clone()));
+    for (place, text) in queues.iter().filter_map(read).chain(shown) {
+        let (document, _) = parse(&text);
+        for item in document.items() {
+            // A person may talk with the agent of one that died.
+            if !item.status.is_ended() || item.status == Status::Dead {
+                let part = Clause::of_item(&document.task_of(item), document.block(item).to_owned());
+                let is_open = !matches!(item.status, Status::Dead | Status::Draft);
+                all.push(Stranger { is_open, ..unknown(part, place.clone(), Some(item.line)) });
+            }
+        }
+    }
+    all
+}
