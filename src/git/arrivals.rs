@@ -93,12 +93,13 @@ impl Repository {
             let value = self.git.get_attr(path, attribute, AttrCheckFlags::FILE_THEN_INDEX);
             value.map_or(true, |value| matches!(AttrValue::from_string(value), AttrValue::True | AttrValue::String(_)))
         };
-        // libgit2 would wait for a pipe.
-        let is_file = |folder: &Path| {
-            fs::symlink_metadata(root.join(folder).join(".gitattributes")).map_or(true, |entry| entry.is_file())
+        // libgit2 would wait for a pipe, and says nothing of a folder.
+        let can_be_read = |folder: &Path| {
+            let entry = fs::symlink_metadata(root.join(folder).join(".gitattributes"));
+            entry.map_or(true, |entry| entry.is_file() || entry.is_dir())
         };
         is_own
-            && path.ancestors().all(is_file)
+            && path.ancestors().all(can_be_read)
             && !["ident", "working-tree-encoding", "filter"].into_iter().any(is_converted)
     }
 
