@@ -120,7 +120,17 @@ impl Task {
             parent: None,
             ..self.clone()
         };
-        serde_json::to_string(&words).expect("it is plain data")
+        serde_json::to_string_pretty(&words).expect("it is plain data")
+    }
+
+    /// The lines of its [`wording`](Self::wording), and of each text in it, that not every item has.
+    pub fn wording_lines(&self) -> Vec<String> {
+        let lines = |task: &Task| -> Vec<String> {
+            let lines = task.wording().replace("\\n", "\n");
+            lines.lines().map(|line| line.trim().trim_end_matches(',').to_owned()).collect()
+        };
+        let plain = lines(&Task::new(TaskId::nobody(), ""));
+        lines(self).into_iter().filter(|line| !plain.contains(line)).collect()
     }
 
     pub fn mode(&self) -> Mode {

@@ -1,7 +1,7 @@
-//! How some files came into this clone: the texts of them that HEAD was moved to, and those that were fetched, in the order in
-//! which that happened.
+//! How some files came into this clone: the texts of them that HEAD was moved to, and those on other branches and tags, in the
+//! order in which that happened.
 //!
-//! Source: the reflogs of HEAD and of remote-tracking branches, git-reflog(1). What they don't tell counts as brought by git.
+//! Source: the reflogs of HEAD and of branches, git-reflog(1). What they don't tell counts as brought by git.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -9,18 +9,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use git2::{AttrCheckFlags, AttrValue, ErrorCode, ObjectType, Oid, Reflog, ReflogEntry, TreeEntry};
+use git2::{AttrCheckFlags, AttrValue, ErrorCode, ObjectType, Oid, Reflog, ReflogEntry, Sort, TreeEntry};
 
 use super::{GitError, Repository};
 
 /// So many moves of HEAD that changed the files are told; what is older has been brought.
-const MOST_CHANGES: usize = 64;
+const MOST_CHANGES: usize = 1024;
 
 /// So many moves of HEAD are looked at.
 const MOST_MOVES: usize = 4096;
 
-/// So many fetched commits with other contents are looked at, the newest.
-const MOST_FETCHED: usize = 256;
+/// So many commits beside HEAD's with other contents are looked at, the newest.
+const MOST_BESIDE: usize = 256;
 
 /// Bytes of one text.
 const MOST_BYTES: usize = 16 << 20;
@@ -41,7 +41,7 @@ pub enum Carrier {
     Commit,
     /// HEAD was moved otherwise: a clone, a pull, a switch, a merge.
     Move,
-    /// It was fetched, and is not what HEAD holds.
+    /// It was fetched, or stands on another branch or tag, and is not what HEAD holds.
     Fetch,
 }
 
@@ -109,18 +109,22 @@ impl Repository {
     /// They can't all be read.
     pub fn arrivals(&self, paths: &[PathBuf]) -> Result<Vec<Arrival>, GitError> {
         let mut reader = CommitReader { repository: self, paths, contents: HashMap::new(), texts: HashMap::new() };
-        let fetched = self.fetched(&mut reader)?;
-        let mut fetched = fetched.into_iter().peekable();
+        let own = self.commits_by_hand()?;
+        let mut beside = self.beside(&own, &mut reader)?.into_iter().peekable();
         let mut arrivals = Vec::new();
         for step in self.moves(&mut reader)? {
-            // What came in the same second was there before.
-            while let Some(fetched) = fetched.next_if(|fetched| fetched.time <= step.time) {
-                arrivals.push(reader.arrival(fetched)?);
+            // What came in the same second was there before, unless it rests on this.
+            let is_before = |came: &Came| {
+                let rests = || self.git.graph_descendant_of(came.commit, step.commit).unwrap_or_default();
+                came.time < step.time || (came.time == step.time && !(step.carrier == Carrier::Commit && rests()))
+            };
+            while let Some(came) = beside.next_if(is_before) {
+                arrivals.push(reader.arrival(came)?);
             }
             arrivals.push(reader.arrival(step)?);
         }
-        for fetched in fetched {
-            arrivals.push(reader.arrival(fetched)?);
+        for came in beside {
+            arrivals.push(reader.arrival(came)?);
         }
         Ok(arrivals)
     }
@@ -165,37 +169,64 @@ impl Repository {
         Ok(steps)
     }
 
-    /// What was fetched, the first first; of each content once.
-    fn fetched(&self, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
-        let reading = || GitError::library("read the remote-tracking branches");
-        let mut steps = Vec::new();
-        let head = self.reflog("HEAD")?;
-        let own: HashSet<Oid> = head.iter().filter(is_by_hand).map(|entry| entry.id_new()).collect();
-        for reference in self.git.references_glob("refs/remotes/*").map_err(reading())? {
+    /// What was fetched, or stands on another branch or tag, the first first; of each content once.
+    fn beside(&self, own: &HashMap<Oid, i64>, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
+        let reading = || GitError::library("read branches and tags");
+        let (mut dated, mut undated) = (Vec::new(), Vec::new());
+        for reference in self.git.references().map_err(reading())? {
             let reference = reference.map_err(reading())?;
             let Ok(name) = reference.name() else { continue };
+            // What somebody has stashed here they have typed.
+            if !["refs/remotes/", "refs/heads/", "refs/tags/"].iter().any(|place| name.starts_with(place)) {
+                continue;
+            }
             let reflog = self.reflog(name)?;
-            for entry in reflog.iter().take(MOST_FETCHED) {
+            for entry in reflog.iter().take(MOST_BESIDE) {
                 let is_pushed = entry.message().ok().flatten().is_some_and(|message| message.starts_with(PUSHED));
                 let time = entry.committer().when().seconds();
-                steps.extend((!is_pushed).then(|| (time, entry.id_new())));
+                dated.extend((!is_pushed).then(|| (time, entry.id_new())));
             }
-            let oldest = reflog.iter().take(MOST_FETCHED).next_back().map(|entry| entry.id_old());
+            let oldest = reflog.iter().take(MOST_BESIDE).next_back().map(|entry| entry.id_old());
             let tip = || reference.peel_to_commit().ok().map(|commit| commit.id());
-            steps.extend(oldest.or_else(tip).filter(|commit| !commit.is_zero()).map(|commit| (0, commit)));
+            undated.extend(oldest.or_else(tip).filter(|commit| !commit.is_zero()));
         }
         let path = self.common_dir().join("FETCH_HEAD");
         let time = fs::metadata(&path).map_or(0, |file| file.mtime());
         let listed = fs::read_to_string(path).unwrap_or_default();
         let ids = listed.lines().filter_map(|line| Oid::from_str(line.split('\t').next()?).ok());
-        steps.extend(ids.map(|commit| (time, commit)));
+        dated.extend(ids.map(|commit| (time, commit)));
         // What went from here, and came back.
-        steps.retain(|(_, commit)| !own.contains(commit));
-        steps.sort_by_key(|(time, _)| *time);
+        dated.retain(|(_, commit)| !own.contains_key(commit));
+        undated.retain(|commit| !own.contains_key(commit));
         let mut seen = HashSet::new();
+        undated.retain(|commit| seen.insert(reader.contents(*commit).clone()));
+        // A commit was there at the earliest when what it rests on was made here.
+        let earliest = |commit: &Oid| (self.newest_of(own, *commit), *commit);
+        let mut steps: Vec<(i64, Oid)> = undated.iter().map(earliest).collect();
+        steps.extend(dated);
+        steps.sort_by_key(|(time, _)| *time);
+        seen.clear();
         steps.retain(|(_, commit)| seen.insert(reader.contents(*commit).clone()));
-        steps.drain(..steps.len().saturating_sub(MOST_FETCHED));
+        steps.drain(..steps.len().saturating_sub(MOST_BESIDE));
         Ok(steps.into_iter().map(|(time, commit)| Came { time, commit, carrier: Carrier::Fetch }).collect())
+    }
+
+    /// The commits that a person has made here, with their times.
+    fn commits_by_hand(&self) -> Result<HashMap<Oid, i64>, GitError> {
+        let head = self.reflog("HEAD")?;
+        let by_hand = head.iter().take(MOST_MOVES).filter(is_by_hand);
+        Ok(by_hand.map(|entry| (entry.id_new(), entry.committer().when().seconds())).collect())
+    }
+
+    /// When the newest of `own` was made on which `commit` rests; 0 if there is none near.
+    fn newest_of(&self, own: &HashMap<Oid, i64>, commit: Oid) -> i64 {
+        let walk = || {
+            let mut walk = self.git.revwalk()?;
+            walk.set_sorting(Sort::TIME)?;
+            walk.push(commit)?;
+            Ok::<_, git2::Error>(walk.take(MOST_MOVES).find_map(|id| own.get(&id.ok()?).copied()))
+        };
+        walk().ok().flatten().unwrap_or_default()
     }
 
     fn reflog(&self, name: &str) -> Result<Reflog, GitError> {
@@ -314,7 +345,7 @@ mod tests {
         expect(&root, &[(Commit, "one"), (Commit, "two"), (Move, "one"), (Move, "two")]);
         // Without a reflog nobody knows.
         fs::remove_dir_all(root.join(".git/logs")).expect("it is there");
-        expect(&root, &[(Move, "two")]);
+        expect(&root, &[(Fetch, "two"), (Move, "two")]);
 
         let clone = Fixture::unborn();
         let url = root.to_string_lossy().into_owned();

@@ -1,7 +1,8 @@
 //! Where words of the board came from: made in this clone, or brought by git.
 //!
 //! What nobody has committed was made here. Of what is in a commit counts who had it first: a commit that was made here, or a
-//! clone, a pull, a switch, a fetch. Whoever edits what git has brought, and nobody has trusted, does not make it theirs by that.
+//! clone, a pull, a switch, a fetch. Whoever edits what git has brought, and nobody has trusted, does not make it theirs by that,
+//! and neither does git where it puts lines of it among others.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,18 +23,21 @@ pub struct Clause {
     /// As it stands, to be shown.
     pub text: String,
     pub digest: Digest,
+    /// What it says, line by line.
+    lines: Vec<String>,
 }
 
 impl Clause {
     /// The file `name` of the board, which says `text`.
     pub fn of_file(name: &str, text: String) -> Clause {
-        Clause { digest: Digest::of(name, &text), name: name.to_owned(), text }
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        Clause { digest: Digest::of(name, &text), name: name.to_owned(), text, lines }
     }
 
     /// What `task` says, with the defaults of its queue; `text` is how it stands there.
     pub fn of_item(task: &Task, text: String) -> Clause {
         let name = if task.id == TaskId::nobody() { task.title.clone() } else { task.id.to_string() };
-        Clause { digest: Digest::of("item", &task.wording()), name, text }
+        Clause { digest: Digest::of("item", &task.wording()), name, text, lines: task.wording_lines() }
     }
 }
 
@@ -45,6 +49,13 @@ pub struct Origins {
     was: HashMap<String, String>,
     /// What HEAD holds, by name.
     head: HashMap<String, Digest>,
+    /// What git has brought of the parts that were asked for.
+    brought: Vec<Digest>,
+}
+
+/// By this it is known that git has brought what `digest` is of, also when git tells of that no more.
+pub(super) fn brought(digest: &Digest) -> Digest {
+    digest.of_kind("brought")
 }
 
 /// By this it is known that what git holds as `committed` stood under something that was trusted: it is not trusted itself, and
@@ -75,10 +86,13 @@ impl Origins {
         }
         let folder = within(dir).unwrap_or_default();
         let wanted = Sought::of(parts);
-        let mut told = CloneHistory { trusted, wanted, folder, brought: HashSet::new(), origins: Origins::default() };
+        let (brought, lines, origins) = Default::default();
+        let mut told = CloneHistory { trusted, wanted, folder, brought, lines, origins };
         for arrival in repository.arrivals(&paths)? {
             told.take(&arrival);
         }
+        let came = parts.iter().map(|part| &part.digest).filter(|digest| told.brought.contains(digest));
+        told.origins.brought = came.cloned().collect();
         for part in parts {
             told.settle(part, Carrier::Commit);
         }
@@ -87,6 +101,11 @@ impl Origins {
 
     pub fn is_made_here(&self, part: &Clause) -> bool {
         self.made.contains(&part.digest)
+    }
+
+    /// Those of the parts that git has brought as they stand.
+    pub(super) fn brought(&self) -> &[Digest] {
+        &self.brought
     }
 
     /// What HEAD holds in its place.
@@ -131,6 +150,8 @@ struct CloneHistory<'t> {
     /// The board's, from the root of the work tree.
     folder: PathBuf,
     brought: HashSet<Digest>,
+    /// By name, each line of what was brought or made: whether somebody here had it first, or has trusted it.
+    lines: HashMap<String, HashMap<String, bool>>,
     origins: Origins,
 }
 
@@ -145,7 +166,7 @@ impl CloneHistory<'_> {
         }
     }
 
-    /// Whoever had it first counts; a person, unless they changed what git had brought and nobody has trusted.
+    /// Whoever had it first counts; a person, unless they changed what git had brought and nobody has trusted, or have lines of it.
     fn settle(&mut self, part: &Clause, carrier: Carrier) {
         let is_settled = self.brought.contains(&part.digest) || self.origins.made.contains(&part.digest);
         let is_trusted = self.trusted.has(&part.digest);
@@ -153,15 +174,27 @@ impl CloneHistory<'_> {
             let before = self.origins.head.get(&part.name);
             let is_brought = |before: &Digest| self.brought.contains(before) && !self.trusted.has(&overruled(before));
             let rests_on_brought = before.is_some_and(is_brought);
-            if carrier == Carrier::Commit && !rests_on_brought {
+            let is_by_hand = carrier == Carrier::Commit && !self.trusted.has(&brought(&part.digest));
+            if is_by_hand && !rests_on_brought && !self.has_lines_of_others(part) {
                 self.origins.made.insert(part.digest.clone());
             } else {
                 self.brought.insert(part.digest.clone());
             }
         }
-        if !self.brought.contains(&part.digest) {
+        let is_own = !self.brought.contains(&part.digest);
+        let is_seen = is_trusted || self.trusted.has(&overruled(&part.digest));
+        let lines = self.lines.entry(part.name.clone()).or_default();
+        for line in &part.lines {
+            *lines.entry(line.clone()).or_insert(is_own) |= is_seen;
+        }
+        if is_own {
             self.origins.was.insert(part.name.clone(), part.text.clone());
         }
+    }
+
+    fn has_lines_of_others(&self, part: &Clause) -> bool {
+        let lines = self.lines.get(&part.name);
+        lines.is_some_and(|lines| part.lines.iter().any(|line| lines.get(line) == Some(&false)))
     }
 
     fn parts_of(&self, path: &Path, text: &str) -> Vec<Clause> {

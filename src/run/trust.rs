@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::error::Error;
-use super::origin::{Clause, Origins, overruled};
+use super::origin::{Clause, Origins, brought, overruled};
 use super::site::Site;
 use crate::board::document::parse;
 use crate::board::eligible::Untrusted;
@@ -121,11 +121,12 @@ impl<'s> Trust<'s> {
         let made: Vec<Digest> =
             parts.iter().filter(|part| origins.is_made_here(part)).map(|part| part.digest.clone()).collect();
         let is_made: HashSet<Digest> = made.iter().cloned().collect();
+        let known = made.into_iter().chain(origins.brought().iter().map(brought));
         if self.site.board.is_dry() {
-            self.with_trusted(|trusted| trusted.suppose(made));
+            self.with_trusted(|trusted| trusted.suppose(known));
         } else {
             // Else it is looked for again next time.
-            drop(self.with_trusted(|trusted| trusted.add(made)));
+            drop(self.with_trusted(|trusted| trusted.add(known)));
         }
         unknown.retain(|one| !is_made.contains(&one.part.digest));
         for one in &mut unknown {

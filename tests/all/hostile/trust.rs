@@ -260,6 +260,11 @@ fn other_ways_of_git_are_no_hand_of_a_person() {
         "git fetch --quiet other && git reset --quiet --hard other/main",
         "git fetch --quiet other && git cherry-pick other/main",
         "git fetch --quiet other && git restore --source=FETCH_HEAD .tavern && git commit --quiet --all --message=Mine",
+        "git fetch --quiet other main:theirs && git fetch --quiet . main && git checkout --quiet theirs -- .tavern",
+        "git fetch --quiet other main && git tag theirs FETCH_HEAD && git fetch --quiet . main && \
+         git checkout --quiet theirs -- .tavern && git commit --quiet --message=Mine",
+        "git fetch --quiet other && git checkout --quiet other/main -- .tavern && ! tavern drain 2>&1 && \
+         git remote remove other && git fetch --quiet . main",
         &format!("{theirs} && git commit --quiet --amend --message=Mine"),
         &format!("{theirs} && git commit --quiet --allow-empty --message=Mine && rm -rf .git/logs"),
         &format!("{theirs} && mv .tavern/queues/main.md .tavern/queues/more.md && git add -A && git commit -qm Mine"),
@@ -271,6 +276,38 @@ fn other_ways_of_git_are_no_hand_of_a_person() {
         own.command(Path::new("sh")).args(&["-ec", &line]).run().ends(0);
         own.run("tavern-drain", &[]).ends(4).says("nobody has trusted here").says("tavern trust");
         assert_eq!(ran(&own), [""; 0], "{way}");
+    }
+}
+
+/// One item, of which each side has changed a part.
+#[test]
+fn what_git_mixes_into_a_persons_words_is_no_hand_of_a_person() {
+    let merge = |how: &str| format!("git fetch --quiet other && git {how} other/main");
+    for way in [
+        merge("merge --quiet --no-commit"),
+        merge("merge --quiet --squash"),
+        merge("merge --quiet --squash") + " && git commit --quiet --message=Mine",
+        merge("cherry-pick --no-commit"),
+        merge("checkout --quiet") + " -- .tavern && sed -i 's/One/One thing/' .tavern/queues/main.md",
+    ] {
+        let own = Scratch::shell(
+            "- [ ] T-1: One\n\n  Some words.\n  These stay.\n\n  ```sh\n  echo 1 > 1.txt\n  ```\n",
+            "base: main\n",
+        );
+        own.commit(&[".tavern"], "A board");
+        let other = clone_of(&own);
+        own.git(&["remote", "add", "other", &other.work().display().to_string()]);
+        other.change(QUEUE, "echo 1 > 1.txt", "touch ~/theirs");
+        other.commit(&[".tavern"], "Help");
+        own.change(QUEUE, "Some words", "More words");
+        own.commit(&[".tavern"], "More");
+        own.command(Path::new("sh")).args(&["-ec", &format!("sleep 1.1; {way}")]).run().ends(0);
+        assert!(own.queue().contains("touch ~/theirs"), "{way}: {}", own.queue());
+        own.run("tavern-drain", &[]).ends(4).says("nobody has trusted here: T-1");
+        assert_eq!(ran(&own), [""; 0], "{way}");
+        // Whoever takes the line out again has only their own.
+        own.change(QUEUE, "touch ~/theirs", "echo 2 > 2.txt");
+        own.run("tavern-trust", &[]).ends(if way.contains("git commit") { 4 } else { 0 });
     }
 }
 
@@ -322,6 +359,13 @@ fn what_its_user_makes_is_never_asked_for() {
     scratch.change(QUEUE, "T-2: Two", "T-2: Two and a half");
     scratch.run("tavern-drain", &[]).ends(0);
     assert_eq!(ran(&scratch), [""; 0]);
+    // What goes away and comes back within a second is theirs still.
+    let lines = "git init --quiet --bare ../hub && git remote add hub ../hub && git commit --quiet --all --message=Queue && \
+                 sed -i 's/half/more/; s/\\[x\\]/[ ]/' .tavern/queues/main.md && git commit --quiet --all --message=More && \
+                 git push --quiet hub main && git clone --quiet ../hub ../friend && cd ../friend && \
+                 git commit --quiet --allow-empty --message=Theirs && git push --quiet && cd - && git pull --quiet hub main && git tag v1";
+    scratch.command(Path::new("sh")).args(&["-ec", lines]).run().ends(0);
+    scratch.run("tavern-trust", &[]).ends(0).says("nothing here");
 }
 
 #[test]
