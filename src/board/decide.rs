@@ -438,7 +438,8 @@ mod tests {
 
     /// One event of each kind, as its rightful sender would send it.
     fn events() -> Vec<Event> {
-        let work = Work { run: "r".into(), worktree: "w".into(), branch: None, base: None, session: None };
+        let work =
+            Work { run: "r".into(), worktree: "w".into(), branch: None, base: None, session: None, supervisor: None };
         let retry = retry(Blame::Agent, 3);
         let reason = String::from("because");
         vec![

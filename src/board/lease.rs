@@ -73,6 +73,9 @@ pub struct Work {
     pub base: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The process that follows the agent program, and adopts what that leaves behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<Process>,
 }
 
 impl Lease {

@@ -18,7 +18,7 @@ use crate::store::{Birth, Board, Done, Error, Note, Queue};
 
 use super::flags::{DryRun, NewItemFlags, task_id};
 use super::shared::{held_here, read_stdin};
-use super::{CliError, Context, Exit, Verb, hints, need};
+use super::{CliError, Context, Exit, OwnRun, Verb, hints, need};
 
 /// The keys that an agent may give to what it hands out, beside a planner's.
 const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Model];
@@ -85,12 +85,19 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-add";
     const CHANGES_QUEUES: bool = true;
     const HAS_VARIABLES: bool = true;
+    const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let (flag, words) = self.parent()?;
         let typed = self.typed(&words)?;
         let parent = flag.clone().or_else(|| typed.parent.clone());
+        let own = context.own_run();
+        // What an agent adds is a part of what it holds.
+        let is_own = |run: &OwnRun| parent.is_some() && run.held.as_ref().map(|(task, _)| task) == parent.as_ref();
+        if let Some(run) = own.as_ref().filter(|run| !is_own(run)) {
+            return Err(run.refused());
+        }
         let queue = match (&self.queue, &parent) {
             (Some(name), _) => context.queue(&board, name)?,
             (None, Some(parent)) => live_queue(&board, parent)?,
@@ -114,12 +121,13 @@ impl Verb for Args {
         let block = render(&new);
         let (document, problems) = parse(&block);
         readable(&block, problems)?;
-        self.may_be_said(&document)?;
-        let birth = parent.map(|parent| birth(&board, parent)).transpose()?;
+        self.may_be_said(&document, own.as_ref())?;
+        let birth = parent.map(|parent| birth(&board, parent, own.as_ref())).transpose()?;
         // A fresh ID is another one in each run.
         let is_fresh = new.id.is_none() && birth.is_none();
         let status = if self.item.draft { Status::Draft } else { Status::Pending };
-        let note = Note { agent: std::env::var("TAVERN_AGENT").ok(), run: None };
+        let agent = own.as_ref().map_or_else(|| std::env::var("TAVERN_AGENT").ok(), |run| run.agent.clone());
+        let note = Note { agent, run: own.map(|run| run.run) };
         // A task file outside the board is one of its queues from now on.
         board.remember(&queue)?;
         let done = match birth {
@@ -177,8 +185,8 @@ impl Args {
     }
 
     /// An agent hands out work as a planner plans it: who has to approve it, and what it may use, is not for it to say.
-    fn may_be_said(&self, document: &Document<'_>) -> Result<(), CliError> {
-        if std::env::var_os("TAVERN_TOKEN").is_none_or(|token| token.is_empty()) {
+    fn may_be_said(&self, document: &Document<'_>, own: Option<&OwnRun>) -> Result<(), CliError> {
+        if own.is_none() && std::env::var_os("TAVERN_TOKEN").is_none_or(|token| token.is_empty()) {
             return Ok(());
         }
         let is_own = |key: Key| {
@@ -288,11 +296,12 @@ fn live_queue(board: &Board, task: &TaskId) -> Result<Queue, Error> {
     }
 }
 
-fn birth(board: &Board, parent: TaskId) -> Result<Birth, CliError> {
+fn birth(board: &Board, parent: TaskId, own: Option<&OwnRun>) -> Result<Birth, CliError> {
     let config = Config::load(board.dir())?;
     let bounds = Bounds { depth: config.children.depth, most: config.children.most };
     // An agent that adds a child to the item that it holds has to hold it still.
-    let token = held_here().filter(|(task, _)| *task == parent).map(|(_, token)| token);
+    let held = own.map_or_else(held_here, |run| run.held.clone());
+    let token = held.filter(|(task, _)| *task == parent).map(|(_, token)| token);
     Ok(Birth { token, parent, bounds, review: config.review })
 }
 

@@ -14,13 +14,18 @@ pub use args::Args;
 
 use name::take_name;
 
-use super::{CliError, Context, Exit, Verb, chat, hints, human};
+use super::{CliError, Context, Exit, OwnRun, Verb, chat, hints, human};
 
 pub(super) mod args;
 pub(super) mod name;
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-agent";
+
+    /// Its own words say why an agent that works items is refused.
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if self.chat.is_some() { Err(run.refused()) } else { Ok(()) }
+    }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if let Some(task) = &self.chat {

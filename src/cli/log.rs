@@ -51,6 +51,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-log";
+    const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -36,6 +36,7 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-merge-driver";
     // It prints nothing in any form, and git passes a person's variables on to it.
     const HAS_VARIABLES: bool = true;
+    const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let name = self.path.clone().unwrap_or_else(|| self.ours.display().to_string());

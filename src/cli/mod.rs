@@ -10,6 +10,7 @@ pub use output::Output;
 pub use program::{PROGRAMS, Program, main};
 pub use shared::{Format, Shared};
 pub use verb::Verb;
+pub use within::OwnRun;
 
 pub mod demo;
 pub mod front;
@@ -31,6 +32,7 @@ mod shared;
 mod sibling;
 mod unified;
 mod verb;
+mod within;
 
 pub mod add;
 pub mod agent;

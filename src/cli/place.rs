@@ -11,9 +11,9 @@ use crate::process::{Spec, quoted, start};
 use crate::run::{Site, Trust, ask_git};
 use crate::store::{Board, Error, Queue};
 
-use super::shared::{held_here, run_around};
+use super::shared::held_here;
 use super::sibling::sibling;
-use super::{CliError, Context};
+use super::{CliError, Context, OwnRun};
 
 impl Context {
     /// The folder that the program was started in.
@@ -99,7 +99,7 @@ impl Context {
             None => None,
         };
         // Whatever an agent has put into its environment, its run is known.
-        let held = held.or_else(|| run_around(board).map(|run| format!("this is run {run}")));
+        let held = held.or_else(|| OwnRun::around(board).map(|own| format!("this is run {}", own.run)));
         held.map_or(Ok(()), |held| {
             let message = format!("{held}, and an agent started here would wait for it");
             Err(CliError::refused(message, "end it first; to hand out parts of it: tavern add \"…\" --parent"))

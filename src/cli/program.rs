@@ -117,7 +117,8 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
     match V::from_arg_matches(matches) {
         Ok(_) if context.out.format() == Format::Env && !V::HAS_VARIABLES => Err(no_variables()),
         Ok(verb) => {
-            let ended = verb.run(context);
+            let may = context.own_run().map_or(Ok(()), |run| verb.within(&run));
+            let ended = may.and_then(|()| verb.run(context));
             if V::CHANGES_QUEUES && !context.is_dry {
                 context.commit_queues();
             }

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::store::{Board, Note};
 
 use super::flags::{DryRun, HeldItem};
-use super::shared::{by_a_person, by_a_person_without, person};
+use super::shared::{person, without_token};
 use super::{CliError, Context, Exit, Verb};
 
 /// Give an item back; or bring back one that waits, died or ended
@@ -68,7 +68,7 @@ impl Verb for Args {
         // It gets all its attempts again.
         if let Some(flag) = self.revive.then_some("--revive").or(self.reopen.then_some("--reopen")) {
             let why = format!("only a person may bring `{}` back, and a token is an agent's", self.held.task);
-            by_a_person_without(self.held.token, &board, why, &format!("tavern release {} {flag}", self.held.task))?;
+            without_token(self.held.token, why, &format!("tavern release {} {flag}", self.held.task))?;
         }
         let event = match (&lease, self.held.token) {
             _ if self.revive => Event::Revive { reason: self.reason.clone() },
@@ -78,7 +78,6 @@ impl Verb for Args {
                 Event::Withdraw { token: lease.token, retry, reason: self.reason.clone() }
             }
             (None, Some(token)) if board.task(&self.held.task)?.task.status() == Status::Waiting => {
-                by_a_person(&board)?;
                 let message =
                     format!("nobody holds `{}`, so token {token} is stale: it waits for a person", self.held.task);
                 let hint = format!("if you are that person: env -u TAVERN_TOKEN tavern release {}", self.held.task);
@@ -91,7 +90,6 @@ impl Verb for Args {
                 return Err(CliError::refused(message, hint));
             }
             (None, None) => {
-                by_a_person(&board)?;
                 match board.task(&self.held.task)?.task.status() {
                     // Another clone holds it, or its lease was lost.
                     status if self.force && status.is_held() => {

@@ -6,7 +6,7 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 
 use super::flags::{DryRun, HeldItem};
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, OwnRun, Verb};
 
 /// Extend the lease of an item that you hold
 ///
@@ -29,6 +29,10 @@ struct Record {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-renew";
+
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if run.holds(&self.held.task, self.held.token) { Ok(()) } else { Err(run.refused()) }
+    }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let lease = self.held.renew(&context.board()?)?;

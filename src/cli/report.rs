@@ -14,7 +14,7 @@ use crate::store::Note;
 pub use args::Args;
 
 use super::spawn::{Record, exit};
-use super::{CliError, Context, Exit, Verb};
+use super::{CliError, Context, Exit, OwnRun, Verb};
 
 mod args;
 mod judge;
@@ -32,6 +32,10 @@ struct Reported<'a> {
 impl Verb for Args {
     const NAME: &'static str = "tavern-report";
     const CHANGES_QUEUES: bool = true;
+
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if run.holds(&self.held.task, self.held.token) { Ok(()) } else { Err(run.refused()) }
+    }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -1,15 +1,13 @@
 //! The flags that every program has.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ColorChoice;
 use clap::builder::FalseyValueParser;
 
 use crate::board::lease::Token;
 use crate::board::task::TaskId;
-use crate::process::table::marks_around;
-use crate::store::Board;
 
 use super::CliError;
 
@@ -106,29 +104,9 @@ pub(super) fn held_here() -> Option<(TaskId, Token)> {
     Some((variable("TAVERN_TASK").parse().ok()?, variable("TAVERN_TOKEN").parse().ok()?))
 }
 
-/// The run of `board` that this program is part of, whatever an agent has put into its environment.
-pub(super) fn run_around(board: &Board) -> Option<String> {
-    let runs = board.path("runs");
-    let name = |run: &String| Some(Path::new(run).strip_prefix(&runs).ok()?.to_string_lossy().into_owned());
-    marks_around().iter().find_map(name)
-}
-
-/// Refuses what only a person may do if an agent of `board` does it.
-pub(super) fn by_a_person(board: &Board) -> Result<(), CliError> {
-    let Some(run) = run_around(board) else { return Ok(()) };
-    let message = format!("this is run {run}: only a person may do this");
-    Err(CliError::refused(message, ASK))
-}
-
-/// As [`by_a_person`], and refused for `why` to who shows a `token`, as an agent does that somebody runs by hand; `command` is
-/// what a person types.
-pub(super) fn by_a_person_without(
-    token: Option<Token>,
-    board: &Board,
-    why: String,
-    command: &str,
-) -> Result<(), CliError> {
-    by_a_person(board)?;
+/// What only a person may do is refused for `why` to who shows a `token`, as an agent does that somebody runs by hand; `command`
+/// is what a person types.
+pub(super) fn without_token(token: Option<Token>, why: String, command: &str) -> Result<(), CliError> {
     let hint = || format!("if you are a person: env -u TAVERN_TOKEN {command}");
     token.map_or(Ok(()), |_| Err(CliError::refused(why, hint())))
 }

@@ -145,6 +145,7 @@ struct Child {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-status";
+    const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -9,11 +9,11 @@ use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
 use crate::run::inbox::letter;
 use crate::run::{Site, runner_named};
-use crate::store::{self, Board, Found, Note, life};
+use crate::store::{self, Found, Note, life};
 
 use super::flags::{DryRun, agent_name, task_id};
-use super::shared::{ASK, held_here, person, read_stdin, run_around};
-use super::{CliError, Context, Exit, Verb};
+use super::shared::{ASK, held_here, person, read_stdin};
+use super::{CliError, Context, Exit, OwnRun, Verb};
 
 /// Answer an item's question, or send a message to whoever works on it
 ///
@@ -61,15 +61,28 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-tell";
     const CHANGES_QUEUES: bool = true;
 
+    /// An agent speaks in its own name, and not to itself.
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if run.held.as_ref().is_some_and(|(own, _)| *own == self.task) {
+            return Err(self.to_itself(ASK));
+        }
+        let is_own_name = |agent: &String| self.from.as_ref().is_none_or(|from| from == agent);
+        if run.agent.as_ref().is_some_and(is_own_name) { Ok(()) } else { Err(run.refused()) }
+    }
+
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let from = self.from.clone().unwrap_or_else(person);
+        let own = context.own_run();
+        let from = own.as_ref().and_then(|run| run.agent.clone()).or_else(|| self.from.clone()).unwrap_or_else(person);
         let site = context.light_site(context.board()?)?;
         let found = site.board.task(&self.task)?;
         may_be_told(&found.task)?;
-        self.is_of_another(&site.board)?;
+        self.is_of_another()?;
         let text = self.said()?;
         let is_question = |task: &Task| task.status() == Status::Waiting && task.question().is_some();
         if is_question(&found.task) {
+            if let Some(run) = own {
+                return Err(run.refused());
+            }
             let event = Event::Resume { reason: Some(text.clone()) };
             let note = Note { agent: Some(from.clone()), run: None };
             match site.board.submit(&self.task, &event, &note) {
@@ -93,17 +106,16 @@ impl Verb for Args {
 
 impl Args {
     /// An agent has nothing to tell itself, and its own question is for somebody else.
-    fn is_of_another(&self, board: &Board) -> Result<(), CliError> {
-        let message = format!("`{}` is held by the agent that runs this", self.task);
-        let is_own_run = |run: &str| run.split('@').next() == Some(self.task.as_str());
-        if run_around(board).is_some_and(|run| is_own_run(&run)) {
-            return Err(CliError::refused(message, ASK));
-        }
+    fn is_of_another(&self) -> Result<(), CliError> {
         if held_here().is_none_or(|(task, _)| task != self.task) {
             return Ok(());
         }
         let hint = format!("if you are a person: env -u TAVERN_TOKEN tavern tell {} \"…\"", self.task);
-        Err(CliError::refused(message, hint))
+        Err(self.to_itself(&hint))
+    }
+
+    fn to_itself(&self, hint: &str) -> CliError {
+        CliError::refused(format!("`{}` is held by the agent that runs this", self.task), hint)
     }
 
     fn said(&self) -> Result<String, CliError> {

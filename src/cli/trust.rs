@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::run::{Stranger, Trust};
 
 use super::flags::DryRun;
-use super::shared::by_a_person;
 use super::unified::{Names, painted, unified};
 use super::{CliError, Context, Exit, Verb, human};
 
@@ -52,7 +51,6 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board_or_place()?;
-        by_a_person(&board)?;
         let mut site = context.light_site(board)?;
         if self.revoke {
             let told = if Trust::of(&site).forget()? { "is trusted no longer" } else { "was not trusted" };

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read;
 
 use super::mark::{self, Mark};
+use crate::board::lease::Process;
 
 /// One process at one moment, from `/proc/<pid>/stat` (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +102,25 @@ pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
 /// The values of [`Mark::RUN`] of this process and those above it. A program may change its environment and that of what it
 /// starts; what it was started with itself stays.
 pub fn marks_around() -> Vec<String> {
-    marks_of(ancestry(std::process::id(), &all()).into_iter())
+    marks_of(std::iter::once(std::process::id()).chain(above()))
+}
+
+/// Those above this process whose program's name begins with `name`.
+pub fn programs_above(name: &str) -> Vec<Process> {
+    let is_called =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|called| called.starts_with(name));
+    above().into_iter().filter(is_called).filter_map(Process::of).collect()
+}
+
+/// The processes above this one, and pid 1, as far as they can be seen.
+fn above() -> Vec<u32> {
+    let mut above = Vec::new();
+    let mut next = ProcessEntry::of(std::process::id());
+    while let Some(entry) = next.filter(|entry| entry.parent != 0 && !above.contains(&entry.parent)) {
+        above.push(entry.parent);
+        next = ProcessEntry::of(entry.parent);
+    }
+    above
 }
 
 /// The values of [`Mark::RUN`] of all processes that live.

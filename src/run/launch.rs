@@ -23,7 +23,7 @@ use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
 use crate::runner::{Job, Limits, Runner, Session, Usage};
-use crate::store::{Claimed, Note};
+use crate::store::{Claimed, Note, this_process};
 
 /// A run that may begin.
 pub struct Launch<'a> {
@@ -156,6 +156,7 @@ impl<'a> Launch<'a> {
             branch: self.metadata.branch.clone(),
             base: self.metadata.base.clone(),
             session: self.metadata.session.clone(),
+            supervisor: this_process().process,
         };
         let start = Event::Start { token: self.held.lease.token, work };
         self.site.board.submit(&self.held.task.id, &start, &Note::default())?;

@@ -483,8 +483,14 @@ impl Real {
                 item,
                 match held {
                     Held::Start => {
-                        let work =
-                            Work { run: "r".into(), worktree: "w".into(), branch: None, base: None, session: None };
+                        let work = Work {
+                            run: "r".into(),
+                            worktree: "w".into(),
+                            branch: None,
+                            base: None,
+                            session: None,
+                            supervisor: None,
+                        };
                         Event::Start { token, work }
                     }
                     Held::Submit => {

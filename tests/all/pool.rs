@@ -1,6 +1,8 @@
 //! A drain with agents of several roles: as many as there is work for, room for whoever is needed, and a word about roles
 //! that nobody works as.
 
+use std::thread;
+
 use crate::review::{APPROVE, ONE, REJECT, board, verdict};
 use crate::support::{Scratch, wait_until};
 
@@ -31,8 +33,15 @@ fn an_idle_agent_makes_room_for_one_that_is_needed() {
 fn items_that_come_up_meanwhile_get_agents_of_their_own() {
     for agents in ["2", "coder=2,reviewer=1"] {
         let scratch = board("## Pending\n\n- [ ] T-5: Five (review: none)\n\n## Completed\n");
-        let ran = scratch.run("tavern-drain", &["--agents", agents]).ends(0);
-        ran.says("2 completed, 0 left");
+        let is_begun = || scratch.folder().join("home/notes/T-5").exists();
+        let ran = thread::scope(|scope| {
+            scope.spawn(|| {
+                wait_until("T-5 is worked on", is_begun);
+                scratch.run("tavern-add", &["T-6: Six (review: none)"]).succeeds();
+            });
+            scratch.run("tavern-drain", &["--agents", agents])
+        });
+        ran.ends(0).says("2 completed, 0 left");
     }
 }
 

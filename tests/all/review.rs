@@ -12,8 +12,7 @@ case $TAVERN_ROLE in
 coder)
     # T-9 is not done before T-1 was looked at.
     [ "$TAVERN_TASK" != T-9 ] || timeout 40 sh -c 'until [ -e "$NOTES/T-1/1" ]; do sleep 0.05; done'
-    # T-5 brings T-6 up, and is not done before somebody else works on that.
-    [ "$TAVERN_TASK" != T-5 ] || env -u TAVERN_TOKEN tavern add 'T-6: Six (review: none)' >"$notes/added"
+    # T-5 is not done before somebody else works on T-6.
     [ "$TAVERN_TASK" != T-5 ] || timeout 40 sh -c 'until [ -e "$NOTES/T-6" ]; do sleep 0.05; done'
     echo "round by $TAVERN_AGENT" >>"$TAVERN_TASK.txt"
     rm prompt.seen

@@ -8,7 +8,7 @@ use crate::config::{Config, ConfigError, FILE};
 use crate::process::quoted;
 use crate::store::{Board, Queue};
 
-use super::{CliError, Context, Exit, Verb, hints, human};
+use super::{CliError, Context, Exit, OwnRun, Verb, hints, human};
 
 pub(super) use fault::{Fault, shown};
 
@@ -42,6 +42,10 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-check";
+
+    fn within(&self, run: &OwnRun) -> Result<(), CliError> {
+        if self.fix { Err(run.refused()) } else { Ok(()) }
+    }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let here = context.here();

@@ -73,6 +73,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-drain";
+    const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board_or_place()?;

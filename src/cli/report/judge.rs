@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::board::event::{Event, Review};
 use crate::board::task::{PERSON, Status, Task, TaskId};
-use crate::cli::shared::{by_a_person, by_a_person_without, person, read_stdin};
+use crate::cli::shared::{person, read_stdin, without_token};
 use crate::cli::{CliError, Context, Exit};
 use crate::run::{Site, report, review};
 use crate::store::{Board, Note};
@@ -26,11 +26,11 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
     let may_start = matches!(task.status(), Status::Pending | Status::Draft);
     if args.approve && may_start {
         let why = format!("only a person may allow `{}` to start, and a token is an agent's", task.id);
-        by_a_person_without(args.held.token, &site.board, why, &format!("tavern report {} --approve", task.id))?;
+        without_token(args.held.token, why, &format!("tavern report {} --approve", task.id))?;
         let event = Event::Allow { by: by.clone() };
         return submit(args, context, &site, &event, &by);
     }
-    let review = reviewer(args, &site, &task, by)?;
+    let review = reviewer(args, context, &site, &task, by)?;
     let by = review.by.clone();
     if let Some(findings) = &args.reject {
         let event = Event::Reject { review, findings: words(findings)?, most: report::rounds(&site, &task) };
@@ -47,12 +47,15 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
 }
 
 /// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
-fn reviewer(args: &Args, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
+fn reviewer(args: &Args, context: &Context, site: &Site, task: &Task, person: String) -> Result<Review, CliError> {
     let reviewers = task.reviewers(&site.config.review);
     if let (Some(token), Some(lease)) = (args.held.token, site.board.lease(&task.id)?) {
         return Ok(Review { token: Some(token), by: lease.agent, role: lease.role, reviewers });
     }
-    by_a_person(&site.board)?;
+    // An agent's own lease ends with its report.
+    if let Some(run) = context.own_run() {
+        return Err(run.refused());
+    }
     Ok(Review { token: args.held.token, by: person, role: PERSON.to_owned(), reviewers })
 }
 

@@ -84,6 +84,7 @@ struct Hit<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-runs";
+    const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -1,5 +1,6 @@
 //! What a repository, or an agent, that means harm tries; and what comes of it.
 
+mod agents;
 mod links;
 mod review;
 mod shown;
