@@ -3,6 +3,8 @@
 //! Keys that are not Tavern's (Obsidian's `kanban-plugin`, a site generator's `title`) stay and are ignored.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde_yaml::Value;
@@ -12,6 +14,7 @@ use crate::board::metadata::{Field, broken_yaml, is_word, read_field};
 use crate::board::problem::Problem;
 use crate::board::status::{Consent, words};
 use crate::near::nearest;
+use crate::yaml;
 
 words! {
     /// What an agent does when its queues have nothing for it.
@@ -96,7 +99,7 @@ fn is_fence(line: &str, fence: &str) -> bool {
 
 fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Front {
     let mut front = Front::default();
-    let map = match serde_yaml::from_str::<Value>(&text[content.clone()]) {
+    let map = match yaml::read::<Value>(&text[content.clone()]) {
         Ok(Value::Mapping(map)) => map,
         Ok(Value::Null) => return front,
         Ok(_) => {
@@ -120,9 +123,10 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
             return front;
         }
     };
+    let spans = LazyCell::new(|| key_spans(text, content.clone()));
     for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
         let Some(name) = key.as_str() else { continue };
-        let span = || key_span(text, content.clone(), name);
+        let span = || spans.get(name).cloned().unwrap_or_else(|| content.clone());
         match KEYS.iter().find(|(key, _)| *key == name) {
             Some((_, shape)) if !front.set(name, read_field(*shape, value)) => {
                 let expects =
@@ -174,18 +178,18 @@ impl Front {
     }
 }
 
-/// The line on which the key stands, from the key on.
-fn key_span(text: &str, content: Range<usize>, name: &str) -> Range<usize> {
+/// The line on which each key stands first, from the key on.
+fn key_spans(text: &str, content: Range<usize>) -> HashMap<String, Range<usize>> {
+    let mut spans = HashMap::new();
     let mut at = content.start;
-    for line in text[content.clone()].split_inclusive('\n') {
+    for line in text[content].split_inclusive('\n') {
         // As YAML reads it: in quotes, say.
-        let key = line.split_once(':').and_then(|(key, _)| serde_yaml::from_str::<String>(key).ok());
-        if key.is_some_and(|key| key == name) {
-            return at..at + line.trim_end().len();
+        if let Some(key) = line.split_once(':').and_then(|(key, _)| yaml::read(key).ok()) {
+            spans.entry(key).or_insert(at..at + line.trim_end().len());
         }
         at += line.len();
     }
-    content
+    spans
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use memchr::memchr_iter;
 use serde::Serialize;
 
 /// How bad a problem is.
@@ -71,7 +72,10 @@ impl Position {
     pub fn of(text: &str, offset: usize) -> Position {
         let offset = text.floor_char_boundary(offset);
         let start = line_start(text, offset);
-        Position { line: 1 + text[..start].matches('\n').count(), column: 1 + text[start..offset].chars().count() }
+        Position {
+            line: 1 + memchr_iter(b'\n', &text.as_bytes()[..start]).count(),
+            column: 1 + text[start..offset].chars().count(),
+        }
     }
 }
 

@@ -139,7 +139,9 @@ impl From<store::Error> for CliError {
             store::Error::BadId(_) | store::Error::NoTask(_) | store::Error::NoQueue(_) | store::Error::Folder(_) => {
                 Exit::Usage
             }
-            store::Error::Damaged { .. } | store::Error::NotText { .. } => Exit::BoardHasErrors,
+            store::Error::Damaged { .. } | store::Error::NotText { .. } | store::Error::TooMany(_) => {
+                Exit::BoardHasErrors
+            }
             store::Error::NoRepository(_)
             | store::Error::Bare(_)
             | store::Error::NoWorktree(_)

@@ -85,6 +85,9 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::NotText { path, .. } => {
             format!("save the file as UTF-8; to see the place: tavern check {}", path.display())
         }
+        Error::TooMany(_) => {
+            "move some to another file in .tavern/queues/, or archive what has ended: `archive:` in config.yaml".into()
+        }
         Error::NoTask(_) => "list the items with `tavern status`".into(),
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::board::problem::{Position, excerpt};
 use crate::near::nearest;
+use crate::yaml::YamlError;
 
 /// One fault at one place of a file. It prints as `file:line:column: message`, the line and a caret under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +31,8 @@ impl Flaw {
     }
 
     /// From what the YAML reader says, put into words for people.
-    pub(super) fn from_yaml(path: PathBuf, text: &str, error: &serde_yaml::Error) -> Flaw {
-        let place = error.location().map(|location| text.floor_char_boundary(location.index()));
+    pub(super) fn from_yaml(path: PathBuf, text: &str, error: &YamlError) -> Flaw {
+        let place = error.place.map(|(at, _)| text.floor_char_boundary(at));
         let full = error.to_string();
         let message = match full.rfind(" at line ") {
             Some(at) if place.is_some() => &full[..at],

@@ -15,6 +15,7 @@ use crate::board::task::PERSON;
 use crate::board::wake::WakeCause;
 use crate::files;
 use crate::near::nearest;
+use crate::yaml::{self, YamlError};
 
 pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
@@ -344,17 +345,17 @@ impl Config {
     /// what is said about it.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let flawed = |flaw: Flaw| ConfigError::Flawed(Box::new(flaw));
-        let from_yaml = |error: &serde_yaml::Error| flawed(Flaw::from_yaml(path.to_owned(), text, error));
+        let from_yaml = |error: YamlError| flawed(Flaw::from_yaml(path.to_owned(), text, &error));
         let is_empty = text.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#'));
         if is_empty {
             return Ok(Config::default());
         }
         // Once on its own, so that what is wrong is told with its place; a merged value has none.
-        serde_yaml::from_str::<Option<Config>>(text).map_err(|error| from_yaml(&error))?;
-        let set: Value = serde_yaml::from_str(text).map_err(|error| from_yaml(&error))?;
-        let defaults = serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(&error))?;
+        yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
+        let set: Value = yaml::read(text).map_err(from_yaml)?;
+        let defaults = serde_yaml::to_value(Config::default()).map_err(|error| from_yaml(error.into()))?;
         let set = with_coders_runner(set);
-        let config: Config = serde_yaml::from_value(merged(defaults, set)).map_err(|error| from_yaml(&error))?;
+        let config: Config = serde_yaml::from_value(merged(defaults, set)).map_err(|error| from_yaml(error.into()))?;
         match config.fault() {
             None => Ok(config),
             Some((keys, message, hint)) => {

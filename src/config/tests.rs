@@ -29,13 +29,13 @@ fn the_commented_file_is_the_defaults() {
     assert_eq!(parse(TEMPLATE).expect("it parses as it stands"), Config::default());
     let all = uncommented(TEMPLATE);
     assert_eq!(parse(&all).expect("it parses uncommented"), Config::default());
-    assert_eq!(serde_yaml::from_str::<Config>(&all).expect("it needs no defaults under it"), Config::default());
+    assert_eq!(yaml::read::<Config>(&all).expect("it needs no defaults under it"), Config::default());
 }
 
 #[test]
 fn the_commented_file_shows_every_key() {
     let (mut shown, mut there) = (Vec::new(), Vec::new());
-    keys(&serde_yaml::from_str(&uncommented(TEMPLATE)).expect("parsed"), "", &mut shown);
+    keys(&yaml::read(&uncommented(TEMPLATE)).expect("parsed"), "", &mut shown);
     keys(&serde_yaml::to_value(Config::default()).expect("it can be written"), "", &mut there);
     // What a role leaves out is as the coder's.
     let is_coders = |key: &str| {

@@ -51,6 +51,12 @@ pub fn end_with_parent(pid: u32) -> io::Result<bool> {
     Ok(rustix::process::getppid().is_some_and(|parent| i64::from(parent.as_raw_pid()) == i64::from(pid)))
 }
 
+/// Returns whether anything that was started here has not ended.
+pub fn has_living_children() -> bool {
+    let is_living = |pid: &u32| ProcessEntry::of(*pid).is_some_and(|entry| !entry.is_zombie);
+    lock().started.iter().any(is_living)
+}
+
 impl Family {
     pub(super) fn add(&mut self, pid: u32) {
         self.started.insert(pid);

@@ -4,15 +4,32 @@
 
 use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, OnceLock};
 
 use super::bell::Bell;
+use super::family;
 use super::start::{Spec, command, not_started};
 
 /// Runs a shell's command line, such as `code --wait`, with one more argument, and waits for its end.
 pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
-    Command::new("sh").arg("-c").arg(format!("{line} \"$@\"")).arg(line).arg(argument).status()
+    let mut command = Command::new("sh");
+    let mut child = spawned(command.arg("-c").arg(format!("{line} \"$@\"")).arg(line).arg(argument))?;
+    waited_for(&mut child)
+}
+
+/// Its child is one of the family, while it lives.
+fn spawned(command: &mut Command) -> io::Result<Child> {
+    let mut live = family::lock();
+    let child = command.spawn()?;
+    live.add(child.id());
+    Ok(child)
+}
+
+fn waited_for(child: &mut Child) -> io::Result<ExitStatus> {
+    let status = child.wait();
+    family::lock().remove(child.id());
+    status
 }
 
 /// A program that has our standard streams, and with them the terminal, until it ends. It is found by its marks.
@@ -27,12 +44,12 @@ pub struct Attended {
 /// What the system says, with the program's or the folder's name in it.
 pub fn attend(spec: &Spec, bell: &Bell) -> io::Result<Attended> {
     let mut command = command(spec)?;
-    let mut child = command.spawn().map_err(|error| not_started(command.get_program(), &error))?;
+    let mut child = spawned(&mut command).map_err(|error| not_started(command.get_program(), &error))?;
     let end = Arc::new(OnceLock::new());
     std::thread::Builder::new().name("attended".to_owned()).spawn({
         let (end, bell) = (Arc::clone(&end), bell.clone());
         move || {
-            let _ = end.set(child.wait());
+            let _ = end.set(waited_for(&mut child));
             bell.ring();
         }
     })?;

@@ -1,12 +1,16 @@
 //! A program that is run to its end within a time limit, with what it printed. It doesn't judge how it ended.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::pipe::read_all;
 use super::running_program::ProgramExit;
 use super::start::{Spec, start};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 
 /// What a program printed, and how it ended.
 #[derive(Debug)]
@@ -30,6 +34,7 @@ pub fn run_program(mut spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
     spec.stdout = into_stdout.into();
     spec.stderr = into_stderr.into();
     let mut child = start(spec)?;
+    let bounded = Bounded::begin(child.pid());
     let [stdout, stderr] = [stdout, stderr].map(|pipe| read_all(pipe, Vec::new(), Vec::extend_from_slice));
     let printed = stdout.recv_timeout(deadline.left()).ok().zip(stderr.recv_timeout(deadline.left()).ok());
     let Some(((stdout, stderr), exit)) = printed.zip(child.wait(deadline.left())) else {
@@ -37,7 +42,52 @@ pub fn run_program(mut spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
         return Ok(None);
     };
     child.reap();
+    if bounded.end() {
+        return Ok(None);
+    }
     Ok(Some(Ran { exit, stdout, stderr }))
+}
+
+/// Since when those run that have not ended, by their pids. Without a time: it was over.
+static RUNNING: Mutex<BTreeMap<u32, Option<Instant>>> = Mutex::new(BTreeMap::new());
+
+fn running() -> MutexGuard<'static, BTreeMap<u32, Option<Instant>>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills all that have run for longer than `limit`: this process is to end, and they may wait for what never comes, as a pipe in the
+/// place of a file. Returns whether there were any.
+pub fn end_overdue(limit: Duration) -> bool {
+    let mut is_any = false;
+    for (pid, since) in running().iter_mut() {
+        if since.is_some_and(|since| since.elapsed() > limit) {
+            (*since, is_any) = (None, true);
+            // It may have ended this moment.
+            let _ = Pid::from_raw(pid.cast_signed()).map(|group| kill_process_group(group, Signal::KILL));
+        }
+    }
+    is_any
+}
+
+/// One of the running.
+struct Bounded(u32);
+
+impl Bounded {
+    fn begin(pid: u32) -> Bounded {
+        running().insert(pid, Some(clock::instant()));
+        Bounded(pid)
+    }
+
+    /// Returns whether it was ended before its time.
+    fn end(self) -> bool {
+        running().get(&self.0).is_some_and(Option::is_none)
+    }
+}
+
+impl Drop for Bounded {
+    fn drop(&mut self) {
+        running().remove(&self.0);
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A template: the built-in ones, or text that the caller found elsewhere.
 
+use std::io::{self, Write};
 use std::ops::Range;
 
 use minijinja::syntax::SyntaxConfig;
@@ -21,6 +22,34 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
     ("prod-silent.md", include_str!("../../templates/prod-silent.md")),
 ];
+
+/// Steps of a template: what is built in takes some thousand of them.
+const FUEL: u64 = 500_000;
+/// Bytes of a template.
+const MOST_TEXT: usize = 256 << 10;
+/// Bytes that a template writes, before what is too long for a prompt is left out of its values.
+const MOST_OUTPUT: usize = 16 << 20;
+
+/// Takes so much, and no more.
+struct Bounded {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_full |= self.bytes.len() + bytes.len() > MOST_OUTPUT;
+        if self.is_full {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A prompt's text with places for values, in Jinja's syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +114,7 @@ impl Template {
         environment.set_syntax(syntax());
         // Else an error has no place within its line.
         environment.set_debug(true);
+        environment.set_fuel(Some(FUEL));
         environment.set_formatter(move |output, _, value| {
             match value.kind() {
                 ValueKind::None => {}
@@ -92,9 +122,20 @@ impl Template {
             }
             Ok(())
         });
+        if self.text.len() > MOST_TEXT {
+            let message = format!("it has {} bytes, and {MOST_TEXT} are the most", self.text.len());
+            return Err(TemplateError::whole(&self.name, message));
+        }
         let template =
             environment.template_from_named_str(&self.name, &self.text).map_err(|error| self.error(&error))?;
-        template.render(Value::from(Serde(values))).map_err(|error| self.error(&error))
+        let mut output = Bounded { bytes: Vec::new(), is_full: false };
+        let rendered = template.render_captured_to(Value::from(Serde(values)), &mut output).map(drop);
+        if output.is_full {
+            let message = format!("it writes more than {MOST_OUTPUT} bytes");
+            return Err(TemplateError::whole(&self.name, message));
+        }
+        rendered.map_err(|error| self.error(&error))?;
+        Ok(String::from_utf8_lossy(&output.bytes).into_owned())
     }
 
     fn error(&self, error: &minijinja::Error) -> TemplateError {

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::files;
+use crate::prompt::head;
 use crate::runner::AgentEvent;
 use crate::store::{Board, Error, replace, replace_volatile};
 
@@ -60,6 +61,10 @@ impl Artifacts {
     }
 }
 
+/// Calls of a run that have a file, and bytes of a call and of its result in it; all of them are in the stream.
+const MOST_CALLS: u32 = 1000;
+const MOST_BYTES: usize = 256 << 10;
+
 /// `tool_calls/NNN_name.txt`: derived from the stream, so a failure to write one harms nothing.
 pub(super) struct ToolCalls<'a> {
     artifacts: &'a Artifacts,
@@ -83,10 +88,17 @@ impl<'a> ToolCalls<'a> {
         match event {
             AgentEvent::ToolCall { id, name, input, .. } => {
                 self.count += 1;
+                if self.count > MOST_CALLS {
+                    let left_out = self.count - MOST_CALLS;
+                    let text = format!("{left_out} more calls are in thread.jsonl\n");
+                    drop(self.artifacts.write_derived("tool_calls/left_out.txt", &text));
+                    return;
+                }
                 let is_plain = |c: char| c.is_ascii_alphanumeric();
                 let safe: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(40).collect();
                 let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
-                let text = format!("{name} {}\n", serde_json::to_string_pretty(input).unwrap_or_default());
+                let input = serde_json::to_string_pretty(input).unwrap_or_default();
+                let text = format!("{name} {}\n", head(&input, MOST_BYTES));
                 drop(self.artifacts.write_derived(&file, &text));
                 self.open.push(OpenCall { id: id.clone(), file, text });
             }
@@ -94,9 +106,46 @@ impl<'a> ToolCalls<'a> {
                 let Some(place) = self.open.iter().position(|open| open.id == *id) else { return };
                 let OpenCall { file, text, .. } = self.open.swap_remove(place);
                 let verdict = if *ok { "ok" } else { "failed" };
-                drop(self.artifacts.write_derived(&file, &format!("{text}\n--- {verdict}\n{result}\n")));
+                drop(
+                    self.artifacts
+                        .write_derived(&file, &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES))),
+                );
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::runner::event::Nesting;
+
+    #[test]
+    fn calls_beyond_number_and_size_are_told() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(scratch.path().join("tool_calls")).expect("the folder is ours");
+        let artifacts = Artifacts { dir: scratch.path().to_owned() };
+        let mut calls = ToolCalls::of(&artifacts);
+        for number in 0..1003 {
+            let id = number.to_string();
+            calls.note(&AgentEvent::ToolCall {
+                id: id.clone(),
+                name: "Bash".into(),
+                input: json!({}),
+                nesting: Nesting::Main,
+            });
+            calls.note(&AgentEvent::ToolResult {
+                id,
+                ok: true,
+                text: "x".repeat(if number == 0 { 1 << 20 } else { 1 }),
+            });
+        }
+        assert_eq!(fs::read_dir(scratch.path().join("tool_calls")).expect("it is there").count(), 1001);
+        assert_eq!(artifacts.read("tool_calls/left_out.txt"), "3 more calls are in thread.jsonl\n");
+        let first = artifacts.read("tool_calls/001_Bash.txt");
+        assert!(first.len() < 300_000 && first.contains("[… 786432 bytes left out …]"), "{}", first.len());
     }
 }

@@ -9,6 +9,7 @@ use crate::board::plan::Plan;
 use crate::board::task::{TaskId, Timestamp};
 use crate::runner::answer::last_block;
 use crate::runner::{Outcome, SessionEnd, Signal};
+use crate::yaml;
 
 /// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -234,8 +235,7 @@ impl Verdict {
             written.to_owned()
         };
         // JSON is YAML.
-        let verdict: Verdict =
-            serde_yaml::from_str(&block).map_err(|error| format!("its verdict can't be read: {error}"))?;
+        let verdict: Verdict = yaml::read(&block).map_err(|error| format!("its verdict can't be read: {error}"))?;
         match verdict.verdict {
             Ruling::Reject if verdict.words().trim().is_empty() => {
                 Err("it rejects the work and does not say why".to_owned())

@@ -4,6 +4,7 @@
 use serde_yaml::Value;
 
 use super::answer::last_block;
+use crate::yaml;
 
 /// The Claude CLI's tool for questions. It fails where nobody sits before it.
 pub const TOOL: &str = "AskUserQuestion";
@@ -14,7 +15,7 @@ pub const LONGEST: usize = 4000;
 /// The question in the block that `text` ends with: a mapping with `question`, and `options` perhaps.
 pub fn in_answer(text: &str) -> Option<String> {
     let block = last_block(text, &["yaml", "yml", "json"]).filter(|block| block.is_at_end)?;
-    asked(&serde_yaml::from_str(&block.text).ok()?)
+    asked(&yaml::read(&block.text).ok()?)
 }
 
 /// What an agent that calls the tool with `input` asks, all of it.

@@ -12,6 +12,7 @@ use super::replace::Staged;
 use crate::board::lease::Holder;
 use crate::board::task::{TaskId, Timestamp};
 use crate::files;
+use crate::yaml;
 
 /// What an agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +72,7 @@ impl Board {
                 let name = path.file_stem()?.to_str()?.to_owned();
                 let text = files::read_text(&path).ok()?;
                 let modified = fs::metadata(&path).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-                let agent: AgentFile = serde_yaml::from_str(&text).ok()?;
+                let agent: AgentFile = yaml::read(&text).ok()?;
                 Some(AgentFile { name, heartbeat_at: modified.into(), ..agent })
             })
             .collect();

@@ -10,6 +10,9 @@ use crate::board::event::Kind;
 use crate::board::task::{BadId, Status, TaskId};
 use crate::files;
 
+/// Items of a queue.
+pub const MOST_ITEMS: usize = 50_000;
+
 /// The ending of what was moved away from where Tavern keeps something.
 pub(super) const AWAY: &str = "was";
 
@@ -36,6 +39,8 @@ pub enum Error {
     Folder(String),
     #[error("`{}` is not UTF-8 (line {line})", path.display())]
     NotText { path: PathBuf, line: usize },
+    #[error("`{}` has more than {MOST_ITEMS} items, which are the most of a queue", .0.display())]
+    TooMany(PathBuf),
     #[error("no item `{0}` in any queue")]
     NoTask(TaskId),
     #[error("`{task}` is quarantined: its text has a problem")]

@@ -19,6 +19,7 @@ use crate::board::lease::{Holder, Lease, Life, Process, Token};
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::files;
+use crate::yaml;
 
 /// Clocks of two hosts may differ by so much.
 const AHEAD: TimeDelta = TimeDelta::seconds(5);
@@ -46,7 +47,7 @@ impl Board {
             }
             Err(error) => return Err(Error::io("read", &path)(error)),
         };
-        let lease: Lease = serde_yaml::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        let lease: Lease = yaml::read(&text).map_err(|error| damaged(error.to_string()))?;
         let (now, mut heartbeat_at) = (clock::now(), Timestamp::from(modified));
         if heartbeat_at > now + AHEAD && !self.is_dry() {
             // The clock was ahead, and is right by now: from here on the lease lasts no longer than any other. Where it can't be

@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use super::error::Error;
+use super::archived::archive_of;
+use super::error::{Error, MOST_ITEMS};
 use super::find::Board;
 use super::replace::sync_folder;
 use super::stamp::Stamp;
@@ -193,6 +195,17 @@ impl Board {
             let line = valid.split(|byte| *byte == b'\n').count();
             Error::NotText { path: queue.path.clone(), line }
         })?;
+        if archive_of(self, queue).is_some() && has_too_many(&content) {
+            return Err(Error::TooMany(queue.path.clone()));
+        }
         Ok(Text { queue: queue.clone(), content, stamp })
+    }
+}
+
+/// More boxes begin a line than a queue may have items: told without reading what they are.
+pub fn has_too_many(text: &str) -> bool {
+    memmem::find_iter(text.as_bytes(), "- [").nth(MOST_ITEMS).is_some() && {
+        let boxes = text.lines().filter(|line| line.trim_start().starts_with("- ["));
+        boxes.count() > MOST_ITEMS
     }
 }

@@ -10,6 +10,7 @@ use super::find::Board;
 use super::replace::replace_volatile;
 use crate::board::task::Timestamp;
 use crate::files;
+use crate::yaml;
 
 /// Until when a runner is closed, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +26,7 @@ impl Board {
     /// The limit of `runner` if it is closed at `now`.
     pub fn quota(&self, runner: &str, now: Timestamp) -> Option<Quota> {
         let text = files::read_text(self.path(&format!("quota/{runner}.yaml"))).ok()?;
-        let quota: Quota = serde_yaml::from_str(&text).ok()?;
+        let quota: Quota = yaml::read(&text).ok()?;
         (quota.closed_until > now).then_some(quota)
     }
 

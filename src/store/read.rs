@@ -29,8 +29,8 @@ impl Board {
         match read {
             // What stands there is no save that is under way, and nothing is to be written there.
             Err(Error::Io { source, .. }) if source.kind() == files::REFUSED => return self.read_file(queue),
-            Err(Error::NotText { .. }) => {
-                if let Some(Err(error @ Error::NotText { .. })) = self.read_whole(queue) {
+            Err(Error::NotText { .. } | Error::TooMany(_)) => {
+                if let Some(Err(error @ (Error::NotText { .. } | Error::TooMany(_)))) = self.read_whole(queue) {
                     return Err(error);
                 }
             }

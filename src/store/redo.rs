@@ -41,7 +41,7 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
     loop {
         let text = match board.read_file(queue) {
             // A person made it unreadable since, and has to mend it; others can't wait for that.
-            Err(Error::NotText { .. }) => return Ok(()),
+            Err(Error::NotText { .. } | Error::TooMany(_)) => return Ok(()),
             text => text?,
         };
         let content = entries.iter().fold(text.content.clone(), |text, entry| redone(&text, entry).unwrap_or(text));
@@ -182,7 +182,7 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
     };
     let Some(own) = archive_of(board, &queue) else { return Ok(()) };
     let text = match board.read_file(&queue) {
-        Err(Error::NotText { .. }) => return Ok(()),
+        Err(Error::NotText { .. } | Error::TooMany(_)) => return Ok(()),
         text => text?,
     };
     let is_seen = Sight::of(board, &queue).is_seen(board, &queue);

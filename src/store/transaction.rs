@@ -20,7 +20,7 @@ use super::hand::taken_over;
 use super::lock::Lock;
 use super::log::{Log, known_seq, tail_log};
 use super::moved::moved;
-use super::queue::{Queue, Text};
+use super::queue::{Queue, Text, has_too_many};
 use super::redo::{redo, redo_archive, set_lease, unshown};
 use super::replace::{Replaced, Staged};
 use super::stamp::Stamp;
@@ -306,6 +306,9 @@ impl<'b> Locked<'b> {
 fn stage(file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
     let (path, content) = match &file {
         Rewrite::Queue(QueueRewrite { is_shown: true, .. }) => return Ok((file, None)),
+        Rewrite::Queue(QueueRewrite { queue, content, .. }) if has_too_many(content) => {
+            return Err(Error::TooMany(queue.path.clone()));
+        }
         Rewrite::Queue(QueueRewrite { queue, content, .. }) => (&queue.path, content),
         Rewrite::File { path, content } => (path, content),
     };

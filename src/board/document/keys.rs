@@ -6,6 +6,9 @@ use super::{Item, ItemPlace};
 use crate::board::metadata::{Field, Key, KeyEntry, Meaning};
 use crate::board::problem::Problem;
 
+/// Items that one may wait for.
+const MOST_AFTER: usize = 100;
+
 /// Forgets the status or priority of the items that may have a key of their own on which it depends. A key counts only where it is
 /// spelt out.
 pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace<'_>]) {
@@ -44,6 +47,12 @@ pub(super) fn note<'t>(item: &mut Item<'t>, problems: &mut Vec<Problem>, seen: &
             (Key::Priority, Field::Number(number)) => item.priority = u8::try_from(number).unwrap_or(u8::MAX),
             (Key::Role, Field::Text(role)) => item.role = Some(role),
             (Key::NotBefore, Field::Time(time)) => item.not_before = Some(time),
+            (Key::After, Field::Ids(ids)) if ids.len() > MOST_AFTER => {
+                item.quarantined = true;
+                let message = format!("this waits for {} items, and {MOST_AFTER} are the most", ids.len());
+                let hint = "have one item wait for some of them, and this one for that";
+                problems.push(Problem::error("too-many-dependencies", name_span, message, hint));
+            }
             (Key::After, Field::Ids(ids)) => item.after = ids,
             (Key::Parent, Field::Id(id)) => item.parent = Some(id),
             (Key::Status, Field::Status(status)) => item.said.status = Some(status),

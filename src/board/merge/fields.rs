@@ -7,6 +7,7 @@ use serde_yaml::Value;
 use super::one::{One, Region, Side};
 use crate::board::markup;
 use crate::board::metadata::{self, Field, Key, Meaning, Owner};
+use crate::yaml;
 
 /// A key of one version, as it stands there.
 struct Held<'t> {
@@ -53,7 +54,7 @@ impl Held<'_> {
             return metadata::flow(&parts.iter().map(|part| Value::from(&**part)).collect());
         }
         let is_fit = is_one_line && (site == KeyPlace::Block || self.site == KeyPlace::Line);
-        match serde_yaml::from_str::<Value>(self.raw) {
+        match yaml::read::<Value>(self.raw) {
             Ok(value) if !is_fit => metadata::flow(&value),
             _ => self.raw.to_owned(),
         }

@@ -9,6 +9,7 @@ use super::KeyEntry;
 use super::parenthesis::{Pair, Pairs, closing_quote};
 use super::value::{Elements, list_of, meaning, plain_of, plain_of_yaml};
 use crate::board::markup::dedent;
+use crate::yaml::{self, YamlError};
 
 /// The `yaml task` block of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,11 +69,11 @@ pub fn read_block<'t>(text: &'t str, block: &TaskBlock, found: &mut dyn FnMut(Ke
 
 fn parse_block(text: &str, block: &TaskBlock) -> Result<Value, BrokenYaml> {
     let content = &text[block.content.clone()];
-    let mut yaml = String::with_capacity(content.len());
+    let mut own = String::with_capacity(content.len());
     for line in content.split_inclusive('\n') {
-        yaml.push_str(&dedent(line, block.column));
+        own.push_str(&dedent(line, block.column));
     }
-    match serde_yaml::from_str::<Value>(&yaml) {
+    match yaml::read::<Value>(&own) {
         Ok(Value::Null) => Ok(Value::Null),
         Ok(Value::Mapping(map)) => Ok(Value::Mapping(map)),
         Ok(_) => {
@@ -84,10 +85,10 @@ fn parse_block(text: &str, block: &TaskBlock) -> Result<Value, BrokenYaml> {
 }
 
 /// The parser's words without its own place, which counts lines of the block, at the place in the document.
-pub fn broken_yaml(text: &str, content: Range<usize>, error: &serde_yaml::Error) -> BrokenYaml {
+pub fn broken_yaml(text: &str, content: Range<usize>, error: &YamlError) -> BrokenYaml {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-    let line = error.location().map_or(1, |location| location.line().max(1));
+    let line = error.place.map_or(1, |(_, line)| line.max(1));
     let at = text[content.clone()].split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>();
     let at = content.start + at;
     let blanks = text[at..content.end].len() - text[at..content.end].trim_start_matches([' ', '\t']).len();

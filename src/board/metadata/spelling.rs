@@ -5,6 +5,7 @@ use serde_yaml::Value;
 use super::block::{Inside, Lines, Style, is_ordinary_scalar, is_unprintable};
 use super::find_parenthesis;
 use super::parenthesis::{Pair, Pairs};
+use crate::yaml;
 
 /// The value as YAML flow text on one line, safe in the parenthesis of a title line and in a task block alike.
 pub fn flow(value: &Value) -> String {
@@ -28,7 +29,7 @@ fn flow_text(text: &str) -> String {
         && !text.contains(['(', ')', '#'])
         && text.trim() == text
         // A text that YAML would take for a number, a flag or nothing needs quotes.
-        && matches!(serde_yaml::from_str::<Value>(text), Ok(Value::String(read)) if read == text);
+        && matches!(yaml::read::<Value>(text), Ok(Value::String(read)) if read == text);
     if is_plain {
         return text.to_owned();
     }

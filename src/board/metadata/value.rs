@@ -8,6 +8,7 @@ use super::parenthesis::{Pairs, closing_quote, skip_blanks};
 use super::{Field, Key, Meaning, Shape};
 use crate::board::budget::Budget;
 use crate::board::status::{Consent, Status, Timestamp};
+use crate::yaml;
 
 /// A value before its type is known; scalars without their quotes.
 pub(super) enum Plain<'t> {
@@ -71,7 +72,7 @@ fn scalar_of(raw: &str) -> Option<Cow<'_, str>> {
             }
             let inner = &raw[1..raw.len() - 1];
             if *quote == b'"' && inner.contains('\\') {
-                serde_yaml::from_str::<String>(raw).ok().map(Cow::Owned)
+                yaml::read::<String>(raw).ok().map(Cow::Owned)
             } else if *quote == b'\'' && inner.contains('\'') {
                 Some(Cow::Owned(inner.replace("''", "'")))
             } else {

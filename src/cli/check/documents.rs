@@ -1,5 +1,6 @@
 //! What is wrong with queues and task files: in each of them, and between them.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::run::readiness::Readiness;
 use crate::run::{Preflight, Site};
-use crate::store::{Board, Error, is_queue};
+use crate::store::{Board, Error, has_too_many, is_queue};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, shown};
 use super::mentions::mentioned;
@@ -79,6 +80,9 @@ fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
     Ok(queues.into_iter().chain(odd).collect())
 }
 
+/// Problems of one file that are shown.
+const MOST_PROBLEMS: usize = 500;
+
 #[expect(clippy::result_large_err, reason = "made once a queue, and printed")]
 fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> {
     let name = shown(path, here);
@@ -98,6 +102,10 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
         whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", path.display()))
     })?;
     match String::from_utf8(bytes) {
+        Ok(text) if has_too_many(&text) => {
+            let error = Error::TooMany(path.to_owned());
+            Err(whole(error.to_string(), &hints::store(&error).unwrap_or_default()))
+        }
         Ok(text) => Ok(Page { name, path: path.to_owned(), text, is_wanted: true }),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
@@ -147,8 +155,16 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             problems.extend(unmet(document, config, &|item| readiness.lacks(number, item, None), &hint));
         }
         problems.extend(site.as_ref().map_or_else(Vec::new, |site| missing_specs(document, site)));
+        // The place of each is counted from the top.
+        problems.sort_by_key(|problem| Reverse(problem.severity));
+        let left_out = problems.split_off(problems.len().min(MOST_PROBLEMS)).len();
         problems.sort_by_key(|problem| problem.span.start);
         faults.found.extend(problems.iter().map(|problem| Fault::at(&page.name, &page.text, problem)));
+        if left_out > 0 {
+            let message = format!("{left_out} more problems are not shown: {MOST_PROBLEMS} of a file are the most");
+            let hint = Some("mend these first".to_owned());
+            faults.found.push(Fault::whole(Severity::Warning, "more-problems", &page.name, message, hint));
+        }
     }
 }
 

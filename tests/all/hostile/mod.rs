@@ -1,6 +1,7 @@
 //! What a repository, or an agent, that means harm tries; and what comes of it.
 
 mod agents;
+mod bounds;
 mod links;
 mod review;
 mod shown;
