@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::process::{CommandEnd, CommandSpec, ProgramExit, find_program, run_command};
+use crate::process::{CommandEnd, CommandSpec, ProgramExit, find_program, quoted, run_command};
 
 use super::{CliError, Context, Exit, Format, Verb};
 
@@ -60,7 +60,7 @@ impl Verb for Args {
         let played = play(context, spec);
         if self.keep {
             let kept = folder.keep();
-            context.out.text(format!("\nLook around: cd {place}\nRemove it: rm -rf {}", kept.display()))?;
+            context.out.text(format!("\nLook around: cd {place}\nRemove it: rm -rf {}", quoted(kept)))?;
         } else if let Err(error) = folder.close() {
             let hint = format!("remove it by hand: rm -rf {place}");
             return Err(CliError::from(error).with_hint(hint));

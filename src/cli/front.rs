@@ -13,6 +13,7 @@ use clap_complete::Shell;
 use serde::Serialize;
 
 use crate::near::nearest;
+use crate::process::quoted;
 
 use super::context::Context;
 use super::demo;
@@ -150,7 +151,7 @@ fn foreign(verb: &str, arguments: Vec<OsString>) -> Exit {
     let error = std::process::Command::new(&path).args(arguments).exec();
     let message = format!("can't run `{}`", path.display());
     end(Err(CliError { causes: vec![error.to_string()], ..CliError::new(Exit::Failed, message) }
-        .with_hint(format!("see whether it may be run: ls -l {}", path.display()))))
+        .with_hint(format!("see whether it may be run: ls -l {}", quoted(&path)))))
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {

@@ -83,7 +83,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::NoQueue(_) => "list the queues with `tavern status`, or give a path such as TODO.md".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
         Error::NotText { path, .. } => {
-            format!("save the file as UTF-8; to see the place: tavern check {}", path.display())
+            format!("save the file as UTF-8; to see the place: tavern check {}", quoted(path))
         }
         Error::TooMany(_) => {
             "move some to another file in .tavern/queues/, or archive what has ended: `archive:` in config.yaml".into()
@@ -132,10 +132,11 @@ fn obstacle(obstacle: &Obstacle) -> String {
 /// After settings that can't be read.
 pub(super) fn config(error: &ConfigError) -> Option<String> {
     let path = match error {
-        ConfigError::Read { path, .. } => path.display(),
-        ConfigError::Flawed(flaw) => flaw.path.display(),
+        ConfigError::Read { path, .. } => path,
+        ConfigError::Flawed(flaw) => &flaw.path,
     };
-    error.hint().or_else(|| Some(format!("correct it, or begin with a fresh one: mv {path} {path}.was; tavern init")))
+    let (from, to) = (quoted(path), quoted(format!("{}.was", path.display())));
+    error.hint().or_else(|| Some(format!("correct it, or begin with a fresh one: mv {from} {to}; tavern init")))
 }
 
 /// After what went wrong around a run.

@@ -86,10 +86,52 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(replaced(start, |_| None, |_| "·".to_owned()) + mark)
 }
 
-/// A terminal obeys it instead of showing it: control characters, and those that reorder what stands around them
-/// (Unicode's bidirectional embeddings, overrides and isolates).
+/// A terminal obeys it instead of showing it, or shows nothing of it. So are control characters, and those that reorder what stands
+/// around them (Unicode's bidirectional marks). So are those without a width (tags, joiners): words can be hidden in them, which a
+/// model reads.
 fn is_command(c: char) -> bool {
-    c.is_control() && c != '\t' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control() && c != '\t'
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Blanks in a row, and empty lines, that are shown of a text that somebody is to judge: more would push what follows off the screen.
+const MOST_BLANKS: usize = 40;
+const MOST_EMPTY_LINES: usize = 3;
+
+/// `text` without long gaps: each is told by its length.
+pub fn without_gaps(text: &str) -> String {
+    let (mut shown, mut empty) = (String::with_capacity(text.len()), 0_usize);
+    for line in text.trim_end().lines() {
+        if line.trim().is_empty() {
+            empty += 1;
+            continue;
+        }
+        shown.push_str(&"\n".repeat(empty.min(MOST_EMPTY_LINES)));
+        if empty > MOST_EMPTY_LINES {
+            shown.push_str(&format!("[… {} more empty lines …]\n", empty - MOST_EMPTY_LINES));
+        }
+        shown.push_str(&without_wide_gaps(line));
+        shown.push('\n');
+        empty = 0;
+    }
+    shown
+}
+
+fn without_wide_gaps(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line.trim_end();
+    while let Some(start) = rest.find(char::is_whitespace) {
+        let length = rest[start..].find(|c: char| !c.is_whitespace()).unwrap_or(rest.len() - start);
+        let (gap, blanks) = (&rest[start..start + length], rest[start..start + length].chars().count());
+        shown.push_str(&rest[..start]);
+        match blanks {
+            0..=MOST_BLANKS => shown.push_str(gap),
+            _ => shown.push_str(&format!(" [… {blanks} blanks …] ")),
+        }
+        rest = &rest[start + length..];
+    }
+    shown + rest
 }
 
 /// What Tavern colours its own output with.
@@ -104,7 +146,7 @@ pub fn for_terminal(text: &str) -> String {
 
 /// JSON: what a terminal would obey stands in its texts only, and is spelt out there.
 pub fn json_for_terminal(json: &str) -> String {
-    replaced(json, |_| None, |c| format!("\\u{:04x}", u32::from(c)))
+    replaced(json, |_| None, |c| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect())
 }
 
 /// `text` with what a terminal would obey in another spelling, but for the bytes at the beginning of the rest that are `kept`.
@@ -156,11 +198,35 @@ mod tests {
             ("\x1b]0;title\x07\x1b[2J\x1b[8mhidden", "·]0;title··[2J·[8mhidden"),
             ("a\rb\u{9b}31m\u{7f}", "a·b·31m·"),
             ("\u{202e}txt.exe\u{2066}", "·txt.exe·"),
+            ("a\u{200b}b\u{2060}c\u{feff}d\u{e0041}e\u{e007f}\u{2028}\u{ad}", "a·b·c·d·e···"),
+            ("✔\u{fe0f} ﷽ 漢字 e\u{301}", "✔\u{fe0f} ﷽ 漢字 e\u{301}"),
         ];
         for (text, shown) in rows {
             assert_eq!(for_terminal(text), shown);
         }
         assert_eq!(json_for_terminal("{\"a\":\"\u{9b}\u{202e}\u{7f}ä\"}"), "{\"a\":\"\\u009b\\u202e\\u007fä\"}");
+    }
+
+    #[test]
+    fn a_tag_is_spelt_out_as_json_has_it() {
+        let json = json_for_terminal("\"\u{e0041}\"");
+        assert_eq!(
+            (json.as_str(), serde_json::from_str::<String>(&json).ok().as_deref()),
+            ("\"\\udb40\\udc41\"", Some("\u{e0041}"))
+        );
+    }
+
+    #[test]
+    fn gaps_push_nothing_off_the_screen() {
+        let wide = " ".repeat(41);
+        for (text, shown) in [
+            ("a  b\n\n\nc\n".to_owned(), "a  b\n\n\nc\n".to_owned()),
+            (format!("a{wide}b \t \n"), "a [… 41 blanks …] b\n".to_owned()),
+            (format!("a{}b", "\u{2003}".repeat(50)), "a [… 50 blanks …] b\n".to_owned()),
+            (format!("a\n{}b\n", "\n".repeat(9)), "a\n\n\n\n[… 6 more empty lines …]\nb\n".to_owned()),
+        ] {
+            assert_eq!(without_gaps(&text), shown, "{text:?}");
+        }
     }
 
     #[test]

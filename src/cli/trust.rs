@@ -94,7 +94,7 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
         None if line.is_none() => indented(part.text.lines().filter(|line| says(line))),
         None => indented(part.text.lines()),
     };
-    context.out.record(&record, format!("{}\n{}", human::words(&place), text.trim_end()))
+    context.out.record(&record, format!("{}\n{}", human::words(&place), human::without_gaps(&text).trim_end()))
 }
 
 /// Comments and blank lines set nothing.

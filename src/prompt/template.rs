@@ -31,12 +31,12 @@ const MOST_TEXT: usize = 256 << 10;
 const MOST_OUTPUT: usize = 16 << 20;
 
 /// Takes so much, and no more.
-struct Bounded {
+struct Filled {
     bytes: Vec<u8>,
     is_full: bool,
 }
 
-impl Write for Bounded {
+impl Write for Filled {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.is_full |= self.bytes.len() + bytes.len() > MOST_OUTPUT;
         if self.is_full {
@@ -128,7 +128,7 @@ impl Template {
         }
         let template =
             environment.template_from_named_str(&self.name, &self.text).map_err(|error| self.error(&error))?;
-        let mut output = Bounded { bytes: Vec::new(), is_full: false };
+        let mut output = Filled { bytes: Vec::new(), is_full: false };
         let rendered = template.render_captured_to(Value::from(Serde(values)), &mut output).map(drop);
         if output.is_full {
             let message = format!("it writes more than {MOST_OUTPUT} bytes");

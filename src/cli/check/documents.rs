@@ -13,6 +13,7 @@ use crate::config::{Config, Does, RunnerKind};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::near::nearest;
+use crate::process::quoted;
 use crate::run::readiness::Readiness;
 use crate::run::{Preflight, Site};
 use crate::store::{Board, Error, has_too_many, is_queue};
@@ -53,7 +54,7 @@ pub(super) fn gather(board: Option<&Board>, files: &[String], faults: &mut Fault
             if is_wanted {
                 let message = format!("this is the same file as {}: it is one queue, by that name", page.name);
                 let link = if path.is_symlink() { &path } else { &page.path };
-                faults.warning("same-file", &path, message, format!("remove the link: rm {}", link.display()));
+                faults.warning("same-file", &path, message, format!("remove the link: rm {}", quoted(link)));
             }
             continue;
         }
@@ -89,7 +90,8 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     let is_known = board.is_some_and(|board| board.has_seen(path));
     // What Tavern knows of it is put back where there is no file.
     let put_back = if is_known { "; tavern check --fix" } else { "" };
-    let move_away = format!("mv {name} {name}.was{put_back}");
+    let (from, to) = (quoted(&name), quoted(format!("{name}.was")));
+    let move_away = format!("mv {from} {to}{put_back}");
     let whole = |message: String, hint: &str| {
         Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
     };
@@ -99,7 +101,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     }
     let led = board.map_or_else(|| fs::canonicalize(path), |board| files::led(path, board.root()));
     let bytes = led.and_then(files::read).map_err(|error| {
-        whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", path.display()))
+        whole(format!("it can't be read: {error}"), &format!("see what it is: ls -l {}", quoted(path)))
     })?;
     match String::from_utf8(bytes) {
         Ok(text) if has_too_many(&text) => {
@@ -112,7 +114,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
             let text = String::from_utf8_lossy(error.as_bytes());
             let message = "this byte is not UTF-8: the whole file is left alone";
             let as_it_was = if is_known { format!("have it as it was: {move_away}; or ") } else { String::new() };
-            let hint = format!("{as_it_was}save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {name}");
+            let hint = format!("{as_it_was}save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {from}");
             // What can't be read is shown as `�`, which takes up three bytes.
             Err(Fault::at(&name, &text, &Problem::error("not-utf8", at..at + 3, message, hint)))
         }

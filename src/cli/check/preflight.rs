@@ -11,6 +11,7 @@ use crate::config::{Config, Role};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::process::file_in_use::is_being_written;
+use crate::process::quoted;
 use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::unmerged::{Unmerged, missing_work};
@@ -127,7 +128,7 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
                 // What this user may not read is an obstacle.
                 Ok(_) | Err(_) => continue,
             },
-            Err(error) => (error.to_string(), format!("remove it: rm {}", path.display())),
+            Err(error) => (error.to_string(), format!("remove it: rm {}", quoted(&path))),
         };
         faults.error("broken-lease", &path, format!("not a lease: {why}"), hint);
     }
@@ -168,7 +169,7 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         let what = if lost.is_gone { "removed, though something is left to do in it" } else { "emptied" };
         let message = format!("this queue was {what}: Tavern has its text");
         let forget = board.seen_path(&lost.queue);
-        let hint = format!("put it back: tavern check --fix; or forget it: rm {}", forget.display());
+        let hint = format!("put it back: tavern check --fix; or forget it: rm {}", quoted(&forget));
         // An emptied one is put back by whoever next takes the lock.
         let severity = if lost.is_gone { Severity::Error } else { Severity::Warning };
         let file = shown(&lost.queue.path, faults.here);
@@ -186,7 +187,7 @@ fn being_written(board: &Board, faults: &mut Faults<'_>) {
     let queues = board.queues().unwrap_or_default().into_iter();
     for queue in queues.filter(|queue| is_being_written(&[&queue.path])) {
         let message = "a program has this file open for writing: what it saves counts once it has closed it".to_owned();
-        faults.warning("open-queue", &queue.path, message, format!("see who: fuser -v {}", queue.path.display()));
+        faults.warning("open-queue", &queue.path, message, format!("see who: fuser -v {}", quoted(&queue.path)));
     }
 }
 
@@ -198,7 +199,7 @@ fn switches(board: &Board, faults: &mut Faults<'_>) {
     };
     let path = board.path(file);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    let (message, hint) = (format!("while this file is here, {words}{reason}"), format!("rm {}", path.display()));
+    let (message, hint) = (format!("while this file is here, {words}{reason}"), format!("rm {}", quoted(&path)));
     faults.warning("switched-off", &path, message, hint);
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch};
 
 /// Hides and moves what is shown, sets the window's title, types an answer, turns the direction of text.
-const WORDS: &str = "\u{1b}[8m\u{1b}[2J\u{1b}]0;mine\u{7}\u{1b}[6n\u{9b}31m\u{202e}gpj.exe\u{2066}\u{8}\r\u{7f}end";
+const WORDS: &str = "\u{1b}[8m\u{1b}[2J\u{1b}]0;mine\u{7}\u{1b}[6n\u{9b}31m\u{202e}gpj.exe\u{2066}\u{8}\r\u{7f}\u{200b}\u{2060}\u{feff}\u{e0041}end";
 
 /// All that a terminal is told by Tavern itself.
 const OWN: [&str; 6] = ["\n", "\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[36m"];
@@ -50,7 +50,11 @@ fn words_of_others_are_shown_and_not_obeyed() {
             for (stream, printed) in [("output", &ran.stdout), ("errors", &ran.stderr)] {
                 let left = OWN.iter().fold(printed.clone(), |text, own| text.replace(own, ""));
                 let obeyed = left.find(|c: char| {
-                    c.is_control() && c != '\t' || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{2066}'
+                    c.is_control() && c != '\t'
+                        || ('\u{200b}'..='\u{202e}').contains(&c) && !"‐‑‒–—―‖‗‘’‚‛“”„‟†‡•‣․‥…‧".contains(c)
+                        || ('\u{2060}'..='\u{206f}').contains(&c)
+                        || ('\u{e0000}'..='\u{e007f}').contains(&c)
+                        || c == '\u{feff}'
                 });
                 assert_eq!(obeyed.map(|at| &left[at..]), None, "{line}: {stream}");
             }
@@ -64,4 +68,27 @@ fn words_of_others_are_shown_and_not_obeyed() {
     shown("check");
     shown("status");
     shown("no-such-verb");
+}
+
+#[test]
+fn what_is_to_be_trusted_is_shown_whole() {
+    let origin = Scratch::repository();
+    let gap = " ".repeat(5_000);
+    let script = format!("echo 1 > 1.txt;{gap}touch ~/late\n{}  touch ~/later", "\n".repeat(300));
+    origin.write("TODO.md", format!("- [ ] O\u{200b}ne\u{e0041}\u{e0042}\n  ```sh\n  {script}\n  ```\n"));
+    origin.commit(&["--all"], "A list");
+    let clone = Scratch::empty();
+    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    let shown = clone.run("tavern-trust", &["TODO.md"]).ends(4).says("O·ne··");
+    let shown =
+        shown.says("1.txt; [… 5000 blanks …] touch ~/late").says("[… 297 more empty lines …]").says("touch ~/later");
+    assert!(shown.stdout.lines().count() < 20, "{shown}");
+}
+
+#[test]
+fn what_is_to_be_pasted_is_quoted() {
+    let scratch = Scratch::initialized();
+    std::fs::write(scratch.work().join(".tavern/queues/a; touch b $(c).md"), b"- [ ] \xff\n")
+        .expect("the folder is ours");
+    scratch.run("tavern-check", &[]).ends(5).says("'.tavern/queues/a; touch b $(c).md'");
 }
