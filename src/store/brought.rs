@@ -171,6 +171,8 @@ fn states(
         let was = before.and_then(|before| of(before, &id));
         let is_known = of(&known, &id).map(State::without_answer) == Some(there.clone().without_answer());
         let rests_on = match was {
+            // What somebody held when a branch was committed, and has given back since, is not held by them again.
+            _ if is_known && there.status().is_held() => there,
             Some(was) if brought.goes_on && was == here => was,
             // It was so here, and has gone on since.
             _ if is_known => there,

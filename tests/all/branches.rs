@@ -168,6 +168,23 @@ fn what_was_reopened_elsewhere_is_open_here() {
 }
 
 #[test]
+fn what_was_given_back_is_not_held_again_after_a_merge() {
+    for (how, status) in [("--waiting which?", "waiting"), ("--failed no", "pending")] {
+        let scratch = board(EMPTY, &pending(FOUR));
+        git(&scratch, "switch --quiet -C other");
+        let token = scratch.claim("T-1", &[]);
+        scratch.commit(&[QUEUE], "Held");
+        git(&scratch, "switch --quiet main");
+        let report = scratch.line(&format!("tavern-report T-1 --token {token} {how}")).run();
+        assert!(matches!(report.code, Some(1 | 8)), "{report}");
+        scratch.commit(&[QUEUE], "Given back");
+        git(&scratch, "merge --quiet --no-edit other");
+        scratch.run("tavern-status", &["T-1"]).ends(0).says(status);
+        scratch.run("tavern-reap", &[]).ends(0).says_not("T-1");
+    }
+}
+
+#[test]
 fn a_reset_takes_items_away_and_undoes_nothing() {
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
     scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
