@@ -2,6 +2,8 @@
 //!
 //! The rooms below say what is so, and name no program.
 
+use std::path::Path;
+
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -129,14 +131,19 @@ fn obstacle(obstacle: &Obstacle) -> String {
     }
 }
 
+/// How to move the file at `path` away, to be typed.
+pub(super) fn move_away(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    format!("mv {} {}", quoted(path), quoted(format!("{}.was", path.display())))
+}
+
 /// After settings that can't be read.
 pub(super) fn config(error: &ConfigError) -> Option<String> {
     let path = match error {
         ConfigError::Read { path, .. } => path,
         ConfigError::Flawed(flaw) => &flaw.path,
     };
-    let (from, to) = (quoted(path), quoted(format!("{}.was", path.display())));
-    error.hint().or_else(|| Some(format!("correct it, or begin with a fresh one: mv {from} {to}; tavern init")))
+    error.hint().or_else(|| Some(format!("correct it, or begin with a fresh one: {}; tavern init", move_away(path))))
 }
 
 /// After what went wrong around a run.

@@ -117,7 +117,8 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
     match V::from_arg_matches(matches) {
         Ok(_) if context.out.format() == Format::Env && !V::HAS_VARIABLES => Err(no_variables()),
         Ok(verb) => {
-            let may = context.own_run().map_or(Ok(()), |run| verb.within(&run));
+            let run = if V::FOR_AGENTS { None } else { context.own_run() };
+            let may = run.map_or(Ok(()), |run| verb.within(&run));
             let ended = may.and_then(|()| verb.run(context));
             if V::CHANGES_QUEUES && !context.is_dry {
                 context.commit_queues();

@@ -31,7 +31,7 @@ impl Verb for Args {
     const NAME: &'static str = "tavern-renew";
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
-        if run.holds(&self.held.task, self.held.token) { Ok(()) } else { Err(run.refused()) }
+        run.holds(&self.held.task, self.held.token)
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

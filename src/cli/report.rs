@@ -34,7 +34,7 @@ impl Verb for Args {
     const CHANGES_QUEUES: bool = true;
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
-        if run.holds(&self.held.task, self.held.token) { Ok(()) } else { Err(run.refused()) }
+        run.holds(&self.held.task, self.held.token)
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

@@ -16,7 +16,7 @@ pub trait Verb: clap::Args {
     /// It has variables for a shell to take; of others `--format env` is refused before they do anything.
     const HAS_VARIABLES: bool = false;
 
-    /// An agent may do it in its run. What else it may do is for [`Verb::within`] to say.
+    /// An agent may do it in its run. What else it may do is for [`Verb::within`] to say, which then isn't asked.
     const FOR_AGENTS: bool = false;
 
     /// Refuses what an agent may not do, whose run this is.
@@ -24,7 +24,7 @@ pub trait Verb: clap::Args {
     /// # Errors
     /// It is refused.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
-        if Self::FOR_AGENTS { Ok(()) } else { Err(run.refused()) }
+        Err(run.refused())
     }
 
     fn run(self, context: &Context) -> Result<Exit, CliError>;

@@ -54,9 +54,10 @@ impl OwnRun {
         Some(OwnRun { run, held, agent })
     }
 
-    /// This is done by the holder of `task` with its token.
-    pub(super) fn holds(&self, task: &TaskId, token: Option<Token>) -> bool {
-        self.held.as_ref().is_some_and(|(own, held)| own == task && Some(*held) == token)
+    /// Refuses what is not done to the run's own `task`, with its token.
+    pub(super) fn holds(&self, task: &TaskId, token: Option<Token>) -> Result<(), CliError> {
+        let is_own = self.held.as_ref().is_some_and(|(own, held)| own == task && Some(*held) == token);
+        if is_own { Ok(()) } else { Err(self.refused()) }
     }
 
     /// What only a person may do.

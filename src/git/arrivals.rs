@@ -109,10 +109,11 @@ impl Repository {
     /// They can't all be read.
     pub fn arrivals(&self, paths: &[PathBuf]) -> Result<Vec<Arrival>, GitError> {
         let mut reader = CommitReader { repository: self, paths, contents: HashMap::new(), texts: HashMap::new() };
-        let own = self.commits_by_hand()?;
+        let head = self.reflog("HEAD")?;
+        let own = commits_by_hand(&head);
         let mut beside = self.beside(&own, &mut reader)?.into_iter().peekable();
         let mut arrivals = Vec::new();
-        for step in self.moves(&mut reader)? {
+        for step in self.moves(&head, &mut reader)? {
             // What came in the same second was there before, unless it rests on this.
             let is_before = |came: &Came| {
                 let rests = || self.git.graph_descendant_of(came.commit, step.commit).unwrap_or_default();
@@ -130,13 +131,12 @@ impl Repository {
     }
 
     /// The moves of HEAD that changed the files, the first first.
-    fn moves(&self, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
+    fn moves(&self, reflog: &Reflog, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
         let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
             Ok(commit) => Some(commit.id()),
             Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => None,
             Err(error) => return Err(GitError::library("read what HEAD holds")(error)),
         };
-        let reflog = self.reflog("HEAD")?;
         // From the newest to the oldest: a commit, and how HEAD came there. It is at the first, whatever the reflog says.
         let (mut steps, mut later) = (Vec::new(), head);
         let mut push = |step: Came, before: Option<Oid>, reader: &mut CommitReader<'_>| {
@@ -209,13 +209,6 @@ impl Repository {
         steps.retain(|(_, commit)| seen.insert(reader.contents(*commit).clone()));
         steps.drain(..steps.len().saturating_sub(MOST_BESIDE));
         Ok(steps.into_iter().map(|(time, commit)| Came { time, commit, carrier: Carrier::Fetch }).collect())
-    }
-
-    /// The commits that a person has made here, with their times.
-    fn commits_by_hand(&self) -> Result<HashMap<Oid, i64>, GitError> {
-        let head = self.reflog("HEAD")?;
-        let by_hand = head.iter().take(MOST_MOVES).filter(is_by_hand);
-        Ok(by_hand.map(|entry| (entry.id_new(), entry.committer().when().seconds())).collect())
     }
 
     /// When the newest of `own` was made on which `commit` rests; 0 if there is none near.
@@ -294,6 +287,12 @@ impl CommitReader<'_> {
         self.texts.insert(id, Rc::clone(&text));
         Ok(text)
     }
+}
+
+/// The commits that a person has made here, with their times, as HEAD's reflog tells.
+fn commits_by_hand(head: &Reflog) -> HashMap<Oid, i64> {
+    let by_hand = head.iter().take(MOST_MOVES).filter(is_by_hand);
+    by_hand.map(|entry| (entry.id_new(), entry.committer().when().seconds())).collect()
 }
 
 /// A person has made the commit here.

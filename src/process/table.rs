@@ -1,6 +1,6 @@
 //! The table of processes as `/proc` shows it, and which of them belong together. It ends none of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 
@@ -62,7 +62,8 @@ pub(super) fn members(
     mark: Option<&Mark>,
     since: u64,
 ) -> Vec<ProcessEntry> {
-    let spared = ancestry(std::process::id(), &all);
+    // Pid 0 is the kernel's, and leads what no one leads.
+    let spared: HashSet<u32> = [0, 1, std::process::id()].into_iter().chain(above()).collect();
     let is_marked =
         |entry: &ProcessEntry| mark.is_some_and(|mark| entry.start_time >= since && is_marked(entry.pid, mark));
     let mut found: HashSet<u32> = HashSet::new();
@@ -152,20 +153,6 @@ fn environ(pid: u32) -> Option<Vec<u8>> {
     let mut environ = Vec::new();
     fs::File::open(format!("/proc/{pid}/environ")).ok()?.take(MOST).read_to_end(&mut environ).ok()?;
     Some(environ)
-}
-
-/// `pid`, its parents up to the first process, and pid 1 (pid 0 is the kernel's, and leads what no one leads).
-fn ancestry(pid: u32, all: &[ProcessEntry]) -> HashSet<u32> {
-    let parents: HashMap<u32, u32> = all.iter().map(|entry| (entry.pid, entry.parent)).collect();
-    let mut ancestry = HashSet::from([0, 1]);
-    let mut next = Some(pid);
-    while let Some(pid) = next {
-        if !ancestry.insert(pid) {
-            break;
-        }
-        next = parents.get(&pid).copied();
-    }
-    ancestry
 }
 
 fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {

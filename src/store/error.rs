@@ -9,6 +9,7 @@ use crate::board::decide::Refusal;
 use crate::board::event::Kind;
 use crate::board::task::{BadId, Status, TaskId};
 use crate::files;
+use crate::process::quoted;
 
 /// Items of a queue.
 pub const MOST_ITEMS: usize = 50_000;
@@ -98,7 +99,8 @@ impl From<Obstacle> for Error {
 
 /// What to do where a file can't be written: who may, what is mounted, how full it is.
 pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
-    let there = path.ancestors().find(|path| path.exists()).unwrap_or(path).display();
+    let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
+    let there = quoted(there);
     Some(match kind {
         io::ErrorKind::PermissionDenied => format!("see who may write there: ls -ld {there}"),
         io::ErrorKind::ReadOnlyFilesystem => {
@@ -130,7 +132,7 @@ pub(super) fn moved_away(path: &Path) -> PathBuf {
 fn move_away(path: &Path) -> Option<String> {
     let odd = path.ancestors().skip(1).find(|above| fs::symlink_metadata(above).is_ok_and(|file| !file.is_dir()));
     let odd = odd.or_else(|| fs::symlink_metadata(path).is_ok().then_some(path))?;
-    Some(format!("move away what is in its place: mv {} {}", odd.display(), moved_away(odd).display()))
+    Some(format!("move away what is in its place: mv {} {}", quoted(odd), quoted(moved_away(odd))))
 }
 
 impl Error {

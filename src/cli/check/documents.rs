@@ -90,8 +90,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     let is_known = board.is_some_and(|board| board.has_seen(path));
     // What Tavern knows of it is put back where there is no file.
     let put_back = if is_known { "; tavern check --fix" } else { "" };
-    let (from, to) = (quoted(&name), quoted(format!("{name}.was")));
-    let move_away = format!("mv {from} {to}{put_back}");
+    let move_away = format!("{}{put_back}", hints::move_away(&name));
     let whole = |message: String, hint: &str| {
         Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
     };
@@ -114,7 +113,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
             let text = String::from_utf8_lossy(error.as_bytes());
             let message = "this byte is not UTF-8: the whole file is left alone";
             let as_it_was = if is_known { format!("have it as it was: {move_away}; or ") } else { String::new() };
-            let hint = format!("{as_it_was}save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {from}");
+            let hint = format!("{as_it_was}save the file as UTF-8: iconv -f LATIN1 -t UTF-8 {}", quoted(&name));
             // What can't be read is shown as `�`, which takes up three bytes.
             Err(Fault::at(&name, &text, &Problem::error("not-utf8", at..at + 3, message, hint)))
         }

@@ -16,7 +16,7 @@ use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::unmerged::{Unmerged, missing_work};
 use crate::run::{Error, Preflight, Site, Trust, preflight, sandbox};
-use crate::store::{self, Board, ItemIndex, Switch, walk_log};
+use crate::store::{self, Board, ItemIndex, Switch, is_queue, walk_log};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, shown};
 use crate::cli::hints;
@@ -153,11 +153,11 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
 /// Archives that can't be read: nothing is archived there, and nobody knows what they hold.
 fn archives(board: &Board, faults: &mut Faults<'_>) {
     let paths = files(&board.path("queues/archive")).into_iter();
-    for path in paths.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+    for path in paths.filter(|path| is_queue(path)) {
         if let Err(error) = files::read_text(&path) {
-            let name = shown(&path, faults.here);
-            let put_back = format!("mv {name} {name}.was; tavern check --fix");
-            let hint = format!("have it put back from the log: {put_back}; or save the file as UTF-8");
+            let move_away = hints::move_away(shown(&path, faults.here));
+            let hint =
+                format!("have it put back from the log: {move_away}; tavern check --fix; or save the file as UTF-8");
             faults.error("unreadable-archive", &path, format!("it can't be read: {error}"), hint);
         }
     }
