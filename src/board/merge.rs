@@ -381,8 +381,7 @@ impl<'m, 't> Merging<'m, 't> {
         }
         text.push_str(&body);
         for (what, theirs) in marks {
-            let ours = if what == "title" { mine.title() } else { "" };
-            text = marked(text, [&what, ours, &theirs], content_column, newline);
+            text = marked(text, [&what, &theirs], content_column, newline);
             self.conflicts.push(Conflict { item: None, what });
         }
         for conflict in self.conflicts[conflicts_before..].iter_mut().filter(|conflict| conflict.item.is_none()) {

@@ -12,7 +12,7 @@ use crate::board::task::TaskId;
 const MOST_COMPARED: usize = 20_000;
 
 /// How alike two titles are at least, from 0 to 1, so that one is taken for the other, retyped.
-pub(super) const ALIKE: f32 = 0.6;
+const ALIKE: f32 = 0.6;
 
 /// What an item goes by.
 type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
@@ -82,7 +82,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
 }
 
 /// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same.
-pub(super) fn likeness(title: &str, other: &str) -> f32 {
+fn likeness(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty() && !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
     if goes_on {
         return 1.0;

@@ -2,7 +2,6 @@
 //! is not said to say something more each time.
 
 use super::conflict::{Bound, MARK};
-use super::pair::{ALIKE, likeness};
 use super::written::Atom;
 
 /// The versions of a stretch: those that stand in `mine`, and `other`.
@@ -14,11 +13,12 @@ pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Vec<Vec<Ato
     let mut versions = standing(mine);
     let said: Vec<String> = versions.iter().map(|version| said(version)).collect();
     let new = self::said(other);
-    if versions.len() > 1 && said.contains(&new) {
+    let is_marked = versions.len() > 1;
+    if is_marked && said.contains(&new) {
         return versions;
     }
-    match gone_on(&said[0], &said[1..], &new) {
-        Some(at) => versions[at + 1] = other.to_vec(),
+    match gone_on(&said, &new).filter(|_| is_marked) {
+        Some(at) => versions[at] = other.to_vec(),
         None => versions.push(other.to_vec()),
     }
     versions
@@ -50,15 +50,24 @@ fn said(version: &[Atom<'_>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Which of the `others` it is that has become `new`: the one most like it, and no less so than `ours`.
-fn gone_on(ours: &str, others: &[String], new: &str) -> Option<usize> {
-    let all = others.iter().enumerate().map(|(at, other)| (likeness(other, new), at));
-    let (ratio, at) = all.max_by(|x, y| x.0.total_cmp(&y.0))?;
-    (ratio >= ALIKE && ratio >= likeness(ours, new)).then_some(at)
+/// Which of the versions `said` has gone on to be `new`: one of which every word is there still. Whose a version is that only
+/// reads much like it nobody knows.
+fn gone_on(said: &[String], new: &str) -> Option<usize> {
+    said.iter().position(|version| {
+        let mut words = words(new);
+        self::words(version).all(|word| words.any(|later| later == word))
+    })
 }
 
-/// `text` of an item whose `what` says `ours`, with a mark that the other side says `theirs`, in lines that end so.
-pub(super) fn marked(text: String, [what, ours, theirs]: [&str; 3], indent: usize, newline: &str) -> String {
+/// Without the signs between them.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let signs = |c: char| c.is_ascii_punctuation();
+    text.split_whitespace()
+        .map(move |word| Some(word.trim_matches(signs)).filter(|bare| !bare.is_empty()).unwrap_or(word))
+}
+
+/// `text` of an item with a mark that the other side's `what` says `theirs`, in lines that end so.
+pub(super) fn marked(text: String, [what, theirs]: [&str; 2], indent: usize, newline: &str) -> String {
     let start = format!("{MARK}{what}: ");
     let mark = format!("{start}{} -->", theirs.replace("-->", "--&gt;"));
     if text.contains(&mark) {
@@ -66,7 +75,7 @@ pub(super) fn marked(text: String, [what, ours, theirs]: [&str; 3], indent: usiz
     }
     let mark_of = |line: &str| Some(line.trim().strip_prefix(&start)?.strip_suffix(" -->")?.to_owned());
     let others: Vec<String> = text.lines().filter_map(mark_of).collect();
-    if let Some(at) = gone_on(ours, &others, theirs) {
+    if let Some(at) = gone_on(&others, theirs) {
         return text.replacen(&format!("{start}{} -->", others[at]), &mark, 1);
     }
     let gap = if text.ends_with(['\n', '\r']) { "" } else { newline };
