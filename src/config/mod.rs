@@ -19,6 +19,7 @@ use crate::yaml::{self, YamlError};
 
 pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
+pub use pass::Pass;
 pub use period::Period;
 pub use role::{Does, Role};
 pub use runner::{RunnerConfig, RunnerKind};
@@ -27,6 +28,7 @@ pub use size::Size;
 mod flaw;
 mod number_or_text;
 mod outcome;
+mod pass;
 mod period;
 mod role;
 mod runner;
@@ -93,6 +95,8 @@ pub struct Config {
     pub runs: Runs,
     /// What an agent does when its queues have nothing for it; a queue may say otherwise.
     pub empty_behavior: EmptyBehavior,
+    /// Variables of the environment that commands and agents get, beside those that every program gets.
+    pub pass: Pass,
     pub roles: BTreeMap<String, Role>,
     pub runners: BTreeMap<String, RunnerConfig>,
     pub outcomes: Outcomes,
@@ -230,6 +234,7 @@ impl Default for Config {
             archive: Archive::default(),
             runs: Runs::default(),
             empty_behavior: EmptyBehavior::Idle,
+            pass: Pass::default(),
             roles: Role::built_in(),
             runners: RunnerConfig::built_in(),
             outcomes: Outcomes::default(),
@@ -381,7 +386,13 @@ impl Config {
                 return Some((vec![name], format!("with `{name}: 0` nothing is ever done"), hint.to_owned()));
             }
         }
+        if let Some(name) = self.pass.fault() {
+            return Some((vec!["pass"], odd_name(name), NAMES_ARE.to_owned()));
+        }
         for (name, runner) in &self.runners {
+            if let Some(odd) = runner.pass.fault() {
+                return Some((vec!["runners", name, "pass"], odd_name(odd), NAMES_ARE.to_owned()));
+            }
             if let Some((fault, hint)) = runner.fault() {
                 return Some((vec!["runners", name], format!("runner `{name}` {fault}"), hint.to_owned()));
             }
@@ -417,6 +428,12 @@ impl Config {
         }
         None
     }
+}
+
+const NAMES_ARE: &str = "names of variables, such as [DATABASE_URL, \"AWS_*\"]: a `*` stands at the end";
+
+fn odd_name(name: &str) -> String {
+    format!("`{name}` in `pass` names no variable")
 }
 
 /// Returns whether `name` is valid for an agent. Names become file names and parts of trailers.

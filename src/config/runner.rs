@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::task::Budget;
 
+use super::pass::Pass;
+
 /// Which of the implementations runs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +47,8 @@ pub struct RunnerConfig {
     pub command: Vec<String>,
     /// Set for the agent, beside what Tavern sets.
     pub env: BTreeMap<String, String>,
+    /// Variables of Tavern's own environment that it gets, beside those of the board and those that it is known to need.
+    pub pass: Pass,
 }
 
 impl RunnerConfig {

@@ -22,6 +22,8 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     pub env: Vec<(String, String)>,
     pub env_remove: Vec<String>,
+    /// As [`Spec::inherits`].
+    pub inherits: bool,
     /// How long it may take.
     pub timeout: Duration,
     /// Between the request to end (TERM) and the force (KILL).
@@ -73,6 +75,7 @@ impl CommandSpec {
             cwd: cwd.into(),
             env: Vec::new(),
             env_remove: Vec::new(),
+            inherits: true,
             timeout: Duration::from_secs(600),
             grace: Duration::from_secs(2),
             keep: 64 * 1024,
@@ -109,8 +112,9 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     let (reader, writer) = io::pipe()?;
     let mut program = Spec::new("sh", &spec.cwd).args(["-c", &spec.command]).mark(Mark::command());
     program.wrapper.clone_from(&spec.wrapper);
-    program.env = UNATTENDED.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    program.env.extend(spec.env.iter().map(|(name, value)| (name.into(), value.into())));
+    program.inherits = spec.inherits;
+    let unattended = UNATTENDED.iter().map(|(name, value)| (name.into(), value.into()));
+    program.env = unattended.chain(spec.env.iter().map(|(name, value)| (name.into(), value.into()))).collect();
     program.env_remove = spec.env_remove.iter().map(Into::into).collect();
     // What it leaves behind is told by the mark of this command alone: the run's own mark is on others too.
     program.env.extend(spec.run.iter().map(|mark| (mark.name().into(), mark.value().into())));

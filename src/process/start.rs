@@ -15,8 +15,8 @@ use super::family;
 use super::mark::Mark;
 use super::running_program::{Root, RunningProgram};
 
-/// A program to start. Its environment is this process's own, without the variables that point git at another repository
-/// and without `env_remove`, plus `env` and the mark.
+/// A program to start. Its environment is `env` and the mark, over this process's own if it inherits that: without the variables
+/// that point git at another repository, and without `env_remove`.
 #[derive(Debug)]
 pub struct Spec {
     /// A program and its arguments that start the program and stay its parent: a sandbox. Mostly nothing.
@@ -25,6 +25,8 @@ pub struct Spec {
     pub args: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub env_remove: Vec<OsString>,
+    /// For Tavern's own helpers. What works for an item is given what it is to have.
+    pub inherits: bool,
     pub cwd: PathBuf,
     /// A file is read from its present place on; the program holds a lock on it too, if there is one.
     pub stdin: Stdio,
@@ -72,6 +74,7 @@ impl Spec {
             args: Vec::new(),
             env: Vec::new(),
             env_remove: Vec::new(),
+            inherits: true,
             cwd: cwd.into(),
             stdin: Stdio::null(),
             input: None,
@@ -136,6 +139,9 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
     let found = set.or_else(|| env::var_os("PATH")).and_then(|path| found_before(path, first));
     let mut command = Command::new(found.as_deref().unwrap_or(first.as_ref()));
     command.arg0(first).args(words).args(&spec.args).current_dir(&spec.cwd);
+    if !spec.inherits {
+        command.env_clear();
+    }
     for name in GIT_VARIABLES.iter().map(OsStr::new).chain(spec.env_remove.iter().map(OsString::as_os_str)) {
         command.env_remove(name);
     }

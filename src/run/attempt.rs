@@ -96,6 +96,7 @@ fn carry_out(
         ended = follow(site, held, launch.start()?, &record, heartbeat);
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
+    ended.reason += &launch.lack(&ended);
     // First of all what it has used up, whatever it has left.
     let worktree = &launch.worktree;
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());

@@ -7,6 +7,7 @@ use super::artifacts::Artifacts;
 use super::error::Error;
 use super::sandbox;
 use super::site::Site;
+use super::surroundings;
 use super::trust::Trust;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::Task;
@@ -48,7 +49,8 @@ pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, arti
             timeout: site.config.verify.timeout.limit(),
             grace: site.config.grace.duration().min(Duration::from_secs(10)),
             keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
-            env: vec![("TAVERN_TASK".into(), task.id.to_string())],
+            env: surroundings::of_commands(&site.config, [("TAVERN_TASK", task.id.to_string())]),
+            inherits: false,
             run: Some(mark.clone()),
             wrapper: wrapper.clone(),
             ..CommandSpec::new(command, folder)
@@ -58,7 +60,10 @@ pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, arti
         evidence = match result.end {
             CommandEnd::Interrupted => Evidence::CutShort,
             _ if result.is_success() => Evidence::Passed,
-            end => Evidence::Failed(format!("`{command}` {end}")),
+            end => {
+                let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
+                Evidence::Failed(format!("`{command}` {end}{lack}"))
+            }
         };
         if evidence != Evidence::Passed {
             break;

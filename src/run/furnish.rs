@@ -10,6 +10,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::error::Error;
 use super::site::Site;
+use super::surroundings;
 use super::trust::Trust;
 use crate::board::task::Task;
 use crate::git::matches;
@@ -82,12 +83,12 @@ fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), E
     if command.is_empty() {
         return Ok(());
     }
+    let root = site.board.root().to_string_lossy().into_owned();
+    let ours = [("TAVERN_TASK", task.id.to_string()), ("TAVERN_ROOT", root)];
     let spec = CommandSpec {
         timeout: site.config.worktree.timeout.limit(),
-        env: vec![
-            ("TAVERN_TASK".into(), task.id.to_string()),
-            ("TAVERN_ROOT".into(), site.board.root().to_string_lossy().into_owned()),
-        ],
+        env: surroundings::of_commands(&site.config, ours),
+        inherits: false,
         run: Some(mark),
         ..CommandSpec::new(command, worktree)
     };
@@ -95,5 +96,6 @@ fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), E
     if result.is_success() {
         return Ok(());
     }
-    Err(Error::SetUp { command: command.clone(), how: result.end.to_string(), output: result.output })
+    let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
+    Err(Error::SetUp { command: command.clone(), how: format!("{}{lack}", result.end), output: result.output })
 }

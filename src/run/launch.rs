@@ -11,7 +11,8 @@ use super::brief::Brief;
 use super::error::Error;
 use super::record::{Metadata, Record, run_name};
 use super::sandbox;
-use super::site::{Site, environment_of, runner_named};
+use super::site::{Site, runner_named};
+use super::surroundings;
 use super::worktree::Worktree;
 use crate::board::eligible::NotReady;
 use crate::board::event::Event;
@@ -22,7 +23,7 @@ use crate::config::Role;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
-use crate::runner::{Job, Limits, Runner, Session, Usage};
+use crate::runner::{Job, Limits, Outcome, Runner, Session, SessionEnd, Usage};
 use crate::store::{Claimed, Note, this_process};
 
 /// A run that may begin.
@@ -111,7 +112,8 @@ impl<'a> Launch<'a> {
             denials: Vec::new(),
             summary: String::new(),
         };
-        let (env, limits) = (environment(site, held, &worktree, &metadata.runner), limits(task, role));
+        let runner = runner_named(&site.config, &metadata.runner, role)?;
+        let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
         let brief = Brief::gather(site, held, &worktree)?;
         let mut job = Job {
             task: task.id.to_string(),
@@ -124,12 +126,11 @@ impl<'a> Launch<'a> {
             model: metadata.model.clone(),
             wrapper: Vec::new(),
             env,
-            limits,
+            limits: limits(task, role),
             grace: site.config.grace.duration(),
             prods: brief.prods(role)?,
             script: held.script.clone(),
         };
-        let runner = runner_named(&site.config, &metadata.runner, role)?;
         job.wrapper = sandbox::of_agent(site, role, &worktree.path, artifacts.dir(), runner.as_ref(), &job.env)?;
         if let Some(session) = brief.session(held, &metadata.runner) {
             let fresh = std::mem::replace(&mut job.session, session);
@@ -179,6 +180,15 @@ impl<'a> Launch<'a> {
         Ok(program)
     }
 
+    /// What the program may have failed for, in words that follow its reason: variables that it names and is not given.
+    pub fn lack(&self, ended: &SessionEnd) -> String {
+        if !matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) {
+            return String::new();
+        }
+        let texts = [self.job.script.as_deref().unwrap_or_default(), &ended.result];
+        surroundings::lack_of_agents(&self.site.config, &self.metadata.runner, self.runner.as_ref(), &texts)
+    }
+
     /// The session that it was to go on with is not known any more: it begins one of its own, with the whole prompt.
     pub fn begin_anew(&mut self) -> Result<(), Error> {
         self.job.opening = Opening::New;
@@ -208,7 +218,13 @@ impl<'a> Launch<'a> {
 }
 
 /// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
-fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -> Vec<(String, String)> {
+fn environment(
+    site: &Site,
+    held: &Claimed,
+    worktree: &Worktree,
+    name: &str,
+    runner: &dyn Runner,
+) -> Vec<(String, String)> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let mut env = vec![
         ("TAVERN_DIR".to_owned(), text(site.board.dir().to_owned())),
@@ -227,8 +243,7 @@ fn environment(site: &Site, held: &Claimed, worktree: &Worktree, runner: &str) -
             env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
         }
     }
-    env.extend(environment_of(&site.config, runner));
-    env
+    surroundings::of_agents(&site.config, name, runner, env)
 }
 
 /// The item's own limits, else the role's.

@@ -37,6 +37,7 @@ mod origin;
 mod prune;
 mod result;
 mod site;
+mod surroundings;
 mod trust;
 
 pub use ask_git::ask_git;

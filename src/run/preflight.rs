@@ -15,7 +15,8 @@ use rustix::fs::{StatVfs, statvfs};
 use super::brief;
 use super::error::Error;
 use super::sandbox;
-use super::site::{Site, environment_of, runner_named};
+use super::site::{Site, runner_named};
+use super::surroundings;
 use super::trust::Trust;
 use super::unmerged::missing_work;
 use crate::board::document::{Document, Item};
@@ -107,7 +108,7 @@ impl<'a> Preflight<'a> {
     /// The agent program of the runner `name`.
     pub fn runner(&self, name: &str, role: &Role) -> Result<Ready, NotReady> {
         let runner = runner_named(self.config, name, role)?;
-        runner.check(&environment_of(self.config, name))
+        runner.check(&surroundings::of_agents(self.config, name, runner.as_ref(), Vec::new()))
     }
 
     /// What keeps agents from doing `purpose` with the item, as config.yaml and this machine are. What the board says
@@ -246,7 +247,7 @@ impl Tried {
 pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
     Trust::of(site).settings().map_err(Error::from)?;
     let runner = runner_named(&site.config, name, role)?;
-    let env = environment_of(&site.config, name);
+    let env = surroundings::of_agents(&site.config, name, runner.as_ref(), Vec::new());
     let ready = runner.try_out(&env)?;
     let (account, doubt) = match runner.access(&env) {
         Access::Unknown { looked, hint } => {

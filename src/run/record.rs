@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::artifacts::Artifacts;
 use super::result::{AgentAnswer, RunResult};
-use super::site::{Site, environment_of, runner_named};
+use super::site::{Site, runner_named};
+use super::surroundings;
 use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
@@ -239,7 +240,8 @@ pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
 fn recorded(site: &Site, run: &Metadata) -> Usage {
     let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else { return Usage::default() };
     let Ok(program) = runner_named(&site.config, &run.runner, role) else { return Usage::default() };
-    program.recorded(session, &environment_of(&site.config, &run.runner), run.started)
+    let env = surroundings::of_agents(&site.config, &run.runner, program.as_ref(), Vec::new());
+    program.recorded(session, &env, run.started)
 }
 
 /// The name of the run that a claim with this token makes.

@@ -260,12 +260,6 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
     })
 }
 
-/// What config.yaml sets in the environment of a runner's agents.
-pub fn environment_of(config: &Config, name: &str) -> Vec<(String, String)> {
-    let entry = config.runners.get(name);
-    entry.map(|entry| entry.env.clone().into_iter().collect()).unwrap_or_default()
-}
-
 /// Merges whose worktree could not be set up, as this process remembers them: of each item the one that was tried last.
 #[derive(Default)]
 pub struct StuckMerges(Mutex<HashMap<TaskId, StuckMerge>>);

@@ -62,6 +62,28 @@ const KEYS: [&str; 6] = [
     "CLAUDE_CODE_USE_FOUNDRY",
 ];
 
+/// What it reads: its provider's and its own settings, the keys among them.
+const VARIABLES: [&str; 11] = [
+    "ANTHROPIC_*",
+    "CLAUDE_*",
+    "DISABLE_*",
+    "API_TIMEOUT_MS",
+    "BASH_DEFAULT_TIMEOUT_MS",
+    "BASH_MAX_OUTPUT_LENGTH",
+    "BASH_MAX_TIMEOUT_MS",
+    "IS_SANDBOX",
+    "MAX_THINKING_TOKENS",
+    "MCP_TIMEOUT",
+    "MCP_TOOL_TIMEOUT",
+];
+
+/// What it reads besides, where this is set: its models are another provider's.
+const CLOUDS: [(&str, &[&str]); 3] = [
+    ("CLAUDE_CODE_USE_BEDROCK", &["AWS_*"]),
+    ("CLAUDE_CODE_USE_VERTEX", &["CLOUD_ML_REGION", "CLOUDSDK_*", "GOOGLE_*", "VERTEX_*"]),
+    ("CLAUDE_CODE_USE_FOUNDRY", &["AZURE_*"]),
+];
+
 const SIGN_IN: &str = "sign in once (claude, then /login), or set ANTHROPIC_API_KEY";
 
 impl Runner for Claude {
@@ -100,6 +122,7 @@ impl Runner for Claude {
             timeout: PATIENCE,
             keep: 400,
             env: env.iter().cloned().chain([("PROGRAM".to_owned(), ready.program.clone())]).collect(),
+            inherits: false,
             ..CommandSpec::new("exec \"$PROGRAM\" --version", "/")
         };
         let result =
@@ -140,6 +163,11 @@ impl Runner for Claude {
                 Access::Unknown { looked, hint: SIGN_IN }
             }
         }
+    }
+
+    fn variables(&self) -> Vec<&'static str> {
+        let clouds = CLOUDS.iter().filter(|(flag, _)| std::env::var_os(flag).is_some());
+        VARIABLES.into_iter().chain(clouds.flat_map(|(_, names)| names.iter().copied())).collect()
     }
 
     fn state(&self, env: &[(String, String)]) -> ProgramState {
@@ -183,7 +211,7 @@ impl Claude {
     fn with_args(&self, job: &Job, args: Vec<OsString>) -> Spec {
         let mut spec: Spec = job.spec(&self.program);
         spec.args = args;
-        spec.env_remove = OUTER_SESSION.iter().map(OsString::from).collect();
+        spec.env.retain(|(name, _)| OUTER_SESSION.iter().all(|outer| name != outer));
         for (name, value) in SETTINGS {
             if job.variable(name).is_none() {
                 spec.env.push((name.into(), value.into()));

@@ -19,24 +19,45 @@ pub struct CommandRunner {
     pub argv: Vec<String>,
 }
 
-/// Agent programs: the command line for unattended work, from their own manuals, and where they keep their own state below
-/// HOME.
-const PRESETS: [(&str, &str, &[&str]); 4] = [
+/// An agent program.
+struct Preset {
+    name: &'static str,
+    /// For unattended work, from its own manual.
+    line: &'static str,
+    /// Where it keeps its own state, below HOME.
+    folders: &'static [&'static str],
+    /// As [`Runner::variables`].
+    variables: &'static [&'static str],
+}
+
+const PRESETS: [Preset; 4] = [
     // Never asks; edits and commands are bounded to the worktree by its sandbox.
-    ("codex", "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -", &[".codex"]),
+    Preset {
+        name: "codex",
+        line: "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -",
+        folders: &[".codex"],
+        variables: &["CODEX_*", "OPENAI_*"],
+    },
     // Reads the prompt from standard input; asks nothing, has no sandbox of its own.
-    ("gemini", "gemini --skip-trust --approval-mode yolo --model {model}", &[".gemini"]),
-    (
-        "aider",
-        "aider --yes-always --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
-        &[".aider"],
-    ),
+    Preset {
+        name: "gemini",
+        line: "gemini --skip-trust --approval-mode yolo --model {model}",
+        folders: &[".gemini"],
+        variables: &["GEMINI_*", "GOOGLE_*"],
+    },
+    Preset {
+        name: "aider",
+        line: "aider --yes-always --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
+        folders: &[".aider"],
+        variables: &["AIDER_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
+    },
     // Approves all that its own configuration does not deny.
-    (
-        "opencode",
-        "opencode run --auto --model {model}",
-        &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
-    ),
+    Preset {
+        name: "opencode",
+        line: "opencode run --auto --model {model}",
+        folders: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
+        variables: &["OPENCODE_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
+    },
 ];
 
 impl CommandRunner {
@@ -47,13 +68,19 @@ impl CommandRunner {
 
     /// The names of the presets.
     pub fn presets() -> impl Iterator<Item = &'static str> {
-        PRESETS.iter().map(|(name, ..)| *name)
+        PRESETS.iter().map(|preset| preset.name)
     }
 
     /// The preset `name`.
     pub fn preset(name: &str) -> Option<CommandRunner> {
-        let (name, line, _) = PRESETS.iter().find(|(preset, ..)| *preset == name)?;
-        Some(CommandRunner::new(*name, line.split(' ')))
+        let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+        Some(CommandRunner::new(preset.name, preset.line.split(' ')))
+    }
+
+    /// By the program: a command line of the user's own may run one of them, too.
+    fn known(&self) -> Option<&'static Preset> {
+        let program = self.argv.first().and_then(|program| program.rsplit('/').next());
+        PRESETS.iter().find(|preset| program == Some(preset.name))
     }
 
     fn program(&self) -> Result<&str, NotReady> {
@@ -93,10 +120,12 @@ impl Runner for CommandRunner {
         Ok(Ready { program: found.display().to_string(), version: String::new() })
     }
 
+    fn variables(&self) -> Vec<&'static str> {
+        self.known().map_or_else(Vec::new, |preset| preset.variables.to_vec())
+    }
+
     fn state(&self, env: &[(String, String)]) -> ProgramState {
-        // By the program: a command line of the user's own may run one of them, too.
-        let program = self.argv.first().and_then(|program| program.rsplit('/').next());
-        let known = PRESETS.iter().find(|(name, ..)| program == Some(name)).map_or(&[][..], |(.., folders)| folders);
+        let known = self.known().map_or(&[][..], |preset| preset.folders);
         let home = variable_of(env, "HOME").map(PathBuf::from).unwrap_or_default();
         ProgramState { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
     }

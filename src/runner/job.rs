@@ -28,7 +28,7 @@ pub struct Job {
     pub model: Option<String>,
     /// Goes before the program's own command line: a sandbox.
     pub wrapper: Vec<OsString>,
-    /// Set over this process's own environment.
+    /// Its environment, all of it; of two of one name the later.
     pub env: Vec<(String, String)>,
     pub limits: Limits,
     /// How long each polite step of an ending may take before the next one.
@@ -50,10 +50,10 @@ impl Job {
     }
 }
 
-/// The variable `name` as an agent sees it for which `env` is set over this process's own environment.
+/// The variable `name` of the environment `env`.
 pub fn variable_of(env: &[(String, String)], name: &str) -> Option<OsString> {
     let set = env.iter().rev().find(|(key, _)| key == name);
-    set.map(|(_, value)| OsString::from(value)).or_else(|| std::env::var_os(name))
+    set.map(|(_, value)| OsString::from(value))
 }
 
 /// How a session opens.
@@ -114,7 +114,7 @@ impl Job {
             opening: Opening::New,
             model: None,
             wrapper: Vec::new(),
-            env: Vec::new(),
+            env: std::env::vars().collect(),
             limits: Limits::default(),
             grace: Duration::from_millis(500),
             prods: Prods::default(),

@@ -51,7 +51,7 @@ pub const OUTPUT_LOG: &str = "output.log";
 
 /// A kind of agent program.
 pub trait Runner: Send + Sync {
-    /// Checks that the program is there and can work unattended. `env` is set for it over this process's own environment.
+    /// Checks that the program is there and can work unattended. `env` is its environment.
     /// Looks at files only: nothing is started.
     ///
     /// # Errors
@@ -69,6 +69,12 @@ pub trait Runner: Send + Sync {
     /// Returns whether the program will find its account, judged by where files are, never by their content.
     fn access(&self, _env: &[(String, String)]) -> Access {
         Access::NotAsked
+    }
+
+    /// Names of the variables that the program itself reads, its keys among them; one that ends in `*` stands for all that begin
+    /// so.
+    fn variables(&self) -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// What the program writes of its own accord, wherever it works: its account, sessions and caches. `env` is as in

@@ -61,6 +61,7 @@ impl Job {
     pub(super) fn spec(&self, program: impl Into<std::path::PathBuf>) -> Spec {
         let mut spec = Spec::new(program, &self.worktree).mark(self.mark());
         spec.wrapper.clone_from(&self.wrapper);
+        spec.inherits = false;
         spec.env = self.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         spec
     }

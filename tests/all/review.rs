@@ -195,7 +195,7 @@ fn no_agent_stands_in_for_a_person() {
         let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");
         scratch.write("../home/line.sh", script);
         let out = scratch.folder().join("home/out").display().to_string();
-        scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, ../../../../home/line.sh]}}\n");
+        scratch.write(CONFIG, "base: main\nrunners: {own: {command: [sh, ../../../../home/line.sh], pass: [OUT]}}\n");
         scratch.run("tavern-add", &["Try"]).succeeds();
         let tried = scratch.program("tavern-agent").args(&["--once", "--runner", "own"]).variable("OUT", &out).run();
         let said = scratch.read("../home/out");

@@ -4,5 +4,6 @@ mod agents;
 mod bounds;
 mod links;
 mod review;
+mod secrets;
 mod shown;
 mod trust;

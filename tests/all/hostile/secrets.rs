@@ -1,0 +1,97 @@
+//! What is nobody else's to know: variables of the user's that go to no agent and to no command of an item.
+
+use serde_json::json;
+
+use crate::support::{AT_ONCE, Scratch, has};
+
+/// A board of one item with this script, for which variables are set that nobody has let through.
+fn board(script: &str, done_when: &[&str], config: &str) -> Scratch {
+    let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
+    let task = json!({ "done_when": done_when });
+    let queue = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
+    Scratch::shell(&queue, &format!("base: main\n{AT_ONCE}{config}"))
+}
+
+const VARIABLES: [(&str, &str); 5] = [
+    ("DATABASE_URL", "postgres://joe:correct-horse@db/joe"),
+    ("REGISTRY_TOKEN", "reg-0123456789abcdef"),
+    ("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789abcdefghij"),
+    ("CI", "true"),
+    ("CARGO_HOME", "/opt/cargo"),
+];
+
+fn work(scratch: &Scratch) -> crate::support::Ran {
+    let agent = scratch.program("tavern-agent").args(&["--once"]);
+    VARIABLES.into_iter().fold(agent, |agent, (name, value)| agent.variable(name, value)).run()
+}
+
+#[test]
+fn agents_and_commands_are_given_what_is_let_through_and_nothing_else() {
+    let config = "pass: [DATABASE_URL]\nrunners: {shell: {pass: [\"REGISTRY_*\"], env: {OWN: own}}}\n\
+                  worktree: {setup: \"env > ../../../setup.txt\"}\n";
+    let scratch = board("env > ../../../agent.txt; echo 1 > 1.txt", &["env > ../../../check.txt"], config);
+    work(&scratch).ends(0);
+    scratch.stands("T-1", "completed", 1);
+    let names = |file: &str| {
+        let text = scratch.read(file);
+        let names = text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned());
+        names.collect::<Vec<_>>()
+    };
+    for (file, is_agent) in [("agent.txt", true), ("check.txt", false), ("setup.txt", false)] {
+        let names = names(file);
+        let is_there = |name: &str| names.iter().any(|there| there == name);
+        for name in
+            ["PATH", "HOME", "TMPDIR", "LC_ALL", "CI", "CARGO_HOME", "DATABASE_URL", "TAVERN_TASK", "TAVERN_RUN"]
+        {
+            assert!(is_there(name), "{file} lacks {name}: {names:?}");
+        }
+        assert!(!is_there("ANTHROPIC_API_KEY"), "{file}: {names:?}");
+        for name in ["REGISTRY_TOKEN", "OWN"] {
+            assert_eq!(is_there(name), is_agent, "{file}: {names:?}");
+        }
+    }
+}
+
+#[test]
+fn a_program_gets_the_keys_that_it_reads_and_no_other() {
+    let config = "roles: {coder: {runner: codex}}\nrunners: {codex: {command: [../home/codex]}}\n";
+    let scratch = board("", &["! env | grep OPENAI"], config);
+    let codex = scratch.executable("../home/codex", "#!/bin/sh\nenv > env.txt\ncat > /dev/null\n");
+    scratch.change(".tavern/config.yaml", "../home/codex", &codex.display().to_string());
+    let agent = scratch.program("tavern-agent").args(&["--once"]).variable("OPENAI_API_KEY", "sk-0123456789");
+    agent.variable("ANTHROPIC_API_KEY", "sk-ant-0123456789").run().ends(0);
+    let env = scratch.git(&["show", "tavern/integration:env.txt"]);
+    assert!(env.contains("OPENAI_API_KEY=") && !env.contains("ANTHROPIC"), "{env}");
+}
+
+#[test]
+fn what_was_left_out_is_told_where_something_fails_for_it() {
+    let left_out = "DATABASE_URL not passed on: see `pass` in .tavern/config.yaml";
+    // In the command itself, and in what it prints.
+    for (check, config) in [
+        ("test -n \"$DATABASE_URL\"", ""),
+        ("./test.sh", ""),
+        ("true", "worktree: {setup: \"test -n \\\"$DATABASE_URL\\\"\"}\n"),
+    ] {
+        let script = "printf 'echo DATABASE_URL is missing; exit 1' > test.sh; chmod +x test.sh";
+        let scratch = board(script, &[check], config);
+        work(&scratch);
+        has(scratch.item("T-1")["reason"].as_str().unwrap_or_default(), &[left_out]);
+    }
+    let scratch = board("set -u; echo $DATABASE_URL", &[], "");
+    work(&scratch);
+    let reason = scratch.item("T-1")["reason"].to_string();
+    has(&reason, &["DATABASE_URL not passed on: see `pass` of the runner `shell` in .tavern/config.yaml"]);
+    // Who fails for something else is told nothing of it.
+    let scratch = board("echo 1 > 1.txt", &["false"], "");
+    work(&scratch);
+    assert!(!scratch.item("T-1")["reason"].to_string().contains("passed on"));
+}
+
+#[test]
+fn names_that_are_none_are_told() {
+    for config in ["pass: [\"*_KEY\"]\n", "runners: {shell: {pass: [\"A=b\"]}}\n"] {
+        let scratch = board("", &[], config);
+        scratch.run("tavern-check", &[]).ends(5).says("in `pass` names no variable");
+    }
+}
