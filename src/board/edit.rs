@@ -44,6 +44,14 @@ pub struct NewItem {
     pub description: String,
 }
 
+impl NewItem {
+    /// The same with what it says to people in other words.
+    #[must_use]
+    pub fn with_words(self, told: impl Fn(&str) -> String) -> NewItem {
+        NewItem { title: told(&self.title), description: told(&self.description), ..self }
+    }
+}
+
 /// The value of `after` for these; nothing if there are none.
 pub fn written_ids(ids: &[TaskId]) -> Option<Value> {
     match ids {

@@ -146,6 +146,26 @@ impl Event {
         }
     }
 
+    /// The same with what was said in other words.
+    pub fn with_words(mut self, told: impl Fn(&str) -> String) -> Event {
+        match &mut self {
+            Event::Fail { reason, .. }
+            | Event::Return { reason, .. }
+            | Event::Reap { reason, .. }
+            | Event::SendBack { reason, .. }
+            | Event::Ask { question: reason, .. }
+            | Event::Reject { findings: reason, .. } => *reason = told(reason),
+            Event::Withdraw { reason, .. }
+            | Event::Resume { reason }
+            | Event::Revive { reason }
+            | Event::Reopen { reason }
+            | Event::Cancel { reason } => *reason = reason.as_deref().map(told),
+            Event::Plan { plan, .. } => plan.tell(&told),
+            _ => {}
+        }
+        self
+    }
+
     /// The reason that came with it, for the log.
     pub fn reason(&self) -> Option<&str> {
         match self {

@@ -68,6 +68,16 @@ pub struct Heritage {
     pub tags: Vec<String>,
 }
 
+impl Plan {
+    /// Says all that it says to people in other words.
+    pub(super) fn tell(&mut self, told: &impl Fn(&str) -> String) {
+        self.words = told(&self.words);
+        for item in &mut self.items {
+            item.new = std::mem::take(&mut item.new).with_words(told);
+        }
+    }
+}
+
 impl Planned {
     /// The item that it becomes, where `ids` are those of all items of its plan.
     pub fn named(&self, at: usize, ids: &[TaskId], heritage: &Heritage) -> NewItem {

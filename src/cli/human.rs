@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::secrets::redact;
+
 /// How long ago or how long in all, in its largest unit: `12s`, `3m`, `5h`, `2d`.
 pub fn age(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -141,12 +143,16 @@ const STYLES: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[3
 pub fn for_terminal(text: &str) -> String {
     let kept =
         |rest: &str| ["\n", "\r\n"].iter().chain(&STYLES).find(|kept| rest.starts_with(**kept)).map(|kept| kept.len());
-    replaced(text, kept, |_| "·".to_owned())
+    replaced(&redact(text), kept, |_| "·".to_owned())
 }
 
 /// JSON: what a terminal would obey stands in its texts only, and is spelt out there.
 pub fn json_for_terminal(json: &str) -> String {
-    replaced(json, |_| None, |c| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect())
+    replaced(
+        &redact(json),
+        |_| None,
+        |c| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    )
 }
 
 /// `text` with what a terminal would obey in another spelling, but for the bytes at the beginning of the rest that are `kept`.

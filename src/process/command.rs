@@ -14,6 +14,7 @@ use super::running_program::ProgramExit;
 use super::start::{Spec, UNATTENDED, start};
 use crate::clock::{self, Deadline};
 use crate::interrupt::Interrupt;
+use crate::secrets::Redacting;
 
 /// A command line for `sh -c`.
 #[derive(Clone, Debug)]
@@ -51,9 +52,9 @@ pub enum CommandEnd {
 pub struct CommandResult {
     pub end: CommandEnd,
     pub duration: Duration,
-    /// Standard output and standard error as they came.
+    /// Standard output and standard error as they came, without secrets.
     pub output: String,
-    /// Digest of the whole output (XXH3, 128 bits, hexadecimal).
+    /// Digest of the whole of that (XXH3, 128 bits, hexadecimal).
     pub digest: String,
 }
 
@@ -122,7 +123,8 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
     program.stdout = writer.try_clone()?.into();
     program.stderr = writer.into();
     let mut child = start(program)?;
-    let output = read_all(reader, Excerpt::new(spec.keep), Excerpt::push);
+    let kept = (Redacting::new(), Excerpt::new(spec.keep));
+    let output = read_all(reader, kept, |(secrets, excerpt), part| excerpt.push(&secrets.push(part)));
 
     let bell = Bell::new();
     child.wake(&bell);
@@ -142,7 +144,9 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
         _ => child.end(if interrupt.is_hurried() { Duration::ZERO } else { spec.grace }),
     }
     // Nobody writes any more, so the reader is about to end, unless somebody got away with the pipe.
-    let excerpt = output.recv_timeout(Duration::from_secs(2)).unwrap_or_else(|_| Excerpt::new(0));
+    let read = output.recv_timeout(Duration::from_secs(2));
+    let (mut secrets, mut excerpt) = read.unwrap_or_else(|_| (Redacting::new(), Excerpt::new(0)));
+    excerpt.push(&secrets.finish());
     Ok(CommandResult { end, duration: started_at.elapsed(), output: excerpt.text(), digest: excerpt.digest() })
 }
 

@@ -5,12 +5,14 @@
 #![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
 
 use std::fs;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::prompt::head;
-use crate::runner::AgentEvent;
-use crate::store::{Board, Error, replace, replace_volatile};
+use crate::runner::{AgentEvent, LOGS};
+use crate::secrets::{Redacting, redact};
+use crate::store::{Board, Error, TEMP_PREFIX, replace, replace_volatile};
 
 /// A run's folder.
 #[derive(Clone, Debug)]
@@ -41,24 +43,50 @@ impl Artifacts {
 
     /// The whole file or none of it, and on disk when the system likes: a power cut ends the run with it.
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
-        replace_volatile(&self.dir.join(name), text.as_bytes())
+        replace_volatile(&self.dir.join(name), redact(text).as_bytes())
     }
 
     /// On disk when it returns: for what an event on the board rests on.
     pub fn write_durable(&self, name: &str, text: &str) -> Result<(), Error> {
-        replace(&self.dir.join(name), text.as_bytes())
+        replace(&self.dir.join(name), redact(text).as_bytes())
     }
 
     /// For what can be made again from the canonical files: not waited for, and torn by a crash at worst.
     pub fn write_derived(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.dir.join(name);
-        fs::write(&path, text).map_err(Error::io("write", &path))
+        fs::write(&path, redact(text).as_bytes()).map_err(Error::io("write", &path))
+    }
+
+    /// Writes the logs of a program that has ended anew without the secrets in them: it wrote them itself, so that nothing
+    /// is lost when its supervisor dies.
+    pub fn redact_logs(&self) -> Result<(), Error> {
+        LOGS.iter()
+            .map(|name| self.path(name))
+            .try_for_each(|path| redact_file(&path).map_err(Error::io("write", &path)))
     }
 
     /// A text artifact, empty if it is not there.
     pub fn read(&self, name: &str) -> String {
         files::read(self.path(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
+}
+
+fn redact_file(path: &Path) -> io::Result<()> {
+    let mut log = match files::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        log => log?,
+    };
+    let mut temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(path.parent().unwrap_or(path))?;
+    let (mut secrets, mut part) = (Redacting::new(), vec![0; 64 * 1024]);
+    loop {
+        let length = log.read(&mut part)?;
+        if length == 0 {
+            break;
+        }
+        temp.write_all(&secrets.push(&part[..length]))?;
+    }
+    temp.write_all(&secrets.finish())?;
+    if secrets.has_found() { temp.persist(path).map(drop).map_err(|error| error.error) } else { Ok(()) }
 }
 
 /// Calls of a run that have a file, and bytes of a call and of its result in it; all of them are in the stream.

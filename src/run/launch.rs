@@ -24,6 +24,7 @@ use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
 use crate::runner::{Job, Limits, Outcome, Runner, Session, SessionEnd, Usage};
+use crate::secrets::redact;
 use crate::store::{Claimed, Note, this_process};
 
 /// A run that may begin.
@@ -140,7 +141,8 @@ impl<'a> Launch<'a> {
                 job.session = fresh;
             }
         }
-        job.prompt = if job.opening == Opening::Resumed { brief.resumed(role)? } else { brief.first(role)? };
+        let prompt = if job.opening == Opening::Resumed { brief.resumed(role)? } else { brief.first(role)? };
+        job.prompt = redact(&prompt).into_owned();
         if attendance == Attendance::Attended {
             job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
         }
@@ -193,7 +195,7 @@ impl<'a> Launch<'a> {
     pub fn begin_anew(&mut self) -> Result<(), Error> {
         self.job.opening = Opening::New;
         self.job.session = uuid::Uuid::new_v4().to_string();
-        self.job.prompt = self.brief.first(self.role)?;
+        self.job.prompt = redact(&self.brief.first(self.role)?).into_owned();
         Ok(())
     }
 

@@ -142,6 +142,7 @@ impl<'a> Record<'a> {
         metadata.denials = ended.denials.iter().map(|denial| format!("{} {}", denial.tool, denial.input)).collect();
         metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
         self.artifacts.write("result.txt", &ended.result)?;
+        self.artifacts.redact_logs()?;
         self.left(commit);
         self.save()
     }
@@ -181,6 +182,7 @@ impl<'a> Record<'a> {
             return Ok(());
         }
         self.metadata.reason = Some(why.to_owned());
+        self.artifacts.redact_logs()?;
         let calls = fs::read_dir(self.artifacts.path("tool_calls")).into_iter().flatten().count();
         self.metadata.tool_calls = u32::try_from(calls).unwrap_or(u32::MAX);
         self.close(outcome, summary(why))

@@ -14,6 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::process::quoted;
 use crate::runner::{Claude, CommandRunner, Runner, Shell};
+use crate::secrets::learn;
 use crate::store::{self, Board, Claimed, Queue, Seek};
 
 /// How the branches of items begin.
@@ -54,6 +55,7 @@ impl Site {
     /// With a repository that is opened where it is first needed, for a program that may not need it.
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let (config, settings) = Config::load_with_text(board.dir())?;
+        learn(config.runners.values().flat_map(|runner| runner.env.clone()));
         let (named, texts, repository, stuck, found) = Default::default();
         Ok(Site {
             board,

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::THREAD_LOG;
 use super::event::{AgentEvent, Prodding};
 use super::job::Job;
 use super::outcome::{EndReason, SessionEnd, Usage};
@@ -19,11 +18,9 @@ use super::session::{Session, Speaker};
 use super::signal::Signal;
 use super::stream;
 use super::transcript::Transcript;
+use super::{STDERR_LOG, THREAD_LOG};
 use crate::clock;
 use crate::process::{LogLine, ProgramExit, Spec};
-
-/// What the CLI writes to standard error, in the run's folder.
-const STDERR_LOG: &str = "stderr.log";
 
 /// How often the CLI is asked at most what it has spent.
 const USAGE_INTERVAL: Duration = Duration::from_secs(2);

@@ -48,6 +48,10 @@ pub use signal::Signal;
 pub const THREAD_LOG: &str = "thread.jsonl";
 /// The log of a run of any other program, in the run's folder.
 pub const OUTPUT_LOG: &str = "output.log";
+/// What an agent that writes JSON lines says besides, in the run's folder.
+const STDERR_LOG: &str = "stderr.log";
+/// All that programs write themselves.
+pub const LOGS: [&str; 3] = [THREAD_LOG, OUTPUT_LOG, STDERR_LOG];
 
 /// A kind of agent program.
 pub trait Runner: Send + Sync {

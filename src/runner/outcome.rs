@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::signal::Signal;
+use crate::secrets::redact;
 
 /// How a run ended, decided from exit status, result event, error status, denials and time-outs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -104,6 +105,21 @@ pub struct SessionEnd {
 }
 
 impl SessionEnd {
+    /// The same in words that may be written down.
+    pub(super) fn without_secrets(self) -> SessionEnd {
+        let told = |text: &str| redact(text).into_owned();
+        let signal = match self.signal {
+            Signal::Waiting(question) => Signal::Waiting(told(&question)),
+            other => other,
+        };
+        let told_denial = |denial: Denial| {
+            let input = serde_json::from_str(&redact(&denial.input.to_string())).unwrap_or_default();
+            Denial { input, ..denial }
+        };
+        let denials = self.denials.into_iter().map(told_denial).collect();
+        SessionEnd { reason: told(&self.reason), result: told(&self.result), signal, denials, ..self }
+    }
+
     /// One of which nothing more is known than how it ended.
     pub(super) fn of(outcome: Outcome, reason: String) -> SessionEnd {
         SessionEnd {

@@ -223,7 +223,7 @@ impl Session {
         }
         self.child.sweep();
         let exit = self.child.exit().unwrap_or(ProgramExit::Lost);
-        self.speaker.conclude(exit, self.ending.as_ref().map(|ending| ending.why))
+        self.speaker.conclude(exit, self.ending.as_ref().map(|ending| ending.why)).without_secrets()
     }
 
     fn take_step(&mut self, why: EndReason, step: EndingStep) {

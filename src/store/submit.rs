@@ -18,6 +18,7 @@ use crate::board::front::Front;
 use crate::board::lease::{Lease, Token};
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::board::text::apply;
+use crate::secrets::redact;
 
 /// An item as it stands.
 #[derive(Clone, Debug)]
@@ -53,7 +54,9 @@ pub struct Note {
 impl Board {
     /// Applies `event` to `task`, wherever it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, Error> {
-        self.transact(|view| view.submit(task, event, note))
+        // What is said with it stands in the queue, which is committed.
+        let event = event.clone().with_words(|text| redact(text).into_owned());
+        self.transact(|view| view.submit(task, &event, note))
     }
 
     /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
@@ -228,6 +231,7 @@ impl View<'_> {
             Some(id) => id,
             None => mint(&mut is_taken),
         };
+        let new = new.with_words(|text| redact(text).into_owned());
         let block = render(&NewItem { id: Some(id.clone()), ..new });
         let block = {
             let (alone, _) = parse(&block);

@@ -29,6 +29,7 @@ use crate::board::task::{TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::failpoint;
 use crate::files;
+use crate::secrets::redact;
 
 /// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -228,7 +229,10 @@ impl<'b> Locked<'b> {
             return Ok(Ok(()));
         }
         change.number(self.seq);
-        let Change { entries, files } = change;
+        let Change { mut entries, files } = change;
+        for cause in entries.iter_mut().filter_map(|entry| entry.cause.as_mut()) {
+            *cause = redact(cause).into_owned();
+        }
         let files: Vec<(Rewrite, Option<Staged>)> = files.into_iter().map(stage).collect::<Result<_, Error>>()?;
         let stage_lease = |entry: &Entry| match &entry.lease {
             Some(LeaseEntry::Put(lease)) => self.board.stage_lease(lease).map(Some),

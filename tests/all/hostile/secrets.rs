@@ -88,6 +88,85 @@ fn what_was_left_out_is_told_where_something_fails_for_it() {
     assert!(!scratch.item("T-1")["reason"].to_string().contains("passed on"));
 }
 
+const KEY: &str = "correct-horse-4711";
+const TOKEN: &str = "ghp_0123456789abcdefABCDEF0123456789abcd";
+
+/// All files of the board and of its private part but scripts and queues, and what programs show, hold neither.
+#[track_caller]
+fn is_told_nowhere(scratch: &Scratch) {
+    let files = [".tavern", ".git/tavern"].map(|folder| walkdir::WalkDir::new(scratch.work().join(folder)));
+    let files = files.into_iter().flatten().flatten().filter(|entry| entry.file_type().is_file());
+    for file in files.filter(|file| file.file_name() != "script.sh" && file.file_name() != "leak.sh") {
+        let text = String::from_utf8_lossy(&std::fs::read(file.path()).expect("it is ours")).into_owned();
+        assert!(!text.contains(KEY) && !text.contains(TOKEN), "{}:\n{text}", file.path().display());
+    }
+    for line in
+        ["tavern-status T-1", "tavern-log", "tavern-runs show T-1", "tavern-runs cat T-1", "tavern-runs grep redacted"]
+    {
+        for form in ["", " --format json"] {
+            let ran = scratch.line(&format!("{line}{form}")).variable("MY_API_KEY", KEY).run();
+            assert!(!ran.to_string().contains(KEY) && !ran.to_string().contains(TOKEN), "{line}: {ran}");
+        }
+    }
+}
+
+/// A board whose agent's script prints both in pieces, and whose check does.
+fn leaking(end: &str, done_when: &[&str]) -> Scratch {
+    let script = format!(
+        "printf 'correct-' > half; printf 'horse-4711 ghp_0123456789abcdef' >> half; sleep 0.1\n\
+         printf 'ABCDEF0123456789abcd' >> half; cat half >&2; echo; cat half; echo; rm half; echo 1 > 1.txt\n{end}"
+    );
+    board(&script, done_when, "max_attempts: 1\n")
+}
+
+fn leak(scratch: &Scratch) {
+    drop(scratch.program("tavern-agent").args(&["--once"]).variable("MY_API_KEY", KEY).run());
+}
+
+#[test]
+fn keys_and_tokens_are_in_nothing_that_is_written_or_shown() {
+    let scratch = leaking("exit 3", &[]);
+    leak(&scratch);
+    is_told_nowhere(&scratch);
+    let reason = scratch.item("T-1")["reason"].to_string();
+    has(&reason, &["[redacted MY_API_KEY]", "[redacted GitHub token]"]);
+    has(&scratch.queue(), &["[redacted MY_API_KEY]"]);
+    has(&scratch.run("tavern-runs", &["cat", "T-1", "output.log"]).succeeds(), &["[redacted GitHub token]"]);
+
+    let print = "printf correct-; sleep 0.1; printf horse-4711; printf ' ghp_0123456789abcdef'; sleep 0.1; \
+                 echo ABCDEF0123456789abcd; exit 3";
+    let scratch = leaking("", &[print]);
+    leak(&scratch);
+    is_told_nowhere(&scratch);
+    has(
+        &scratch.run("tavern-runs", &["cat", "T-1", "verify.txt"]).succeeds(),
+        &["[redacted MY_API_KEY] [redacted GitHub token]"],
+    );
+}
+
+#[test]
+fn a_secret_that_is_cut_out_of_the_middle_leaves_no_half() {
+    let print = "head -c 500 /dev/zero | tr '\\0' x; printf 'correct-'; printf 'horse-4711'; head -c 9000 /dev/zero | tr '\\0' y; exit 3";
+    let scratch = board("echo 1 > 1.txt", &[print], "max_attempts: 1\nverify: {output: 1KiB}\n");
+    leak(&scratch);
+    let text = scratch.run("tavern-runs", &["cat", "T-1", "verify.txt"]).succeeds();
+    assert!(!text.contains("xcorrect-"), "{text}");
+}
+
+#[test]
+fn what_is_said_of_an_item_names_no_secret() {
+    let scratch = Scratch::board("- [ ] T-1: One\n- [ ] T-2: Two\n");
+    let words = format!("because of {TOKEN} and {KEY}");
+    let run =
+        |program: &str, arguments: &[&str]| scratch.program(program).args(arguments).variable("MY_API_KEY", KEY).run();
+    run("tavern-claim", &["--task", "T-1"]).ends(0);
+    run("tavern-release", &["T-1", "--reason", &words, "--force"]);
+    run("tavern-release", &["T-2", "--cancel", "--reason", &words]).ends(0);
+    run("tavern-add", &["Three", "--description", &words]).ends(0);
+    is_told_nowhere(&scratch);
+    has(&scratch.queue(), &["[redacted GitHub token] and [redacted MY_API_KEY]"]);
+}
+
 #[test]
 fn names_that_are_none_are_told() {
     for config in ["pass: [\"*_KEY\"]\n", "runners: {shell: {pass: [\"A=b\"]}}\n"] {
