@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
@@ -69,6 +70,12 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
         }
         (is_plain, _) => is_plain,
     }
+}
+
+/// The same; nobody but its owner may look into it.
+pub fn make_own_folder(path: &Path) -> io::Result<()> {
+    make_folder(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
 /// It is there, and no part of its path is a link.

@@ -1,9 +1,10 @@
 //! `tavern-edit`: a queue or an item in an editor, merged when it ends.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, IsTerminal};
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -136,7 +137,8 @@ impl Copy {
                 (task.to_string(), part.ok_or(Error::NoTask(task))?)
             }
         };
-        let folder = tempfile::Builder::new().prefix("tavern-edit-").tempdir()?;
+        let own = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("tavern-edit-").permissions(own).tempdir()?;
         let path = folder.path().join(format!("{name}.md"));
         replace(&path, &loaded.as_bytes()[part.clone()])?;
         Ok(Copy { queue, loaded, part, folder, path })

@@ -166,9 +166,11 @@ impl Board {
             files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
             replace(&ignore, b"*\n")?;
         }
-        let folders = VOLATILE.map(|folder| self.dir.join(folder)).into_iter();
+        // Where there is no repository the private part is in the board, which others may read.
+        let private = Some(self.private.clone()).filter(|private| *private != self.dir);
+        let folders = private.into_iter().chain(VOLATILE.map(|folder| self.dir.join(folder)));
         for path in folders.chain(PRIVATE.map(|folder| self.private.join(folder))) {
-            files::make_folder(&path).map_err(Error::io("make the folder", &path))?;
+            files::make_own_folder(&path).map_err(Error::io("make the folder", &path))?;
         }
         Ok(())
     }

@@ -168,6 +168,26 @@ fn what_is_said_of_an_item_names_no_secret() {
 }
 
 #[test]
+fn nobody_else_looks_into_what_is_not_committed() {
+    let scratch = leaking("", &["true"]);
+    scratch.git(&["config", "core.editor", "stat -c %a \"$(dirname \"$1\")\" > ../home/mode; true"]);
+    leak(&scratch);
+    let mode = |path: &str| {
+        let metadata = std::fs::metadata(scratch.work().join(path)).expect("it is there");
+        std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777
+    };
+    for folder in
+        [".git/tavern", ".git/tavern/events", ".tavern/runs", ".tavern/worktrees", ".tavern/inbox", ".tavern/agents"]
+    {
+        assert_eq!(mode(folder), 0o700, "{folder}");
+    }
+    assert_eq!(mode(".tavern/queues/main.md") & 0o044, 0o044, "what people commit is as they have it");
+    scratch.run("tavern-edit", &[]).ends(0);
+    assert_eq!(scratch.read("../home/mode"), "700\n");
+    assert_eq!(std::fs::read_dir(scratch.folder().join("tmp")).expect("it is there").count(), 0, "the copy is gone");
+}
+
+#[test]
 fn names_that_are_none_are_told() {
     for config in ["pass: [\"*_KEY\"]\n", "runners: {shell: {pass: [\"A=b\"]}}\n"] {
         let scratch = board("", &[], config);
