@@ -12,6 +12,7 @@ use crate::board::document::{Document, Item, parse};
 use crate::board::edit::said;
 use crate::board::lane::{LanePlace, LaneSet};
 use crate::board::markup;
+use crate::board::merge::unite;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::Edit;
 
@@ -214,8 +215,8 @@ pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
     document.applied(&edits, &is_going, &|_| false, &|_| true)
 }
 
-/// The archive with the items at its end. One that it has already stays where it is, and one that it has otherwise under
-/// the same ID is replaced.
+/// The archive with the items at its end. One that it has already stays where it is. Of one that it has otherwise under the same ID
+/// the words are kept, and it stands as the newer one does: git may have brought either.
 pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
     let (old, _) = parse(archive);
     let mut text = archive.to_owned();
@@ -223,13 +224,17 @@ pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
     let is_known = |item: &Gone| item.id.as_ref().is_none_or(|id| known.contains(id));
     let new = items.iter().filter(|item| !(is_known(item) && has(&old, item)));
     let items: Vec<&Gone> = new.collect();
+    let mut older = HashMap::new();
     for id in items.iter().filter_map(|item| item.id.as_ref()).filter(|id| known.contains(id)) {
+        older.insert(id, old.block(old.find(id)?));
         text = forget(&text, id)?;
     }
     let mut added = String::from(if text.is_empty() || text.ends_with('\n') { "" } else { "\n" });
     let mut expected = Vec::new();
     for item in &items {
         let own = own_text(item)?;
+        let older = item.id.as_ref().and_then(|id| older.get(id));
+        let own = older.map_or_else(|| Some(own.clone()), |older| unite(&own, older))?;
         added.push_str(&own);
         if !own.ends_with('\n') {
             added.push('\n');
@@ -342,10 +347,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_archived_again_takes_the_place_of_its_older_text() {
-        let old = "- [x] T-1: a\n- [x] T-2: b\n";
-        let again = Gone { id: "T-1".parse().ok(), status: Status::Completed, block: "- [x] T-1: c\n".to_owned() };
-        assert_eq!(put_in(old, &[again]).as_deref(), Some("- [x] T-2: b\n- [x] T-1: c\n"));
+    fn what_is_archived_again_stands_as_it_is_now_and_keeps_its_older_words() {
+        let rows = [
+            ("- [x] T-1: a\n", "- [x] T-1: a, and c (completed: 2026-11-22T10:00:00Z)\n", ""),
+            ("- [x] T-1: a\n  One.\n  Three.\n", "- [x] T-1: a\n  One.\n  Two.\n  Three.\n", ""),
+            (
+                "- [x] T-1: a, and b (commit: 1)\n  One.\n",
+                "- [x] T-1: a (commit: 2)\n",
+                "- [x] T-1: a, and b (commit: 2)\n  One.\n",
+            ),
+            ("- [x] T-1: b\n", "- [x] T-1: a\n", "- [x] T-1: a\n  <!-- conflict: title: b -->\n"),
+            ("- [x] T-1: b (priority: high)\n", "- [x] T-1: b\n", "- [x] T-1: b (priority: high)\n"),
+        ];
+        for (older, newer, expected) in rows {
+            let again = Gone { id: "T-1".parse().ok(), status: Status::Completed, block: newer.to_owned() };
+            let expected = if expected.is_empty() { newer } else { expected };
+            let [archive, expected] = [format!("{older}- [x] T-2: b\n"), format!("- [x] T-2: b\n{expected}")];
+            assert_eq!(put_in(&archive, std::slice::from_ref(&again)).as_ref(), Some(&expected));
+            // It was done before a crash.
+            assert_eq!(put_in(&expected, &[again]), Some(expected));
+        }
     }
 
     proptest! {

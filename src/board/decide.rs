@@ -384,12 +384,16 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
     time.trunc_subsecs(0)
 }
 
-/// Reasons stand in a line of the queue, so they are one line of at most 200 characters.
+/// Of a longer reason the beginning and the end are kept, in characters: what failed, and what is to be done about it.
+const KEPT_OF_REASON: (usize, usize) = (80, 120);
+
+/// Reasons stand in a line of the queue, so they are one short line.
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(200) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
+    let (first, last) = KEPT_OF_REASON;
+    match words.chars().count() {
+        count if count <= first + last => words,
+        count => words.chars().take(first).chain(['…']).chain(words.chars().skip(count - last)).collect(),
     }
 }
 

@@ -91,6 +91,13 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     MergedText { text, conflicts, has_markers }
 }
 
+/// All that is said in `ours` and in `theirs`, where nobody knows on what both rest. Its items stand as in `ours`; `None` if the two
+/// are too odd to tell their items apart.
+pub fn unite(ours: &str, theirs: &str) -> Option<String> {
+    let merged = merge("", ours, theirs, &|_| true);
+    (!merged.has_markers).then_some(merged.text)
+}
+
 /// An item in the versions that have it: base, ours, theirs.
 type Trio<'m, 't> = [Option<One<'m, 't>>; 3];
 

@@ -302,7 +302,7 @@ fn merged(
         let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
         let loaded = match save.rests_on {
             Some(text) => Loaded { text: text.to_owned(), stale: Vec::new() },
-            None => loaded(board, queue, &known, save)?,
+            None => loaded(board, queue, &known, save, &returned)?,
         };
         let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
         let mut merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));

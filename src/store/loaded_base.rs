@@ -36,12 +36,19 @@ pub(super) struct Save<'s> {
     pub rests_on: Option<&'s str>,
 }
 
-/// The version of `ours` on which the save rests.
-pub(super) fn loaded(board: &Board, queue: &Queue, ours: &str, save: &Save<'_>) -> Result<Loaded, Error> {
+/// The version of `ours` on which the save rests; `returned` are the items of it that were in no queue any more.
+pub(super) fn loaded(
+    board: &Board,
+    queue: &Queue,
+    ours: &str,
+    save: &Save<'_>,
+    returned: &HashSet<TaskId>,
+) -> Result<Loaded, Error> {
     let (saved, replaced_at) = (save.text, save.replaced_at);
     let mut loaded = Loaded { text: ours.to_owned(), stale: Vec::new() };
     let (mine, theirs) = (parse(ours).0, parse(saved).0);
-    if replaced_at.is_none() && !may_be_older(board, &differing(&mine, &theirs))? {
+    let may_be_older = || may_be_older(board, &differing(&mine, &theirs));
+    if replaced_at.is_none() && returned.is_empty() && !may_be_older()? {
         return Ok(loaded);
     }
     let (mut entries, mut looks) = (Vec::new(), 0);

@@ -243,3 +243,62 @@ fn what_is_typed_in_an_item_that_was_archived_meanwhile_is_kept_and_brings_nothi
     assert_eq!(archived(&scratch), ["T-2", "T-1"]);
     has(&scratch.read(ARCHIVE), &["T-1: One and more"]);
 }
+
+/// A buffer, or a branch, has an item that is archived as it was before somebody else typed in it.
+#[test]
+fn what_others_typed_in_an_item_before_it_was_archived_stays_in_the_archive() {
+    let done = "- [x] T-1: One\n- [x] T-2: Two\n";
+    let begin = || {
+        let scratch = board(&lanes(done), "{keep: 2}");
+        scratch.settle();
+        scratch.commit(&["--all"], "Board");
+        scratch.git(&["branch", "older"]);
+        let buffer = scratch.queue();
+        scratch.write(QUEUE, buffer.replace("One", "One and more"));
+        scratch.run("tavern-check", &["--fix"]);
+        scratch.write(CONFIG, scratch.read(CONFIG).replace("keep: 2", "keep: 1"));
+        scratch.run("tavern-reap", &[]).succeeds();
+        assert_eq!(archived(&scratch), ["T-1"]);
+        (scratch, buffer)
+    };
+    let ends = |scratch: Scratch| {
+        scratch.settle();
+        scratch.write(CONFIG, scratch.read(CONFIG).replace("keep: 1", "after: 1s"));
+        scratch.at("+60", "tavern-reap", &[]).succeeds();
+        assert_eq!(archived(&scratch).len(), 2, "{}", scratch.queue());
+        has(&scratch.read(ARCHIVE), &["One and more", "T-2: Two"]);
+    };
+    for (from, to) in [("Go on", "Go on, friend"), ("# Main\n", "# Main\n\nSome words.\n"), ("Two", "Two, too")] {
+        let (scratch, buffer) = begin();
+        scratch.write(QUEUE, buffer.replace(from, to));
+        scratch.settle();
+        has(&(scratch.queue() + &scratch.read(ARCHIVE)), &[to]);
+        ends(scratch);
+    }
+    let (scratch, _) = begin();
+    scratch.commit(&["--all"], "Archived");
+    scratch.git(&["switch", "--quiet", "older"]);
+    scratch.settle();
+    scratch.write(QUEUE, scratch.queue().replace("Two", "Two, too"));
+    scratch.settle();
+    scratch.commit(&["--all"], "Older");
+    scratch.git(&["switch", "--quiet", "main"]);
+    scratch.settle();
+    scratch.git(&["merge", "--quiet", "--no-edit", "older"]);
+    scratch.settle();
+    has(&scratch.queue(), &["T-2: Two, too"]);
+    ends(scratch);
+    // The other one has it changed, too, so that it stands in both.
+    let (scratch, _) = begin();
+    scratch.commit(&["--all"], "Archived");
+    scratch.git(&["switch", "--quiet", "older"]);
+    scratch.settle();
+    scratch.write(QUEUE, scratch.queue().replace("One", "At least one"));
+    scratch.settle();
+    scratch.commit(&["--all"], "Older");
+    scratch.git(&["switch", "--quiet", "main"]);
+    scratch.settle();
+    scratch.git(&["merge", "--quiet", "--no-edit", "older"]);
+    scratch.settle();
+    ends(scratch);
+}

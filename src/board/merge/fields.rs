@@ -108,6 +108,8 @@ pub(super) fn line_and_block(
     let title = match (base.map(One::title), ours.title(), theirs.title()) {
         (was, ours, theirs) if ours == theirs || was == Some(theirs) => ours,
         (was, ours, theirs) if was == Some(ours) => theirs,
+        (None, ours, theirs) if ours.starts_with(theirs) => ours,
+        (None, ours, theirs) if theirs.starts_with(ours) => theirs,
         (_, ours, theirs) => {
             marks.push(("title".into(), theirs.to_owned()));
             ours
