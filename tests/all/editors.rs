@@ -344,11 +344,12 @@ impl Desk {
                 3 => {
                     if self.git("stash --quiet --all") {
                         thread::sleep(pause);
-                        // git does not write over what stands there.
+                        // git does not write over what programs have made anew there, tracked or not.
                         wait_until("the stash is back", || {
                             let is_back = self.git("stash pop --quiet");
                             if !is_back {
                                 self.git("checkout --quiet .");
+                                self.git("clean -fdxq");
                             }
                             is_back
                         });

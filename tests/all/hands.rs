@@ -329,6 +329,30 @@ fn an_item_that_got_its_id_since_is_not_doubled_by_an_old_text_that_is_saved_aga
     }
 }
 
+/// Nobody who has the old text open knows its new title, nor its ID.
+#[test]
+fn an_item_that_got_its_id_and_another_title_since_is_not_doubled_by_an_old_text() {
+    for others in ["", "- [ ] Two.\n"] {
+        let scratch = Scratch::board("- [ ] T-1: Other\n");
+        scratch.change(QUEUE, "Other\n", &format!("Other\n- [ ] One.\n  Words.\n{others}"));
+        scratch.settle();
+        let loaded = scratch.queue();
+        scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
+        let claimed = scratch.json("tavern-claim", &[]);
+        let id = claimed["id"].as_str().expect("an ID");
+        let token = claimed["lease"]["token"].to_string();
+        scratch.run("tavern-release", &[id, "--token", &token]).succeeds();
+        for [was, is] in [["One.", "Seven."], ["Seven.", "Eight."], ["Eight.", "Nine."]] {
+            scratch.change(QUEUE, &format!("{id}: {was}"), &format!("{id}: {is}"));
+            scratch.settle();
+            scratch.write(QUEUE, loaded.replace("Other", &format!("Other {is}")));
+            scratch.settle();
+        }
+        let text = scratch.queue();
+        assert_eq!(text.matches("Words.").count(), 1, "{text}");
+    }
+}
+
 #[test]
 fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
