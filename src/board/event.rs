@@ -226,6 +226,9 @@ words! {
         Redone "redone",
         /// It had ended, and was moved from its queue to the archive.
         Archived "archived",
+        /// Somebody wrote to whoever works on it; the cause is the text, the agent the sender, the run that of an agent that
+        /// sent it.
+        Sent "sent",
         /// Its agent was given a message; the cause is its text, the agent whoever sent it.
         Told "told",
         /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.

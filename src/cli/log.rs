@@ -170,6 +170,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
             _ => format!("{task} was made to read as before"),
         },
         Kind::Archived => format!("{task} was moved to the archive"),
+        Kind::Sent => format!("{agent} wrote to {task}"),
         Kind::Told => format!("{task} was told{by}"),
         Kind::Noted => task,
     };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::board::event::Event;
 use crate::board::lease::{Lease, Life};
 use crate::board::task::{Status, Task, TaskId};
-use crate::run::inbox::letter;
+use crate::prompt::PromptLimits;
 use crate::run::{Site, runner_named};
 use crate::store::{self, Found, Note, life};
 
@@ -98,7 +98,7 @@ impl Verb for Args {
             }
         }
         let found = site.board.task(&self.task)?;
-        site.board.send(&self.task, &letter(&from, &text))?;
+        site.board.send(&self.task, &from, own.map(|run| run.run), &text)?;
         let (when, how) = heard(&site, &found);
         self.tell(context, found.task.status(), &from, when, &how)
     }
@@ -125,7 +125,11 @@ impl Args {
         if !is_typed && has_input {
             text = read_stdin("what to say")?;
         }
-        let text = text.trim();
+        let (text, most) = (text.trim(), PromptLimits::default().note);
+        if text.len() > most {
+            let message = format!("the message has {} bytes, and an agent is told {most} at most", text.len());
+            return Err(CliError::usage(message, "put it into a file that the agent can read, and name that"));
+        }
         if text.is_empty() {
             let hint = format!("pass it as an argument: tavern tell {} \"…\"", self.task);
             return Err(CliError::usage("the message is empty", hint));

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::marks::{neutral_of, tags_in};
 
 /// The built-in templates by their names, embedded at build time.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("coder.md", include_str!("../../templates/coder.md")),
     ("reviewer.md", include_str!("../../templates/reviewer.md")),
     ("planner.md", include_str!("../../templates/planner.md")),
@@ -19,6 +19,7 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("prod-review.md", include_str!("../../templates/prod-review.md")),
     ("prod-plan.md", include_str!("../../templates/prod-plan.md")),
     ("resume.md", include_str!("../../templates/resume.md")),
+    ("message.md", include_str!("../../templates/message.md")),
     ("prod-undecided.md", include_str!("../../templates/prod-undecided.md")),
     ("prod-silent.md", include_str!("../../templates/prod-silent.md")),
 ];
@@ -108,7 +109,7 @@ impl Template {
 
     /// The text with `values` in it. A name that they don't have is an error.
     pub(super) fn render(&self, values: &impl Serialize) -> Result<String, TemplateError> {
-        let tags = tags_in(&self.text);
+        let tags = self.tags();
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_syntax(syntax());
@@ -136,6 +137,12 @@ impl Template {
         }
         rendered.map_err(|error| self.error(&error))?;
         Ok(String::from_utf8_lossy(&output.bytes).into_owned())
+    }
+
+    /// Its marks, and those of all that is built in: a session may be told by one template after the other.
+    fn tags(&self) -> Vec<String> {
+        let built_in = BUILT_IN.iter().map(|(_, text)| *text);
+        built_in.chain([self.text.as_str()]).flat_map(tags_in).collect()
     }
 
     fn error(&self, error: &minijinja::Error) -> TemplateError {

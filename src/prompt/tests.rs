@@ -95,8 +95,9 @@ test login::refuses_a_wrong_password ... FAILED
 <review-findings>
 A review has rejected what you did. Deal with each finding, or say at the end why it is wrong. Your branch is as you left it.
 
-From Merry:
+<note from=\"Merry\">
 - blocker src/auth.rs:12: no salt
+</note>
 </review-findings>
 
 <answers>
@@ -118,8 +119,9 @@ Made it.
 <notes>
 What people have said about this task:
 
-From Rosie:
+<note from=\"Rosie\">
 Use argon2.
+</note>
 </notes>
 
 "

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::artifacts::{Artifacts, ToolCalls};
+use super::brief::Brief;
 use super::children;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
-use super::inbox::{self, Inbox};
+use super::inbox::Inbox;
 use super::launch::{Attendance, Launch};
 use super::plan;
 use super::record::{Record, run_name, run_of};
@@ -87,13 +88,13 @@ fn carry_out(
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
-    let mut ended = follow(site, held, launch.start()?, &record, heartbeat);
+    let mut ended = follow(site, held, launch.start()?, launch.brief(), &record, heartbeat);
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
         record.begins_anew(&launch.job.session, &launch.job.prompt)?;
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
-        ended = follow(site, held, launch.start()?, &record, heartbeat);
+        ended = follow(site, held, launch.start()?, launch.brief(), &record, heartbeat);
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
@@ -168,7 +169,14 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
 }
 
 /// Follows the agent until it is over: artifacts, messages, the end if one is asked for.
-fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>, heartbeat: &Heartbeat) -> SessionEnd {
+fn follow(
+    site: &Site,
+    held: &Claimed,
+    mut session: Session,
+    brief: &Brief<'_>,
+    record: &Record<'_>,
+    heartbeat: &Heartbeat,
+) -> SessionEnd {
     let bell = session.bell();
     let _subscription = bell.ring_at(&site.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
@@ -181,7 +189,7 @@ fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>
         if site.interrupt.is_hurried() {
             session.hurry();
         }
-        inbox.pass_on(&mut session);
+        inbox.pass_on(brief, &mut session);
         let event = match session.next(Duration::from_secs(30)) {
             Next::Event(event) => event,
             Next::Quiet => continue,
@@ -189,7 +197,11 @@ fn follow(site: &Site, held: &Claimed, mut session: Session, record: &Record<'_>
         };
         calls.note(&event);
         match event {
-            AgentEvent::Delivered { text } if inbox.acknowledge(&text) => inbox::record(&site.board, held, &text),
+            AgentEvent::Delivered { text } => {
+                if let Some(message) = inbox.read(&text) {
+                    site.board.told(&held.task.id, &run_name(&held.task.id, held.lease.token), &message);
+                }
+            }
             AgentEvent::Prodded { why, number, most } => {
                 let why = match why {
                     Prodding::Undecided => "it ended its turn without DONE or WAITING",

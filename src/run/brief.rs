@@ -3,9 +3,8 @@
 use super::artifacts::Artifacts;
 use super::children::results;
 use super::error::Error;
-use super::inbox;
 use super::plan;
-use super::record::{DEAD_SUPERVISOR, Metadata, runs_of};
+use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
 use super::site::Site;
 use super::worktree::{Worktree, salvage_ref};
@@ -23,6 +22,8 @@ use crate::store::{Claimed, Entry, Message, walk_log};
 
 /// The template for a session that goes on.
 const RESUME: &str = "resume.md";
+/// The template for a message to a session that runs.
+const MESSAGE: &str = "message.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
 
@@ -33,7 +34,7 @@ pub struct Brief<'a> {
     /// What was said in these its session knows.
     earlier: Vec<Metadata>,
     entries: Vec<Entry>,
-    /// What lies in its inbox, and is told with the prompt.
+    /// What was sent to it, and is told with the prompt.
     unread: Vec<Message>,
 }
 
@@ -50,9 +51,8 @@ impl<'a> Brief<'a> {
         earlier.retain(|run| run.role == lease.role && (!is_review || run.agent == lease.agent));
         let branch = worktree.branch.as_ref();
         let entries = if earlier.is_empty() && !held.has_history { Vec::new() } else { entries_of(site, held) };
-        // What can't be read stays where it is, and so does what is still being written.
-        let mut unread = site.board.messages(&task.id).unwrap_or_default();
-        unread.retain(|message| !message.text.trim().is_empty());
+        // Of a log that can't be read now the next run is told.
+        let (unread, _) = site.board.messages(&task.id, 0).unwrap_or_default();
         let values = Assigned {
             task: AssignedTask {
                 id: task.id.to_string(),
@@ -100,13 +100,15 @@ impl<'a> Brief<'a> {
         last.session.clone()
     }
 
-    /// The agent was started with the prompt: what was told with it is taken out of the inbox.
+    /// The agent was started with the prompt, and so was told what was sent to it.
     pub fn is_given(&self, held: &Claimed) {
-        for message in &self.unread {
-            inbox::record(&self.site.board, held, &message.text);
-            // What can't be taken away is told once more.
-            drop(self.site.board.delivered(message));
-        }
+        let run = run_name(&held.task.id, held.lease.token);
+        self.unread.iter().for_each(|message| self.site.board.told(&held.task.id, &run, message));
+    }
+
+    /// A message as its session is told while it runs.
+    pub fn message(&self, message: &Message) -> Result<String, Error> {
+        self.told(MESSAGE, &Assigned { notes: letters(std::slice::from_ref(message)), ..self.values.clone() })
     }
 
     /// The prompt that begins a session.
@@ -152,8 +154,8 @@ pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
 }
 
 /// The templates that runs of `role` may need.
-pub fn templates(role: &Role) -> [&str; 4] {
-    [&role.template, RESUME, undecided(role), SILENT]
+pub fn templates(role: &Role) -> [&str; 5] {
+    [&role.template, RESUME, undecided(role), SILENT, MESSAGE]
 }
 
 /// The template for an agent that ended its turn without a signal, a verdict or a plan.
@@ -205,14 +207,16 @@ fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec
         };
         is_recent && is_said
     };
-    entries.iter().filter(is_word).filter_map(note).collect()
+    let sent = |entry: &Entry| entries.iter().find(|sent| Some(sent.seq) == entry.sent).and_then(Message::of);
+    let words = entries.iter().filter(is_word);
+    words.filter_map(|entry| sent(entry).map_or_else(|| note(entry), |message| letters(&[message]).pop())).collect()
 }
 
-/// What lies in the inbox.
+/// What was sent to it, each with its sender as the log has it: an agent can't pass for a person.
 fn letters(unread: &[Message]) -> Vec<Remark> {
     let note = |message: &Message| {
-        let (from, text) = inbox::opened(&message.text);
-        Remark { from: from.unwrap_or("a person").to_owned(), text: text.trim().to_owned() }
+        let from = if message.run.is_some() { format!("{}, an agent", message.from) } else { message.from.clone() };
+        Remark { from, text: message.text.trim().to_owned() }
     };
     unread.iter().map(note).collect()
 }

@@ -166,6 +166,11 @@ impl<'a> Launch<'a> {
         Ok(record)
     }
 
+    /// What its agent is told.
+    pub fn brief(&self) -> &Brief<'a> {
+        &self.brief
+    }
+
     /// Starts the program, which is told its prompt with it.
     pub fn start(&self) -> Result<Session, NotReady> {
         let session = self.runner.start(&self.job)?;

@@ -39,6 +39,9 @@ pub struct Entry {
     /// The `seq` of the event that this one takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
+    /// Of a message that was told, the `seq` of the event by which it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     #[serde(flatten)]
@@ -98,6 +101,7 @@ impl Entry {
             run: None,
             cause: None,
             undoes: None,
+            sent: None,
             commit: None,
             change: TextChange::Nothing,
             lease: None,

@@ -86,7 +86,7 @@ fn it_writes_where_its_work_is_and_nowhere_else() {
     let wrote = scratch.git(&["show", "tavern/integration:wrote.txt"]);
     assert_eq!(wrote, "cache\nthrowaway\nnull");
     assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]), "work");
-    assert!(scratch.read(".tavern/inbox/T-9/001.md").contains("From inside"), "tavern-tell works in it");
+    assert!(scratch.read(&scratch.letters("T-9")[0]).contains("From inside"), "tavern-tell works in it");
     assert_eq!(std::fs::read_to_string(scratch.folder().join("home/cache/yes")).ok().as_deref(), Some("no\n"));
     assert!(!scratch.folder().join("home/no").exists() && !scratch.folder().join("tmp/yes").exists());
     assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), "");

@@ -267,6 +267,12 @@ impl Scratch {
         item
     }
 
+    /// The files in the inbox of an item.
+    pub fn letters(&self, id: &str) -> Vec<PathBuf> {
+        let folder = fs::read_dir(self.work().join(".tavern/inbox").join(id)).into_iter().flatten();
+        folder.map(|entry| entry.expect("it is there").path()).collect()
+    }
+
     /// Takes an item; gives its token.
     #[track_caller]
     pub fn claim(&self, id: &str, more: &[&str]) -> String {

@@ -49,15 +49,12 @@ fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
     // The program has no sessions: each of its runs begins anew, and is told all.
     let scratch = board(ONE, &["exit 1", "exit 1", WORK]);
     tell(&scratch, "Mind the gap.").ends(0).says("T-1 is pending: it is passed on with the prompt of its next run");
-    scratch.write(".tavern/inbox/T-1/007.md", "Typed by hand.\n");
     agent(&scratch);
     for number in 1..=3 {
         let prompt = scratch.note(number.to_string());
-        assert_eq!(prompt.matches("From rosie:\nMind the gap.").count(), 1, "{number}: {prompt}");
-        assert_eq!(prompt.matches("From a person:\nTyped by hand.").count(), 1, "{number}: {prompt}");
+        assert_eq!(prompt.matches("<note from=\"rosie\">\nMind the gap.\n</note>").count(), 1, "{number}: {prompt}");
     }
-    let left = std::fs::read_dir(scratch.work().join(".tavern/inbox/T-1")).expect("it is there").count();
-    assert_eq!(left, 0, "it was told");
+    assert!(scratch.letters("T-1").is_empty(), "it was told");
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     assert_eq!(log.matches("T-1 was told by rosie: Mind the gap.").count(), 1, "{log}");
     tell(&scratch, "Too late.").ends(4).says("tavern release T-1 --reopen -m");
@@ -78,7 +75,7 @@ fn a_deaf_agent_is_told_at_its_next_run() {
     scratch.write("../home/steps/go", "");
     running.end().ends(0);
     assert!(!scratch.note("1").contains("Mind the gap."));
-    has(&scratch.note("2"), &["From rosie:\nMind the gap."]);
+    has(&scratch.note("2"), &["<note from=\"rosie\">\nMind the gap."]);
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
     being_written(board, faults);
     archives(board, faults);
     switches(board, faults);
+    no_messages(board, faults);
     let Some(config) = config else { return Vec::new() };
     roles(board, config, faults);
     match Site::open(board.clone(), Interrupt::new()) {
@@ -188,6 +189,21 @@ fn being_written(board: &Board, faults: &mut Faults<'_>) {
     for queue in queues.filter(|queue| is_being_written(&[&queue.path])) {
         let message = "a program has this file open for writing: what it saves counts once it has closed it".to_owned();
         faults.warning("open-queue", &queue.path, message, format!("see who: fuser -v {}", quoted(&queue.path)));
+    }
+}
+
+/// Files in inboxes that nobody has sent: of each folder the first is named.
+fn no_messages(board: &Board, faults: &mut Faults<'_>) {
+    let mut found = board.no_messages();
+    let all = found.len();
+    found.dedup_by(|path, before| path.parent() == before.parent());
+    let more = if all > found.len() { format!(" ({all} such files in all)") } else { String::new() };
+    for path in found {
+        let message = format!("no message that waits: nobody has sent it, and no agent is told what it says{more}");
+        let task = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let hint =
+            format!("if you mean it, send it: tavern tell {task} - < {0}; then remove it: rm {0}", quoted(&path));
+        faults.warning("no-message", &path, message, hint);
     }
 }
 

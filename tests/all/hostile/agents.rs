@@ -105,7 +105,7 @@ fn what_an_agent_may_do_it_does_in_its_own_name() {
         let done: Vec<String> = lines.iter().map(|line| format!("0 {line}")).collect();
         assert_eq!(said(&scratch)[..5], done[..5], "{way}\n{}", scratch.read("../home/out"));
         assert_eq!(scratch.item("T-1.1")["title"], "Part");
-        let letter = scratch.read(".tavern/inbox/T-2/001.md");
+        let letter = scratch.read(&scratch.letters("T-2")[0]);
         assert!(letter.contains("Frodo") && letter.contains("Mind the gap."), "{letter}");
     }
 }

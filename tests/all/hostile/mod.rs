@@ -3,6 +3,7 @@
 mod agents;
 mod bounds;
 mod links;
+mod messages;
 mod review;
 mod secrets;
 mod shown;

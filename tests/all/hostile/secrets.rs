@@ -161,6 +161,8 @@ fn what_is_said_of_an_item_names_no_secret() {
         |program: &str, arguments: &[&str]| scratch.program(program).args(arguments).variable("MY_API_KEY", KEY).run();
     run("tavern-claim", &["--task", "T-1"]).ends(0);
     run("tavern-release", &["T-1", "--reason", &words, "--force"]);
+    run("tavern-tell", &["T-1", &words]).ends(0);
+    assert_eq!(scratch.letters("T-1").len(), 1);
     run("tavern-release", &["T-2", "--cancel", "--reason", &words]).ends(0);
     run("tavern-add", &["Three", "--description", &words]).ends(0);
     is_told_nowhere(&scratch);
