@@ -58,6 +58,8 @@ pub struct Template {
     /// For messages: a file name or a path.
     pub name: String,
     pub text: String,
+    /// Texts of others by which the same session is told: no value forges their marks either.
+    pub beside: String,
 }
 
 /// Why a template gives no prompt.
@@ -96,10 +98,15 @@ impl TemplateError {
 }
 
 impl Template {
+    /// One of these words, told alone.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Template {
+        Template { name: name.into(), text: text.into(), beside: String::new() }
+    }
+
     /// The built-in one called `name`, such as `coder.md`.
     pub fn built_in(name: &str) -> Option<Template> {
         let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-        Some(Template { name: (*name).to_owned(), text: (*text).to_owned() })
+        Some(Template::new(*name, *text))
     }
 
     /// The names of the built-in ones.
@@ -139,10 +146,10 @@ impl Template {
         Ok(String::from_utf8_lossy(&output.bytes).into_owned())
     }
 
-    /// Its marks, and those of all that is built in: a session may be told by one template after the other.
+    /// Its marks, those of what is told beside it, and those of all that is built in.
     fn tags(&self) -> Vec<String> {
         let built_in = BUILT_IN.iter().map(|(_, text)| *text);
-        built_in.chain([self.text.as_str()]).flat_map(tags_in).collect()
+        built_in.chain([self.text.as_str(), &self.beside]).flat_map(tags_in).collect()
     }
 
     fn error(&self, error: &minijinja::Error) -> TemplateError {

@@ -7,7 +7,7 @@ fn coder() -> Template {
 }
 
 fn own(text: &str) -> Template {
-    Template { name: "own.md".into(), text: text.into() }
+    Template::new("own.md", text)
 }
 
 fn rendered(sample: &Assigned) -> String {
@@ -103,8 +103,12 @@ A review has rejected what you did. Deal with each finding, or say at the end wh
 <answers>
 What a person has answered to a question of this task:
 
-Asked: red or blue?
-Answered: blue
+<asked>
+red or blue?
+</asked>
+<answered>
+blue
+</answered>
 </answers>
 
 <children>

@@ -31,6 +31,8 @@ const SILENT: &str = "prod-silent.md";
 pub struct Brief<'a> {
     site: &'a Site,
     values: Assigned,
+    /// The texts of all templates by which its session may be told.
+    templates: String,
     /// What was said in these its session knows.
     earlier: Vec<Metadata>,
     entries: Vec<Entry>,
@@ -79,7 +81,9 @@ impl<'a> Brief<'a> {
             planning: site.does(held, Does::Plan).then(|| plan::planning(site, held, worktree)),
             children: if task.status() == Status::InProgress { results(site, task) } else { Vec::new() },
         };
-        Ok(Brief { site, values, earlier, entries, unread })
+        let texts = |name: &&str| Ok(template(site, name)?.text);
+        let templates = templates(site.role(&lease.role)?).iter().map(texts).collect::<Result<_, Error>>()?;
+        Ok(Brief { site, values, templates, earlier, entries, unread })
     }
 
     /// A task whose attempts were all given back to it since its run `last`, by a person from the dead letter lane or because
@@ -141,7 +145,8 @@ impl<'a> Brief<'a> {
     }
 
     fn told(&self, template: &str, values: &Assigned) -> Result<String, Error> {
-        Ok(assigned(&self::template(self.site, template)?, values, &PromptLimits::default())?)
+        let template = Template { beside: self.templates.clone(), ..self::template(self.site, template)? };
+        Ok(assigned(&template, values, &PromptLimits::default())?)
     }
 }
 
@@ -172,7 +177,7 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     let path = site.board.path("templates").join(name);
     let file = path.to_string_lossy().into_owned();
     match files::read_text(&path) {
-        Ok(text) => return Ok(Template { name: file, text }),
+        Ok(text) => return Ok(Template::new(file, text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(TemplateError::whole(file, format!("it can't be read: {error}"))),
     }

@@ -139,7 +139,7 @@ fn a_planner_may_write_its_plan_to_a_file_ask_a_person_or_give_none() {
     agent(&scratch, "planner").says("now waiting: which page?");
     scratch.run("tavern-release", &["L-1", "--reason", "the login"]).ends(0);
     agent(&scratch, "planner").says("it gave no plan: there is no ```markdown block").says("L-1 planned: L-1.1");
-    has(&scratch.note("2"), &["Asked: which page?\nAnswered: the login"]);
+    has(&scratch.note("2"), &["<asked>\nwhich page?\n</asked>\n<answered>\nthe login"]);
     let text = scratch.queue();
     assert!(text.contains("## Draft\n\n- [ ] L-1.1: Log in\n"), "it begins where the person said: {text}");
     assert!(scratch.note("3").contains("begins as draft"));

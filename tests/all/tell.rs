@@ -40,7 +40,7 @@ fn an_answer_brings_the_item_back_and_is_told() {
     let queue = scratch.queue();
     assert!(queue.contains("Blue, as the sky.") && !queue.contains("question"), "one line of it: {queue}");
     agent(&scratch).says("T-1 merged");
-    has(&scratch.note("2"), &["Asked: red or blue?\nAnswered: Blue,\nas the sky."]);
+    has(&scratch.note("2"), &["<asked>\nred or blue?\n</asked>\n<answered>\nBlue,\nas the sky.\n</answered>"]);
     scratch.run("tavern-log", &["T-1"]).ends(0).says("T-1 was resumed by rosie: Blue,");
 }
 
@@ -111,18 +111,18 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
     scratch.write(QUEUE, queue().replace("great care.\n", "great care.\n  Answer: blue,\n  as the sky\n"));
     has_prompt(2);
     asks("light or dark?");
-    has(&scratch.note("2"), &["Asked: red or blue?\nAnswered: blue,\nas the sky"]);
+    has(&scratch.note("2"), &["<asked>\nred or blue?\n</asked>\n<answered>\nblue,\nas the sky"]);
     assert!(queue().contains("answers: 1"), "what was answered is no answer to this one: {}", queue());
     scratch.write(QUEUE, queue().replace("as the sky\n", "as the sky\n  answer: light\n"));
     has_prompt(3);
     asks("how often?");
-    has(&scratch.note("3"), &["Asked: light or dark?\nAnswered: light\n"]);
+    has(&scratch.note("3"), &["<asked>\nlight or dark?\n</asked>\n<answered>\nlight\n"]);
     scratch.write(QUEUE, queue().replace("question: how often?", "question: how often?, answer: twice"));
     has_prompt(4);
     wait_until("it is merged", || queue().contains("- [x] T-1"));
     running.signal(rustix::process::Signal::INT);
     running.end().ends(130);
-    has(&scratch.note("4"), &["Asked: how often?\nAnswered: twice"]);
+    has(&scratch.note("4"), &["<asked>\nhow often?\n</asked>\n<answered>\ntwice"]);
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     for line in [
         "Frodo needs a person for T-1: red or blue?",

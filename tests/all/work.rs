@@ -133,7 +133,7 @@ fn what_a_person_says_when_they_bring_an_item_back_is_told_to_the_next_agent() {
     let note = format!(
         "<notes>\nWhat people have said about this task:\n\n<note from=\"a person\">\n{words}\n</note>\n</notes>"
     );
-    let answer = format!("Asked: tea or coffee?\nAnswered: {words}\n</answers>");
+    let answer = format!("<asked>\ntea or coffee?\n</asked>\n<answered>\n{words}\n</answered>\n</answers>");
     for (task, told) in [("T-1", note), ("T-2", answer)] {
         scratch.run("tavern-runs", &["cat", task, "prompt.md"]).ends(0).says(&told);
     }

@@ -102,7 +102,7 @@ fn templates(board: &Board, faults: &mut Faults<'_>) {
                 continue;
             }
         };
-        let template = Template { name, text };
+        let template = Template::new(name, text);
         let Err(error) = prompt::check(&template) else { continue };
         let (code, hint) = ("broken-template", error.hint());
         match error.span {

@@ -92,7 +92,7 @@ fn a_request_goes_all_ways_and_ends_merged() {
         own[0].session.clone()
     };
     let sessions =
-        [(&two, "two is missing"), (&colour, "Answered: blue"), (&whole, "T-1.1.1 completed: Write the part")]
+        [(&two, "two is missing"), (&colour, "<answered>\nblue"), (&whole, "T-1.1.1 completed: Write the part")]
             .map(|(marker, word)| told(marker, word));
     assert_eq!(BTreeSet::from(sessions).len(), 3, "each has a session of its own");
 }
