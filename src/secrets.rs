@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
+use base64::Engine as _;
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 /// What is looked for.
 #[derive(Debug)]
@@ -173,10 +176,8 @@ impl Secrets {
     fn new(values: &BTreeMap<String, String>) -> Secrets {
         let (mut beginnings, mut what) = (Vec::new(), Vec::new());
         for (value, name) in values {
-            // As it stands, and as JSON has it.
-            let json = serde_json::to_string(value).unwrap_or_default();
-            for spelling in BTreeSet::from([value.as_str(), json.trim_matches('"')]) {
-                beginnings.push(spelling.to_owned());
+            for spelling in spellings(value) {
+                beginnings.push(spelling);
                 what.push(Secret::Value(name.clone()));
             }
         }
@@ -218,6 +219,39 @@ impl Secrets {
         redacted.extend_from_slice(&text[at..text.len() - held]);
         (redacted, text.len() - held)
     }
+}
+
+/// A value as it stands, and as JSON, addresses and base64 have it.
+fn spellings(value: &str) -> BTreeSet<String> {
+    let json = serde_json::to_string(value).unwrap_or_default();
+    let plain = [value.to_owned(), json.trim_matches('"').to_owned()];
+    plain.into_iter().chain(in_addresses(value)).chain(in_base64(value)).collect()
+}
+
+/// Some programs leave a slash as it is, and some write the digits small.
+fn in_addresses(value: &str) -> [String; 4] {
+    let spelt = |left: &[u8], is_small: bool| {
+        let letter = |byte: u8| match byte {
+            byte if is_word(byte) || b".~".contains(&byte) || left.contains(&byte) => char::from(byte).to_string(),
+            byte if is_small => format!("%{byte:02x}"),
+            byte => format!("%{byte:02X}"),
+        };
+        value.bytes().map(letter).collect()
+    };
+    [spelt(b"", false), spelt(b"/", false), spelt(b"", true), spelt(b"/", true)]
+}
+
+/// Three bytes are four letters: what stands before the value decides which letters it is, and the outermost are not its own
+/// alone.
+fn in_base64(value: &str) -> impl Iterator<Item = String> {
+    let spelt = move |engine: &GeneralPurpose, before: usize| {
+        let letters = engine.encode([vec![0; before], value.as_bytes().to_vec()].concat());
+        let (first, end) = ((before * 8).div_ceil(6), (before + value.len()) * 8 / 6);
+        letters[first..end].to_owned()
+    };
+    [STANDARD_NO_PAD, URL_SAFE_NO_PAD]
+        .into_iter()
+        .flat_map(move |engine| (0..3).map(move |before| spelt(&engine, before)))
 }
 
 /// A token is no part of a longer word; `\n`, as JSON has it, is none either.
@@ -372,6 +406,23 @@ mod tests {
             assert_eq!(redacted(&text), expected);
             assert_eq!(redacted(&expected), expected, "twice is as once");
         }
+    }
+
+    #[test]
+    fn values_are_known_in_other_spellings() {
+        for (text, expected) in [
+            ("?q=a%20%22quoted%22%20one&x=a%20%22quoted%22%20on", "?q=[redacted QUOTED]&x=a%20%22quoted%22%20on"),
+            ("czNjcmV0LXZhbHVl", "[redacted MY_KEY]"),
+            // `joe:s3cret-value`, `jo:s3cret-value.`, `j:s3cret-value..`
+            ("Basic am9lOnMzY3JldC12YWx1ZQ==", "Basic am9lOn[redacted MY_KEY]Q=="),
+            ("Basic am86czNjcmV0LXZhbHVlLg==", "Basic am86[redacted MY_KEY]Lg=="),
+            ("Basic ajpzM2NyZXQtdmFsdWUuLg==", "Basic ajp[redacted MY_KEY]UuLg=="),
+        ] {
+            assert_eq!(redacted(text), expected);
+        }
+        let value = "k/e+y?=\u{fffd}ö";
+        let spelt = |text: &str| spellings(value).contains(text);
+        assert!(["k%2Fe%2By%3F%3D%EF%BF%BD%C3%B6", "k/e%2by%3f%3d%ef%bf%bd%c3%b6"].into_iter().all(spelt));
     }
 
     #[test]

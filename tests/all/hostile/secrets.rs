@@ -145,6 +145,19 @@ fn keys_and_tokens_are_in_nothing_that_is_written_or_shown() {
 }
 
 #[test]
+fn a_key_is_known_as_addresses_and_base64_have_it() {
+    let script =
+        "printf 'joe:%s' \"$MY_API_KEY\" | base64 | tr '\\n' ' '\nprintf %s 'a=correct%2Fhorse%204711&b=1'\nexit 3";
+    let scratch = board(script, &[], "max_attempts: 1\npass: [MY_API_KEY]\n");
+    let agent = scratch.program("tavern-agent").args(&["--once"]).variable("MY_API_KEY", "correct/horse 4711").run();
+    let log = scratch.run("tavern-runs", &["cat", "T-1", "output.log"]).succeeds();
+    for told in [log, scratch.item("T-1")["reason"].to_string(), agent.to_string()] {
+        assert!(!told.contains("Y29ycmVjdC9ob3JzZSA0NzEx") && !told.contains("%2F"), "{told}");
+        has(&told, &["am9lOm[redacted MY_API_KEY]", "a=[redacted MY_API_KEY]&b=1"]);
+    }
+}
+
+#[test]
 fn a_secret_that_is_cut_out_of_the_middle_leaves_no_half() {
     let print = "head -c 500 /dev/zero | tr '\\0' x; printf 'correct-'; printf 'horse-4711'; head -c 9000 /dev/zero | tr '\\0' y; exit 3";
     let scratch = board("echo 1 > 1.txt", &[print], "max_attempts: 1\nverify: {output: 1KiB}\n");
