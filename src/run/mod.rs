@@ -37,7 +37,7 @@ mod origin;
 mod prune;
 mod result;
 mod site;
-mod surroundings;
+pub mod surroundings;
 mod trust;
 
 pub use ask_git::ask_git;

@@ -2,8 +2,8 @@
 //!
 //! An agent, or what it has written, reads all that it is given. A variable that is not UTF-8 is let through to nobody.
 
-use crate::config::{Config, Pass};
-use crate::runner::Runner;
+use crate::config::{Config, Pass, RunnerConfig};
+use crate::runner::{Runner, Shell};
 
 /// Of commands that are run for items: `done_when`, `worktree.setup`, with `ours` over it. No agent program's key is in it.
 pub fn of_commands<const N: usize>(config: &Config, ours: [(&str, String); N]) -> Vec<(String, String)> {
@@ -35,8 +35,20 @@ pub fn lack_of_agents(config: &Config, name: &str, program: &dyn Runner, texts: 
     lack(|name| pass.lets(name), texts, &format!("`pass` of the runner `{name}`"))
 }
 
-fn pass_of_agents(config: &Config, name: &str, program: &dyn Runner) -> Pass {
-    let of_runner = config.runners.get(name).into_iter().flat_map(|entry| entry.pass.names());
+/// Variables that `command` needs, and that are set here and not let through to commands.
+pub fn needs_of_command(config: &Config, command: &str) -> Vec<String> {
+    kept_back(|name| config.pass.lets(name), |name| needs(command, name))
+}
+
+/// The same of an item's own `script`, which the shell runner `name` runs.
+pub fn needs_of_script(config: &Config, name: &str, script: &str) -> Vec<String> {
+    let pass = pass_of_agents(config, name, &Shell);
+    kept_back(|name| pass.lets(name), |name| needs(script, name))
+}
+
+fn pass_of_agents<'a>(config: &'a Config, name: &str, program: &dyn Runner) -> Pass {
+    let of_entry = |entry: &'a RunnerConfig| entry.pass.names().chain(entry.env.keys().map(String::as_str));
+    let of_runner = config.runners.get(name).into_iter().flat_map(of_entry);
     config.pass.and(of_runner.chain(program.variables()))
 }
 
@@ -50,15 +62,52 @@ fn own(lets: impl Fn(&str) -> bool) -> impl Iterator<Item = (String, String)> {
 const SHORTEST: usize = 3;
 
 fn lack(lets: impl Fn(&str) -> bool, texts: &[&str], place: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
-    names.retain(|name| {
-        let is_word = |text: &&str| text.split(|c| !is_part(c)).any(|word| word == name);
-        name.len() >= SHORTEST && !lets(name) && texts.iter().any(is_word)
-    });
+    let is_named = |name: &str| texts.iter().any(|text| places(text, name).next().is_some());
+    let names = kept_back(lets, is_named);
     if names.is_empty() {
         return String::new();
     }
-    names.sort();
     format!(" ({} not passed on: see {place} in .tavern/config.yaml)", names.join(", "))
+}
+
+/// Names of variables that are set here and not let through, and for which this holds.
+fn kept_back(lets: impl Fn(&str) -> bool, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let all = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut names: Vec<String> = all.filter(|name| name.len() >= SHORTEST && !lets(name) && is_wanted(name)).collect();
+    names.sort();
+    names
+}
+
+/// A script only ever expands this variable, without anything in its place. What is named otherwise too may be set there.
+fn needs(script: &str, name: &str) -> bool {
+    let is_expanded = |(before, after): (&str, &str)| {
+        let has_default = after.trim_start_matches(':').starts_with(['-', '+', '=']);
+        before.ends_with('$') || before.ends_with("${") && !has_default
+    };
+    places(script, name).next().is_some() && places(script, name).all(is_expanded)
+}
+
+/// What stands before and after the word `name`, wherever it is.
+fn places<'t>(text: &'t str, name: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let places = text.match_indices(name).map(|(at, found)| (&text[..at], &text[at + found.len()..]));
+    places.filter(move |(before, after)| !before.ends_with(is_part) && !after.starts_with(is_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_needs_is_told_from_what_it_names() {
+        for script in ["echo $KEY", "curl \"x/${KEY}-1\"", "test -n \"$KEY\" && echo ${KEY%x}", "set -u; echo ${KEY:?}"]
+        {
+            assert!(needs(script, "KEY"), "{script}");
+        }
+        for script in
+            ["echo KEY $KEYS $MY_KEY", "KEY=1; echo $KEY", "for KEY in a; do echo $KEY; done", "${KEY:-a} ${KEY-}", ""]
+        {
+            assert!(!needs(script, "KEY"), "{script}");
+        }
+    }
 }

@@ -15,10 +15,11 @@ use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::process::quoted;
 use crate::run::readiness::Readiness;
+use crate::run::surroundings::{needs_of_command, needs_of_script};
 use crate::run::{Preflight, Site};
 use crate::store::{Board, Error, has_too_many, is_queue};
 
-use super::fault::{Fault, Faults, KEPT, not_kept, shown};
+use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
 use super::mentions::mentioned;
 
 /// A text that could be read, with the name by which messages call it.
@@ -228,6 +229,15 @@ fn unmet(
         if !limits.is_empty() {
             let message = format!("of this, {}", not_kept(runner, &limits));
             tell(Problem::warning("unkept-limit", item.head.clone(), message, KEPT));
+        }
+        let script = document.shell(item).filter(|_| kind == RunnerKind::Shell);
+        let of_script = script.map_or_else(Vec::new, |script| needs_of_script(config, runner, &script));
+        let of_commands = task.done_when.iter().flat_map(|command| needs_of_command(config, command));
+        for (name, place) in
+            of_script.into_iter().map(|name| (name, "script")).chain(of_commands.map(|name| (name, "commands")))
+        {
+            let (message, hint) = not_passed(&name, &format!("the {place} of this"));
+            tell(Problem::warning("not-passed", item.head.clone(), message, hint));
         }
     }
     for (problem, more) in problems.iter_mut().filter(|(_, more)| *more > 0) {

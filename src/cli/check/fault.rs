@@ -16,6 +16,12 @@ pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
     format!("the runner `{runner}` does not enforce the limit on {}", names.join(", "))
 }
 
+/// That the variable `name` does not get to `what`, and what to do about it.
+pub(super) fn not_passed(name: &str, what: &str) -> (String, String) {
+    let message = format!("${name} is set here, and not passed on to {what}");
+    (message, format!("if it is to be: `pass: [{name}]` in .tavern/config.yaml"))
+}
+
 /// One thing that is wrong.
 #[derive(Serialize)]
 pub(in crate::cli) struct Fault {

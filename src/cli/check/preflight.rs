@@ -14,11 +14,12 @@ use crate::process::file_in_use::is_being_written;
 use crate::process::quoted;
 use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
+use crate::run::surroundings::needs_of_command;
 use crate::run::unmerged::{Unmerged, missing_work};
 use crate::run::{Error, Preflight, Site, Trust, preflight, sandbox};
 use crate::store::{self, Board, ItemIndex, Switch, is_queue, walk_log};
 
-use super::fault::{Fault, Faults, KEPT, not_kept, shown};
+use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
 use crate::cli::hints;
 
 /// Of the log so many lines are read for what was merged last.
@@ -37,7 +38,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
     switches(board, faults);
     no_messages(board, faults);
     let Some(config) = config else { return Vec::new() };
-    roles(board, config, faults);
+    settings(board, config, faults);
     match Site::open(board.clone(), Interrupt::new()) {
         Ok(site) => {
             let found = programs(&site, faults);
@@ -54,9 +55,13 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
     }
 }
 
-/// Templates that are not there, and limits that nobody keeps.
-fn roles(board: &Board, config: &Config, faults: &mut Faults<'_>) {
+/// Templates that are not there, limits that nobody keeps, and what the set-up lacks.
+fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
     let config_file = board.path(crate::config::FILE);
+    for name in needs_of_command(config, &config.worktree.setup) {
+        let (message, hint) = not_passed(&name, "`worktree.setup`");
+        faults.warning("not-passed", &config_file, message, hint);
+    }
     for (name, role) in &config.roles {
         let path = board.path("templates").join(&role.template);
         if !path.exists() && Template::built_in(&role.template).is_none() {

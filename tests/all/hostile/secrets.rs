@@ -88,6 +88,29 @@ fn what_was_left_out_is_told_where_something_fails_for_it() {
     assert!(!scratch.item("T-1")["reason"].to_string().contains("passed on"));
 }
 
+#[test]
+fn what_will_be_left_out_is_told_before_anything_runs() {
+    let config =
+        "runners: {shell: {pass: [\"REGISTRY_*\"], env: {OWN: own}}}\nworktree: {setup: \"./seed $DATABASE_URL\"}\n";
+    let script = "echo $DATABASE_URL $REGISTRY_TOKEN $CI $OWN $NOT_SET ${ANTHROPIC_API_KEY:-none}";
+    let check = |done_when: &[&str], config: &str| {
+        let scratch = board(script, done_when, config);
+        scratch.executable("seed", "");
+        let check = scratch.program("tavern-check").variable("OWN", "mine");
+        VARIABLES.into_iter().fold(check, |check, (name, value)| check.variable(name, value)).run()
+    };
+    let told = check(&["test -n \"${REGISTRY_TOKEN}\"", "DATABASE_URL=x; echo $DATABASE_URL"], config).ends(0);
+    let lines: Vec<&str> =
+        told.stderr.lines().chain(told.stdout.lines()).filter(|line| line.contains(" is set here")).collect();
+    assert_eq!(lines.len(), 3, "{told}");
+    told.says("$DATABASE_URL is set here, and not passed on to `worktree.setup`")
+        .says("warning: $DATABASE_URL is set here, and not passed on to the script of this")
+        .says("$REGISTRY_TOKEN is set here, and not passed on to the commands of this")
+        .says("hint: if it is to be: `pass: [REGISTRY_TOKEN]` in .tavern/config.yaml");
+    let told = check(&["test -n \"$REGISTRY_TOKEN\""], "pass: [DATABASE_URL, REGISTRY_TOKEN, OWN]\n").ends(0);
+    assert!(!told.to_string().contains("passed on"), "{told}");
+}
+
 const KEY: &str = "correct-horse-4711";
 const TOKEN: &str = "ghp_0123456789abcdefABCDEF0123456789abcd";
 
