@@ -180,7 +180,7 @@ fn follow(
     let bell = session.bell();
     let _subscription = bell.ring_at(&site.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
-    let mut inbox = Inbox::open(&site.board, &held.task.id, &bell);
+    let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
     let mut calls = ToolCalls::of(record.artifacts());
     loop {
         if site.interrupt.is_raised() || heartbeat.is_lost() {
@@ -199,7 +199,7 @@ fn follow(
         match event {
             AgentEvent::Delivered { text } => {
                 if let Some(message) = inbox.read(&text) {
-                    site.board.told(&held.task.id, &run_name(&held.task.id, held.lease.token), &message);
+                    site.board.told(&run_name(&held.task.id, held.lease.token), &message);
                 }
             }
             AgentEvent::Prodded { why, number, most } => {

@@ -38,6 +38,8 @@ pub struct Brief<'a> {
     entries: Vec<Entry>,
     /// What was sent to it, and is told with the prompt.
     unread: Vec<Message>,
+    /// The last event of the log that was looked at for that.
+    seen: u64,
 }
 
 impl<'a> Brief<'a> {
@@ -54,7 +56,7 @@ impl<'a> Brief<'a> {
         let branch = worktree.branch.as_ref();
         let entries = if earlier.is_empty() && !held.has_history { Vec::new() } else { entries_of(site, held) };
         // Of a log that can't be read now the next run is told.
-        let (unread, _) = site.board.messages(&task.id, 0).unwrap_or_default();
+        let (unread, seen) = site.board.messages(&task.id, 0).unwrap_or_default();
         let values = Assigned {
             task: AssignedTask {
                 id: task.id.to_string(),
@@ -83,7 +85,7 @@ impl<'a> Brief<'a> {
         };
         let texts = |name: &&str| Ok(template(site, name)?.text);
         let templates = templates(site.role(&lease.role)?).iter().map(texts).collect::<Result<_, Error>>()?;
-        Ok(Brief { site, values, templates, earlier, entries, unread })
+        Ok(Brief { site, values, templates, earlier, entries, unread, seen })
     }
 
     /// A task whose attempts were all given back to it since its run `last`, by a person from the dead letter lane or because
@@ -107,7 +109,12 @@ impl<'a> Brief<'a> {
     /// The agent was started with the prompt, and so was told what was sent to it.
     pub fn is_given(&self, held: &Claimed) {
         let run = run_name(&held.task.id, held.lease.token);
-        self.unread.iter().for_each(|message| self.site.board.told(&held.task.id, &run, message));
+        self.unread.iter().for_each(|message| self.site.board.told(&run, message));
+    }
+
+    /// What was sent after this event is not in its prompt.
+    pub fn seen(&self) -> u64 {
+        self.seen
     }
 
     /// A message as its session is told while it runs.

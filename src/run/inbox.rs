@@ -27,8 +27,8 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The inbox of `task`; `bell` rings when there may be a message.
-    pub fn open(board: &Board, task: &TaskId, bell: &Bell) -> Inbox {
+    /// What is sent to `task` after the event `seen`; `bell` rings when there may be a message.
+    pub fn open(board: &Board, task: &TaskId, seen: u64, bell: &Bell) -> Inbox {
         let has_news = Arc::new(AtomicBool::new(true));
         let changed = {
             let (has_news, bell) = (Arc::clone(&has_news), bell.clone());
@@ -38,7 +38,7 @@ impl Inbox {
             }
         };
         let watch = FileWatch::new([board.private("events")], changed).ok();
-        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), seen: 0, has_news, watch }
+        Inbox { board: board.clone(), task: task.clone(), said: Vec::new(), seen, has_news, watch }
     }
 
     /// Hands waiting messages to the agent, in the words of `brief`. They wait until it has read them.
@@ -89,7 +89,7 @@ mod tests {
         let send = |text| board.send(&task, "Sam", None, text).expect("it is ours");
         send("first");
         let bell = Bell::new();
-        let mut inbox = Inbox::open(&board, &task, &bell);
+        let mut inbox = Inbox::open(&board, &task, 0, &bell);
         assert_eq!(texts(&mut inbox), ["first"]);
         // Looking rings for nobody, and so nobody looks again.
         assert!(!bell.wait(Duration::from_millis(300)), "it rang for its own look");
@@ -103,7 +103,7 @@ mod tests {
         inbox.said.extend(waiting.into_iter().map(|message| (message.clone(), format!("<{}>", message.text))));
         assert_eq!(inbox.read("second"), None, "it was told in other words");
         let read = inbox.read("<second>").expect("it was said");
-        board.told(&task, "T-1@1", &read);
+        board.told("T-1@1", &read);
         assert_eq!(inbox.read("<second>"), None, "it was read once");
         let (waiting, _) = board.messages(&task, 0).expect("it can be read");
         assert_eq!(waiting.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["first"]);

@@ -2,7 +2,7 @@
 //! programs that look by themselves.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -23,6 +23,8 @@ use crate::secrets::redact;
 pub struct Message {
     /// The event by which it was sent.
     pub seq: u64,
+    /// The item to whose agent it goes.
+    pub task: TaskId,
     pub from: String,
     /// The run that the sender was in; `None`: a person.
     pub run: Option<String>,
@@ -32,8 +34,8 @@ pub struct Message {
 impl Message {
     /// Of the event by which it was sent.
     pub fn of(entry: &Entry) -> Option<Message> {
-        let (from, text) = (entry.agent.clone()?, entry.cause.clone()?);
-        (entry.kind == Kind::Sent).then_some(Message { seq: entry.seq, from, run: entry.run.clone(), text })
+        let (task, from, text) = (entry.task.clone()?, entry.agent.clone()?, entry.cause.clone()?);
+        (entry.kind == Kind::Sent).then_some(Message { seq: entry.seq, task, from, run: entry.run.clone(), text })
     }
 
     /// As people read it.
@@ -48,21 +50,31 @@ impl Board {
         self.path("inbox").join(task.as_str())
     }
 
-    fn file_of(&self, task: &TaskId, message: &Message) -> PathBuf {
-        self.inbox(task).join(format!("{:03}.md", message.seq))
+    fn file_of(&self, message: &Message) -> PathBuf {
+        self.inbox(&message.task).join(format!("{:03}.md", message.seq))
     }
 
     /// The messages to `task` that were sent after the event `since` and were not told, oldest first, and the number of the last
     /// event that was looked at.
     pub fn messages(&self, task: &TaskId, since: u64) -> Result<(Vec<Message>, u64), Error> {
-        let (mut told, mut found, mut last) = (HashSet::new(), Vec::new(), since);
+        self.unread(Some(task), since)
+    }
+
+    /// The same of all items, where no `task` is named.
+    fn unread(&self, task: Option<&TaskId>, since: u64) -> Result<(Vec<Message>, u64), Error> {
+        let (mut told, mut begun, mut found, mut last) = (HashSet::new(), HashSet::new(), Vec::new(), since);
         // Of all that is new only the end of the log is read, of all that there is only what is about the item.
-        walk_log(self, (since == 0).then_some(task), &mut |entry| {
+        walk_log(self, task.filter(|_| since == 0), &mut |entry| {
             last = last.max(entry.seq);
             let is_new = entry.seq > since;
-            if is_new && entry.task.as_ref() == Some(task) {
+            let is_wanted = |of: &TaskId| is_new && task.is_none_or(|task| task == of) && !begun.contains(of);
+            if let Some(of) = entry.task.clone().filter(is_wanted) {
                 told.extend(entry.sent);
                 found.extend(Message::of(&entry).filter(|message| !told.contains(&message.seq)));
+                // What was put in once more is another item.
+                if entry.is_first_of(&of) {
+                    begun.insert(of);
+                }
             }
             is_new
         })?;
@@ -86,28 +98,27 @@ impl Board {
         })?;
         if !self.is_dry() {
             // Who finds no file finds it in the log.
-            let path = self.file_of(task, &message);
+            let path = self.file_of(&message);
             drop(files::make_folder(&self.inbox(task)).map(|()| replace_volatile(&path, message.letter().as_bytes())));
         }
         Ok(())
     }
 
-    /// The agent that works on `task` in `run` was given the message. A board that can't be written now has it given once more.
-    pub fn told(&self, task: &TaskId, run: &str, message: &Message) {
-        let told = self.note(Entry {
-            task: Some(task.clone()),
+    /// The agent of `run` was given the message. A board that can't be written now has it given once more.
+    pub fn told(&self, run: &str, message: &Message) {
+        let path = self.file_of(message);
+        // What others have made of it is for people to see. The other way round one that was told could look as if it waited.
+        if files::read(&path).is_ok_and(|bytes| bytes == message.letter().as_bytes()) {
+            drop(fs::remove_file(path));
+        }
+        drop(self.note(Entry {
+            task: Some(message.task.clone()),
             agent: Some(message.from.clone()),
             run: Some(run.to_owned()),
             sent: Some(message.seq),
             cause: Some(message.text.clone()),
             ..Entry::new(Kind::Told, clock::now())
-        });
-        let path = self.file_of(task, message);
-        // What others have made of it is for people to see.
-        let is_ours = files::read(&path).is_ok_and(|bytes| bytes == message.letter().as_bytes());
-        if told.is_ok() && is_ours {
-            drop(fs::remove_file(path));
-        }
+        }));
     }
 
     /// Files in inboxes of which the log knows nothing: nobody is told what they say.
@@ -117,21 +128,15 @@ impl Board {
             let entries = is_plain.then(|| fs::read_dir(folder).ok()).flatten();
             entries.into_iter().flatten().filter_map(|entry| entry.ok().map(|entry| entry.path()))
         };
-        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut found = Vec::new();
-        for folder in listed(self.path("inbox")) {
-            let task = name(&folder).parse::<TaskId>().ok();
-            let waiting = task.and_then(|task| {
-                let (messages, _) = self.messages(&task, 0).ok()?;
-                Some(messages.into_iter().map(|message| (self.file_of(&task, &message), message.letter())).collect())
-            });
-            let waiting: Vec<(PathBuf, String)> = waiting.unwrap_or_default();
-            let is_known = |path: &PathBuf| {
-                let letter = waiting.iter().find(|(file, _)| file == path).map(|(_, letter)| letter);
-                letter.is_some_and(|letter| files::read(path).is_ok_and(|bytes| bytes == letter.as_bytes()))
-            };
-            let files = listed(folder).filter(|path| !name(path).starts_with(TEMP_PREFIX) && !is_known(path));
-            found.extend(files);
+        let is_whole =
+            |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMP_PREFIX));
+        let mut found: Vec<PathBuf> = listed(self.path("inbox")).flat_map(listed).filter(is_whole).collect();
+        if !found.is_empty() {
+            let (waiting, _) = self.unread(None, 0).unwrap_or_default();
+            let letter = |message: &Message| (self.file_of(message), message.letter().into_bytes());
+            let letters: HashMap<PathBuf, Vec<u8>> = waiting.iter().map(letter).collect();
+            let is_letter = |path: &PathBuf, letter: &Vec<u8>| files::read(path).is_ok_and(|bytes| bytes == *letter);
+            found.retain(|path| !letters.get(path).is_some_and(|letter| is_letter(path, letter)));
         }
         found.sort();
         found

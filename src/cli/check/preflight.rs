@@ -197,15 +197,15 @@ fn being_written(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Files in inboxes that nobody has sent: of each folder the first is named.
+/// Files in inboxes that are no messages: of each folder the first is named.
 fn no_messages(board: &Board, faults: &mut Faults<'_>) {
     let mut found = board.no_messages();
     let all = found.len();
     found.dedup_by(|path, before| path.parent() == before.parent());
     let more = if all > found.len() { format!(" ({all} such files in all)") } else { String::new() };
     for path in found {
-        let message = format!("no message that waits: nobody has sent it, and no agent is told what it says{more}");
-        let task = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let message = format!("no message that waits: no agent is told what it says{more}");
+        let task = quoted(path.parent().and_then(Path::file_name).unwrap_or_default());
         let hint =
             format!("if you mean it, send it: tavern tell {task} - < {0}; then remove it: rm {0}", quoted(&path));
         faults.warning("no-message", &path, message, hint);
