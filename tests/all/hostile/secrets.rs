@@ -181,6 +181,20 @@ fn a_key_is_known_as_addresses_and_base64_have_it() {
 }
 
 #[test]
+fn the_log_that_a_killed_supervisor_leaves_loses_its_secrets_in_the_clean_up() {
+    let scratch = leaking("", &[]);
+    let agent = scratch.program("tavern-agent").args(&["--once"]).variable("MY_API_KEY", KEY);
+    agent.variable("TAVERN_FAILPOINT", "run.ended=kill").run().ends(None);
+    let mut runs = std::fs::read_dir(scratch.work().join(".tavern/runs")).expect("it is there").flatten();
+    let run = runs.next().expect("it has begun").path();
+    let log = || scratch.read(run.join("output.log"));
+    assert!(log().contains(KEY), "the program wrote it itself");
+    scratch.program("tavern-reap").variable("MY_API_KEY", KEY).run().ends(0);
+    has(&log(), &["[redacted MY_API_KEY] [redacted GitHub token]"]);
+    is_told_nowhere(&scratch);
+}
+
+#[test]
 fn a_secret_that_is_cut_out_of_the_middle_leaves_no_half() {
     let print = "head -c 500 /dev/zero | tr '\\0' x; printf 'correct-'; printf 'horse-4711'; head -c 9000 /dev/zero | tr '\\0' y; exit 3";
     let scratch = board("echo 1 > 1.txt", &[print], "max_attempts: 1\nverify: {output: 1KiB}\n");
