@@ -92,6 +92,27 @@ fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
 }
 
 #[test]
+fn who_switches_and_types_while_a_claim_goes_on_takes_nothing_out() {
+    for place in ["log.appended", "replace.synced@1"] {
+        let scratch = board(EMPTY, &pending(FOUR));
+        scratch.git(&["switch", "--quiet", "other"]);
+        let theirs = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
+        scratch.write(QUEUE, pending(theirs));
+        scratch.settle();
+        scratch.commit(&[QUEUE], "Typed");
+        git(&scratch, "switch --quiet main");
+        let claim = scratch.holding(place, "tavern-claim", &["--agent", "Sam", "--task", "T-1"]);
+        scratch.git(&["switch", "--quiet", "other"]);
+        scratch.change(QUEUE, "- [ ] five\n", "- [ ] five\n- [ ] six\n");
+        claim.goes_on().ends(0);
+        scratch.settle();
+        has(&scratch.queue(), &["Words.\n", "- [ ] T-2: two\n  More words.\n", "- [ ] five\n", "- [ ] six\n"]);
+        scratch.stands("T-1", "in_progress", 1);
+        is_calm(&scratch);
+    }
+}
+
+#[test]
 fn a_branch_has_its_own_order_and_words() {
     let turned = pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
     let scratch = board(&turned, &pending(FOUR));
