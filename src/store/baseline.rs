@@ -34,6 +34,7 @@ pub(super) struct Baseline {
     pub file: Stamp,
     /// Of the replaced file.
     pub old: Option<Stamp>,
+    moves_of_head: Option<u64>,
 }
 
 /// The files of a queue as they are now.
@@ -41,11 +42,15 @@ pub(super) struct Baseline {
 pub(super) struct Sight {
     pub file: Option<Stamp>,
     pub old: Option<Stamp>,
+    /// How long git's log of where HEAD stood was, before the file was looked at; `None` if that is not known. git writes files
+    /// before it moves HEAD: of no move up to there the file is still to come.
+    pub moves_of_head: Option<u64>,
 }
 
 impl Sight {
     pub(super) fn of(board: &Board, queue: &Queue) -> Sight {
-        Sight { file: Stamp::at(&queue.path), old: Stamp::at(&old_path(board, queue)) }
+        let moves_of_head = Some(board.moves_of_head());
+        Sight { file: Stamp::at(&queue.path), old: Stamp::at(&old_path(board, queue)), moves_of_head }
     }
 
     /// There is no file, nor anything else in its place.
@@ -60,14 +65,24 @@ impl Sight {
 
     /// As they were when `text` was read: that is in the file, and nobody has written to the replaced one.
     pub(super) fn when_read(board: &Board, text: &Text) -> Sight {
-        let old =
-            header(board, &text.queue).map_or_else(|| Stamp::at(&old_path(board, &text.queue)), |header| header.old);
-        Sight { file: Some(text.stamp), old }
+        let known = Sight::known(board, &text.queue).unwrap_or_else(|| Sight::of(board, &text.queue));
+        Sight { file: Some(text.stamp), ..known }
+    }
+
+    /// As the baseline has them; `None` if there is none.
+    pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
+        let Header { file, old, moves_of_head, .. } = header(board, queue)?;
+        Some(Sight { file: Some(file), old, moves_of_head })
+    }
+
+    /// The same files, and nobody has written to them.
+    pub(super) fn is_as(&self, other: &Sight) -> bool {
+        (self.file, self.old) == (other.file, other.old)
     }
 
     /// Nobody has written to them since Tavern did.
     pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
-        header(board, queue).is_some_and(|header| Some(header.file) == self.file && header.old == self.old)
+        Sight::known(board, queue).is_some_and(|known| known.is_as(self))
     }
 }
 
@@ -107,7 +122,8 @@ impl Baseline {
             let header = parsed(&bytes)?;
             let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
             let is_whole = xxh3_64(content.as_bytes()) == header.digest;
-            is_whole.then_some(Baseline { seq: header.seq, content, file: header.file, old: header.old })
+            let Header { seq, file, old, moves_of_head, .. } = header;
+            is_whole.then_some(Baseline { seq, content, file, old, moves_of_head })
         };
         // To whoever has no lock it may have become the spare and been written over while they read it.
         read().or_else(read)
@@ -117,7 +133,8 @@ impl Baseline {
     pub(super) fn write(board: &Board, queue: &Queue, content: &str, sight: &Sight, seq: u64) -> Result<(), Error> {
         let digest = xxh3_64(content.as_bytes());
         let stamp = |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
-        let head = format!("{seq} {} {} {digest:x} {}\n", stamp(sight.file), stamp(sight.old), board.moves_of_head());
+        let moves_of_head = sight.moves_of_head.map_or_else(String::new, |moves| moves.to_string());
+        let head = format!("{seq} {} {} {digest:x} {moves_of_head}\n", stamp(sight.file), stamp(sight.old));
         let parts = [head.as_bytes(), content.as_bytes()];
         let path = path(board, queue);
         replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
@@ -137,8 +154,8 @@ impl Baseline {
     /// The replaced file, as of `old`, says nothing that the queue does not.
     pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
         match Baseline::read(board, queue).filter(|seen| seen.old != Some(old)) {
-            Some(Baseline { seq, content, file, .. }) => {
-                Baseline::write(board, queue, &content, &Sight { file: Some(file), old: Some(old) }, seq)
+            Some(Baseline { seq, content, file, moves_of_head, .. }) => {
+                Baseline::write(board, queue, &content, &Sight { file: Some(file), old: Some(old), moves_of_head }, seq)
             }
             None => Ok(()),
         }
@@ -192,7 +209,7 @@ pub(super) struct Header {
     pub(super) file: Stamp,
     pub(super) old: Option<Stamp>,
     digest: u64,
-    /// How long git's log of where HEAD stood was then; nothing if an earlier version wrote the line.
+    /// As in [`Sight`]; nothing if an earlier version wrote the line.
     pub(super) moves_of_head: Option<u64>,
     /// Of the line, its end included.
     length: usize,

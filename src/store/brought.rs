@@ -12,7 +12,7 @@ use super::error::Error;
 use super::find::Board;
 use super::from_git::{Brought, FromGit, HeadText};
 use super::held::with_ids;
-use super::loaded_base::{as_read, distance};
+use super::loaded_base::as_read;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::since::Since;
@@ -32,18 +32,18 @@ const LONGEST: Duration = Duration::from_secs(10);
 const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
 
 impl Board {
-    /// How `saved`, which stands in the queue's file, came from git since Tavern last wrote the queue. Line ends don't matter.
+    /// How `saved`, which stands in the queue's file, came from git since Tavern last looked at the queue. Line ends don't matter.
     pub(super) fn trace(&self, queue: &Queue, saved: &str) -> Option<FromGit> {
         let HeadText { text, from } = self.head_text(queue, baseline::header(self, queue)?.moves_of_head?)?;
         let is_same = text == saved || text.replace("\r\n", "\n") == saved.replace("\r\n", "\n");
         is_same.then_some(from)
     }
 
-    /// The text that git brought since Tavern last wrote the queue, as `known`, and in which somebody has then made `saved`.
-    pub(super) fn brought_before(&self, queue: &Queue, known: &str, saved: &str) -> Option<String> {
+    /// The text that git brought since Tavern last looked at the queue.
+    pub(super) fn brought(&self, queue: &Queue) -> Option<String> {
         let moves = baseline::header(self, queue)?.moves_of_head.filter(|moves| *moves != self.moves_of_head())?;
         let HeadText { text, from: FromGit::Brought(_) } = self.head_text(queue, moves)? else { return None };
-        (text != saved && distance(&text, saved) < distance(known, saved)).then_some(text)
+        Some(text)
     }
 
     fn head_text(&self, queue: &Queue, known: u64) -> Option<HeadText> {

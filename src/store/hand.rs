@@ -21,7 +21,7 @@ use super::find::Board;
 use super::from_git::FromGit;
 use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
-use super::loaded_base::{Loaded, Save, as_read, loaded};
+use super::loaded_base::{Loaded, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text};
@@ -104,7 +104,7 @@ fn saved(
     // What was read is whole if nobody is writing it, and nobody has since.
     let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
     let is_under_way = board.is_git_at_work() || board.is_unresolved(queue) || is_being_written(&read);
-    if is_under_way || Sight::of(board, queue) != sight {
+    if is_under_way || !Sight::of(board, queue).is_as(&sight) {
         return Ok(None);
     }
     let mut taken = Change::default();
@@ -116,11 +116,17 @@ fn saved(
     let mut ours = known.clone();
     let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
-    let brought = typed.as_ref().and_then(|typed| board.brought_before(queue, &known, typed));
+    // git may have brought a text in which they typed, and which stands in neither: it was there before both.
+    let brought = board.brought(queue);
+    let below = |saved: &Option<String>| {
+        let (saved, brought) = (saved.as_ref()?, brought.as_deref()?);
+        (brought != saved && distance(brought, saved) < distance(&known, saved)).then_some(brought)
+    };
+    let (below_old, below_typed) = (below(&old), below(&typed));
     let saves = [
-        (old.as_deref(), Some(seen.seq), None),
-        (brought.as_deref(), None, None),
-        (typed.as_deref(), None, brought.as_deref()),
+        (below_old.or(below_typed).filter(|_| old != brought), None, None),
+        (old.as_deref(), Some(seen.seq), below_old),
+        (typed.as_deref(), None, below_typed),
     ];
     for (text, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
@@ -269,8 +275,7 @@ fn merged(
     Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
     let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
-    // git makes a new file.
-    let from_git = if save.replaced_at.is_some() { None } else { board.trace(queue, saved) };
+    let from_git = board.trace(queue, saved);
     let is_brought = matches!(from_git, Some(FromGit::Brought(_)));
     if !is_brought && is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.

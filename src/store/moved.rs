@@ -75,7 +75,7 @@ pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: T
     let saved = by_hand.iter().map(|(queue, _)| queue).filter(|queue| !gone.contains(queue));
     let standing = Standing::of(board)?;
     for queue in saved.chain(&gone) {
-        let Some((ours, _)) = moves.accepted(queue)? else { continue };
+        let Some(ours) = moves.accepted(queue)? else { continue };
         let (document, is_gone) = (parse(&ours).0, gone.contains(queue));
         let left = match board.read_whole(queue) {
             Some(Ok(text)) => named(&parse(&text.content).0),
@@ -113,7 +113,8 @@ struct Accepted {
     queue: Queue,
     /// As it was taken over last; of a queue that nobody has seen yet, as it was saved.
     ours: String,
-    old: Option<Stamp>,
+    /// The file is as it is: what else was saved is taken over next.
+    sight: Sight,
     set: Since,
 }
 
@@ -129,18 +130,20 @@ struct MovedItem {
 
 impl Moves<'_> {
     /// What Tavern knows a queue to say; `None` if it has never seen it.
-    fn accepted(&self, queue: &Queue) -> Result<Option<(String, Option<Stamp>)>, Error> {
+    fn accepted(&self, queue: &Queue) -> Result<Option<String>, Error> {
         let seen = Baseline::read(self.board, queue);
-        seen.map(|seen| Ok((up_to_date(self.board, self.last, queue, &seen)?, seen.old))).transpose()
+        seen.map(|seen| up_to_date(self.board, self.last, queue, &seen)).transpose()
     }
 
     fn text(&mut self, queue: &Queue) -> Result<&mut Accepted, Error> {
         if !self.texts.contains_key(&queue.id) {
-            let (ours, old) = match self.accepted(queue)? {
-                Some(accepted) => accepted,
-                None => (self.board.read(queue)?.content, Sight::of(self.board, queue).old),
+            let sight = Sight::known(self.board, queue).unwrap_or_else(|| Sight::of(self.board, queue));
+            let sight = Sight { file: Some(Stamp::NONE), ..sight };
+            let ours = match self.accepted(queue)? {
+                Some(ours) => ours,
+                None => self.board.read(queue)?.content,
             };
-            let accepted = Accepted { queue: queue.clone(), ours, old, set: Since::default() };
+            let accepted = Accepted { queue: queue.clone(), ours, sight, set: Since::default() };
             self.texts.insert(queue.id.clone(), accepted);
         }
         Ok(self.texts.get_mut(&queue.id).expect("it was just put in"))
@@ -158,7 +161,7 @@ impl Moves<'_> {
         let mut known = Vec::new();
         for other in to {
             let accepted = self.accepted(other)?;
-            known.extend(accepted.filter(|(text, _)| parse(text).0.find(id).is_some()).map(|_| other.id.clone()));
+            known.extend(accepted.filter(|text| parse(text).0.find(id).is_some()).map(|_| other.id.clone()));
         }
         // It stood in both before: if the other one is the item, it was its copy that went.
         if !known.is_empty() {
@@ -185,7 +188,7 @@ impl Moves<'_> {
     fn change(self, gone: &[Queue], now: Timestamp) -> Change {
         let mut change = Change::default();
         let mut blocks: HashMap<String, HashMap<TaskId, String>> = HashMap::new();
-        for Accepted { queue, ours, old, set } in self.texts.into_values() {
+        for Accepted { queue, ours, sight, set } in self.texts.into_values() {
             let mut content = set.taken_back(&ours);
             let (document, _) = parse(&content);
             let items = whole(&document).filter_map(|item| Some((item.id.clone()?, document.block(item).to_owned())));
@@ -195,9 +198,7 @@ impl Moves<'_> {
             if is_renamed {
                 content.clear();
             }
-            // The files are as they are: what else was saved is taken over next.
-            let expected = Sight { file: Some(Stamp::NONE), old };
-            change.files.push(Rewrite::Queue(QueueRewrite { queue, expected, content, is_shown: true }));
+            change.files.push(Rewrite::Queue(QueueRewrite { queue, expected: sight, content, is_shown: true }));
         }
         let entry = |task: &TaskId, queue: &str, change: TextChange, lease: Option<Lease>| Entry {
             task: Some(task.clone()),

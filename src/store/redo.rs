@@ -185,7 +185,8 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
         Err(Error::NotText { .. } | Error::TooMany(_)) => return Ok(()),
         text => text?,
     };
-    let is_seen = Sight::of(board, &queue).is_seen(board, &queue);
+    let sight = Sight::of(board, &queue);
+    let is_seen = sight.is_seen(board, &queue);
     let old = content(board, &own)?;
     let (mut left, mut archived) = (text.content.clone(), old.clone());
     let gone: Vec<Gone> = entries
@@ -216,7 +217,13 @@ pub(super) fn redo_archive(board: &Board, entries: &[Entry], left_to_merge: &[St
         match staged.swap(Some(text.stamp), &replaced(board, &queue), &board.path("queues"))? {
             Some(file) if is_seen => {
                 let seq = entries.last().map_or(0, |last| last.seq);
-                Baseline::write(board, &queue, &left, &Sight { file: Some(file), old: Some(text.stamp) }, seq)?;
+                Baseline::write(
+                    board,
+                    &queue,
+                    &left,
+                    &Sight { file: Some(file), old: Some(text.stamp), ..sight },
+                    seq,
+                )?;
             }
             Some(_) => Baseline::forget(board, &queue, text.stamp)?,
             // Somebody saves at this very moment: what they have of it is taken out when that is taken over.

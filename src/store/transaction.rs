@@ -287,13 +287,14 @@ impl<'b> Locked<'b> {
         let QueueRewrite { queue, expected, content, .. } = rewrite;
         let Some(staged) = staged else { return Baseline::write(self.board, queue, content, expected, self.seq) };
         let old = Replaced { path: old_path(self.board, queue), known: expected.old };
-        let is_ours = Sight::of(self.board, queue) == *expected;
-        let file = if is_ours { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
+        let found = Sight::of(self.board, queue);
+        let file =
+            if found.is_as(expected) { staged.swap(expected.file, &old, &self.board.path("queues"))? } else { None };
         match (file, expected.file) {
             // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
             (file, _) if !self.board.looks_after(queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(file), replaced) => {
-                let sight = Sight { file: Some(file), old: replaced.or(expected.old) };
+                let sight = Sight { file: Some(file), old: replaced.or(expected.old), ..found };
                 Baseline::write(self.board, queue, content, &sight, self.seq)
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
