@@ -206,6 +206,27 @@ fn what_was_given_back_is_not_held_again_after_a_merge() {
 }
 
 #[test]
+fn what_was_given_back_is_not_held_again_because_git_has_a_text_of_then() {
+    let scratch = board(EMPTY, &pending(FOUR));
+    git(&scratch, "switch --quiet -C other");
+    let token = scratch.claim("T-1", &[]);
+    scratch.change(QUEUE, "T-2: two", "T-2: second");
+    scratch.commit(&[QUEUE], "Held");
+    git(&scratch, "switch --quiet main");
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--waiting", "which?"]).ends(8);
+    git(&scratch, "reset --quiet --hard other");
+    scratch.stands("T-1", "waiting", 0);
+    // Of this text, in which it is held, nobody but git ever knew.
+    git(&scratch, "checkout --quiet .");
+    scratch.stands("T-1", "waiting", 0);
+    let theirs = scratch.git(&["show", &format!("HEAD:{QUEUE}")]);
+    scratch.write(QUEUE, theirs.replace("T-3: three", "T-3: third"));
+    scratch.settle();
+    scratch.stands("T-1", "waiting", 0);
+    has(&scratch.queue(), &["T-2: second", "T-3: third"]);
+}
+
+#[test]
 fn a_reset_takes_items_away_and_undoes_nothing() {
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
     scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
