@@ -309,7 +309,8 @@ fn merged(
             Some(text) => Loaded { text: text.to_owned(), stale: Vec::new() },
             None => loaded(board, queue, &known, save, &returned)?,
         };
-        let base = as_read(board, &loaded.text, saved, &(come | &returned))?;
+        let by_version = &(come | &returned) | &held_otherwise(&newest, saved);
+        let base = as_read(board, &loaded.text, saved, &by_version)?;
         let mut merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let back = restored_items(saved, &merged.text, &loaded.stale);
@@ -391,6 +392,24 @@ impl Board {
         queues.retain(|(queue, sight)| Baseline::read(self, queue).is_some_and(|seen| sight.file != Some(seen.file)));
         Ok(queues.into_iter().map(|(queue, _)| queue.id).collect())
     }
+}
+
+/// The items that `saved` shows as taken by somebody who does not hold them now. A person takes nothing back for another: it is a
+/// text of then, and git may have one that was never here.
+fn held_otherwise(newest: &str, saved: &str) -> HashSet<TaskId> {
+    let (mine, theirs) = (parse(newest).0, parse(saved).0);
+    let holding = |document: &Document<'_>, item: &Item<'_>| document.task_of(item).state.holder().cloned();
+    let is_another = |item: &&Item<'_>| {
+        let here = item.id.as_ref().and_then(|id| mine.find(id)).and_then(|here| holding(&mine, here));
+        holding(&theirs, item).is_some_and(|there| there.started.is_some() && here != Some(there))
+    };
+    theirs
+        .items()
+        .iter()
+        .filter(|item| item.status.is_held())
+        .filter(is_another)
+        .filter_map(|item| item.id.clone())
+        .collect()
 }
 
 fn is_named(item: &str, held: &HashSet<TaskId>) -> bool {
