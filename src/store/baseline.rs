@@ -242,7 +242,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a temp dir");
         let board = Board::open(scratch.path()).expect("it is there");
         let queue = Queue { id: "docs/TODO.md".to_owned(), path: scratch.path().join("docs/TODO.md") };
-        let sight = Sight { file: Some(Stamp::NONE), old: None };
+        let sight = Sight { file: Some(Stamp::NONE), old: None, moves_of_head: None };
         let texts = ["one", "a longer one\n", "", "two"];
         for (seq, text) in (1..).zip(texts) {
             Baseline::write(&board, &queue, text, &sight, seq).expect("the folder is ours");
