@@ -302,3 +302,23 @@ fn what_others_typed_in_an_item_before_it_was_archived_stays_in_the_archive() {
     scratch.settle();
     ends(scratch);
 }
+
+/// git takes an archive back to where an item stood with fewer words.
+#[test]
+fn what_an_archive_has_no_more_stays_in_the_queue_that_has_it() {
+    let scratch = board(&lanes("- [x] T-1: One and more\n- [x] T-2: Two\n"), "{keep: 2}");
+    scratch.write(ARCHIVE, "# Archive of main\n\n- [x] T-1: One\n");
+    scratch.settle();
+    scratch.commit(&["--all"], "Board");
+    scratch.write(CONFIG, scratch.read(CONFIG).replace("keep: 2", "keep: 1"));
+    scratch.run("tavern-reap", &[]).succeeds();
+    has(&scratch.read(ARCHIVE), &["One and more"]);
+    scratch.git(&["reset", "--quiet", "--hard"]);
+    scratch.settle();
+    has(&(scratch.queue() + &scratch.read(ARCHIVE)), &["One and more"]);
+    scratch.write(CONFIG, scratch.read(CONFIG).replace("keep: 2", "keep: 1"));
+    scratch.run("tavern-reap", &[]).succeeds();
+    has(&scratch.read(ARCHIVE), &["One and more"]);
+    assert_eq!(archived(&scratch), ["T-1"]);
+    assert!(!scratch.queue().contains("T-1:"), "{}", scratch.queue());
+}
