@@ -45,7 +45,8 @@ pub struct Gone {
 }
 
 impl Gone {
-    fn of(document: &Document<'_>, item: &Item<'_>) -> Gone {
+    /// An item as it stands.
+    pub fn of(document: &Document<'_>, item: &Item<'_>) -> Gone {
         Gone { id: item.id.clone(), status: item.status, block: document.block(item).to_owned() }
     }
 }
@@ -190,6 +191,16 @@ pub fn has(archive: &Document<'_>, item: &Gone) -> bool {
         Some(id) => archive.find(id).is_some_and(|found| archive.block(found).trim_end() == own.trim_end()),
         None => archive.items().iter().any(|found| archive.block(found).trim_end() == own.trim_end()),
     }
+}
+
+/// The archive has all that the item, which has an ID, says: to archive it would change nothing.
+pub fn has_all_of(archive: &Document<'_>, item: &Gone) -> bool {
+    let united = || {
+        let older = archive.block(archive.find(item.id.as_ref()?)?);
+        let united = unite(&own_text(item)?, older)?;
+        Some(united.trim_end() == older.trim_end())
+    };
+    has(archive, item) || united().unwrap_or(false)
 }
 
 /// The queue without the items; nothing if one isn't there, or another would read otherwise.

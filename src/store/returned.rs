@@ -11,7 +11,8 @@ use super::index::ItemIndex;
 use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::Queue;
 use super::since::Since;
-use crate::board::document::{Document, open, parse};
+use crate::board::archive::{Gone, has_all_of};
+use crate::board::document::{open, parse};
 use crate::board::event::Kind;
 use crate::board::merge::bare;
 use crate::board::task::{Status, TaskId};
@@ -50,13 +51,16 @@ pub(super) fn with_returned(
     Ok((text, returned.tasks().cloned().collect()))
 }
 
-/// `text` without the items that have `returned` from an archive as they are there: who has a buffer from before has them still.
+/// `text` without the items that have `returned` as they were `newest` and that an archive has: who has a buffer from before has
+/// them still. (git may have taken the archive back to where it had less.)
 pub(super) fn without_archived(index: &ItemIndex<'_>, text: &str, newest: &str, returned: &HashSet<TaskId>) -> String {
-    let (mut gone, documents) = (Since::default(), [text, newest].map(|text| parse(text).0));
-    let block = |document: &Document<'_>, id: &TaskId| document.find(id).map(|item| bare(document.block(item)));
-    for id in returned.iter().filter(|id| index.archived(id).is_some()) {
-        let [here, there] = documents.each_ref().map(|document| block(document, id));
-        if here == there {
+    let (mut gone, [document, newest]) = (Since::default(), [text, newest].map(|text| parse(text).0));
+    let archives = if returned.is_empty() { Vec::new() } else { index.archives() };
+    for id in returned {
+        let Some((here, there)) = document.find(id).zip(newest.find(id)) else { continue };
+        let is_as_it_was = bare(document.block(here)) == bare(newest.block(there));
+        let item = Gone::of(&newest, there);
+        if is_as_it_was && archives.iter().any(|archive| has_all_of(archive, &item)) {
             gone.set(id.clone(), None);
         }
     }
