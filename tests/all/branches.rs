@@ -112,6 +112,29 @@ fn who_switches_and_types_while_a_claim_goes_on_takes_nothing_out() {
     }
 }
 
+/// Vim takes the file away before it writes the new one.
+#[test]
+fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
+    let scratch = board(EMPTY, &pending(FOUR));
+    scratch.git(&["switch", "--quiet", "other"]);
+    scratch.write(QUEUE, pending("Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n"));
+    scratch.settle();
+    scratch.commit(&[QUEUE], "Typed");
+    git(&scratch, "switch --quiet main");
+    scratch.claim("T-1", &[]);
+    scratch.commit(&[QUEUE], "Held");
+    scratch.git(&["switch", "--quiet", "other"]);
+    let buffer = scratch.queue();
+    std::fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+    scratch.settle();
+    scratch.stands("T-1", "in_progress", 1);
+    scratch.write(QUEUE, buffer.replace("T-2: two", "T-2: second"));
+    scratch.settle();
+    has(&scratch.queue(), &["Words.\n", "- [ ] T-2: second\n  More words.\n"]);
+    scratch.stands("T-1", "in_progress", 1);
+    is_calm(&scratch);
+}
+
 #[test]
 fn a_branch_has_its_own_order_and_words() {
     let turned = pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
@@ -224,6 +247,43 @@ fn what_was_given_back_is_not_held_again_because_git_has_a_text_of_then() {
     scratch.settle();
     scratch.stands("T-1", "waiting", 0);
     has(&scratch.queue(), &["T-2: second", "T-3: third"]);
+}
+
+#[test]
+fn what_an_old_save_lacks_is_not_lost_because_it_was_committed_at_once() {
+    for (line, is_word) in [
+        ("switch --quiet other", true),
+        ("reset --quiet --hard other", true),
+        ("pull --quiet --no-rebase --no-edit . other", false),
+    ] {
+        let scratch = board(EMPTY, &pending(FOUR));
+        scratch.git(&["switch", "--quiet", "other"]);
+        scratch.write(QUEUE, pending("Theirs.\n\n- [ ] T-1: one\n- [ ] T-2: two\n"));
+        scratch.commit(&[QUEUE], "Theirs");
+        git(&scratch, "switch --quiet main");
+        if !is_word {
+            git(&scratch, "reset --quiet --hard other");
+        }
+        let buffer = scratch.queue();
+        let typed = buffer.replace("- [ ] T-1: one\n", "Words.\n\n- [ ] T-1: first\n  More words.\n");
+        scratch.write(QUEUE, typed);
+        scratch.settle();
+        scratch.run("tavern-add", &["nine", "--id", "T-9"]).ends(0);
+        // Somebody else's editor, with the old text, and nobody looks before they go on.
+        scratch.write(QUEUE, buffer.replace("T-2: two", "T-2: second"));
+        scratch.commit(&[QUEUE], "Typed");
+        if !is_word {
+            scratch.git(&["switch", "--quiet", "other"]);
+            scratch.change(QUEUE, "Theirs.", "Theirs, too.");
+            scratch.commit(&[QUEUE], "Theirs, too");
+            scratch.git(&["switch", "--quiet", "main"]);
+        }
+        scratch.git(&line.split(' ').collect::<Vec<_>>());
+        scratch.settle();
+        has(&scratch.queue(), &["Words.\n", "T-1: first\n  More words.\n", "T-9: nine\n", "Theirs"]);
+        assert_eq!(scratch.queue().contains("T-2: second"), !is_word, "{}", scratch.queue());
+        is_calm(&scratch);
+    }
 }
 
 #[test]
