@@ -16,6 +16,7 @@ use super::loaded_base::as_read;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::since::Since;
+use super::uncommitted::without_uncommitted;
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
 use crate::board::event::Kind;
@@ -75,18 +76,30 @@ impl Board {
     }
 }
 
-/// `saved`, which git has `brought` in the place of `ours`, with the items as they stand in `newest`.
+/// `saved`, which git has `brought` in the place of `ours`, with the items as they stand in `newest`, and with the words of `ours`
+/// that no commit has.
 pub(super) fn brought_text(
     board: &Board,
     brought: &Brought,
     [ours, newest, saved]: [&str; 3],
     held: &HashSet<TaskId>,
 ) -> Result<MergedText, Error> {
-    let before = brought.before.first().map(|before| parse(before).0);
+    let before: Vec<Document<'_>> = brought.before.iter().map(|before| parse(before).0).collect();
     let ids = parse(ours).0.items().iter().filter_map(|item| item.id.clone()).collect();
     let saved = with_ids(saved, ours, &ids);
-    let [states, base] = states(board, brought, before.as_ref(), newest, &saved)?;
-    Ok(merge(&with_states(&saved, base), &with_states(&saved, states), &saved, &|id| held.contains(id)))
+    let [states, base] = states(board, brought, before.first(), newest, &saved)?;
+    let is_held = |id: &TaskId| held.contains(id);
+    let mut merged = merge(&with_states(&saved, base), &with_states(&saved, states), &saved, &is_held);
+    let committed = if before.is_empty() { ours.to_owned() } else { without_uncommitted(ours, &before) };
+    if committed != ours {
+        let theirs = parse(&merged.text).0;
+        let states = || theirs.items().iter().filter_map(|item| Some((item.id.clone()?, theirs.task_of(item).state)));
+        let [committed, ours] = [&committed, ours].map(|text| with_states(text, states().collect()));
+        let typed = merge(&committed, &ours, &merged.text, &is_held);
+        merged.conflicts.extend(typed.conflicts);
+        merged.text = typed.text;
+    }
+    Ok(merged)
 }
 
 /// `text`, which comes from git, with the items of `ours` that it lacks and that stay nevertheless, and their names. Those are what

@@ -53,6 +53,7 @@ mod submit;
 mod switch;
 mod transaction;
 mod trusted;
+mod uncommitted;
 mod undo;
 mod wait;
 

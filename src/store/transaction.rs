@@ -294,7 +294,10 @@ impl<'b> Locked<'b> {
             // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
             (file, _) if !self.board.looks_after(queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(file), replaced) => {
-                let sight = Sight { file: Some(file), old: replaced.or(expected.old), ..found };
+                // What git brings to where there is no file is still to come.
+                let looked = replaced.map_or_else(|| Sight::known(self.board, queue), |_| Some(found));
+                let moves_of_head = looked.and_then(|looked| looked.moves_of_head);
+                let sight = Sight { file: Some(file), old: replaced.or(expected.old), moves_of_head };
                 Baseline::write(self.board, queue, content, &sight, self.seq)
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
