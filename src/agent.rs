@@ -374,8 +374,8 @@ impl Agent<'_> {
                 }
                 Integrated::SentBack(reason) => (self.tell)(&Told::SentBack { task, reason }),
                 Integrated::Blocked(why) => self.tell_blocked(memory, task, why),
-                Integrated::NotTrusted(untrusted) => {
-                    let why = (self.advise)(&Lack::NotTrusted(untrusted), Some(&task), None);
+                Integrated::Lacks(lack) => {
+                    let why = (self.advise)(&lack, Some(&task), None);
                     self.tell_blocked(memory, task, why);
                 }
             }

@@ -66,6 +66,8 @@ pub enum Lack {
     Permission,
     /// A person has to approve the work.
     Approval,
+    /// Its queue calls it approved, and the log does not: in these words.
+    Unapproved(String),
     /// Others of that role have to review the work, not this one.
     Reviewer(String),
     /// Children that have not ended.
@@ -167,7 +169,7 @@ impl Lack {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lack::Problem { why, .. } | Lack::Release(why) => f.write_str(why),
+            Lack::Problem { why, .. } | Lack::Release(why) | Lack::Unapproved(why) => f.write_str(why),
             Lack::NotReady(not_ready) => write!(f, "{not_ready}"),
             Lack::NotTrusted(untrusted) => write!(f, "{untrusted}"),
             Lack::Status(status) => write!(f, "it is {status}"),

@@ -185,7 +185,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             Some(id) => format!("tavern claim --task {id} --role {role}"),
             None => format!("tavern claim --role {role}"),
         },
-        Lack::Permission => of_item(&|id| format!("tavern report {id} --approve")),
+        Lack::Permission | Lack::Unapproved(_) => of_item(&|id| format!("tavern report {id} --approve")),
         Lack::Approval => of_item(&|id| format!("tavern report {id} --approve, or --reject \"…\"")),
         Lack::FailedChild(child) => format!("tavern release {child} --revive, or --cancel to go on without it"),
         Lack::Dependencies(open) => {

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::board::eligible::Lack;
 use crate::board::task::{Status, TaskId};
 use crate::run::integrate::{Integrated, approved, integrate};
 
@@ -77,9 +76,9 @@ impl Verb for Args {
                     exit = Exit::Refused;
                     blocked(reason)
                 }
-                Integrated::NotTrusted(untrusted) => {
+                Integrated::Lacks(lack) => {
                     exit = Exit::Refused;
-                    blocked(hints::sentence(&Lack::NotTrusted(untrusted), Some(&task), None))
+                    blocked(hints::sentence(&lack, Some(&task), None))
                 }
             };
             let record = Record { task: &task, result, commit, reason };

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::approval::not_approved;
 use super::artifacts::Artifacts;
 use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
@@ -16,7 +17,7 @@ use super::site::Site;
 use super::trust::Trust;
 use super::worktree::{clean, clear_ended};
 use crate::board::document::parse;
-use crate::board::eligible::Untrusted;
+use crate::board::eligible::Lack;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
@@ -37,8 +38,8 @@ pub enum Integrated {
     SentBack(String),
     /// It stays approved until somebody does what the text says.
     Blocked(String),
-    /// It stays approved until somebody trusts what git has brought.
-    NotTrusted(Untrusted),
+    /// It stays approved until a person says so: that it is, or that it is trusted.
+    Lacks(Lack),
     /// It is a dry run, and nothing is known that stands in the way.
     Untried,
 }
@@ -66,11 +67,14 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         Err(error) => return Err(error.into()),
     };
     if let Err(untrusted) = Trust::of(site).item(&task) {
-        return Ok(Integrated::NotTrusted(untrusted));
+        return Ok(Integrated::Lacks(Lack::NotTrusted(untrusted)));
     }
     let Some(work) = &task.commit() else {
         if task.worktree {
             return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));
+        }
+        if let Some(lack) = not_approved(&site.board, &task, None)? {
+            return Ok(Integrated::Lacks(lack));
         }
         if site.board.is_dry() {
             return Ok(Integrated::Untried);
@@ -83,6 +87,9 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         let reason = format!("its commit {work} is not in the repository");
         return send_back(site, &task, &site.config.outcomes.failed, reason);
     };
+    if let Some(lack) = not_approved(&site.board, &task, Some(&work))? {
+        return Ok(Integrated::Lacks(lack));
+    }
     if site.board.is_dry() {
         return Ok(Integrated::Untried);
     }
@@ -203,7 +210,7 @@ fn arrive(site: &Site, task: &Task, merged: &CommitId, left_out: &[PathBuf]) -> 
 }
 
 fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
-    let event = Event::Integrate { commit: commit.map(|commit| commit.short().to_owned()) };
+    let event = Event::Integrate { commit: commit.map(|commit| commit.as_str().to_owned()) };
     site.board.submit(&task.id, &event, &Note::default())?;
     Ok(())
 }

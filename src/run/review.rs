@@ -29,6 +29,14 @@ pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
     found.map_or_else(|| nothing(format!("its commit {named} is not in the repository")), |commit| Ok(Some(commit)))
 }
 
+/// The commit that the item names, in full where it is in the repository.
+pub fn named(site: &Site, task: &Task) -> Result<Option<String>, Error> {
+    let Some(named) = task.commit() else { return Ok(None) };
+    // What a person has typed may be no revision.
+    let found = site.repository()?.commit_of(named).ok().flatten();
+    Ok(Some(found.map_or_else(|| named.to_owned(), |commit| commit.as_str().to_owned())))
+}
+
 /// What a reviewer's run that says that it is done came to: its verdict, if it gave one on the commit that it was to look
 /// at. `said` are its last words.
 pub fn judge(

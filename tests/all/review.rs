@@ -138,7 +138,8 @@ fn a_person_approves_or_rejects_by_hand() {
     scratch.git(&["-C", &worktree, "reset", "--quiet", "--hard", "HEAD~1"]);
     let approved = scratch.program("tavern-report").args(&["T-1", "--approve"]).variable("USER", "rosie").run();
     approved.ends(0).says("T-1 is approved");
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4).says("only work in review");
+    let again = scratch.program("tavern-report").args(&["T-1", "--approve"]).variable("USER", "rosie").run();
+    again.ends(4).says("rosie has approved `T-1` already");
     scratch.run("tavern-merge", &[]).ends(0).says("T-1");
     scratch.run("tavern-log", &["T-1"]).ends(0).says("rosie rejected T-1, now pending: Count on.");
 }

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args, context: &Context, board: Board) -> Result<Exit, 
         let event = Event::Reject { review, findings: words(findings)?, most: report::rounds(&site, &task) };
         return submit(args, context, &site, &event, &by);
     }
-    let event = Event::Approve { review, commit: task.commit().map(str::to_owned) };
+    let event = Event::Approve { review, commit: review::named(&site, &task)? };
     // What is not in review is refused for that, wherever its branch is by now.
     site.board.clone().dry().submit(&task.id, &event, &Note::default())?;
     if let Some(moved) = review::moved(&site, &task)? {

@@ -3,6 +3,7 @@
 mod agents;
 mod bounds;
 mod links;
+mod merges;
 mod messages;
 mod review;
 mod secrets;
