@@ -97,6 +97,12 @@ pub enum Lack {
         program: String,
         command: String,
     },
+    /// Somebody has moved the integration branch to `tip`; Tavern had it at `known`.
+    ForeignTip {
+        branch: String,
+        tip: String,
+        known: String,
+    },
     /// What it needs here besides, such as its own runner.
     NotReady(NotReady),
     /// Git brought it, or the settings with which it would be run.
@@ -172,6 +178,9 @@ impl fmt::Display for Lack {
             Lack::Problem { why, .. } | Lack::Release(why) | Lack::Unapproved(why) => f.write_str(why),
             Lack::NotReady(not_ready) => write!(f, "{not_ready}"),
             Lack::NotTrusted(untrusted) => write!(f, "{untrusted}"),
+            Lack::ForeignTip { branch, tip, .. } => {
+                write!(f, "`{branch}` is at {tip}, where neither Tavern nor you have put it")
+            }
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
             Lack::Role(role) => write!(f, "it is for role {role}"),

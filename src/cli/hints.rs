@@ -229,6 +229,9 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Program { program, command } => {
             format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
         }
+        Lack::ForeignTip { branch, tip, known } => format!(
+            "look: git log {known}..{tip}; if it is right: tavern merge --accept {tip}; if not: git branch --force {branch} {known}"
+        ),
         Lack::NotReady(not_ready) => return not_ready.hint.clone(),
         Lack::NotTrusted(_) => trust(queue),
     })

@@ -1,11 +1,14 @@
 //! `tavern-merge`: integrate approved items.
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::board::task::{Status, TaskId};
+use crate::run::Site;
 use crate::run::integrate::{Integrated, approved, integrate};
 
 use super::flags::{DryRun, task_id};
+use super::shared::person;
 use super::{CliError, Context, Exit, Verb, hints};
 
 /// Merge approved items into the integration branch, one at a time
@@ -18,6 +21,10 @@ pub struct Args {
     /// Only these items
     #[arg(value_name = "ID", value_parser = task_id)]
     pub tasks: Vec<TaskId>,
+
+    /// Only take the integration branch as it is at COMMIT, where neither Tavern nor you have put it
+    #[arg(long, value_name = "COMMIT", conflicts_with = "tasks")]
+    pub accept: Option<String>,
 
     #[command(flatten)]
     pub plan: DryRun,
@@ -37,6 +44,9 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.site(context.board()?)?;
+        if let Some(commit) = &self.accept {
+            return accept(context, &site, commit);
+        }
         for task in &self.tasks {
             let status = site.board.task(task)?.task.status();
             if status != Status::Approved {
@@ -89,4 +99,16 @@ impl Verb for Args {
         }
         Ok(exit)
     }
+}
+
+/// A person has looked at what somebody has put there.
+fn accept(context: &Context, site: &Site, commit: &str) -> Result<Exit, CliError> {
+    let branch = site.integration();
+    let Some(tip) = site.accept_tip(commit, person())? else {
+        let message = format!("`{branch}` is not at {commit}");
+        return Err(CliError::refused(message, format!("look where it is: git log -1 {branch}")));
+    };
+    let text = format!("{branch} is accepted at {}", tip.short());
+    context.out.record(&json!({ "branch": branch, "accepted": tip.as_str() }), text)?;
+    Ok(Exit::Done)
 }

@@ -154,7 +154,9 @@ fn merge_of(board: &Board, event: &Entry) -> Option<String> {
     // In a folder beside the repository: a conflict must not be met in the checkout.
     let folder = format!("{}-revert", quoted(board.root()));
     let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");
-    Some(format!("git worktree add {folder} {branch} && {revert} && git worktree remove {folder}"))
+    Some(format!(
+        "git worktree add {folder} {branch} && {revert} && git worktree remove {folder} && tavern merge --accept {branch}"
+    ))
 }
 
 /// With what happened since.

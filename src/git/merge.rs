@@ -81,6 +81,7 @@ impl Repository {
         let now = match &follow {
             Follow::UpToDate => &tip,
             Follow::FastForwarded(to) | Follow::Merged(to) => {
+                self.remember_tip(branch, to)?;
                 self.advance(&reference, &tip, to, &format!("follow: {base}"))?;
                 to
             }

@@ -29,6 +29,7 @@ mod repository;
 mod salvage;
 mod setting;
 mod stale_lock;
+mod tips;
 mod worktree;
 
 #[cfg(test)]

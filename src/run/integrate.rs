@@ -105,10 +105,10 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
 
 /// One try; `None` if the branch moved meanwhile.
 fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<Option<Integrated>, Error> {
-    let (tip, conflict) = site.follow_base()?;
-    if let Some(conflict) = conflict {
-        tell_once(site, &conflict)?;
-        return Ok(Some(Integrated::Blocked(conflict)));
+    let (tip, lack) = site.follow_base()?;
+    if let Some(lack) = lack {
+        tell_once(site, &lack.to_string())?;
+        return Ok(Some(Integrated::Lacks(lack)));
     }
     let protected = site.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
@@ -143,6 +143,7 @@ fn attempt(site: &Site, queue: &Queue, task: &Task, work: &CommitId) -> Result<O
         return arrive(site, task, &arrived, &left_out).map(Some);
     }
     let reference = format!("refs/heads/{}", site.integration());
+    site.repository()?.remember_tip(site.integration(), &merged)?;
     match site.repository()?.advance(&reference, &tip, &merged, &format!("tavern: merge {}", task.id)) {
         Ok(()) => {}
         Err(GitError::Moved { .. }) => return Ok(None),

@@ -6,8 +6,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::error::Error;
+use crate::board::eligible::{Lack, NotReady};
+use crate::board::event::Kind;
 use crate::board::task::{Task, TaskId};
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::config::{Config, Does, Integration, Role, RunnerKind};
 use crate::git::{CommitId, Follow, GitError, Head, Repository};
 use crate::interrupt::Interrupt;
@@ -15,7 +17,7 @@ use crate::near::nearest;
 use crate::process::quoted;
 use crate::runner::{Claude, CommandRunner, Runner, Shell};
 use crate::secrets::learn;
-use crate::store::{self, Board, Claimed, Queue, Seek};
+use crate::store::{self, Board, Claimed, Entry, Queue, Seek};
 
 /// How the branches of items begin.
 pub const ITEM_BRANCHES: &str = "tavern/";
@@ -201,24 +203,70 @@ impl Site {
         format!("git -C {} switch --detach", quoted(folder))
     }
 
-    /// Brings the integration branch up to its base, making it if it is not there. The base's conflict, if there is one,
-    /// is returned in words: it stops integration, not work. In a dry run the branch stays, and what would have to be merged is not.
-    pub fn follow_base(&self) -> Result<(CommitId, Option<String>), Error> {
+    /// Why nothing is merged into the integration branch at `tip`: neither Tavern nor a person has put it there, as far as can be
+    /// told. A person's are commits of the base, of the remote branch, and those that were made in their own checkout.
+    fn foreign(&self, tip: &CommitId) -> Result<Option<(CommitId, Lack)>, Error> {
+        let (repository, branch) = (self.repository()?, self.integration());
+        let tips = repository.remembered_tips(branch);
+        // Where nothing is known, as in a new clone, the branch is as it is found.
+        let Some(known) = tips.last().filter(|_| !tips.contains(tip)) else { return Ok(None) };
+        let (base, commit) = self.base()?;
+        let base = (base.as_deref() != Some(branch)).then_some(commit);
+        let tracking = self.remote()?.map(|remote| format!("refs/remotes/{remote}/{branch}"));
+        let tracking = tracking.map_or(Ok(None), |tracking| repository.commit_of(&tracking))?;
+        for own in base.iter().chain(&tracking) {
+            if repository.is_ancestor(tip, own)? {
+                return Ok(None);
+            }
+        }
+        if repository.was_made_in_checkout(tip)? {
+            return Ok(None);
+        }
+        let [told, had] = [tip, known].map(|commit| commit.short().to_owned());
+        Ok(Some((known.clone(), Lack::ForeignTip { branch: branch.to_owned(), tip: told, known: had })))
+    }
+
+    /// A person says that the integration branch is right where it is, at `revision`: that commit, or `None` if it is
+    /// elsewhere.
+    pub fn accept_tip(&self, revision: &str, by: String) -> Result<Option<CommitId>, Error> {
+        let (repository, branch) = (self.repository()?, self.integration());
+        let Some(tip) = repository.branch_tip(branch)? else { return Ok(None) };
+        if repository.commit_of(revision)?.as_ref() != Some(&tip) {
+            return Ok(None);
+        }
+        if !self.board.is_dry() {
+            repository.remember_tip(branch, &tip)?;
+            let cause = Some(format!("`{branch}` was accepted as it is"));
+            let commit = Some(tip.as_str().to_owned());
+            self.board.note(Entry { agent: Some(by), cause, commit, ..Entry::new(Kind::Noted, clock::now()) })?;
+        }
+        Ok(Some(tip))
+    }
+
+    /// Brings the integration branch up to its base, making it if it is not there. What stands in the way, such as a conflict, is
+    /// returned beside it: it stops integration, not work. Work begins at the last tip that is known, not at one of somebody
+    /// else. In a dry run the branch stays, and what would have to be merged is not.
+    pub fn follow_base(&self) -> Result<(CommitId, Option<Lack>), Error> {
         let (base, commit) = self.base()?;
         let branch = self.integration();
         let start = self.integration_tip()?.unwrap_or_else(|| commit.clone());
+        if let Some((known, lack)) = self.foreign(&start)? {
+            return Ok((known, Some(lack)));
+        }
         if self.board.is_dry() {
             return Ok((self.repository()?.foresee_follow(start, commit)?, None));
+        }
+        if !self.repository()?.remembered_tips(branch).contains(&start) {
+            self.repository()?.remember_tip(branch, &start)?;
         }
         self.repository()?.start_branch(branch, &start)?;
         let conflict = match self.repository()?.follow(branch, &commit) {
             Ok(Follow::Conflict(paths)) => {
                 let base = base.as_deref().unwrap_or("HEAD");
                 let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-                Some(format!(
-                    "`{branch}` and `{base}` conflict in {}; merge them by hand: git switch {branch} && git merge {base}",
-                    paths.join(", ")
-                ))
+                let message = format!("`{branch}` and `{base}` conflict in {}", paths.join(", "));
+                let hint = format!("merge them by hand: git switch {branch} && git merge {base}");
+                Some(Lack::NotReady(NotReady::new(message, hint)))
             }
             Ok(_) => None,
             // Somebody else moved it meanwhile, or has it checked out: it is used as it is.

@@ -82,3 +82,82 @@ fn what_people_do_to_approved_work_takes_no_approval_away() {
     assert_eq!((&last["kind"], &last["commit"]), (&"integrated".into(), &merge.clone().into()), "{last}");
     assert_eq!(scratch.item("T-1")["commit"], merge[..7]);
 }
+
+/// T-1 puts the integration branch to a commit of its own; T-2 works.
+fn moved() -> (Scratch, Ran) {
+    let evil = "echo evil > evil.txt; git add evil.txt; git commit -qm Evil\n  \
+                git update-ref refs/heads/tavern/integration HEAD; echo 1 > 1.txt";
+    let scratch = Scratch::pending(&format!(
+        "- [ ] T-1: One (review: person)\n  ```sh\n  {evil}\n  ```\n- [ ] T-2: Two\n  ```sh\n  echo 2 > 2.txt\n  ```\n"
+    ));
+    scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+    scratch.stands("T-1", "in_review", 1);
+    assert_eq!(scratch.git(&["log", "-1", "--format=%s", "tavern/integration"]), "Evil");
+    let ran = scratch.run("tavern-agent", &["--name", "Frodo", "--once"]);
+    (scratch, ran)
+}
+
+#[test]
+fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
+    let (scratch, ran) = moved();
+    let tip = scratch.git(&["rev-parse", "--short=7", "tavern/integration"]);
+    let told = format!("`tavern/integration` is at {tip}, where neither Tavern nor you have put it");
+    ran.says(&told);
+    scratch.stands("T-2", "approved", 1);
+    assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/T-2"]).contains("evil.txt"));
+    scratch.run("tavern-log", &[]).ends(0).says(&told);
+    let ways = format!("tavern merge --accept {tip}; if not: git branch --force tavern/integration ");
+    let merge = scratch.run("tavern-merge", &[]).ends(4).says(&told).says(&ways);
+    let known = merge.stdout.trim().rsplit(' ').next().expect("it is named").to_owned();
+    // The user only looks at it.
+    scratch.git(&["switch", "--quiet", "tavern/integration"]);
+    scratch.git(&["switch", "--quiet", "main"]);
+    scratch.run("tavern-merge", &[]).ends(4).says(&told);
+    scratch.run("tavern-merge", &["--accept", "main"]).ends(4).says("`tavern/integration` is not at main");
+    scratch.git(&["branch", "--force", "tavern/integration", &known]);
+    scratch.run("tavern-merge", &[]).ends(0).says("T-2 merged as");
+    assert!(!scratch.merged().contains("evil.txt"));
+}
+
+#[test]
+fn a_tip_that_a_person_accepts_is_gone_on_from() {
+    let (scratch, _) = moved();
+    let accept = ["--accept", "tavern/integration"];
+    let dry = scratch.run("tavern-merge", &[&accept[..], &["--dry-run"]].concat());
+    dry.ends(0);
+    scratch.run("tavern-merge", &[]).ends(4);
+    scratch.run("tavern-merge", &accept).ends(0).says("tavern/integration is accepted");
+    scratch.run("tavern-merge", &[]).ends(0).says("T-2 merged as");
+    assert!(scratch.merged().contains("2.txt\nREADME.md\nevil.txt"));
+    scratch.run("tavern-log", &[]).ends(0).says("`tavern/integration` was accepted as it is");
+}
+
+#[test]
+fn what_people_do_to_the_integration_branch_does_not_ask() {
+    let scratch = Scratch::pending("");
+    let work = |id: &str| {
+        let script = format!("```sh\necho 1 > {id}.txt\n```");
+        scratch.run("tavern-add", &["Write", "--id", id, "--description", &script]).ends(0);
+        scratch.run("tavern-agent", &["--once"]).ends(0).says(&format!("{id} merged as"));
+    };
+    let steps: [&[&[&str]]; 4] = [
+        // It is merged into main, which goes on; and follows.
+        &[&["merge", "--quiet", "--no-ff", "--message=All", "tavern/integration"]],
+        // It begins again where main is.
+        &[&["merge", "--quiet", "tavern/integration"], &["branch", "--quiet", "--force", "tavern/integration", "main"]],
+        // A person's own commit there.
+        &[
+            &["switch", "--quiet", "tavern/integration"],
+            &["commit", "--quiet", "--allow-empty", "--message=Mine"],
+            &["switch", "--quiet", "main"],
+        ],
+        &[&["branch", "--quiet", "-D", "tavern/integration"]],
+    ];
+    for (number, step) in (1..).zip(steps) {
+        work(&format!("T-{number}"));
+        for line in step {
+            scratch.git(line);
+        }
+    }
+    work("T-5");
+}

@@ -1,0 +1,46 @@
+//! Where Tavern has put a branch: its tips, a line each, the newest last. Written before the branch is moved, so that a kill in
+//! between leaves a tip that is known.
+#![expect(clippy::disallowed_methods, reason = "git owns what it remembers of a repository")]
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use super::{CommitId, GitError, Repository};
+
+/// So many moves of HEAD are looked at.
+const MOST_MOVES: usize = 4096;
+
+impl Repository {
+    /// The tips that were remembered of `branch`, the newest last; none if nothing is known of it.
+    pub fn remembered_tips(&self, branch: &str) -> Vec<CommitId> {
+        let text = fs::read_to_string(self.tips_file(branch)).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// From now on `tip` is known as one of `branch`'s.
+    pub fn remember_tip(&self, branch: &str, tip: &CommitId) -> Result<(), GitError> {
+        let path = self.tips_file(branch);
+        let write = || -> io::Result<()> {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            file.write_all(format!("{tip}\n").as_bytes())?;
+            file.sync_data()
+        };
+        write().map_err(GitError::io("write", &path))
+    }
+
+    /// HEAD of the main work tree came to `tip` by a commit, a merge, a pull or the like; switching there is only looking at it.
+    pub fn was_made_in_checkout(&self, tip: &CommitId) -> Result<bool, GitError> {
+        let reflog = self.git.reflog("HEAD").map_err(GitError::library("read the reflog of HEAD"))?;
+        let is_look = |how: &str| how.starts_with("checkout:");
+        let mut moves = reflog.iter().take(MOST_MOVES);
+        Ok(moves.any(|entry| {
+            CommitId::from(entry.id_new()) == *tip && entry.message().ok().flatten().is_some_and(|how| !is_look(how))
+        }))
+    }
+
+    fn tips_file(&self, branch: &str) -> PathBuf {
+        self.common_dir().join("tavern/tips").join(branch.replace('%', "%25").replace('/', "%2F"))
+    }
+}
