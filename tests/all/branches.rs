@@ -287,6 +287,43 @@ fn what_an_old_save_lacks_is_not_lost_because_it_was_committed_at_once() {
 }
 
 #[test]
+fn an_item_that_got_its_id_since_is_the_same_on_another_branch() {
+    let scratch = board(EMPTY, &pending("- [ ] one\n- [ ] T-2: two\n"));
+    git(&scratch, "switch --quiet -C other");
+    git(&scratch, "switch --quiet main");
+    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
+    let id = claim["id"].as_str().expect("an ID");
+    let token = scratch.item(id)["lease"]["token"].to_string();
+    scratch.run("tavern-report", &[id, "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch.commit(&[QUEUE], "Asked");
+    git(&scratch, "switch --quiet other");
+    scratch.stands(id, "waiting", 0);
+    assert_eq!(scratch.queue().matches("one").count(), 1, "{}", scratch.queue());
+    is_calm(&scratch);
+}
+
+#[test]
+fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
+    let [origin, clone] = clone_of(FOUR);
+    let buffer = clone.queue();
+    clone.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    clone.commit(&[QUEUE], "Cancelled");
+    origin.git(&["pull", "--quiet", "--ff-only", &clone.work().display().to_string(), "main"]);
+    origin.change(QUEUE, "T-3: three", "T-3: third");
+    origin.change(QUEUE, "T-4: four", "T-4: fourth");
+    origin.commit(&[QUEUE], "Changed");
+    clone.settle();
+    clone.run("tavern-release", &["T-2", "--cancel"]).ends(0);
+    clone.commit(&[QUEUE], "Cancelled, too");
+    clone.git(&["pull", "--quiet", "--no-rebase", "--no-edit"]);
+    clone.write(QUEUE, buffer.replace("T-2: two", "T-2: second"));
+    clone.settle();
+    clone.stands("T-1", "cancelled", 0);
+    clone.stands("T-2", "cancelled", 0);
+    has(&clone.queue(), &["T-2: second", "T-3: third", "T-4: fourth"]);
+}
+
+#[test]
 fn a_reset_takes_items_away_and_undoes_nothing() {
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
     scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
