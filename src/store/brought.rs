@@ -40,11 +40,11 @@ impl Board {
         is_same.then_some(from)
     }
 
-    /// The text that git brought since Tavern last looked at the queue.
-    pub(super) fn brought(&self, queue: &Queue) -> Option<String> {
+    /// What git brought since Tavern last looked at the queue.
+    pub(super) fn brought(&self, queue: &Queue) -> Option<(String, Brought)> {
         let moves = baseline::header(self, queue)?.moves_of_head.filter(|moves| *moves != self.moves_of_head())?;
-        let HeadText { text, from: FromGit::Brought(_) } = self.head_text(queue, moves)? else { return None };
-        Some(text)
+        let HeadText { text, from: FromGit::Brought(brought) } = self.head_text(queue, moves)? else { return None };
+        Some((text, brought))
     }
 
     fn head_text(&self, queue: &Queue, known: u64) -> Option<HeadText> {

@@ -117,14 +117,18 @@ fn saved(
     let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
     // git may have brought a text in which they typed, and which stands in neither: it was there before both.
-    let brought = board.brought(queue);
-    let below = |saved: &Option<String>| {
-        let (saved, brought) = (saved.as_ref()?, brought.as_deref()?);
-        (brought != saved && distance(brought, saved) < distance(&known, saved)).then_some(brought)
+    let brought =
+        board.brought(queue).filter(|(brought, _)| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(brought)));
+    let below = |saved: &Option<String>, replaced_at: Option<u64>| {
+        let Some((text, (brought, _))) = saved.as_deref().zip(brought.as_ref()) else { return Ok::<_, Error>(None) };
+        let loaded = loaded(board, queue, &known, &Save { text, replaced_at, rests_on: None }, &HashSet::new())?;
+        Ok((distance(brought, text) <= distance(&loaded.text, text)).then_some(brought.as_str()))
     };
-    let (below_old, below_typed) = (below(&old), below(&typed));
+    let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, None)?);
+    // What was pulled is there whatever buffer was saved over it.
+    let was_there = brought.as_ref().filter(|(_, brought)| brought.goes_on).map(|(text, _)| text.as_str());
     let saves = [
-        (below_old.or(below_typed).filter(|_| old != brought), None, None),
+        (below_old.or(below_typed).or(was_there), None, None),
         (old.as_deref(), Some(seen.seq), below_old),
         (typed.as_deref(), None, below_typed),
     ];

@@ -14,10 +14,12 @@ use super::queue::Queue;
 use super::redo::said;
 use super::since::Since;
 use crate::board::document::{Document, Item, parse, parse_alone};
+use crate::board::edit::Patch;
 use crate::board::front::Front;
 use crate::board::merge::{merge, prose};
 use crate::board::metadata::{Field, Fields, Key, Owner};
 use crate::board::task::{Status, TaskId};
+use crate::board::text::apply;
 
 /// The text that was loaded.
 pub(super) struct Loaded {
@@ -111,10 +113,13 @@ pub(super) fn as_read(board: &Board, base: &str, saved: &str, come: &HashSet<Tas
             let Some((status, theirs)) = newer.get_mut(id) else { continue };
             *status = said.unwrap_or(*status);
             let (alone, status) = (parse_alone(text, document.front()), *status);
-            if alone.items().first().is_some_and(|item| facts(&alone, item, status) == **theirs) {
-                newer.remove(id);
-                read.set(id.clone(), Some((text.to_owned(), status)));
-            }
+            let Some(item) = alone.items().first().filter(|item| facts(&alone, item, status) == **theirs) else {
+                continue;
+            };
+            // It may have got its ID since.
+            let patch = Patch { id: item.id.is_none().then(|| id.clone()), ..Patch::default() };
+            newer.remove(id);
+            read.set(id.clone(), Some((apply(text, &alone.change(item, &patch)), status)));
         }
         looks += 1;
         !newer.is_empty() && looks < MOST_LINES
