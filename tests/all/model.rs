@@ -107,6 +107,8 @@ struct Item {
     /// It waits for children, of which there are none here, so it may be taken again at once.
     is_parked: bool,
     needs_review: bool,
+    /// A person has approved the work as it is.
+    has_consent: bool,
     not_before: Option<i64>,
     /// Token and last heartbeat of who holds it.
     lease: Option<(u64, i64)>,
@@ -125,6 +127,7 @@ enum Answer {
     Taken,
     NoTask,
     WrongStatus,
+    SecondApproval,
     Held,
     StaleToken,
     NoLease,
@@ -283,7 +286,7 @@ impl Item {
             Held::Submit | Held::Park if is_review => return Answer::WrongStatus,
             Held::Approve | Held::Reject if !is_review => return Answer::WrongStatus,
             Held::Submit => {
-                self.has_work = true;
+                (self.has_work, self.has_consent) = (true, false);
                 self.returns = if self.needs_review { 0 } else { self.returns };
                 self.goes(if self.needs_review { Status::InReview } else { Status::Approved });
             }
@@ -374,7 +377,12 @@ impl Item {
             }
             // Somebody else looks at it, or works on it.
             (Person::Approve | Person::Reject, InProgress | Reviewing) => return Answer::Held,
-            (Person::Approve, InReview) => self.is_approved(),
+            // What stands as approved may stand so by an edit of the queue alone: a person says it once.
+            (Person::Approve, Approved) if self.has_consent => return Answer::SecondApproval,
+            (Person::Approve, InReview | Approved) => {
+                self.is_approved();
+                self.has_consent = true;
+            }
             (Person::Reject, InReview) => self.is_rejected(),
             (Person::Cancel, InProgress | Reviewing) if is_live => return Answer::Held,
             (Person::Cancel, Completed | Cancelled) => return Answer::WrongStatus,
@@ -543,6 +551,7 @@ fn answer(result: &Result<Option<Kind>, Error>, step: &Step) -> Answer {
         Err(Error::NoTask(_)) => Answer::NoTask,
         Err(Error::Refused(refusal)) => match refusal {
             Refusal::WrongStatus { .. } => Answer::WrongStatus,
+            Refusal::SecondApproval { .. } => Answer::SecondApproval,
             Refusal::Held { .. } => Answer::Held,
             Refusal::StaleToken { .. } => Answer::StaleToken,
             Refusal::NoLease { .. } => Answer::NoLease,
