@@ -1,29 +1,32 @@
 //! Where Tavern has put a branch: its tips, a line each, the newest last. Written before the branch is moved, so that a kill in
 //! between leaves a tip that is known.
-#![expect(clippy::disallowed_methods, reason = "git owns what it remembers of a repository")]
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
 use super::{CommitId, GitError, Repository};
+use crate::files;
 
 /// So many moves of HEAD are looked at.
 const MOST_MOVES: usize = 4096;
 
 impl Repository {
     /// The tips that were remembered of `branch`, the newest last; none if nothing is known of it.
-    pub fn remembered_tips(&self, branch: &str) -> Vec<CommitId> {
-        let text = fs::read_to_string(self.tips_file(branch)).unwrap_or_default();
-        text.lines().filter_map(|line| line.parse().ok()).collect()
+    pub fn remembered_tips(&self, branch: &str) -> Result<Vec<CommitId>, GitError> {
+        let path = self.tips_file(branch);
+        match files::read_text(&path) {
+            Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(GitError::io("read", &path)(error)),
+        }
     }
 
     /// From now on `tip` is known as one of `branch`'s.
     pub fn remember_tip(&self, branch: &str, tip: &CommitId) -> Result<(), GitError> {
         let path = self.tips_file(branch);
         let write = || -> io::Result<()> {
-            path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            path.parent().map_or(Ok(()), files::make_folder)?;
+            let mut file = files::open_to_append(&path)?;
             file.write_all(format!("{tip}\n").as_bytes())?;
             file.sync_data()
         };

@@ -207,7 +207,7 @@ impl Site {
     /// told. A person's are commits of the base, of the remote branch, and those that were made in their own checkout.
     fn foreign(&self, tip: &CommitId) -> Result<Option<(CommitId, Lack)>, Error> {
         let (repository, branch) = (self.repository()?, self.integration());
-        let tips = repository.remembered_tips(branch);
+        let tips = repository.remembered_tips(branch)?;
         // Where nothing is known, as in a new clone, the branch is as it is found.
         let Some(known) = tips.last().filter(|_| !tips.contains(tip)) else { return Ok(None) };
         let (base, commit) = self.base()?;
@@ -256,7 +256,7 @@ impl Site {
         if self.board.is_dry() {
             return Ok((self.repository()?.foresee_follow(start, commit)?, None));
         }
-        if !self.repository()?.remembered_tips(branch).contains(&start) {
+        if !self.repository()?.remembered_tips(branch)?.contains(&start) {
             self.repository()?.remember_tip(branch, &start)?;
         }
         self.repository()?.start_branch(branch, &start)?;
