@@ -314,10 +314,16 @@ impl Desk {
 
     /// What git can't do as things are it refuses.
     fn git(&self, line: &str) -> bool {
-        let code = self.scratch.command(Path::new("git")).args(&line.split(' ').collect::<Vec<_>>()).run().code;
-        let after = log_text(&self.scratch).lines().count();
-        self.story.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{after}: git {line}: {code:?}"));
-        code == Some(0)
+        let ran = self.scratch.command(Path::new("git")).args(&line.split(' ').collect::<Vec<_>>()).run();
+        let (after, said) = (log_text(&self.scratch).lines().count(), ran.stderr.trim_end());
+        let told = format!("{after}: git {line}: {:?} {said}", ran.code);
+        self.story.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        ran.code == Some(0)
+    }
+
+    /// What git did.
+    fn told(&self) -> String {
+        self.story.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
     }
 
     /// All is committed when git does this.
@@ -345,14 +351,13 @@ impl Desk {
                     if self.git("stash --quiet --all") {
                         thread::sleep(pause);
                         // git does not write over what programs have made anew there, tracked or not.
-                        wait_until("the stash is back", || {
-                            let is_back = self.git("stash pop --quiet");
-                            if !is_back {
-                                self.git("checkout --quiet .");
-                                self.git("clean -fdxq");
-                            }
-                            is_back
-                        });
+                        let mut tries = 0;
+                        while !self.git("stash pop --quiet") {
+                            self.git("checkout --quiet .");
+                            self.git("clean -fdxq");
+                            tries += 1;
+                            assert!(tries < 1000, "the stash is not back\n{}", self.told());
+                        }
                     }
                     self.changes.fetch_add(1, Ordering::Relaxed);
                 }
@@ -405,8 +410,7 @@ impl Desk {
             events.filter(|event| event.contains(what)).collect::<Vec<_>>().join("\n")
         };
         let told: String = faults.iter().take(3).map(|fault| format!("{fault}\n{}\n", about(fault))).collect();
-        let git = self.story.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
-        assert!(faults.is_empty(), "{story}\n{faults:#?}\n{told}\n{git}\n{}", self.scratch.queue());
+        assert!(faults.is_empty(), "{story}\n{faults:#?}\n{told}\n{}\n{}", self.told(), self.scratch.queue());
         println!(
             "{story}: {} words, {} undone or thrown away, {} items, {} claims",
             account.words.len(),
