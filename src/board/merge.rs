@@ -189,7 +189,9 @@ impl<'m, 't> Merging<'m, 't> {
 
     /// Which items of the three are the same.
     fn slots(&self, [base, ours, theirs]: &[Region<'m, 't>; 3]) -> Vec<Trio<'m, 't>> {
-        let [to_ours, to_theirs] = [ours, theirs].map(|side| pair::pair(&base.items, &side.items));
+        let mut pairs = [ours, theirs].map(|side| pair::pair(&base.items, &side.items));
+        pair::agree_on_ids(&base.items, [&ours.items, &theirs.items], &mut pairs);
+        let [to_ours, to_theirs] = pairs;
         let found = |side: &Region<'m, 't>, place: Option<usize>| place.map(|place| side.items[place]);
         let in_all = base.items.iter().zip(to_ours.iter().zip(&to_theirs));
         let mut slots: Vec<Trio<'m, 't>> =

@@ -1,6 +1,6 @@
 //! Which item of one version is which of another: by ID and title, by ID, else by text, by title, without one by a title much like it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
@@ -79,6 +79,27 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
         }
     }
     found
+}
+
+/// What has got its ID in one of the `sides` is what has it in the other, whatever else reads there as it read in `base`.
+/// `pairs` says for each item of `base` its place in either.
+pub(super) fn agree_on_ids(base: &[One<'_, '_>], sides: [&[One<'_, '_>]; 2], pairs: &mut [Vec<Option<usize>>; 2]) {
+    let nameless: Vec<usize> = (0..base.len()).filter(|place| base[*place].item.id.is_none()).collect();
+    if nameless.is_empty() {
+        return;
+    }
+    let places = sides.map(|side| -> HashMap<&TaskId, usize> {
+        side.iter().enumerate().filter_map(|(place, one)| Some((one.item.id.as_ref()?, place))).collect()
+    });
+    for (one, other) in [(0, 1), (1, 0)] {
+        let mut taken: HashSet<usize> = pairs[other].iter().flatten().copied().collect();
+        for place in &nameless {
+            let id = pairs[one][*place].and_then(|at| sides[one][at].item.id.as_ref());
+            if let Some(at) = id.and_then(|id| places[other].get(id)).filter(|at| taken.insert(**at)) {
+                pairs[other][*place] = Some(*at);
+            }
+        }
+    }
 }
 
 /// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same.

@@ -59,6 +59,21 @@ const ROWS: &[Merged] = &[
         "- [ ] T-3: three, and more (status: waiting)\n",
         &[],
     ),
+    // One that has its ID on both sides, and another title on one, is no new line that reads like the old title.
+    (
+        "- [ ] Typed 12.\n",
+        "- [ ] T-3: Typed 12.\n",
+        "- [ ] T-3: Rewritten.\n- [ ] Typed 112.\n",
+        "- [ ] T-3: Rewritten.\n- [ ] Typed 112.\n",
+        &[],
+    ),
+    (
+        "- [ ] Typed 12.\n",
+        "- [ ] T-3: Rewritten.\n- [ ] Typed 112.\n",
+        "- [ ] T-3: Typed 12.\n",
+        "- [ ] T-3: Rewritten.\n- [ ] Typed 112.\n",
+        &[],
+    ),
     // To move an item and to change it.
     (
         "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] three\n",
