@@ -8,7 +8,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::interrupt::Interrupt;
 use crate::process::{Spec, quoted, start};
-use crate::run::{Site, Trust, ask_git};
+use crate::run::{ASK_GIT, Site, Trust};
 use crate::store::{Board, Error, Queue};
 
 use super::shared::held_here;
@@ -32,7 +32,7 @@ impl Context {
 
     /// `board`, of which a dry run writes nothing.
     pub(super) fn dried(&self, board: Board) -> Board {
-        let board = board.with_git(ask_git);
+        let board = board.with_git(ASK_GIT);
         let board = if self.shared.trust { board.trusting_all() } else { board };
         if self.is_dry { board.dry() } else { board }
     }

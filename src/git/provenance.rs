@@ -69,6 +69,27 @@ impl Repository {
         Ok(Some((text, provenance)))
     }
 
+    /// git has written `text` at `path`, has put it into the index, and is about to move HEAD to what has it. (Who puts what another
+    /// branch has into the index by hand does the same.) Line ends don't matter.
+    pub fn is_bringing(&self, path: &Path, text: &str) -> Result<bool, GitError> {
+        let index = self.git.index().map_err(GitError::library("read the index"))?;
+        let Some(coming) = index.get_path(path, 0).map(|entry| entry.id) else { return Ok(false) };
+        let plain = |text: &str| text.replace("\r\n", "\n");
+        let is_written = || self.text_of(coming).is_some_and(|coming| plain(&coming) == plain(text));
+        let head = self.git.head().and_then(|head| head.peel_to_commit()).map(|commit| commit.id());
+        if head.is_ok_and(|head| self.blob_at(head, path) == Some(coming)) || !is_written() {
+            return Ok(false);
+        }
+        let fetched = fs::read_to_string(self.common_dir().join("FETCH_HEAD")).unwrap_or_default();
+        let fetched = fetched.lines().filter_map(|line| Oid::from_str(line.split('\t').next()?).ok());
+        let reflog = self.git.reflog("HEAD").map_err(GitError::library("read the reflog of HEAD"))?;
+        let former = reflog.iter().take(MOST).map(|entry| entry.id_old());
+        let references = self.git.references().map_err(GitError::library("read branches and tags"))?;
+        let tips = references.filter_map(|reference| Some(reference.ok()?.peel_to_commit().ok()?.id()));
+        let mut commits = fetched.chain(former).chain(tips);
+        Ok(commits.any(|commit| self.blob_at(commit, path) == Some(coming)))
+    }
+
     fn blob_at(&self, commit: Oid, path: &Path) -> Option<Oid> {
         let tree = self.git.find_commit(commit).ok()?.tree().ok()?;
         tree.get_path(path).ok().map(|entry| entry.id())

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use crate::git::{Provenance, Repository};
-use crate::store::{Brought, FromGit, HeadText};
+use crate::store::{AskGit, Brought, FromGit, HeadText};
 
-/// What HEAD of the repository at `root` holds, and how it came there. What can't be read is as if it came by hand.
-pub fn ask_git(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
+/// What can't be read is as if it came by hand.
+pub const ASK_GIT: AskGit = AskGit { head_text, is_bringing };
+
+fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
     let from = match provenance {
         Provenance::Before => FromGit::Restored,
@@ -14,4 +16,8 @@ pub fn ask_git(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
         Provenance::Moved { how, goes_on, before } => FromGit::Brought(Brought { how, goes_on, before }),
     };
     Some(HeadText { text, from })
+}
+
+fn is_bringing(root: &Path, path: &Path, text: &str) -> bool {
+    Repository::discover(root).and_then(|repository| repository.is_bringing(path, text)).unwrap_or_default()
 }

@@ -41,7 +41,7 @@ mod site;
 pub mod surroundings;
 mod trust;
 
-pub use ask_git::ask_git;
+pub use ask_git::ASK_GIT;
 pub use error::Error;
 pub use heartbeat::{Heartbeat, show_agent};
 pub use launch::CommandLine;

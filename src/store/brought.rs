@@ -10,7 +10,7 @@ use super::baseline;
 use super::entry::{Entry, HAND, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::from_git::{Brought, FromGit, HeadText};
+use super::from_git::{AskGit, Brought, FromGit, HeadText};
 use super::held::with_ids;
 use super::loaded_base::as_read;
 use super::log::walk_log;
@@ -26,7 +26,8 @@ use crate::board::state::State;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 
-/// A lock of git that is older was left by one that was killed, or somebody writes a commit message.
+/// A lock of git that is older was left by one that was killed, or somebody writes a commit message. An index that is older is no
+/// sign that HEAD will be moved.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// What git has in its directory while a person is to settle what contradicts.
@@ -48,8 +49,15 @@ impl Board {
     }
 
     fn head_text(&self, queue: &Queue, known: u64) -> Option<HeadText> {
+        let (ask, root, path) = self.whom_to_ask(queue)?;
+        (ask.head_text)(&root, &path, known)
+    }
+
+    /// With the root and the queue's path from there.
+    fn whom_to_ask(&self, queue: &Queue) -> Option<(AskGit, PathBuf, PathBuf)> {
         let (file, root) = (fs::canonicalize(&queue.path).ok()?, fs::canonicalize(self.root()).ok()?);
-        self.git?(&root, file.strip_prefix(&root).ok()?, known)
+        let path = file.strip_prefix(&root).ok()?.to_owned();
+        Some((self.git?, root, path))
     }
 
     /// How long git's log of where HEAD stood is now.
@@ -57,11 +65,18 @@ impl Board {
         self.in_git("logs/HEAD").and_then(|log| fs::metadata(log).ok()).map_or(0, |log| log.len())
     }
 
-    /// git is writing files, and moves HEAD thereafter.
-    pub(super) fn is_git_at_work(&self) -> bool {
-        let locks = ["index.lock", "HEAD.lock"].iter().filter_map(|name| self.in_git(name));
-        let written = locks.filter_map(|lock| fs::metadata(lock).and_then(|lock| lock.modified()).ok());
-        written.filter_map(clock::since).any(|age| age < LONGEST)
+    /// git is writing files, one of these queues perhaps, or has written it, and moves HEAD thereafter.
+    pub(super) fn is_git_at_work<'q>(&self, queues: impl IntoIterator<Item = &'q Queue>) -> bool {
+        let age = |name: &str| clock::since(fs::metadata(self.in_git(name)?).and_then(|file| file.modified()).ok()?);
+        let is_new = |name: &str| age(name).is_some_and(|age| age < LONGEST);
+        is_new("index.lock")
+            || is_new("HEAD.lock")
+            || (is_new("index") && queues.into_iter().any(|queue| self.is_bringing(queue).unwrap_or_default()))
+    }
+
+    fn is_bringing(&self, queue: &Queue) -> Option<bool> {
+        let ((ask, root, path), text) = (self.whom_to_ask(queue)?, self.read_file(queue).ok()?);
+        Some((ask.is_bringing)(&root, &path, &text.content))
     }
 
     /// git has left its markers in the queue, for a person to choose.

@@ -2,9 +2,15 @@
 
 use std::path::Path;
 
-/// What HEAD holds at a path, as far as that came since git's log of HEAD had so many bytes; `None`: nothing, or somebody
-/// committed it.
-pub type AskGit = fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>;
+/// Whom to ask. Paths are from the root of the repository.
+#[derive(Clone, Copy, Debug)]
+pub struct AskGit {
+    /// What HEAD holds at a path, as far as that came since git's log of HEAD had so many bytes; `None`: nothing, or somebody
+    /// committed it.
+    pub head_text: fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>,
+    /// git has written this text at the path, and is about to move HEAD to what has it.
+    pub is_bringing: fn(root: &Path, path: &Path, text: &str) -> bool,
+}
 
 /// What HEAD holds.
 #[derive(Clone, Debug)]

@@ -103,7 +103,7 @@ fn saved(
     let saved = old.as_ref().and_then(|old| files::read_text(old).ok()).filter(|saved| !is_blank(saved));
     // What was read is whole if nobody is writing it, and nobody has since.
     let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
-    let is_under_way = board.is_git_at_work() || board.is_unresolved(queue) || is_being_written(&read);
+    let is_under_way = board.is_git_at_work([queue]) || board.is_unresolved(queue) || is_being_written(&read);
     if is_under_way || !Sight::of(board, queue).is_as(&sight) {
         return Ok(None);
     }

@@ -67,7 +67,7 @@ pub(super) fn gone(board: &Board) -> Result<Vec<Queue>, Error> {
 /// What was moved out of the queues that were saved `by_hand` or have gone, as a change of Tavern's own texts. Whoever asks
 /// holds the lock.
 pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: Timestamp) -> Result<Change, Error> {
-    if by_hand.is_empty() || board.is_git_at_work() {
+    if by_hand.is_empty() || board.is_git_at_work(by_hand.iter().map(|(queue, _)| queue)) {
         return Ok(Change::default());
     }
     let gone = gone(board)?;

@@ -135,7 +135,7 @@ impl<'b> Locked<'b> {
             let mut by_hand = board.by_hand()?;
             // A person may take hours.
             by_hand.retain(|(queue, _)| !board.is_unresolved(queue));
-            let is_busy = !by_hand.is_empty() && board.is_git_at_work();
+            let is_busy = !by_hand.is_empty() && board.is_git_at_work(by_hand.iter().map(|(queue, _)| queue));
             let is_settled = !is_busy
                 && by_hand == before
                 && !by_hand.iter().any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());

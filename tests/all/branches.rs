@@ -112,6 +112,28 @@ fn who_switches_and_types_while_a_claim_goes_on_takes_nothing_out() {
     }
 }
 
+/// git writes the files and the index before it moves HEAD. Others may look between the two.
+#[test]
+fn what_git_is_about_to_bring_is_no_save() {
+    let scratch = board(EMPTY, &pending(FOUR));
+    scratch.git(&["switch", "--quiet", "other"]);
+    let theirs = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
+    scratch.write(QUEUE, pending(theirs));
+    scratch.settle();
+    scratch.commit(&[QUEUE], "Typed");
+    git(&scratch, "switch --quiet main");
+    scratch.claim("T-1", &[]);
+    scratch.commit(&[QUEUE], "Held");
+    scratch.git(&["read-tree", "-m", "-u", "HEAD", "other"]);
+    scratch.claim("T-2", &[]);
+    scratch.git(&["symbolic-ref", "-m", "checkout: moving from main to other", "HEAD", "refs/heads/other"]);
+    scratch.settle();
+    has(&scratch.queue(), &["Words.\n", "  More words.\n", "- [ ] five\n"]);
+    scratch.stands("T-1", "in_progress", 1);
+    scratch.stands("T-2", "in_progress", 1);
+    is_calm(&scratch);
+}
+
 /// Vim takes the file away before it writes the new one.
 #[test]
 fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -40,6 +41,7 @@ struct Desk {
     left: AtomicUsize,
     /// How often git put another text there.
     changes: AtomicUsize,
+    begun: Instant,
     /// What git did, and after which event.
     story: Mutex<Vec<String>>,
 }
@@ -86,7 +88,8 @@ impl Desk {
         let items = (0..ITEMS).map(|number| format!("A-{number}")).collect();
         let account = Mutex::new(Account { items, ..Account::default() });
         let (word, left, changes) = (AtomicUsize::new(0), AtomicUsize::new(editors), AtomicUsize::new(0));
-        Desk { scratch, account, ends: Mutex::default(), word, left, changes, story: Mutex::default() }
+        let begun = Instant::now();
+        Desk { scratch, account, ends: Mutex::default(), word, left, changes, begun, story: Mutex::default() }
     }
 
     fn path(&self) -> PathBuf {
@@ -218,6 +221,7 @@ impl Desk {
             buffer.text = self.types(&buffer.text, dice);
         }
         buffer.ever.extend(words(&buffer.text));
+        self.keep_save(&format!("{way:?}"), &buffer.text);
         way.save(&self.path(), &buffer.text, buffer.saves, dice);
         buffer.saves += 1;
         let text = words(&buffer.text);
@@ -233,6 +237,20 @@ impl Desk {
         account.loose.retain(|word| !new.contains(word));
         account.words.extend(new);
         buffer.saved = text;
+    }
+
+    /// Where whoever looks for the cause of a loss finds all saves, and the board: `TAVERN_TEST_KEEP`.
+    fn kept(&self) -> Option<PathBuf> {
+        let folder = self.scratch.folder().file_name().expect("it has a name").to_owned();
+        Some(PathBuf::from(std::env::var_os("TAVERN_TEST_KEEP")?).join(folder))
+    }
+
+    fn keep_save(&self, by: &str, text: &str) {
+        let Some(kept) = self.kept() else { return };
+        fs::create_dir_all(&kept).expect("there is room");
+        let after = log_text(&self.scratch).lines().count();
+        let moment = self.begun.elapsed().as_micros();
+        fs::write(kept.join(format!("{moment:010}-{after}-{by}.md")), text).expect("there is room");
     }
 
     /// One of Tavern's programs.
@@ -410,6 +428,14 @@ impl Desk {
             events.filter(|event| event.contains(what)).collect::<Vec<_>>().join("\n")
         };
         let told: String = faults.iter().take(3).map(|fault| format!("{fault}\n{}\n", about(fault))).collect();
+        match self.kept().filter(|kept| kept.exists()) {
+            Some(kept) if faults.is_empty() => drop(fs::remove_dir_all(kept)),
+            Some(kept) => {
+                println!("{story}: kept in {}", kept.display());
+                drop(Command::new("cp").arg("-r").args([self.scratch.work(), kept.join("work")]).status());
+            }
+            None => {}
+        }
         assert!(faults.is_empty(), "{story}\n{faults:#?}\n{told}\n{}\n{}", self.told(), self.scratch.queue());
         println!(
             "{story}: {} words, {} undone or thrown away, {} items, {} claims",

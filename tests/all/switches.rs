@@ -7,7 +7,7 @@ use tavern::board::document::parse;
 use tavern::board::edit::NewItem;
 use tavern::board::event::{Blame, Event, Retry};
 use tavern::board::task::{Status, TaskId};
-use tavern::run::ask_git;
+use tavern::run::ASK_GIT;
 use tavern::store::{Board, Note};
 
 use crate::dice::{Dice, number};
@@ -36,7 +36,7 @@ impl World {
         scratch.write(QUEUE, BEGIN);
         scratch.commit(&["--all"], "Board");
         scratch.git(&["branch", "other"]);
-        let board = board(&scratch).with_git(ask_git);
+        let board = board(&scratch).with_git(ASK_GIT);
         board.settle().expect("it can be written");
         let titles = ["item 1.", "item 2."].map(str::to_owned).to_vec();
         let (typed, claims, ended) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
