@@ -10,6 +10,7 @@ use crate::files;
 use crate::git::{Head, Repository};
 use crate::near::nearest;
 use crate::process::find_program;
+use crate::run::refuse_tracked;
 use crate::runner::CommandRunner;
 use crate::store::{Board, GITIGNORE};
 
@@ -93,10 +94,7 @@ impl Verb for Args {
             _ => self.demo && text == QUEUE,
         };
         if board.is_of_older_version() {
-            if repository.tracks(Path::new(".tavern/events"))? {
-                let message = "`.tavern/events` is in git: a log that came with a clone is not this board's";
-                return Err(CliError::refused(message, "remove it: git rm -r .tavern/events"));
-            }
+            refuse_tracked(&board, &repository)?;
             if !self.plan.dry_run {
                 board.move_private()?;
             }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::config::Config;
+use crate::git::{GitError, Repository};
 use crate::interrupt::Interrupt;
 use crate::process::{Spec, quoted, start};
-use crate::run::{ASK_GIT, Site, Trust};
+use crate::run::{ASK_GIT, Site, Trust, refuse_tracked};
 use crate::store::{Board, Error, Queue};
 
 use super::shared::held_here;
@@ -24,10 +25,18 @@ impl Context {
 
     /// The board: that of `--dir`, else of the repository around.
     pub fn board(&self) -> Result<Board, CliError> {
-        match &self.shared.dir {
-            Some(dir) => Ok(self.dried(Board::open(dir)?)),
-            None => Ok(self.dried(Board::find(&self.here())?)),
+        let board = match &self.shared.dir {
+            Some(dir) => Board::open(dir)?,
+            None => Board::find(&self.here())?,
+        };
+        // The log itself could have come with a commit.
+        if board.is_exposed() {
+            match Repository::discover(board.root()) {
+                Err(GitError::NotARepository { .. }) => {}
+                repository => refuse_tracked(&board, &repository?)?,
+            }
         }
+        Ok(self.dried(board))
     }
 
     /// `board`, of which a dry run writes nothing.

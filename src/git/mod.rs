@@ -30,6 +30,7 @@ mod salvage;
 mod setting;
 mod stale_lock;
 mod tips;
+mod tracked;
 mod worktree;
 
 #[cfg(test)]

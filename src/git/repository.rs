@@ -2,9 +2,7 @@
 //!
 //! Knows nothing of what is done in it; the other files of the room add that.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode, RepositoryOpenFlags};
@@ -92,12 +90,6 @@ impl Repository {
     /// `HEAD` of a linked worktree, by the path of its root.
     pub fn head_of(&self, worktree: &Path) -> Result<Head, GitError> {
         self.head_in(&self.checkout(worktree)?.git_dir)
-    }
-
-    /// Anything at or under `path`, relative to the main work tree, is in its index.
-    pub fn tracks(&self, path: &Path) -> Result<bool, GitError> {
-        let index = self.git.index().map_err(GitError::library("read the index"))?;
-        Ok(index.iter().any(|entry| Path::new(OsStr::from_bytes(&entry.path)).starts_with(path)))
     }
 
     pub(super) fn head_in(&self, git_dir: &Path) -> Result<Head, GitError> {

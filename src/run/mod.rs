@@ -39,6 +39,7 @@ mod prune;
 mod result;
 mod site;
 pub mod surroundings;
+mod tracked;
 mod trust;
 
 pub use ask_git::ASK_GIT;
@@ -50,4 +51,5 @@ pub use preflight::Preflight;
 pub use record::{Metadata, run_name};
 pub use result::{AgentAnswer, Ruling, RunFailure, RunResult};
 pub use site::{Site, runner_named};
+pub use tracked::refuse_tracked;
 pub use trust::{Stranger, Trust, made_here};

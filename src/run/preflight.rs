@@ -17,6 +17,7 @@ use super::error::Error;
 use super::sandbox;
 use super::site::{Site, runner_named};
 use super::surroundings;
+use super::tracked::refuse_tracked;
 use super::trust::Trust;
 use super::unmerged::missing_work;
 use crate::board::document::{Document, Item};
@@ -66,7 +67,7 @@ impl<'a> Preflight<'a> {
         let look = || {
             self.disk()?;
             self.set_up()?;
-            self.base()?;
+            self.repository()?;
             let Some(settings) = self.config.roles.get(role) else { return Ok(()) };
             sandbox::check(settings)?;
             self.runner(self.runner.unwrap_or(&settings.runner), settings).map(drop)
@@ -90,9 +91,11 @@ impl<'a> Preflight<'a> {
         Ok(())
     }
 
-    /// The branch that work begins at.
-    fn base(&self) -> Result<(), NotReady> {
-        self.site.as_ref().map_or(Ok(()), |(site, _)| Ok(site.base().map(drop)?))
+    /// The branch that work begins at; and a pull may have brought what is Tavern's own.
+    fn repository(&self) -> Result<(), NotReady> {
+        let Some((site, _)) = &self.site else { return Ok(()) };
+        refuse_tracked(&site.board, site.repository()?)?;
+        Ok(site.base().map(drop)?)
     }
 
     /// The program that `worktree.setup` begins with.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::error::Error;
+use super::tracked::refuse_tracked;
 use crate::board::eligible::{Lack, NotReady};
 use crate::board::event::Kind;
 use crate::board::task::{Task, TaskId};
@@ -48,9 +49,10 @@ pub struct Site {
 }
 
 impl Site {
+    /// With its repository, which must not have brought what is Tavern's own.
     pub fn open(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let site = Site::unopened(board, interrupt)?;
-        site.repository()?;
+        refuse_tracked(&site.board, site.repository()?)?;
         Ok(site)
     }
 

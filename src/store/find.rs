@@ -41,6 +41,11 @@ const PRIVATE_FOLDER: &str = "tavern";
 /// What `.tavern/.gitignore` holds on a board that `tavern-init` made.
 pub const GITIGNORE: &str = include_str!("../../templates/gitignore");
 
+/// The names in `.tavern/` that are Tavern's own, and never in a commit.
+pub fn own_names() -> impl Iterator<Item = &'static str> {
+    GITIGNORE.lines().filter_map(|line| line.strip_prefix('/')).map(|name| name.trim_end_matches('/'))
+}
+
 impl Board {
     /// The board of the repository around `from`; `Error::NoBoard` if it has none yet.
     pub fn find(from: &Path) -> Result<Board, Error> {
@@ -173,6 +178,11 @@ impl Board {
             files::make_own_folder(&path).map_err(Error::io("make the folder", &path))?;
         }
         Ok(())
+    }
+
+    /// The private part is in `.tavern/` itself, where a commit may have put something.
+    pub fn is_exposed(&self) -> bool {
+        self.private == self.dir
     }
 
     /// Nobody ran `tavern-init` here: the folder only holds what a drain of a plain file left.

@@ -66,7 +66,7 @@ pub use committed::{Committed, Snapshot};
 pub use edit::Edited;
 pub use entry::{Entry, HAND, LeaseEntry, TextChange};
 pub use error::{Error, Obstacle, not_written};
-pub use find::{Board, GITIGNORE};
+pub use find::{Board, GITIGNORE, own_names};
 pub use from_git::{AskGit, Brought, FromGit, HeadText};
 pub use hand::{Settled, SettledAs};
 pub use history::Then;

@@ -16,7 +16,7 @@ use crate::prompt::{self, Template};
 use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::surroundings::needs_of_command;
 use crate::run::unmerged::{Unmerged, missing_work};
-use crate::run::{Error, Preflight, Site, Trust, preflight, sandbox};
+use crate::run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, sandbox};
 use crate::store::{self, Board, ItemIndex, Switch, is_queue, walk_log};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
@@ -39,8 +39,11 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
     no_messages(board, faults);
     let Some(config) = config else { return Vec::new() };
     settings(board, config, faults);
-    match Site::open(board.clone(), Interrupt::new()) {
+    let site = Site::unopened(board.clone(), Interrupt::new());
+    match site.and_then(|site| site.repository().map(drop).map(|()| site)) {
         Ok(site) => {
+            let tracked = site.repository().and_then(|repository| refuse_tracked(board, repository));
+            tracked.unwrap_or_else(|error| from_error("tracked", board.dir(), &error, faults));
             let found = programs(&site, faults);
             repository(&site, faults);
             copies(&site, faults);

@@ -8,4 +8,5 @@ mod messages;
 mod review;
 mod secrets;
 mod shown;
+mod tracked;
 mod trust;

@@ -1,0 +1,32 @@
+//! Tavern's own files that git tracks: they came with a commit, so nothing that they say is believed.
+
+use std::ffi::OsStr;
+
+use super::error::Error;
+use crate::board::eligible::NotReady;
+use crate::git::Repository;
+use crate::process::quoted;
+use crate::store::{Board, own_names};
+
+/// Refuses a board of which git tracks what only Tavern itself writes: runs, agents, closed runners, a log. `outer` is the
+/// repository around it.
+pub fn refuse_tracked(board: &Board, outer: &Repository) -> Result<(), Error> {
+    // `.tavern/` itself may be a repository within that one.
+    let inner = if board.path(".git").exists() { Some(Repository::discover(board.dir())?) } else { None };
+    let repository = inner.as_ref().unwrap_or(outer);
+    let root = repository.main_worktree();
+    let Ok(folder) = board.dir().strip_prefix(root) else { return Ok(()) };
+    let tracked = repository.tracked_in(folder)?;
+    let own = own_names().filter(|name| tracked.contains(OsStr::new(name)));
+    let paths: Vec<String> = own.map(|name| folder.join(name).display().to_string()).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let message = format!("git tracks what only Tavern itself may write: {}", paths.join(", "));
+    let paths = paths.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let hint = format!(
+        "take it out of git: git -C {} rm -r --cached {paths}; what others have brought: without --cached, so that it goes",
+        quoted(root)
+    );
+    Err(NotReady::new(message, hint).into())
+}
