@@ -251,6 +251,57 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_fail(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..24)) {
+            let text = format!("---\n{}\n---\nrest", pieces.concat());
+            let (_, body, problems) = read_all(&text);
+            assert!(text[..body].ends_with("\n---\n"), "{text:?}: {body}");
+            for problem in &problems {
+                crate::board::problem::render("path", &text, problem);
+            }
+        }
+    }
+
+    const PIECES: &[&str] = &[
+        "id",
+        "name",
+        "type",
+        "review",
+        "approve",
+        "max_attempts",
+        ": ",
+        ":",
+        "\n",
+        "\n---\n",
+        "\r\n",
+        "[",
+        "]",
+        "{",
+        "}",
+        "- ",
+        "&a ",
+        "*a",
+        "!!int ",
+        "\"",
+        "'",
+        "\\x0",
+        "|",
+        ">-\n  ",
+        "#",
+        "1e999",
+        "-1",
+        "18446744073709551616",
+        "é",
+        "\u{202e}",
+        "\0",
+        "<<",
+        "? ",
+        "~",
+        "\t",
+        "\u{feff}",
+    ];
+
     #[test]
     fn a_rule_at_the_head_is_no_front_matter() {
         for text in ["---\n", "---\n- [ ] a\n", "---", "", "\u{feff}", "----\nid: x\n----\n", " ---\nid: x\n---\n"] {

@@ -161,3 +161,67 @@ fn built_in_names_are_good_ones() {
         assert!(!is_agent_name(bad), "`{bad}`");
     }
 }
+
+const PIECES: &[&str] = &[
+    "roles",
+    "runners",
+    "coder",
+    "runner",
+    "claude",
+    "env",
+    "pass",
+    "review",
+    "names",
+    "lease",
+    "limit",
+    "outcomes",
+    "budget",
+    "version",
+    ": ",
+    ":",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    "- ",
+    "&a ",
+    "*a",
+    "!!str ",
+    "\"",
+    "'",
+    "\\x0",
+    "|",
+    "#",
+    "0",
+    "1e999",
+    "-1",
+    "18446744073709551616",
+    "30s",
+    "2MiB",
+    "99999999999d",
+    "é",
+    "\u{202e}",
+    "\0",
+    "<<",
+    "? ",
+    "~",
+    "\t",
+    "\u{feff}",
+];
+
+proptest::proptest! {
+    #[test]
+    fn every_flaw_has_its_place(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..24)) {
+        let text = pieces.concat();
+        if let Err(ConfigError::Flawed(flaw)) = parse(&text) {
+            if let Some(span) = &flaw.span {
+                assert!(text.get(span.clone()).is_some(), "{text:?}: {span:?}");
+            }
+            assert!(!flaw.message.is_empty(), "{text:?}");
+        }
+    }
+}

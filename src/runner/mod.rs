@@ -29,7 +29,7 @@ mod reading;
 pub mod session;
 pub mod shell;
 pub mod signal;
-mod stream;
+pub mod stream;
 mod transcript;
 
 #[cfg(test)]

@@ -223,7 +223,43 @@ impl From<TextChange> for Keys {
 
 #[cfg(test)]
 mod tests {
+    use proptest::sample::subsequence;
+
     use super::*;
+
+    const PAIRS: &[&str] = &[
+        r#""through":18446744073709551615"#,
+        r#""task":"T-1""#,
+        r#""queue":"../x""#,
+        r#""token":7"#,
+        r#""cause":"the text around the items""#,
+        r#""undoes":3"#,
+        r#""sent":2"#,
+        r#""commit":"\u0000\ud83d\ude00""#,
+        r#""from":"pending""#,
+        r#""to":"completed""#,
+        r#""before":"""#,
+        r#""after":"a\nb""#,
+        r#""later":[{"x":1e999}]"#,
+        r#""run":null"#,
+        r#""agent":1"#,
+        r#""seq":-1"#,
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_read_of_a_line_is_written_as_it_was_read(pairs in subsequence(PAIRS, 0..6)) {
+            let pairs: String = pairs.iter().map(|pair| format!(",{pair}")).collect();
+            let line = format!(r#"{{"seq":1,"time":"2026-01-01T01:00:00.5+01:00","kind":"edited"{pairs}}}"#);
+            for length in 0..line.len() {
+                let _ = serde_json::from_slice::<Entry>(&line.as_bytes()[..length]).expect_err("half a line");
+            }
+            if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
+                let written = serde_json::to_string(&entry).expect("it is plain data");
+                assert_eq!(serde_json::from_str::<Entry>(&written).ok(), Some(entry), "{line}");
+            }
+        }
+    }
 
     #[test]
     fn each_change_is_written_as_keys_of_its_line_and_read_back() {
