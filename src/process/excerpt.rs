@@ -54,6 +54,13 @@ impl Excerpt {
     }
 }
 
+/// At most `bytes` bytes of `text`, likewise.
+pub fn excerpt(text: &str, bytes: usize) -> String {
+    let mut kept = Excerpt::new(bytes);
+    kept.push(text.as_bytes());
+    kept.text()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

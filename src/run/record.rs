@@ -16,11 +16,19 @@ use crate::board::lease::Token;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock;
 use crate::git::CommitId;
-use crate::runner::{Outcome, PROMPT, SessionEnd, Usage};
+use crate::process::excerpt::excerpt;
+use crate::runner::{Denial, Outcome, PROMPT, SessionEnd, Usage};
 use crate::store::{Board, Error, TEMP_PREFIX, walk_log};
 
 /// Why a run has ended whose end nobody has seen.
 pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
+
+/// Bytes that are kept of an agent's last words; its log has all of them.
+const MOST_ANSWER: usize = 256 << 10;
+
+/// Denials of a run that are kept, and bytes of each.
+const MOST_DENIALS: usize = 100;
+const MOST_OF_DENIAL: usize = 4 << 10;
 
 /// Its name in the run's folder.
 const FILE: &str = "metadata.json";
@@ -139,9 +147,9 @@ impl<'a> Record<'a> {
         metadata.usage = ended.usage.clone();
         metadata.turns = ended.turns;
         metadata.tool_calls = ended.tool_calls;
-        metadata.denials = ended.denials.iter().map(|denial| format!("{} {}", denial.tool, denial.input)).collect();
+        metadata.denials = denials(&ended.denials);
         metadata.summary = summary(if ended.result.trim().is_empty() { &ended.reason } else { &ended.result });
-        self.artifacts.write("result.txt", &ended.result)?;
+        self.artifacts.write("result.txt", &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;
         self.left(commit);
         self.save()
@@ -332,9 +340,26 @@ fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitI
     drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));
 }
 
+/// What a program was not allowed to do, a line each.
+fn denials(all: &[Denial]) -> Vec<String> {
+    let line = |denial: &Denial| excerpt(&format!("{} {}", denial.tool, denial.input), MOST_OF_DENIAL);
+    let left_out = all.len().saturating_sub(MOST_DENIALS);
+    let more = (left_out > 0).then(|| format!("{left_out} more are in its log"));
+    all.iter().take(MOST_DENIALS).map(line).chain(more).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn denials_beyond_number_and_size_are_told() {
+        let denial = |input: &str| Denial { tool: "Bash".to_owned(), input: input.into() };
+        assert_eq!(denials(&[denial("ls")]), ["Bash \"ls\""]);
+        let told = denials(&vec![denial(&"x".repeat(1 << 20)); 103]);
+        assert_eq!((told.len(), told[100].as_str()), (101, "3 more are in its log"));
+        assert!(told[0].len() < 5000 && told[0].contains(" bytes left out …]"), "{}", told[0].len());
+    }
 
     #[test]
     fn summaries_are_one_line_of_at_most_150_characters() {

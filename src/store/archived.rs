@@ -1,6 +1,6 @@
 //! The archives `queues/archive/<queue>.md` as they can be read.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::fs;
 
@@ -18,17 +18,30 @@ pub struct Archived<'b> {
     board: &'b Board,
     texts: OnceCell<Vec<Text>>,
     statuses: OnceCell<HashMap<TaskId, Status>>,
+    searches: Searches,
+}
+
+/// To search a text for one ID costs less than to read all that are in it; to search for one after the other costs far more.
+#[derive(Debug, Default)]
+pub(super) struct Searches(Cell<u32>);
+
+impl Searches {
+    /// Another search is worth while.
+    pub(super) fn are_few(&self) -> bool {
+        self.0.replace(self.0.get().saturating_add(1)) < 16
+    }
 }
 
 impl<'b> Archived<'b> {
     pub fn of(board: &'b Board) -> Archived<'b> {
-        Archived { board, texts: OnceCell::new(), statuses: OnceCell::new() }
+        Archived { board, texts: OnceCell::new(), statuses: OnceCell::new(), searches: Searches::default() }
     }
 
     /// How the item ended; nothing if it is in no archive.
     pub fn status_of(&self, id: &TaskId) -> Option<Status> {
         let texts = self.texts.get_or_init(|| texts(self.board));
-        if !texts.iter().any(|text| text.content.contains(&format!("{id}:"))) {
+        let is_in = |text: &Text| text.content.contains(&format!("{id}:"));
+        if self.statuses.get().is_none() && self.searches.are_few() && !texts.iter().any(is_in) {
             return None;
         }
         let all = || texts.iter().flat_map(|text| statuses(&open(&text.content))).collect();

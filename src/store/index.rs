@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use memchr::memmem;
 
-use super::archived::{Archived, statuses};
+use super::archived::{Archived, Searches, statuses};
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -23,17 +23,22 @@ pub struct ItemIndex<'b> {
     /// The queues of the items whose ID stands in several.
     homes: OnceCell<HashMap<TaskId, String>>,
     archived: Archived<'b>,
+    /// Of completed items.
+    commits: OnceCell<HashMap<TaskId, String>>,
+    searches: Searches,
 }
 
 struct IndexedQueue {
     queue: Queue,
     content: OnceCell<String>,
     statuses: OnceCell<HashMap<TaskId, Status>>,
+    searches: Searches,
 }
 
 impl<'b> ItemIndex<'b> {
     pub fn of(board: &'b Board) -> ItemIndex<'b> {
-        ItemIndex { board, queues: OnceCell::new(), homes: OnceCell::new(), archived: Archived::of(board) }
+        let (queues, homes, commits, searches) = Default::default();
+        ItemIndex { board, queues, homes, archived: Archived::of(board), commits, searches }
     }
 
     /// The status of the item that goes by `id` in another queue than `but`. Of several that counts which is the item.
@@ -87,16 +92,31 @@ impl<'b> ItemIndex<'b> {
 
     /// The items in all queues and archives that `parent` is the parent of.
     pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
-        let live = self.queues().iter().map(|queue_index| queue_index.content(self.board));
-        let all = live.chain(self.archived.contents()).filter(|content| may_have_children(content, parent));
+        let all = self.contents().filter(|content| may_have_children(content, parent));
         all.flat_map(|content| offspring(&open(content), parent)).collect()
     }
 
-    /// The commit of the completed item that goes by `id`, in whichever queue or archive. Of a text only the item is read.
+    /// The commit of the completed item that goes by `id`, in whichever queue or archive.
     pub fn commit_of(&self, id: &TaskId) -> Option<String> {
+        if self.commits.get().is_none() && self.searches.are_few() {
+            return self.search_commit_of(id);
+        }
+        let all = || {
+            let contents: Vec<&str> = self.contents().collect();
+            contents.into_iter().rev().flat_map(commits).collect()
+        };
+        self.commits.get_or_init(all).get(id).cloned()
+    }
+
+    fn contents(&self) -> impl Iterator<Item = &str> {
         let live = self.queues().iter().map(|queue_index| queue_index.content(self.board));
+        live.chain(self.archived.contents())
+    }
+
+    /// Of a text only the item is read.
+    fn search_commit_of(&self, id: &TaskId) -> Option<String> {
         let name = format!("{id}:");
-        live.chain(self.archived.contents()).find_map(|content| {
+        self.contents().find_map(|content| {
             memmem::find_iter(content.as_bytes(), &name).find_map(|at| {
                 let start = content[..at].rfind('\n').map_or(0, |end| end + 1);
                 let end = content[at..].find("\n- ").map_or(content.len(), |end| at + end);
@@ -115,7 +135,10 @@ impl<'b> ItemIndex<'b> {
 
     fn queues(&self) -> &[IndexedQueue] {
         self.queues.get_or_init(|| {
-            let queue_index = |queue| IndexedQueue { queue, content: OnceCell::new(), statuses: OnceCell::new() };
+            let queue_index = |queue| {
+                let (content, statuses, searches) = Default::default();
+                IndexedQueue { queue, content, statuses, searches }
+            };
             self.board.queues().unwrap_or_default().into_iter().map(queue_index).collect()
         })
     }
@@ -143,7 +166,8 @@ impl IndexedQueue {
 
     fn status_of(&self, board: &Board, id: &TaskId) -> Option<Status> {
         let content = self.content(board);
-        if !content.contains(&format!("{id}:")) {
+        let is_in = || content.contains(&format!("{id}:"));
+        if self.statuses.get().is_none() && self.searches.are_few() && !is_in() {
             return None;
         }
         self.statuses(board).get(id).copied()
@@ -152,6 +176,13 @@ impl IndexedQueue {
     fn statuses(&self, board: &Board) -> &HashMap<TaskId, Status> {
         self.statuses.get_or_init(|| statuses(&open(self.content(board))))
     }
+}
+
+/// The commits of completed items. Of an ID that is there twice the first counts, and so it comes last.
+fn commits(content: &str) -> Vec<(TaskId, String)> {
+    let (document, _) = parse(content);
+    let completed = document.items().iter().rev().filter(|item| item.status == Status::Completed);
+    completed.filter_map(|item| Some((item.id.clone()?, document.task_of(item).commit()?.to_owned()))).collect()
 }
 
 /// The items of a document that `parent` is the parent of.

@@ -68,6 +68,9 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace<'_>) -> I
     item
 }
 
+/// Items within items: a part of a part, and so on.
+const MOST_LEVELS: usize = 16;
+
 fn lane_of(under: Option<Under>) -> Option<usize> {
     if let Some(Under::Lane(lane)) = under { Some(lane) } else { None }
 }
@@ -305,6 +308,19 @@ impl<'t, 's> Reader<'t, 's> {
         }
         let index = self.items.len();
         let within = frame.item;
+        // What an item says holds all that is within it, and is read for each of them.
+        let above = std::iter::successors(within, |above| self.items[*above].within);
+        if above.count() >= MOST_LEVELS {
+            self.problems.push(Problem::warning(
+                "too-deep",
+                markup::trimmed(text, head.after_box..head.line_end),
+                format!(
+                    "this is within {MOST_LEVELS} others, which are the most: it is no item, but words of the innermost"
+                ),
+                "move it out, and name that one as its parent: `(parent: ID)`",
+            ));
+            return;
+        }
         frame.own = Some(index);
         frame.item = Some(index);
         let frame_end = frame.end;

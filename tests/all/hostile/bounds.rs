@@ -4,7 +4,9 @@ use std::path::Path;
 use std::thread;
 
 use rustix::process::Signal;
+use serde_json::json;
 
+use crate::claude::project::{COMMIT, ITEM, Project, bash, say};
 use crate::support::{AT_ONCE, QUEUE, Scratch, wait_until};
 
 /// Runs the line, which ends by itself long before this.
@@ -50,6 +52,10 @@ fn what_items_wait_for_and_their_number_are_bounded() {
     let scratch = Scratch::shell(&format!("- [ ] T-1: One (after: [{}])\n- [ ] T-2: Two\n", ids(100_000)), "");
     ends(&scratch, "check", 5, "this waits for 100000 items, and 100 are the most");
     ends(&scratch, "claim", 0, "T-2");
+    let levels: String = (0..2000).map(|n| format!("{}- [ ] X-{n}: One\n", "  ".repeat(n))).collect();
+    let scratch = Scratch::shell(&levels, "");
+    ends(&scratch, "check", 0, "this is within 16 others, which are the most");
+    ends(&scratch, "claim", 0, "X-0");
     let scratch = Scratch::shell(&"- [ ] One\n".repeat(50_001), "");
     scratch.write(".tavern/queues/other.md", "- [ ] T-2: Two\n");
     for line in ["check", "add Three"] {
@@ -81,6 +87,16 @@ fn templates_have_an_end() {
         ends(&scratch, "check", 5, fault);
         ends(&scratch, "agent --once --dry-run", 1, fault);
     }
+}
+
+#[test]
+fn an_agents_last_words_are_kept_in_short() {
+    let words = format!("Begin.\n{}\nDONE", "Much was done.\n".repeat(100_000));
+    let project = Project::new(ITEM, json!([bash(COMMIT), say(&words)]));
+    project.work();
+    let kept = project.scratch.run("tavern-runs", &["cat", "T-1"]).succeeds();
+    assert!(kept.len() < 300_000, "{}", kept.len());
+    assert!(kept.starts_with("Begin.\n") && kept.contains(" bytes left out …]") && kept.ends_with("done.\n\nDONE\n"));
 }
 
 /// Nobody writes to the pipe that an agent has put in the place of a file.
