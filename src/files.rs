@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -50,10 +50,17 @@ pub fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// Where `path` leads. A link inside the folder `root` must not lead out of it.
+/// Where `path` leads. A link inside the folder `root` must not lead out of it; whoever types a way out (`..`) means it.
 pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     let target = fs::canonicalize(path)?;
-    let is_out = path.starts_with(root) && !target.starts_with(root);
+    let mut typed = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(typed.pop()),
+            part => typed.push(part),
+        }
+    }
+    let is_out = typed.starts_with(root) && !target.starts_with(root);
     if is_out { Err(refused("it is a link that leads out of the repository")) } else { Ok(target) }
 }
 

@@ -14,7 +14,7 @@ use crate::clock::{self, Deadline};
 use crate::config::Period;
 use crate::process::Bell;
 use crate::run::readiness::{stuck, unready};
-use crate::run::{Preflight, Site};
+use crate::run::{Preflight, Site, Trust};
 use crate::store::{self, Board, Claimed, Note, Nothing, Queue, Seek, Switch};
 
 use super::flags::{DryRun, agent_name, task_id};
@@ -121,15 +121,22 @@ impl Verb for Args {
                 if seek.is_for_program {
                     look.disk()?;
                 }
-                let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| {
-                    if seek.is_for_program { look.ready(document, item, purpose, Some(&seek.role)) } else { Ok(()) }
+                let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| match &seek.task {
+                    _ if seek.is_for_program => look.ready(document, item, purpose, Some(&seek.role)),
+                    None => look.trusted(document, item),
+                    // A person means this one, and is told.
+                    Some(_) => Ok(()),
                 };
                 match board.claim(&seek, &is_ready)? {
                     Ok(held) => {
                         // Else nobody would find the item once it is given back.
                         let told = board.remember(&held.queue).map_err(CliError::from);
                         let told = told.and_then(|()| print(context, &board, &held, self.runner.as_deref()));
-                        return told.inspect_err(|_| give_back(&site, held));
+                        let exit = told.inspect_err(|_| give_back(&site, &held))?;
+                        if let Err(untrusted) = Trust::of(&site).item(&held.task) {
+                            context.out.note(format!("{untrusted}; {}", hints::trust(Some(&held.queue.id))));
+                        }
+                        return Ok(exit);
                     }
                     Err(nothing) => (nothing.wake_at, explain(&site, &seek, &nothing)?),
                 }
@@ -163,7 +170,7 @@ impl Args {
 }
 
 /// Nobody was told the token. Where this fails too, the lease runs out.
-fn give_back(site: &Site, Claimed { task, lease, .. }: Claimed) {
+fn give_back(site: &Site, Claimed { task, lease, .. }: &Claimed) {
     let retry = Retry { blame: Blame::Nobody, not_before: None, most: site.config.max_returns };
     let reason = "what was taken could not be told".to_owned();
     let event = Event::Return { token: lease.token, retry, reason };

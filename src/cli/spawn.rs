@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::agent::obey_stop;
 use crate::board::task::{TaskId, Timestamp};
+use crate::config::Does;
 use crate::process;
 use crate::run::{
     self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, Trust, attempt, children, run_name, sandbox,
@@ -80,6 +81,10 @@ impl Verb for Args {
             match attempt::launch(&site, &children::unifying(&site, &held)?) {
                 Err(run::Error::NothingToReview(why)) => RunResult::failed(why).into(),
                 launch => {
+                    let set_up = Some(&site.config.worktree.setup).filter(|set_up| !set_up.is_empty());
+                    if let Some(set_up) = set_up.filter(|_| site.does(&held, Does::Work) && held.task.worktree) {
+                        context.out.note(format!("a new worktree is set up first: {set_up}"));
+                    }
                     self.print(context, &launch?.command_line()?)?;
                     Trust::of(&site).item(&held.task).map_err(run::Error::from)?;
                     return Ok(Exit::Done);

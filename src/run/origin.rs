@@ -65,7 +65,7 @@ pub(super) fn overruled(committed: &Digest) -> Digest {
 }
 
 impl Origins {
-    /// Of the `parts`, which stand in the files `places`.
+    /// Of the `parts`, each of which stands in the file that `places` has for it.
     pub(super) fn of(site: &Site, parts: &[&Clause], places: &[&Path], trusted: &Trusted) -> Result<Origins, Error> {
         let repository = site.repository()?;
         let dir = site.board.dir();
@@ -74,26 +74,30 @@ impl Origins {
             let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             path.strip_prefix(repository.main_worktree()).map(Path::to_owned).ok()
         };
-        let mut paths = Vec::new();
-        for path in all.iter().map(PathBuf::as_path).chain(places.iter().copied()) {
-            let Some(path) = within(path).filter(|path| repository.tells_of(path)) else {
-                return Ok(Origins::default());
-            };
+        let told_of = |path: &Path| within(path).filter(|path| repository.tells_of(path));
+        let Some(mut paths) = all.iter().map(|path| told_of(path)).collect::<Option<Vec<PathBuf>>>() else {
+            return Ok(Origins::default());
+        };
+        let mut asked = Vec::new();
+        for (part, place) in parts.iter().zip(places) {
+            // Of another repository's file nothing is told.
+            let Some(path) = told_of(place) else { continue };
+            asked.push(*part);
             // What is below the board's folders is looked at anyway.
             if !paths.iter().any(|above| path.starts_with(above)) {
                 paths.push(path);
             }
         }
         let folder = within(dir).unwrap_or_default();
-        let wanted = Sought::of(parts);
+        let wanted = Sought::of(&asked);
         let (brought, lines, origins) = Default::default();
         let mut told = CloneHistory { trusted, wanted, folder, brought, lines, origins };
         for arrival in repository.arrivals(&paths)? {
             told.take(&arrival);
         }
-        let came = parts.iter().map(|part| &part.digest).filter(|digest| told.brought.contains(digest));
+        let came = asked.iter().map(|part| &part.digest).filter(|digest| told.brought.contains(digest));
         told.origins.brought = came.cloned().collect();
-        for part in parts {
+        for part in asked {
             told.settle(part, Carrier::Commit);
         }
         Ok(told.origins)

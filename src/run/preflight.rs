@@ -123,13 +123,18 @@ impl<'a> Preflight<'a> {
         purpose: Purpose,
         role: Option<&str>,
     ) -> Result<(), Lack> {
-        let is_trusted = |trust: &Trust<'_>| trust.item(&document.task_of(item)).map_err(Lack::NotTrusted);
-        self.trust.as_ref().map_or(Ok(()), is_trusted)?;
+        self.trusted(document, item)?;
         match purpose {
             Purpose::Work => self.work(document, item),
             Purpose::Review => self.review(&document.task_of(item), role),
             Purpose::Chat => Ok(()),
         }
+    }
+
+    /// The settings, and what the item says, may be run here.
+    pub fn trusted(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
+        let is_trusted = |trust: &Trust<'_>| trust.item(&document.task_of(item)).map_err(Lack::NotTrusted);
+        self.trust.as_ref().map_or(Ok(()), is_trusted)
     }
 
     /// The same for agents of `role`, as a claim asks it.

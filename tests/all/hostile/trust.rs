@@ -183,6 +183,27 @@ fn trust_shows_what_it_allows_and_asks_for_it() {
 }
 
 #[test]
+fn a_person_is_told_of_what_they_take_and_given_nothing_that_they_did_not_name() {
+    let clone = clone_of(&trap());
+    let told = "git has brought what nobody has trusted here: config.yaml";
+    clone.run("tavern-claim", &[]).ends(3).says(told).says("tavern trust");
+    clone.run("tavern-claim", &["--task", "T-1"]).ends(0).says(told).says("tavern trust");
+    clone.run("tavern-release", &["T-1", "--force"]).succeeds();
+    clone.run("tavern-trust", &["--yes"]).ends(0);
+    clone.run("tavern-claim", &[]).ends(0).says_not("trust");
+}
+
+#[test]
+fn a_task_file_of_another_repository_is_asked_for_by_itself() {
+    let scratch = Scratch::shell("", "base: main\n");
+    scratch.write("../other/TODO.md", TASK_FILE);
+    let told = scratch.run("tavern-drain", &["../other/TODO.md"]).ends(4);
+    told.says("nobody has trusted here: Count (").says("tavern trust /");
+    scratch.run("tavern-drain", &["../other/TODO.md", "--trust"]).ends(0).says("1 completed");
+    assert_eq!(ran(&scratch), ["task_file"]);
+}
+
+#[test]
 fn one_run_is_trusted_by_a_flag_or_a_variable() {
     for is_flag in [true, false] {
         let clone = clone_of(&trap());
