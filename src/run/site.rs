@@ -295,18 +295,23 @@ impl Site {
 
 /// The runner called `name`, as agents of `role` use it.
 pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
+    // Who judges a commit is not led by it.
+    let obeys_repository = role.does != Does::Review;
     let Some(entry) = config.runners.get(name) else {
         let preset = CommandRunner::preset(name).ok_or_else(|| Error::NoRunner(name.to_owned()))?;
-        return Ok(Box::new(preset));
+        return Ok(Box::new(CommandRunner { obeys_repository, ..preset }));
     };
     Ok(match entry.kind {
         RunnerKind::Shell => Box::new(Shell),
-        RunnerKind::Command => Box::new(CommandRunner::new(name, entry.command.iter().cloned())),
+        RunnerKind::Command => {
+            let command = CommandRunner::new(name, entry.command.iter().cloned());
+            Box::new(CommandRunner { obeys_repository, ..command })
+        }
         RunnerKind::Claude => Box::new(Claude {
             program: PathBuf::from(entry.program.as_deref().unwrap_or("claude")),
             permission_mode: role.permission_mode.clone(),
             allowed_tools: role.allowed_tools.clone(),
-            obeys_repository: role.does != Does::Review,
+            obeys_repository,
             extra_args: entry.args.clone(),
         }),
     })

@@ -192,6 +192,10 @@ impl Runner for Claude {
         Transcript::at(|name| variable_of(env, name), session, since).usage()
     }
 
+    fn is_led_by_repository(&self) -> bool {
+        self.obeys_repository
+    }
+
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
         let mut spec = self.with_args(job, self.args(job));
         spec.stdin = Stdio::piped();

@@ -17,6 +17,8 @@ pub struct CommandRunner {
     /// the job names no model, an argument with `{model}` is left out, with the option before it. The prompt is
     /// standard input, unless an argument holds `{prompt_file}`.
     pub argv: Vec<String>,
+    /// It may read settings and memory files of the repository that it works in.
+    pub obeys_repository: bool,
 }
 
 /// An agent program.
@@ -28,6 +30,8 @@ struct Preset {
     folders: &'static [&'static str],
     /// As [`Runner::variables`].
     variables: &'static [&'static str],
+    /// What it is set for it to read nothing of the repository's but what it is told to; `None`: nothing keeps it from that.
+    alone: Option<(&'static str, &'static str)>,
 }
 
 const PRESETS: [Preset; 4] = [
@@ -37,6 +41,7 @@ const PRESETS: [Preset; 4] = [
         line: "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -",
         folders: &[".codex"],
         variables: &["CODEX_*", "OPENAI_*"],
+        alone: None,
     },
     // Reads the prompt from standard input; asks nothing, has no sandbox of its own.
     Preset {
@@ -44,12 +49,14 @@ const PRESETS: [Preset; 4] = [
         line: "gemini --skip-trust --approval-mode yolo --model {model}",
         folders: &[".gemini"],
         variables: &["GEMINI_*", "GOOGLE_*"],
+        alone: None,
     },
     Preset {
         name: "aider",
         line: "aider --yes-always --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
         folders: &[".aider"],
         variables: &["AIDER_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
+        alone: None,
     },
     // Approves all that its own configuration does not deny.
     Preset {
@@ -57,13 +64,15 @@ const PRESETS: [Preset; 4] = [
         line: "opencode run --auto --model {model}",
         folders: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
         variables: &["OPENCODE_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
+        alone: Some(("OPENCODE_DISABLE_PROJECT_CONFIG", "true")),
     },
 ];
 
 impl CommandRunner {
     /// A runner for the command line `argv`.
     pub fn new(name: impl Into<String>, argv: impl IntoIterator<Item = impl Into<String>>) -> CommandRunner {
-        CommandRunner { name: name.into(), argv: argv.into_iter().map(Into::into).collect() }
+        let argv = argv.into_iter().map(Into::into).collect();
+        CommandRunner { name: name.into(), argv, obeys_repository: true }
     }
 
     /// The names of the presets.
@@ -81,6 +90,10 @@ impl CommandRunner {
     fn known(&self) -> Option<&'static Preset> {
         let program = self.argv.first().and_then(|program| program.rsplit('/').next());
         PRESETS.iter().find(|preset| program == Some(preset.name))
+    }
+
+    fn alone(&self) -> Option<(&'static str, &'static str)> {
+        self.known()?.alone
     }
 
     fn program(&self) -> Result<&str, NotReady> {
@@ -130,9 +143,15 @@ impl Runner for CommandRunner {
         ProgramState { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
     }
 
+    fn is_led_by_repository(&self) -> bool {
+        self.obeys_repository || self.alone().is_none()
+    }
+
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
         let mut spec = job.spec(self.program()?);
         spec.args = self.args(job).into_iter().map(Into::into).collect();
+        let alone = self.alone().filter(|_| !self.obeys_repository);
+        spec.env.extend(alone.map(|(name, value)| (name.into(), value.into())));
         let reads_file = self.argv.iter().any(|arg| arg.contains("{prompt_file}"));
         spec.input = (!reads_file).then(|| job.prompt.clone().into_bytes());
         Ok(spec)

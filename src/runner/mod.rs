@@ -87,6 +87,11 @@ pub trait Runner: Send + Sync {
         ProgramState::default()
     }
 
+    /// Returns whether files of the repository that it works in may lead it: settings, hooks, memory files.
+    fn is_led_by_repository(&self) -> bool {
+        true
+    }
+
     /// Returns whether it hears messages while it runs. Others are told them at the beginning of the next run.
     fn hears(&self) -> bool {
         false

@@ -16,7 +16,8 @@ use crate::near::nearest;
 use crate::process::quoted;
 use crate::run::readiness::Readiness;
 use crate::run::surroundings::{needs_of_command, needs_of_script};
-use crate::run::{Preflight, Site};
+use crate::run::{Preflight, Site, runner_named};
+use crate::runner::Runner;
 use crate::store::{Board, Error, has_too_many, is_queue};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
@@ -201,6 +202,18 @@ fn unmet(
             let hint = format!("one of: {}, {PERSON}, a number of reviewers, none", known.join(", "));
             let message = format!("nobody reviews this as `{name}`");
             tell(Problem::warning("unknown-reviewer", item.head.clone(), message, hint));
+        }
+        for name in task.reviewers(&config.review) {
+            let Some(role) = config.roles.get(&name).filter(|role| role.does == Does::Review) else { continue };
+            let is_led = |runner: Box<dyn Runner>| runner.is_led_by_repository();
+            let is_shell = config.runners.get(&role.runner).is_some_and(|entry| entry.kind == RunnerKind::Shell);
+            if !is_shell && runner_named(config, &role.runner, role).is_ok_and(is_led) {
+                let message =
+                    format!("the commit of this can lead its reviewer: role `{name}`, runner `{}`", role.runner);
+                let hint =
+                    format!("let a runner of kind claude review, or opencode; or a person: `review: [{PERSON}]`");
+                tell(Problem::warning("led-reviewer", item.head.clone(), message, hint));
+            }
         }
         for lack in lacks(number).into_iter().filter(Lack::is_of_here) {
             let (code, make): (_, fn(_, _, String, _) -> Problem) = match &lack {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::claude::project::{Project, say};
 use crate::claude::stand_in::StandIn;
-use crate::support::wait_until;
+use crate::support::{AT_ONCE, CONFIG, Scratch, wait_until};
 
 #[test]
 fn a_reviewers_program_obeys_nothing_that_the_commit_brings() {
@@ -39,4 +39,31 @@ fn a_reviewers_program_obeys_nothing_that_the_commit_brings() {
     project.scratch.run("tavern-agent", &["--name", "Frodo", "--once"]);
     wait_until("the hook was run", || left("hook"));
     assert!(!thief.calls().is_empty(), "{}", project.log());
+}
+
+#[test]
+fn a_reviewer_of_another_kind_is_kept_from_it_too_or_told_of() {
+    let scratch = Scratch::shell("- [ ] T-1: One\n", AT_ONCE);
+    let script = "#!/bin/sh\ncat > /dev/null; env > ~/$TAVERN_ROLE; echo 1 > 1.txt\n\
+                  printf '```yaml\\nverdict: approve\\nsummary: fine\\n```\\n\\nDONE\\n'\n";
+    let place = |name: &str| scratch.executable(&format!("../home/{name}"), script).display().to_string();
+    let config = |runner: &str| {
+        let roles = json!({"coder": {"runner": runner}, "reviewer": {"runner": runner, "prods": 0}});
+        let runners = json!({runner: {"command": [place(runner)]}});
+        scratch.write(CONFIG, json!({"review": ["reviewer"], "roles": roles, "runners": runners}).to_string());
+    };
+    config("opencode");
+    let told = "the commit of this can lead its reviewer: role `reviewer`, runner `codex`";
+    scratch.run("tavern-check", &[]).says_not("can lead its reviewer");
+    for role in ["coder", "reviewer"] {
+        scratch.run("tavern-agent", &["--role", role, "--once"]).succeeds();
+        let env = scratch.read(format!("../home/{role}"));
+        assert_eq!(env.contains("OPENCODE_DISABLE_PROJECT_CONFIG=true"), role == "reviewer", "{env}");
+    }
+    assert_eq!(scratch.item("T-1")["status"], "completed");
+    scratch.run("tavern-add", &["Two", "--id", "T-2"]).succeeds();
+    config("codex");
+    scratch.run("tavern-check", &[]).ends(0).says(told).says("let a runner of kind claude review");
+    scratch.change(CONFIG, r#""review":["reviewer"]"#, r#""review":["person"]"#);
+    scratch.run("tavern-check", &[]).ends(0).says_not("can lead its reviewer");
 }
