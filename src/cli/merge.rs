@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::board::task::{Status, TaskId};
+use crate::process::quoted;
 use crate::run::Site;
 use crate::run::integrate::{Integrated, approved, integrate};
 
@@ -106,7 +107,7 @@ fn accept(context: &Context, site: &Site, commit: &str) -> Result<Exit, CliError
     let branch = site.integration();
     let Some(tip) = site.accept_tip(commit, person())? else {
         let message = format!("`{branch}` is not at {commit}");
-        return Err(CliError::refused(message, format!("look where it is: git log -1 {branch}")));
+        return Err(CliError::refused(message, format!("look where it is: git log -1 {}", quoted(branch))));
     };
     let text = format!("{branch} is accepted at {}", tip.short());
     context.out.record(&json!({ "branch": branch, "accepted": tip.as_str() }), text)?;

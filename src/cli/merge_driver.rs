@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::board::merge::merge;
+use crate::process::quoted;
 use crate::store::{Error, replace};
 
 use super::{CliError, Context, Exit, Verb};
@@ -46,7 +47,7 @@ impl Verb for Args {
         let merged = merge(&base, &ours, &theirs, &|_| false);
         if merged.has_markers {
             let message = format!("`{name}` can't be merged item by item");
-            let hint = format!("resolve it by hand: git checkout --conflict=merge -- {name}");
+            let hint = format!("resolve it by hand: git checkout --conflict=merge -- {}", quoted(&name));
             return Err(CliError::new(Exit::BoardHasErrors, message).with_hint(hint));
         }
         if merged.text != ours {

@@ -13,6 +13,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::git::Repository;
 use crate::process::Bell;
+use crate::process::quoted;
 use crate::run::readiness::{Readiness, texts};
 use crate::run::record::{Metadata, runs_of};
 use crate::run::unmerged::Unmerged;
@@ -249,7 +250,7 @@ impl Args {
             let record = Record::Queue { queue: &queue.id, items: items_by_status, quarantined, unfit, archived };
             let mut words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             if words.is_empty() {
-                words.push(format!("no items; add one: tavern add --queue {} \"…\"", queue.id));
+                words.push(format!("no items; add one: tavern add --queue {} \"…\"", quoted(&queue.id)));
             }
             if archived > 0 {
                 words.push(format!("{archived} archived"));

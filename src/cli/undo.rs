@@ -150,7 +150,7 @@ fn name(entry: &Entry) -> String {
 /// The merge that "completed" came with is git's; a person reverts it.
 fn merge_of(board: &Board, event: &Entry) -> Option<String> {
     let commit = event.commit.as_deref().filter(|_| event.kind == Kind::Integrated)?;
-    let branch = Config::load(board.dir()).unwrap_or_default().integration.branch;
+    let branch = quoted(Config::load(board.dir()).unwrap_or_default().integration.branch);
     // In a folder beside the repository: a conflict must not be met in the checkout.
     let folder = format!("{}-revert", quoted(board.root()));
     let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");

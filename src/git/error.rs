@@ -125,13 +125,13 @@ impl GitError {
             }
             GitError::BadName { .. } => "use letters, digits, `-`, `_`, `.` and single slashes".to_owned(),
             GitError::NameInTheWay { other, .. } => {
-                format!("rename one of them, for example `git branch -m {other} {other}-old`")
+                format!("rename one of them, for example `git branch -m {0} {0}-old`", quoted(other))
             }
             GitError::UnknownReference { .. } => "see which there are: `git for-each-ref`".to_owned(),
             GitError::BadRevision { .. } => "give a branch, a tag or a longer commit id".to_owned(),
             GitError::UnknownCommit { .. } => "fetch it first, or look for it with `git log --all`".to_owned(),
             GitError::NotAWorktree { .. } => "see which there are: `git worktree list`".to_owned(),
-            GitError::Moved { reference, .. } => format!("look at `git log {reference}`, then try again"),
+            GitError::Moved { reference, .. } => format!("look at `git log {}`, then try again", quoted(reference)),
             GitError::Busy { path, .. } => format!("see who holds it with `fuser {}`, then try again", quoted(path)),
             GitError::LockedByGit { path } => {
                 format!("try again; if no git is running here: `rm {}`", quoted(path))

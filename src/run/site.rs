@@ -267,7 +267,7 @@ impl Site {
                 let base = base.as_deref().unwrap_or("HEAD");
                 let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
                 let message = format!("`{branch}` and `{base}` conflict in {}", paths.join(", "));
-                let hint = format!("merge them by hand: git switch {branch} && git merge {base}");
+                let hint = format!("merge them by hand: git switch {} && git merge {}", quoted(branch), quoted(base));
                 Some(Lack::NotReady(NotReady::new(message, hint)))
             }
             Ok(_) => None,

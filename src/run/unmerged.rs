@@ -10,6 +10,7 @@ use crate::board::eligible::NotReady;
 use crate::board::state::is_hex;
 use crate::board::task::TaskId;
 use crate::git::{CommitId, Head, Repository};
+use crate::process::quoted;
 use crate::store::{Board, ItemIndex};
 
 const SALVAGED: &str = "refs/tavern/salvage/";
@@ -89,6 +90,8 @@ pub fn missing_work(site: &Site, task: &TaskId, index: &ItemIndex<'_>) -> Option
 
 fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>, Error> {
     let (repository, branch) = (site.repository()?, site.integration());
+    // As it is typed.
+    let name = quoted(branch);
     let work = repository.commit_of(commit)?;
     if work.is_none() && !is_hex(commit) {
         return Ok(None);
@@ -105,15 +108,15 @@ fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>
         && let Some(revert) = repository.taken_back(work, &tip)?
     {
         let revert = revert.short();
-        let hint = format!("git switch {branch} && git revert {revert}; or have it done again: reopen {task}");
+        let hint = format!("git switch {name} && git revert {revert}; or have it done again: reopen {task}");
         let message = format!("the work of {task}, {commit}, was taken back on `{branch}` by {revert}");
         return Ok(Some(NotReady::new(message, hint)));
     }
     let way = match (work, site.remote()?) {
-        (None, Some(remote)) => format!("fetch it: git fetch {remote} {branch}:{branch}"),
+        (None, Some(remote)) => format!("fetch it: git fetch {} {name}:{name}", quoted(remote)),
         (None, None) => "fetch it from the clone where it was done".to_owned(),
-        (Some(_), _) if repository.branch_tip(branch)?.is_none() => format!("git branch {branch} {commit}"),
-        (Some(_), _) => format!("git switch {branch} && git merge {commit}"),
+        (Some(_), _) if repository.branch_tip(branch)?.is_none() => format!("git branch {name} {}", quoted(commit)),
+        (Some(_), _) => format!("git switch {name} && git merge {}", quoted(commit)),
     };
     let hint = format!("{way}; or, if it is there in another form, take `commit` out of {task}");
     Ok(Some(NotReady::new(format!("the work of {task}, {commit}, is not on `{branch}` here"), hint)))

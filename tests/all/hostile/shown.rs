@@ -92,3 +92,35 @@ fn what_is_to_be_pasted_is_quoted() {
         .expect("the folder is ours");
     scratch.run("tavern-check", &[]).ends(5).says("'.tavern/queues/a; touch b $(c).md'");
 }
+
+/// A branch may be called so, and a queue.
+#[test]
+fn names_of_branches_and_queues_are_quoted_where_they_are_to_be_pasted() {
+    let name = "x;touch${IFS}y";
+    let scratch = Scratch::shell("", &format!("{AT_ONCE}base: main\nintegration: {{branch: '{name}'}}\n"));
+    let write = |id: &str| format!("```sh\necho 1 > {id}.txt\n```");
+    scratch.run("tavern-add", &["One", "--id", "T-1", "--description", &write("T-1")]).succeeds();
+    scratch.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged as");
+    let shown = scratch.run("tavern-undo", &["T-1"]).to_string();
+    scratch.run("tavern-add", &["Two", "--id", "T-2", "--after", "T-1", "--description", &write("T-2")]).succeeds();
+    // It is moved, then lost.
+    scratch.git(&["update-ref", &format!("refs/heads/{name}"), "HEAD"]);
+    let shown =
+        shown + &scratch.run("tavern-merge", &[]).to_string() + &scratch.run("tavern-status", &["T-2"]).to_string();
+    scratch.git(&["update-ref", "-d", &format!("refs/heads/{name}")]);
+    let shown = shown + &scratch.run("tavern-check", &[]).to_string();
+    let shown = shown + &scratch.run("tavern-merge", &["--accept", "main"]).to_string();
+    scratch.write(format!(".tavern/queues/{name}.md"), "");
+    let shown = shown + &scratch.run("tavern-status", &[]).to_string();
+    let commands = shown.lines().filter(|line| ["git ", "tavern "].iter().any(|command| line.contains(command)));
+    let pasted: Vec<&str> = commands.filter(|line| line.contains(name)).collect();
+    assert!(pasted.len() >= 4, "{pasted:?}\n{shown}");
+    for line in pasted {
+        // Between backquotes, and before a colon, it is only named.
+        let bare = line
+            .trim_start_matches(&format!("{name}: "))
+            .replace(&format!("'{name}'"), "")
+            .replace(&format!("`{name}`"), "");
+        assert!(!bare.contains(name), "{line}");
+    }
+}
