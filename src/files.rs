@@ -50,7 +50,8 @@ pub fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// Where `path` leads. A link inside the folder `root` must not lead out of it; whoever types a way out (`..`) means it.
+/// Where `path` leads. A link inside the folder `root` must not lead out of it, nor to what git or Tavern keeps there; whoever types
+/// a way out (`..`) means it.
 pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     let target = fs::canonicalize(path)?;
     let mut typed = PathBuf::new();
@@ -61,7 +62,15 @@ pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
         }
     }
     let is_out = typed.starts_with(root) && !target.starts_with(root);
-    if is_out { Err(refused("it is a link that leads out of the repository")) } else { Ok(target) }
+    if is_out {
+        return Err(refused("it is a link that leads out of the repository"));
+    }
+    let is_gits = target.strip_prefix(root).is_ok_and(|inner| inner.iter().any(|name| name == ".git"));
+    let is_ours = target.starts_with(root.join(".tavern")) && !target.starts_with(root.join(".tavern/queues"));
+    if typed != target && (is_gits || is_ours) {
+        return Err(refused("it is a link to what git or Tavern keeps"));
+    }
+    Ok(target)
 }
 
 /// Makes the folder, and those above it that are missing.

@@ -106,6 +106,23 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
+fn no_list_is_a_link_to_what_git_or_tavern_keeps() {
+    for target in [".git/config", ".git/description", ".tavern/config.yaml", ".tavern/templates/own.md"] {
+        let scratch = used_board();
+        let before = scratch.read(target);
+        symlink(format!("../../{target}"), scratch.work().join(".tavern/queues/other.md")).expect("the folder is ours");
+        symlink(target, scratch.work().join("TODO.md")).expect("the folder is ours");
+        for line in ["add More --queue other", "add More --queue TODO.md", "drain TODO.md"] {
+            let ran = scratch.line(&format!("tavern {line}")).run();
+            assert_ne!(ran.code, Some(0), "{line}: {ran}");
+            ran.says("it is a link to what git or Tavern keeps");
+        }
+        scratch.run("tavern-check", &[]).ends(5).says("it is a link to what git or Tavern keeps");
+        assert_eq!(scratch.read(target), before, "{target}");
+    }
+}
+
+#[test]
 fn no_program_waits_for_a_pipe() {
     on_each(false, |scratch, place| {
         let own = scratch.work().join(place);
