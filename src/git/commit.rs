@@ -49,8 +49,11 @@ impl Repository {
     }
 
     fn stage(&self, checkout: &Checkout, changes: &Changes, exclude: &[&str]) -> Result<(), GitError> {
-        // An empty path would mean everything.
-        let exclude: Vec<&str> = exclude.iter().copied().filter(|path| !path.is_empty()).collect();
+        // An empty path would mean everything; behind a link there is nothing to be staged, and git refuses to look.
+        let is_behind = |path: &Path| path.ancestors().skip(1).any(|above| checkout.root.join(above).is_symlink());
+        let exclude: Vec<&str> = exclude.iter().map(|path| path.trim_end_matches('/')).collect();
+        let exclude: Vec<&str> =
+            exclude.into_iter().filter(|path| !path.is_empty() && !is_behind(Path::new(path))).collect();
         let mut call = self.call(checkout).args(["add", "--all", "--sparse", "--", ":/"]);
         for path in &exclude {
             call = call.arg(pathspec("exclude,top,literal", Path::new(path)));

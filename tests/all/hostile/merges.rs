@@ -161,3 +161,18 @@ fn what_people_do_to_the_integration_branch_does_not_ask() {
     }
     work("T-5");
 }
+
+/// git refuses to name what is behind a link.
+#[test]
+fn a_link_in_the_place_of_the_list_keeps_no_work_from_being_merged() {
+    let script = |folder: &str| format!("  ```sh\n  rm -rf {folder}; ln -s /nowhere {folder}; echo 1 > 1.txt\n  ```\n");
+    let scratch = Scratch::shell(&format!("- [ ] T-1: One\n{}", script(".tavern")), AT_ONCE);
+    scratch.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged as");
+    assert_eq!(scratch.merged(), "1.txt\nREADME.md");
+    let scratch = Scratch::repository();
+    scratch.write("docs/TODO.md", format!("- [ ] One\n{}", script("docs")));
+    scratch.commit(&["--all"], "A list");
+    scratch.run("tavern-drain", &["docs/TODO.md"]).ends(0).says("1 completed");
+    assert_eq!(scratch.merged(), "1.txt\nREADME.md\ndocs");
+    assert!(scratch.git(&["show", "tavern/integration:docs/TODO.md"]).starts_with("- [ ] One"));
+}
