@@ -94,7 +94,8 @@ impl Verb for Args {
             _ => self.demo && text == QUEUE,
         };
         if board.is_of_older_version() {
-            refuse_tracked(&board, &repository)?;
+            let refused = |error| CliError { exit: Exit::Refused, ..CliError::from(error) };
+            refuse_tracked(&board, &repository).map_err(refused)?;
             if !self.plan.dry_run {
                 board.move_private()?;
             }

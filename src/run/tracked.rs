@@ -24,9 +24,9 @@ pub fn refuse_tracked(board: &Board, outer: &Repository) -> Result<(), Error> {
     }
     let message = format!("git tracks what only Tavern itself may write: {}", paths.join(", "));
     let paths = paths.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let place = inner.as_ref().map_or_else(String::new, |_| format!("-C {} ", quoted(root)));
     let hint = format!(
-        "take it out of git: git -C {} rm -r --cached {paths}; what others have brought: without --cached, so that it goes",
-        quoted(root)
+        "take it out of git: git {place}rm -r --cached {paths}; what others have brought: without --cached, so that it goes"
     );
     Err(NotReady::new(message, hint).into())
 }

@@ -262,5 +262,5 @@ fn what_nobody_reviews_is_told() {
     let told = scratch.run("tavern-check", &[]).ends(0);
     told.says("main.md:3:7: warning: nobody reviews this as `sekurity`")
         .says("nobody reviews this as `coder`")
-        .says_not("reviewer`");
+        .says_not("nobody reviews this as `reviewer`");
 }
