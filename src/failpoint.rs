@@ -30,6 +30,7 @@ pub const LIST: &[(&str, &str)] = &[
     ("submit.leased", "queue and lease show the event, `applied` doesn't"),
     ("run.ready", "the worktree, the prompt and the lease stand, the agent program has not started"),
     ("run.ended", "the agent program has ended, nothing is concluded from it"),
+    ("cell.taken", "what an agent's cell held is taken over, the cell is still there"),
     ("worktree.kept", "what a worktree holds is kept, the worktree is still there"),
     ("integrate.advanced", "the integration branch has moved, the item is still approved"),
 ];

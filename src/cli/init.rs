@@ -10,7 +10,7 @@ use crate::files;
 use crate::git::{Head, Repository};
 use crate::near::nearest;
 use crate::process::find_program;
-use crate::run::refuse_tracked;
+use crate::run::{refuse_tracked, sandbox};
 use crate::runner::CommandRunner;
 use crate::store::{Board, GITIGNORE};
 
@@ -128,6 +128,12 @@ impl Verb for Args {
             context
                 .out
                 .note(format!("agents run {what}; to use another program: tavern agent --runner NAME, or config.yaml"));
+            // An item's own script is its owner's.
+            if runner != "shell" && sandbox::works_here() {
+                context.out.note(
+                    "bubblewrap works here: with `sandbox: true` of a role, in config.yaml, its agents write only to their work",
+                );
+            }
             context.out.note("next: tavern add \"what is to be done\", then tavern agent (or tavern drain)");
         } else {
             self.stands(context, &board)?;

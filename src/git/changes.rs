@@ -43,7 +43,8 @@ impl Repository {
         let output = self
             .call(checkout)
             .args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"])
-            .arg("--ignore-submodules=none")
+            // Git would look into them by the settings that are found there: whose those are, only a person knows.
+            .arg(if checkout.has_cells() { "--ignore-submodules=all" } else { "--ignore-submodules=none" })
             .limit(THOROUGH)
             .read()?;
         Ok(parse(&output))

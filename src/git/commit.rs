@@ -1,12 +1,13 @@
 //! Commits of everything that a linked worktree holds.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::cell::gitlinks;
 use super::program::THOROUGH;
 use super::repository::Checkout;
 use super::{Changes, CommitId, GitError, Head, Repository};
+use crate::files;
 
 impl Repository {
     /// Commits all changes of a linked worktree, tracked and untracked, minus what is ignored or lies at or under a path of
@@ -58,7 +59,11 @@ impl Repository {
         for path in &exclude {
             call = call.arg(pathspec("exclude,top,literal", Path::new(path)));
         }
-        for path in &changes.nested {
+        let listing = ["ls-files", "--stage", "-z"];
+        // What git would do for the state of a repository inside is up to that one's settings.
+        let linked =
+            if checkout.has_cells() { gitlinks(&self.call(checkout).args(listing).read()?) } else { Vec::new() };
+        for path in changes.nested.iter().chain(&linked) {
             call = call.arg(pathspec("exclude,top,literal", path));
         }
         call.limit(THOROUGH).read()?;
@@ -94,7 +99,7 @@ pub(super) fn pathspec(magic: &str, path: &Path) -> OsString {
 /// The conflicted files that still have a line which only git writes.
 fn still_marked(checkout: &Checkout, changes: &Changes) -> Vec<PathBuf> {
     let is_marked = |path: &&PathBuf| {
-        let bytes = fs::read(checkout.root.join(path)).unwrap_or_default();
+        let bytes = files::read(checkout.root.join(path)).unwrap_or_default();
         bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))
     };
     changes.conflicted.iter().filter(is_marked).cloned().collect()
@@ -105,6 +110,7 @@ fn still_marked(checkout: &Checkout, changes: &Changes) -> Vec<PathBuf> {
 mod tests {
     use super::super::fixture::{Fixture, git_command, git_in, names, write_in};
     use super::*;
+    use std::fs;
 
     fn worktree(fixture: &Fixture) -> PathBuf {
         fixture.add("w", "x").expect("nothing is there")

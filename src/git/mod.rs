@@ -10,6 +10,7 @@
 
 mod arrivals;
 mod branch;
+mod cell;
 mod changes;
 mod commit;
 mod commit_id;
@@ -37,6 +38,7 @@ mod worktree;
 mod fixture;
 
 pub use arrivals::{Arrival, Carrier};
+pub use cell::LeftCell;
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
 pub use error::{GitError, GitErrorKind};

@@ -12,6 +12,7 @@ use git2::Oid;
 use tempfile::TempDir;
 
 use super::branch::oid;
+use super::cell::gitlinks;
 use super::commit::pathspec;
 use super::history::path_of;
 use super::program::{Call, THOROUGH, records};
@@ -169,7 +170,13 @@ impl<'r> Index<'r> {
     /// repositories inside, are written into this repository.
     fn tree_of_everything(mut self, submodules: Vec<PathBuf>) -> Result<(Oid, Vec<PathBuf>), GitError> {
         let untracked = self.untracked()?;
-        let nested: Vec<PathBuf> = untracked.iter().filter_map(|name| name.strip_suffix(b"/")).map(path_of).collect();
+        let mut nested: Vec<PathBuf> =
+            untracked.iter().filter_map(|name| name.strip_suffix(b"/")).map(path_of).collect();
+        if self.checkout.has_cells() {
+            // Git is not asked for their state.
+            let links = gitlinks(&self.call().args(["ls-files", "--stage", "-z"]).read()?);
+            nested.extend(links.into_iter().filter(|link| is_filled(&self.checkout.root.join(link))));
+        }
         let mut unsaved = self.add_everything(&nested)?;
         for inner in nested.into_iter().chain(submodules) {
             let inside = Checkout { git_dir: self.checkout.git_dir.clone(), root: self.checkout.root.join(&inner) };
@@ -226,6 +233,10 @@ impl<'r> Index<'r> {
         prefix.push("/");
         self.call().arg("read-tree").arg(prefix).arg(tree.to_string()).read().map(drop)
     }
+}
+
+fn is_filled(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut inside| inside.next().is_some())
 }
 
 #[cfg(test)]

@@ -429,7 +429,7 @@ fn remove_admin(admin: &Path) -> Result<(), GitError> {
 }
 
 /// Already removed is as good as removed.
-fn gone(result: io::Result<()>) -> io::Result<()> {
+pub(super) fn gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other,

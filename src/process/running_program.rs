@@ -106,8 +106,7 @@ impl RunningProgram {
     /// Send `signal` to the program alone, not to what it started.
     pub fn signal(&self, signal: Signal) {
         if self.root == Root::Wrapper && !self.is_reaped {
-            let own = table::all().into_iter().filter(|entry| entry.parent == self.pid()).collect::<Vec<_>>();
-            send(&own, signal);
+            send(&table::wrapped_by(self.pid()), signal);
         } else if !self.is_reaped {
             // It may have ended just now: then there is nothing to tell it.
             let _ = kill_process(pid_of(self.pid()), signal);

@@ -94,6 +94,25 @@ pub fn marked(mark: &Mark) -> Vec<ProcessEntry> {
     members(all(), |_| false, Some(mark), 0)
 }
 
+/// The program that the wrapper `pid` has started: its child. In a pid namespace of its own that is the first process of that,
+/// which only reaps; then it is the first child of that one, since all others came later.
+pub(super) fn wrapped_by(pid: u32) -> Vec<ProcessEntry> {
+    let all = all();
+    let children = |pid: u32| all.iter().filter(move |entry| entry.parent == pid && !entry.is_zombie);
+    let program = |child: &ProcessEntry| {
+        let first = children(child.pid).min_by_key(|entry| (entry.start_time, entry.pid));
+        if leads_namespace(child.pid) { first.copied() } else { Some(*child) }
+    };
+    children(pid).filter_map(program).collect()
+}
+
+/// It is process 1 of a pid namespace below the one that `/proc` shows.
+fn leads_namespace(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    pids.split_whitespace().skip(1).last() == Some("1")
+}
+
 /// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
 pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
     let page = rustix::param::page_size() as u64;

@@ -14,6 +14,11 @@ use crate::runner::{AgentEvent, LOGS};
 use crate::secrets::{Redacting, redact};
 use crate::store::{Board, Error, TEMP_PREFIX, replace, replace_volatile};
 
+/// A reviewer's verdict in the run's folder: its agent may write it there, else it is taken from the agent's answer.
+pub const VERDICT: &str = "verdict.yaml";
+/// A planner's plan, likewise.
+pub const PLAN: &str = "plan.md";
+
 /// A run's folder.
 #[derive(Clone, Debug)]
 pub struct Artifacts {

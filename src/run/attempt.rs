@@ -14,6 +14,7 @@ use super::record::{Record, run_name, run_of};
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::site::Site;
+use super::take_over::take_over;
 use super::trust::Trust;
 use super::verify::verify;
 use super::worktree::{self, Worktree};
@@ -98,13 +99,18 @@ fn carry_out(
     }
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
+    let is_lost = heartbeat.finds_lost();
+    // Else whoever holds the task takes it over.
+    let broken = if is_lost { None } else { take_over(site, &held.task.id, record.metadata())? };
     // First of all what it has used up, whatever it has left.
     let worktree = &launch.worktree;
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
-    let answer = if heartbeat.finds_lost() {
+    let answer = if is_lost {
         // Whoever holds the task works in its worktree.
         RunResult::failed_as(Outcome::Killed, "somebody else holds the task now").into()
+    } else if let Some(why) = broken {
+        RunResult::failed(why).into()
     } else {
         tidied(site, held, &launch, &record, &ended)?
     };

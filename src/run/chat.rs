@@ -11,6 +11,7 @@ use super::processes::end_processes;
 use super::record::Metadata;
 use super::result::RunResult;
 use super::site::Site;
+use super::take_over::take_over;
 use super::trust::Trust;
 use super::worktree;
 use crate::process::Bell;
@@ -77,7 +78,11 @@ pub fn talk(
     };
     // What it has left running.
     end_processes(site, &run)?;
+    let is_lost = heartbeat.is_lost();
+    if !is_lost {
+        take_over(site, &held.task.id, record.metadata())?;
+    }
     let tip = worktree.branch.and_then(|_| site.tip_of(&worktree.path).ok());
     record.talked(&exit, tip.as_ref())?;
-    Ok(Talked { run, worktree: worktree.path, exit, is_lost: heartbeat.is_lost() })
+    Ok(Talked { run, worktree: worktree.path, exit, is_lost })
 }

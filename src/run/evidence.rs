@@ -9,8 +9,8 @@ use super::sandbox;
 use super::site::Site;
 use super::surroundings;
 use super::trust::Trust;
-use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::Task;
+use crate::config::Role;
 use crate::git::CommitId;
 use crate::process::{CommandEnd, CommandResult, CommandSpec, Mark, run_command};
 
@@ -24,9 +24,11 @@ pub enum Evidence {
     CutShort,
 }
 
-/// Where, at which commit and as whose processes `done_when` is run.
+/// Where, at which commit, bounded as whose work and as whose processes `done_when` is run.
 #[derive(Clone, Debug)]
 pub struct Bench<'a> {
+    /// The one that the work was done in, whatever the item says by now.
+    pub role: &'a Role,
     pub folder: &'a Path,
     pub commit: Option<&'a CommitId>,
     /// By it the commands are found and ended if we are killed meanwhile.
@@ -36,13 +38,12 @@ pub struct Bench<'a> {
 /// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact` of `run`; where
 /// there is nothing to run, there is none.
 pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, artifact: &str) -> Result<Evidence, Error> {
-    let Bench { folder, commit, mark } = bench;
+    let Bench { role, folder, commit, mark } = bench;
     if !task.done_when.is_empty() {
         Trust::of(site).item(task)?;
     }
     let mut evidence = Evidence::Passed;
     let mut text = String::new();
-    let role = site.config.roles.get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
     let wrapper = sandbox::of_command(site, role, folder)?;
     for command in &task.done_when {
         let spec = CommandSpec {

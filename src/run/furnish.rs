@@ -9,18 +9,20 @@ use std::path::{Component, Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::Error;
+use super::sandbox;
 use super::site::Site;
 use super::surroundings;
 use super::trust::Trust;
 use crate::board::task::Task;
+use crate::config::Role;
 use crate::git::matches;
 use crate::process::{CommandSpec, Mark, run_command};
 
-/// Copies into a new worktree what git ignores and work needs, and sets it up.
-pub fn furnish(site: &Site, task: &Task, mark: Mark, path: &Path) -> Result<(), Error> {
+/// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is.
+pub fn furnish(site: &Site, role: &Role, task: &Task, mark: Mark, path: &Path) -> Result<(), Error> {
     Trust::of(site).settings()?;
     copy_files(site, path)?;
-    set_up(site, task, mark, path)
+    set_up(site, role, task, mark, path)
 }
 
 fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
@@ -78,7 +80,7 @@ fn led(link: &Path, root: &Path, worktree: &Path) -> io::Result<PathBuf> {
     Ok(real.strip_prefix(root).map(|inner| worktree.join(inner)).unwrap_or(real))
 }
 
-fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), Error> {
+fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) -> Result<(), Error> {
     let command = &site.config.worktree.setup;
     if command.is_empty() {
         return Ok(());
@@ -90,6 +92,7 @@ fn set_up(site: &Site, task: &Task, mark: Mark, worktree: &Path) -> Result<(), E
         env: surroundings::of_commands(&site.config, ours),
         inherits: false,
         run: Some(mark),
+        wrapper: sandbox::of_command(site, role, worktree)?,
         ..CommandSpec::new(command, worktree)
     };
     let result = run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;

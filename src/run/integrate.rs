@@ -11,17 +11,17 @@ use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
 use super::furnish::furnish;
 use super::processes::{INTEGRATION, end_processes, mark_of};
-use super::record::{last_token, run_name};
+use super::record::{Metadata, last_token, run_name, runs_of};
 use super::report::sent_back;
 use super::site::Site;
 use super::trust::Trust;
 use super::worktree::{clean, clear_ended};
 use crate::board::document::parse;
-use crate::board::eligible::Lack;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
-use crate::config::OutcomePolicy;
+use crate::config::{Does, OutcomePolicy};
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
 use crate::store::{self, Entry, Found, Note, Queue, walk_log};
@@ -167,12 +167,16 @@ fn verify(
     }
     let token = last_token(&site.board, &task.id)?;
     let run = run_name(&task.id, token);
+    let role = match site.role(&role_of_work(site, task)?) {
+        Ok(role) => role,
+        Err(error) => return Ok(Some(Integrated::Blocked(error.in_words()))),
+    };
     // What a merge that was killed is still verifying there would work among our files.
     end_processes(site, INTEGRATION)?;
     let folder = site.scratch();
     clean(site, task, token, &folder, merged)?;
     // It may be the work's fault, the network's or the disk's: a person sees which.
-    if let Err(error) = furnish(site, task, mark_of(site, INTEGRATION), &folder) {
+    if let Err(error) = furnish(site, role, task, mark_of(site, INTEGRATION), &folder) {
         if let Error::SetUp { command, how, output } = &error {
             let text = format!("$ {command}\n{how}\n{output}");
             Artifacts::create(&site.board, &run)?.write_derived(MERGED, &text)?;
@@ -181,7 +185,7 @@ fn verify(
         site.stuck.remember(&task.id, work, tip.clone(), &why);
         return Ok(Some(Integrated::Blocked(why)));
     }
-    let bench = Bench { folder: &folder, commit: Some(merged), mark: mark_of(site, INTEGRATION) };
+    let bench = Bench { role, folder: &folder, commit: Some(merged), mark: mark_of(site, INTEGRATION) };
     match run_done_when(site, task, bench, &run, MERGED)? {
         Evidence::Passed => Ok(None),
         Evidence::CutShort => Ok(Some(Integrated::Blocked("interrupted".to_owned()))),
@@ -190,6 +194,13 @@ fn verify(
             send_back(site, task, &site.config.outcomes.failed, reason).map(Some)
         }
     }
+}
+
+/// The role in which the item was worked, whatever it says by now; what was made without a run has the item's.
+fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
+    let does = |run: &Metadata| site.config.roles.get(&run.role).is_none_or(|role| role.does == Does::Work);
+    let last = runs_of(&site.board, &task.id)?.into_iter().rfind(does).map(|run| run.role);
+    Ok(last.or_else(|| task.role.clone()).unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
 }
 
 /// Moving the branch would leave the files in `folder` behind.

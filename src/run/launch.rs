@@ -8,11 +8,13 @@ use serde::Serialize;
 
 use super::artifacts::Artifacts;
 use super::brief::Brief;
+use super::cell::Cell;
 use super::error::Error;
 use super::record::{Metadata, Record, run_name};
-use super::sandbox;
+use super::sandbox::{self, Boxed, Terminal};
 use super::site::{Site, runner_named};
 use super::surroundings;
+use super::take_over::take_over;
 use super::worktree::Worktree;
 use crate::board::eligible::NotReady;
 use crate::board::event::Event;
@@ -23,7 +25,7 @@ use crate::config::Role;
 use crate::process::start::UNATTENDED;
 use crate::process::{Attended, Bell, Spec, attend, quoted};
 use crate::runner::job::Opening;
-use crate::runner::{Job, Limits, Outcome, Runner, Session, SessionEnd, Usage};
+use crate::runner::{Job, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage};
 use crate::secrets::redact;
 use crate::store::{Claimed, Note, this_process};
 
@@ -38,6 +40,8 @@ pub struct Launch<'a> {
     brief: Brief<'a>,
     runner: Box<dyn Runner>,
     attendance: Attendance,
+    /// What its sandbox has for its own, and what its program writes.
+    cell: Option<(Cell, ProgramState)>,
 }
 
 /// Who sees what the program writes.
@@ -132,7 +136,19 @@ impl<'a> Launch<'a> {
             prods: brief.prods(role)?,
             script: held.script.clone(),
         };
-        job.wrapper = sandbox::of_agent(site, role, &worktree.path, artifacts.dir(), runner.as_ref(), &job.env)?;
+        let mut cell = None;
+        if role.sandbox {
+            let (own, state) = (Cell::of(site, &run), runner.state(&job.env, &worktree.path));
+            let place = Boxed {
+                terminal: if attendance == Attendance::Attended { Terminal::Given } else { Terminal::None },
+                worktree: &worktree.path,
+                run_dir: artifacts.dir(),
+                cell: &own,
+                state: &state,
+            };
+            job.wrapper = sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
+            cell = Some((own, state));
+        }
         if let Some(session) = brief.session(held, &metadata.runner) {
             let fresh = std::mem::replace(&mut job.session, session);
             if runner.knows_session(&job) {
@@ -147,12 +163,17 @@ impl<'a> Launch<'a> {
             job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
         }
         metadata.session = Some(job.session.clone());
-        Ok(Launch { site, held, role, worktree, metadata, job, brief, runner, attendance })
+        Ok(Launch { site, held, role, worktree, metadata, job, brief, runner, attendance, cell })
     }
 
     /// Puts on disk what must be there before the program starts, and says on the board with what it works.
     pub fn begin(&self) -> Result<Record<'a>, Error> {
         let record = Record::begin(self.site, self.metadata.clone(), &self.job.prompt)?;
+        if let Some((cell, state)) = &self.cell {
+            // The same claim's run was killed, and begins once more.
+            take_over(self.site, &self.held.task.id, &self.metadata)?;
+            cell.make(self.site, &self.metadata.worktree, state)?;
+        }
         let work = Work {
             run: self.metadata.run.clone(),
             worktree: self.metadata.worktree.clone(),

@@ -8,6 +8,7 @@ pub mod artifacts;
 mod ask_git;
 pub mod attempt;
 pub mod brief;
+mod cell;
 pub mod chat;
 pub mod children;
 pub mod commands;
@@ -39,6 +40,7 @@ mod prune;
 mod result;
 mod site;
 pub mod surroundings;
+mod take_over;
 mod tracked;
 mod trust;
 

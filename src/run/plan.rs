@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::artifacts::Artifacts;
+use super::artifacts::{Artifacts, PLAN};
 use super::error::Error;
 use super::result::{AgentAnswer, RunResult};
 use super::site::Site;
@@ -17,9 +17,6 @@ use crate::config::{Does, PlanLane, Role};
 use crate::prompt::{Planning, QueueState};
 use crate::runner::answer::checklist;
 use crate::store::Claimed;
-
-/// The plan in the run's folder: an agent may write it there, else it is taken from the agent's answer.
-pub const PLAN: &str = "plan.md";
 
 /// Why a plan was not taken.
 pub const PROBLEMS: &str = "plan-problems.txt";

@@ -15,10 +15,12 @@ pub use super::expired::ExpiredLeases;
 use super::processes::{INTEGRATION, end_processes, is_marked, mark_of, marked_runs};
 use super::record::{Metadata, close_run, run_name, run_of, runs, runs_of};
 
+use super::cell::Cell;
 use super::error::Error;
 use super::prune::{may_go, spent_runs};
 use super::report::{back_off, most_attempts};
 use super::site::{ITEM_BRANCHES, Site};
+use super::take_over::take_over;
 use super::worktree;
 use crate::board::archive::Policy;
 use crate::board::document::parse;
@@ -171,7 +173,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
 /// The run has no end yet, or processes of it live.
 fn is_open(site: &Site, run: &str) -> bool {
     let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
-    has_no_end || is_marked(&mark_of(site, run))
+    has_no_end || Cell::of(site, run).is_there() || is_marked(&mark_of(site, run))
 }
 
 /// The items of all queues.
@@ -418,6 +420,9 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
         return Ok(false);
     }
     end_processes(site, run)?;
+    if let Some(metadata) = run_of(&site.board, run) {
+        take_over(site, &metadata.task, &metadata)?;
+    }
     close_run(site, run)?;
     Ok(true)
 }

@@ -2,16 +2,13 @@
 
 use std::path::Path;
 
-use super::artifacts::Artifacts;
+use super::artifacts::{Artifacts, VERDICT};
 use super::error::Error;
 use super::result::{AgentAnswer, Ruling, RunResult, Verdict};
 use super::site::Site;
 use crate::board::task::Task;
 use crate::git::CommitId;
 use crate::store::Claimed;
-
-/// The file in the run's folder that an agent may write its verdict to.
-pub const WRITTEN: &str = "verdict.yaml";
 
 /// The verdict as Tavern took it.
 const TAKEN: &str = "verdict.json";
@@ -52,7 +49,7 @@ pub fn judge(
         let why = "it left the commit that it was to look at, so its verdict is void";
         return Ok(RunResult::failed(why).into());
     }
-    let verdict = match Verdict::read(&artifacts.read(WRITTEN), said) {
+    let verdict = match Verdict::read(&artifacts.read(VERDICT), said) {
         Ok(verdict) => Verdict { commit: commit.map(|commit| commit.as_str().to_owned()), ..verdict },
         Err(why) => return Ok(RunResult::failed(format!("it gave no verdict: {why}")).into()),
     };

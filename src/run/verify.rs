@@ -144,7 +144,8 @@ fn prove(site: &Site, held: &Claimed, reason: String, state: &WorkState) -> Resu
         Some(tip)
     };
     let run = run_name(&task.id, held.lease.token);
-    let bench = Bench { folder: &folder, commit: commit.as_ref(), mark: mark_of(site, &run) };
+    let role = site.role(&held.lease.role)?;
+    let bench = Bench { role, folder: &folder, commit: commit.as_ref(), mark: mark_of(site, &run) };
     Ok(match run_done_when(site, task, bench, &run, "verify.txt")? {
         Evidence::Passed => {
             let commit = commit.map(|tip| tip.as_str().to_owned());

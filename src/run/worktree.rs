@@ -13,6 +13,7 @@ use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
 use super::record::{close_run, last_token, run_name, runs_of};
 use super::site::Site;
+use super::take_over::take_over;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
 use crate::board::task::Task;
@@ -58,6 +59,7 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
 
 fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     let (task, lease, path) = (&held.task, &held.lease, &worktree.path);
+    let role = site.role(&lease.role)?;
     end_earlier(site, held, path)?;
     let Some(Branch { name, base: tip }) = &worktree.branch else {
         return make_plain(path);
@@ -82,7 +84,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     let add = || {
         site.repository()?.add_worktree(path, name, &start, &site.board.worktree_lock(), |path| {
             children::gather(site, task, path)?;
-            furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), path)
+            furnish(site, role, task, mark_of(site, &run_name(&task.id, lease.token)), path)
         })
     };
     let was_made = match add() {
@@ -120,7 +122,8 @@ pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Wo
         return make_plain(&path).map(|()| view);
     };
     clean(site, task, lease.token, &path, commit)?;
-    furnish(site, task, mark_of(site, &run_name(&task.id, lease.token)), &path)?;
+    let mark = mark_of(site, &run_name(&task.id, lease.token));
+    furnish(site, site.role(&lease.role)?, task, mark, &path)?;
     Ok(view)
 }
 
@@ -159,6 +162,7 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
     let last = earlier.last().map(|run| run.token);
     for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
         end_processes(site, &run.run)?;
+        take_over(site, &held.task.id, run)?;
         close_run(site, &run.run)?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::process::{CommandSpec, Spec, run_command};
 
 use super::job::{Job, Opening};
 use super::transcript::{Transcript, config_folder};
-use super::{Access, ProgramState, Ready, Runner, Session, Usage, conversation, found, variable_of};
+use super::{Access, ProgramHome, ProgramState, Ready, Runner, Session, Usage, conversation, found, variable_of};
 
 /// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,32 @@ const CLOUDS: [(&str, &[&str]); 3] = [
 ];
 
 const SIGN_IN: &str = "sign in once (claude, then /login), or set ANTHROPIC_API_KEY";
+
+/// What the CLI keeps beside its settings, and makes anew.
+const PASSING: [&str; 15] = [
+    "projects",
+    "todos",
+    "tasks",
+    "plans",
+    "shell-snapshots",
+    "session-env",
+    "sessions",
+    "file-history",
+    "paste-cache",
+    "statsig",
+    "telemetry",
+    "debug",
+    "cache",
+    "backups",
+    "ide",
+];
+
+/// Where the CLI keeps the sessions of a worktree, below its own folder. Longer names have a checksum, so there all are one.
+fn sessions_of(worktree: &Path) -> String {
+    let name: String =
+        worktree.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    if name.len() > 200 { "projects".to_owned() } else { format!("projects/{name}") }
+}
 
 impl Runner for Claude {
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
@@ -170,14 +196,15 @@ impl Runner for Claude {
         VARIABLES.into_iter().chain(clouds.flat_map(|(_, names)| names.iter().copied())).collect()
     }
 
-    fn state(&self, env: &[(String, String)]) -> ProgramState {
+    fn state(&self, env: &[(String, String)], worktree: &Path) -> ProgramState {
         let variable = |name: &str| variable_of(env, name);
         let home = variable("HOME").map(PathBuf::from);
         let cache = home.as_ref().map(|home| home.join(".cache/claude-cli-nodejs"));
-        ProgramState {
-            folders: config_folder(variable).into_iter().chain(cache).collect(),
-            files: home.map(|home| home.join(".claude.json")).into_iter().collect(),
-        }
+        let folder = config_folder(variable);
+        let files = home.into_iter().chain(folder.clone()).map(|folder| folder.join(".claude.json")).collect();
+        let kept = vec![sessions_of(worktree), ".credentials.json".to_owned()];
+        let homes = folder.map(|folder| ProgramHome { folder, kept, passing: PASSING.to_vec() });
+        ProgramState { folders: cache.into_iter().collect(), homes: homes.into_iter().collect(), files }
     }
 
     fn hears(&self) -> bool {

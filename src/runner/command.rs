@@ -1,13 +1,13 @@
 //! The command runner: any agent program that takes a prompt and works until it ends. Its exit status decides.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::board::eligible::NotReady;
 use crate::process::Spec;
 
 use super::job::{Job, PROMPT};
-use super::{ProgramState, Ready, Runner, Session, found, plain, variable_of};
+use super::{ProgramHome, ProgramState, Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs a command line from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +26,18 @@ struct Preset {
     name: &'static str,
     /// For unattended work, from its own manual.
     line: &'static str,
-    /// Where it keeps its own state, below HOME.
-    folders: &'static [&'static str],
+    /// Where it keeps its own state, below HOME; and what of that it writes, where its settings are there too.
+    folders: &'static [(&'static str, Kept)],
     /// As [`Runner::variables`].
     variables: &'static [&'static str],
     /// What it is set for it to read nothing of the repository's but what it is told to; `None`: nothing keeps it from that.
     alone: Option<(&'static str, &'static str)>,
+}
+
+/// What a program writes in a folder of its own.
+enum Kept {
+    All,
+    Only(&'static [&'static str]),
 }
 
 const PRESETS: [Preset; 4] = [
@@ -39,7 +45,7 @@ const PRESETS: [Preset; 4] = [
     Preset {
         name: "codex",
         line: "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -",
-        folders: &[".codex"],
+        folders: &[(".codex", Kept::Only(&["sessions", "log", "auth.json", "history.jsonl"]))],
         variables: &["CODEX_*", "OPENAI_*"],
         alone: None,
     },
@@ -47,14 +53,14 @@ const PRESETS: [Preset; 4] = [
     Preset {
         name: "gemini",
         line: "gemini --skip-trust --approval-mode yolo --model {model}",
-        folders: &[".gemini"],
+        folders: &[(".gemini", Kept::Only(&["tmp", "history", "oauth_creds.json", "google_accounts.json"]))],
         variables: &["GEMINI_*", "GOOGLE_*"],
         alone: None,
     },
     Preset {
         name: "aider",
         line: "aider --yes-always --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
-        folders: &[".aider"],
+        folders: &[(".aider", Kept::All)],
         variables: &["AIDER_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
         alone: None,
     },
@@ -62,7 +68,12 @@ const PRESETS: [Preset; 4] = [
     Preset {
         name: "opencode",
         line: "opencode run --auto --model {model}",
-        folders: &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"],
+        folders: &[
+            (".config/opencode", Kept::Only(&[])),
+            (".local/share/opencode", Kept::Only(&["storage", "log", "snapshot", "auth.json"])),
+            (".local/state/opencode", Kept::All),
+            (".cache/opencode", Kept::Only(&[])),
+        ],
         variables: &["OPENCODE_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
         alone: Some(("OPENCODE_DISABLE_PROJECT_CONFIG", "true")),
     },
@@ -137,10 +148,20 @@ impl Runner for CommandRunner {
         self.known().map_or_else(Vec::new, |preset| preset.variables.to_vec())
     }
 
-    fn state(&self, env: &[(String, String)]) -> ProgramState {
-        let known = self.known().map_or(&[][..], |preset| preset.folders);
+    fn state(&self, env: &[(String, String)], _worktree: &Path) -> ProgramState {
         let home = variable_of(env, "HOME").map(PathBuf::from).unwrap_or_default();
-        ProgramState { folders: known.iter().map(|folder| home.join(folder)).collect(), files: Vec::new() }
+        let mut state = ProgramState::default();
+        for (name, kept) in self.known().map_or(&[][..], |preset| preset.folders) {
+            let folder = home.join(name);
+            match kept {
+                Kept::All => state.folders.push(folder),
+                Kept::Only(names) => {
+                    let kept = names.iter().map(|name| (*name).to_owned()).collect();
+                    state.homes.push(ProgramHome { folder, kept, passing: Vec::new() });
+                }
+            }
+        }
+        state
     }
 
     fn is_led_by_repository(&self) -> bool {

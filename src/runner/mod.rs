@@ -9,7 +9,7 @@
 //! means for an item, is decided above.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
@@ -81,9 +81,9 @@ pub trait Runner: Send + Sync {
         Vec::new()
     }
 
-    /// What the program writes of its own accord, wherever it works: its account, sessions and caches. `env` is as in
-    /// [`Runner::check`].
-    fn state(&self, _env: &[(String, String)]) -> ProgramState {
+    /// What the program writes of its own accord when it works in `worktree`: its account, sessions and caches. `env` is as
+    /// in [`Runner::check`].
+    fn state(&self, _env: &[(String, String)], _worktree: &Path) -> ProgramState {
         ProgramState::default()
     }
 
@@ -152,8 +152,22 @@ pub enum Access {
 /// Where a program keeps its own state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramState {
+    /// Folders in which there is nothing that anybody obeys.
     pub folders: Vec<PathBuf>,
+    /// Folders in which its settings are too.
+    pub homes: Vec<ProgramHome>,
+    /// Files with its state and its settings, which it writes anew.
     pub files: Vec<PathBuf>,
+}
+
+/// A folder in which a program keeps settings beside its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramHome {
+    pub folder: PathBuf,
+    /// What it has to find again, relative to the folder. Files have an extension.
+    pub kept: Vec<String>,
+    /// What it makes anew whenever it is not there.
+    pub passing: Vec<&'static str>,
 }
 
 impl From<std::io::Error> for NotReady {

@@ -92,6 +92,11 @@ impl Board {
         self.wait_slot("reap")
     }
 
+    /// Waits for the one slot of taking a cell over.
+    pub fn cell_slot(&self) -> Result<Slot, Error> {
+        self.wait_slot("cell")
+    }
+
     pub fn try_reap_slot(&self) -> Result<Option<Slot>, Error> {
         self.try_slot("reap")
     }

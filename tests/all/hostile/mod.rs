@@ -2,6 +2,7 @@
 
 mod agents;
 mod bounds;
+mod boxed;
 mod links;
 mod merges;
 mod messages;

@@ -1,0 +1,102 @@
+//! What an agent has left in its cell is taken over after the run, by whoever follows the run, goes on with the item, or reaps: once,
+//! and before anything else is done with the worktree.
+#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+use super::artifacts::{Artifacts, PLAN, VERDICT};
+use super::cell::Cell;
+use super::error::Error;
+use super::record::Metadata;
+use super::sandbox;
+use super::site::Site;
+use crate::board::event::Kind;
+use crate::board::task::TaskId;
+use crate::clock;
+use crate::failpoint;
+use crate::files;
+use crate::git::{GitError, LeftCell};
+use crate::store::Entry;
+
+/// What a cell is called that was taken over, until it is gone, and one that could not be.
+const SPENT: &str = ".spent-";
+const BROKEN: &str = ".broken-";
+
+/// Bytes of a result that are taken.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Takes over what the cell of the run has, if there is one; nothing of the run is alive any more. Returns in words why it could
+/// not be had: then its agent has broken it, it is kept aside, and what stands in the worktree is all there is.
+pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Option<String>, Error> {
+    let cell = Cell::of(site, &run.run);
+    if !cell.is_there() || site.board.is_dry() {
+        return Ok(None);
+    }
+    let _slot = site.board.cell_slot()?;
+    if !cell.is_there() {
+        return Ok(None);
+    }
+    take_results(site, &cell, &run.run)?;
+    let taken = take_git(site, &cell, run);
+    failpoint::hit("cell.taken").map_err(Error::io("go on in", &cell.dir))?;
+    match taken {
+        Ok(()) => {
+            // What can't be removed is removed some other time: its name says that it was taken.
+            drop(fs::remove_dir_all(put_aside(&cell, SPENT)?));
+            Ok(None)
+        }
+        Err(Error::Git(error @ (GitError::Program { .. } | GitError::TimedOut { .. }))) => {
+            let aside = put_aside(&cell, BROKEN)?;
+            let why = format!("its git directory can't be read, and is kept in {}: {error}", aside.display());
+            let (task, run) = (Some(task.clone()), Some(run.run.clone()));
+            site.board.note(Entry { task, run, cause: Some(why.clone()), ..Entry::new(Kind::Noted, clock::now()) })?;
+            Ok(Some(why))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Two files that agents write; everything else in the folder of results is for themselves.
+fn take_results(site: &Site, cell: &Cell, run: &str) -> Result<(), Error> {
+    for name in [VERDICT, PLAN] {
+        let text = match files::read_text(cell.results().join(name)) {
+            Ok(text) if text.len() <= MOST_BYTES => text,
+            // It gave none that could be read.
+            _ => continue,
+        };
+        Artifacts::open(&site.board, run).write_durable(name, &text)?;
+    }
+    Ok(())
+}
+
+fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
+    if !cell.git().exists() {
+        return Ok(());
+    }
+    let out = cell.out();
+    let made = match fs::remove_dir_all(&out) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => fs::create_dir(&out),
+    };
+    made.map_err(Error::io("make anew", &out))?;
+    // It may have been moved with its repository.
+    let worktree = run.worktree.file_name().map(|name| site.board.path("worktrees").join(name));
+    let worktree = worktree.ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
+    let wrapper = sandbox::of_look(site, &out)?;
+    let left = LeftCell { cell: &cell.git(), out: &out, wrapper: &wrapper, branch: run.branch.as_deref() };
+    Ok(site.repository()?.receive(&worktree, &left)?)
+}
+
+/// From now on there is nothing in the cell that counts.
+fn put_aside(cell: &Cell, prefix: &str) -> Result<PathBuf, Error> {
+    let name = cell.dir.file_name().unwrap_or_default().to_string_lossy();
+    let aside = cell.dir.with_file_name(format!("{prefix}{name}"));
+    match fs::remove_dir_all(&aside) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &aside)(error)),
+        _ => {}
+    }
+    fs::rename(&cell.dir, &aside).map_err(Error::io("move", &cell.dir))?;
+    Ok(aside)
+}

@@ -1,0 +1,216 @@
+//! An agent in a sandbox that tries to get out of it: into what people and Tavern obey, into the items of others, to the terminal.
+//!
+//! Where no sandbox can be had these hold that nothing is begun.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+
+use serde_json::{Value, json};
+
+use crate::sandbox::is_boxed;
+use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, program, wait_until};
+use crate::terminal::Terminal;
+
+/// A board on which `T-1` is worked in a sandbox by a script, and judged by these commands. Beside it another item waits.
+fn board(script: &str, done_when: &[&str], settings: &Value) -> Option<Scratch> {
+    let scratch = Scratch::initialized();
+    let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
+    let commands = json!(done_when);
+    let item = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  done_when: {commands}\n  ```\n");
+    scratch.write(QUEUE, format!("{item}- [ ] T-2: Other (role: nobody)\n"));
+    let mut config = json!({"base": "main", "roles": {"coder": {"sandbox": true}, "free": {}}});
+    for (name, value) in settings.as_object().expect("settings") {
+        config[name] = value.clone();
+    }
+    scratch.write(CONFIG, format!("{}\n{AT_ONCE}", to_yaml(&config)));
+    scratch.settle();
+    is_boxed(&scratch).then_some(scratch)
+}
+
+/// One setting a line, so that others can follow.
+fn to_yaml(config: &Value) -> String {
+    let lines = config.as_object().expect("settings").iter().map(|(name, value)| format!("{name}: {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn work(scratch: &Scratch) {
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+}
+
+#[track_caller]
+fn is_done(scratch: &Scratch) {
+    let item = scratch.item("T-1");
+    assert_eq!(item["status"], "completed", "{item:#}\n{}", scratch.run("tavern-log", &[]).succeeds());
+}
+
+fn is_at_home(scratch: &Scratch, name: &str) -> bool {
+    scratch.folder().join("home").join(name).exists()
+}
+
+const ESCAPE: &str = "(echo >\"$HOME/escaped\") 2>/dev/null || true";
+
+/// Works until `~/go` is there.
+const WAITS: &str = "echo x >x.txt\n: >begun\nwhile [ ! -e \"$HOME/go\" ]; do sleep 0.05; done\nrm begun\n";
+
+#[test]
+fn a_role_that_is_changed_meanwhile_lets_no_command_out() {
+    for role in ["free", "nowhere"] {
+        let Some(scratch) = board(WAITS, &[ESCAPE], &json!({})) else { return };
+        let agent = scratch.program("tavern-agent").args(&["--once", "--name", "Frodo"]).start();
+        wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+        scratch.change(QUEUE, "T-1: Work (", &format!("T-1: Work (role: {role}, "));
+        scratch.write("../home/go", "");
+        agent.end().ends(0);
+        is_done(&scratch);
+        assert!(!is_at_home(&scratch, "escaped"), "{role}");
+    }
+}
+
+#[test]
+fn the_set_up_is_bounded_too() {
+    let Some(scratch) = board("echo x >x.txt", &["true"], &json!({"worktree": {"setup": ESCAPE}})) else { return };
+    work(&scratch);
+    is_done(&scratch);
+    assert!(!is_at_home(&scratch, "escaped"));
+}
+
+#[test]
+fn keys_and_what_listens_are_not_seen() {
+    let script = "for path in \"$HOME/.ssh/id\" \"$HOME/.gnupg/key\" /run/user/0 /run/docker.sock; do\n\
+                  if [ -e \"$path\" ]; then echo \"$path\" >>seen.txt; fi\ndone\n\
+                  if [ -S \"$SSH_AUTH_SOCK\" ]; then echo agent >>seen.txt; fi\n\
+                  cat /proc/[0-9]*/comm | grep tavern >>seen.txt || true\n: >>seen.txt\n";
+    let Some(scratch) = board(script, &[], &json!({"pass": ["SSH_AUTH_SOCK"]})) else { return };
+    for file in ["../home/.ssh/id", "../home/.gnupg/key"] {
+        scratch.write(file, "key");
+    }
+    let socket = scratch.folder().join("home/agent.sock");
+    let _listener = UnixListener::bind(&socket).expect("the folder is ours");
+    let agent = scratch.program("tavern-agent").args(&["--until-empty"]).variable("SSH_AUTH_SOCK", &socket);
+    agent.run().succeeds();
+    is_done(&scratch);
+    assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "");
+}
+
+#[test]
+fn nobody_is_typed_for() {
+    // What can't open the terminal can't put keys into it either (TIOCSTI).
+    let script = "if (: </dev/tty) 2>/dev/null; then echo terminal >seen.txt; else echo none >seen.txt; fi";
+    let Some(scratch) = board(script, &[], &json!({})) else { return };
+    let terminal = Terminal::start(&scratch, &format!("{} --until-empty", program("tavern-agent").display()));
+    terminal.end().ends(0);
+    is_done(&scratch);
+    assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "none");
+}
+
+/// Writes to each of these what is to be found nowhere.
+const OVERWRITES: &str = r#"common=$(git -C "$TAVERN_DIR/.." rev-parse --absolute-git-dir)
+own=$(git rev-parse --absolute-git-dir)
+echo x >x.txt
+for path in "$TAVERN_DIR/queues/main.md" "$TAVERN_DIR/config.yaml" "$TAVERN_DIR/inbox/T-2/001.md" \
+    "$TAVERN_DIR/STOP" "$TAVERN_DIR/quota/shell.yaml" "$TAVERN_DIR/runs/x" \
+    "$common/tavern/log/x" "$common/tavern/leases/T-2.yaml" "$common/tavern/applied" "$common/tavern/cells/x" \
+    "$common/worktrees/T-1/commondir" "$common/worktrees/T-1/gitdir" "$common/worktrees/T-1/config.worktree" \
+    "$common/worktrees/T-1/HEAD" "$common/config" "$common/hooks/pre-commit" "$common/info/attributes" \
+    "$common/refs/heads/main" "$common/packed-refs" "$common/objects/x" .git \
+    "$TAVERN_DIR/../README.md" "$HOME/.bashrc"; do
+    mkdir -p "${path%/*}" 2>/dev/null || true
+    if (echo FORGED >>"$path") 2>/dev/null; then echo "$path" >>wrote.txt; fi
+    if (ln -sf "$HOME/.bashrc" "$path") 2>/dev/null; then echo "$path" >>wrote.txt; fi
+done
+for path in .git "$TAVERN_DIR" "$common" "$common/worktrees/T-1"; do
+    if mv "$path" "$path.old" 2>/dev/null; then echo "moved $path" >>wrote.txt; fi
+done
+"#;
+
+#[test]
+fn nothing_that_others_obey_can_be_written() {
+    let Some(scratch) = board(OVERWRITES, &[], &json!({})) else { return };
+    scratch.write("../home/.bashrc", "");
+    let before = scratch.git(&["for-each-ref"]);
+    work(&scratch);
+    is_done(&scratch);
+    assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/integration"]).contains("wrote.txt"), "{}", {
+        scratch.git(&["show", "tavern/integration:wrote.txt"])
+    });
+    assert!(scratch.git(&["for-each-ref"]).starts_with(before.as_str()));
+    assert_eq!(scratch.read("../home/.bashrc"), "");
+    let grep = scratch.command("grep".as_ref()).args(&["-rl", "--exclude-dir=worktrees", "FORGED", ".", "../home"]);
+    let holders = grep.run().stdout;
+    // The item's own script says the word: in its queue, in the log, in its run.
+    let others: Vec<&str> = holders
+        .lines()
+        .filter(|path| !path.contains("/queues/") && !path.contains(".git/tavern/") && !path.contains("/runs/T-1@"))
+        .collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[test]
+fn the_branches_of_others_stay_where_they_are() {
+    let script = "echo x >x.txt\ngit add x.txt\ngit commit -qm Work\n\
+                  git update-ref refs/heads/tavern/integration HEAD\ngit update-ref refs/heads/main HEAD\n\
+                  git branch -f mine HEAD\ngit tag -f v1 HEAD\n: >\"$HOME/x\" 2>/dev/null || true\nfalse\n";
+    let Some(scratch) = board(script, &[], &json!({"max_attempts": 1})) else { return };
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
+    let main = scratch.git(&["rev-parse", "main"]);
+    assert_eq!(scratch.git(&["rev-parse", "tavern/integration"]), main, "its base");
+    assert_eq!(scratch.git(&["log", "--format=%s", "-1", "main"]), "Begin");
+    assert_eq!(scratch.git(&["branch", "--list", "mine"]), "");
+    assert_eq!(scratch.git(&["tag", "--list"]), "");
+    // What it made is kept, where nobody looks for anything.
+    assert_eq!(scratch.git(&["log", "--format=%s", "-1", "refs/tavern/cells/T-1/heads/mine"]), "Work");
+}
+
+/// Settings of git by which commands would be run outside.
+const TRAPS: &str = r#"trap=": >'$HOME/escaped'"
+echo x >x.txt
+git config filter.trap.clean "$trap; cat"
+git config core.fsmonitor "$trap; false"
+git config core.hooksPath "$PWD/hooks"
+mkdir hooks
+printf '#!/bin/sh\n%s\n' "$trap" >hooks/pre-commit
+chmod +x hooks/pre-commit
+echo '* filter=trap' >.gitattributes
+git init -q inner
+(cd inner && git commit -q --allow-empty -m Inner && git config core.fsmonitor "$trap; false" && echo x >x)
+git add inner 2>/dev/null
+git -c core.hooksPath=/dev/null commit -qm 'With a repository inside'
+echo more >inner/x
+(cd inner && git config filter.trap.clean "$trap; cat" && echo '* filter=trap' >.gitattributes)
+echo y >y.txt
+"#;
+
+#[test]
+fn no_setting_of_its_git_counts_outside() {
+    let Some(scratch) = board(TRAPS, &[], &json!({})) else { return };
+    work(&scratch);
+    is_done(&scratch);
+    assert!(!is_at_home(&scratch, "escaped"), "{}", scratch.run("tavern-log", &[]).succeeds());
+    assert_eq!(scratch.git(&["show", "tavern/integration:y.txt"]), "y", "what it left uncommitted is committed");
+}
+
+#[test]
+fn links_in_the_runs_folder_lead_nowhere() {
+    let script = "echo x >x.txt\nfor name in result.txt metadata.json prompt.md verify.txt diff.patch plan.md \
+                  verdict.yaml tool_calls output.log; do\nln -sf \"$HOME/.bashrc\" \"$TAVERN_RUN/$name\" 2>/dev/null || true\ndone\n";
+    let Some(scratch) = board(script, &["true"], &json!({})) else { return };
+    scratch.write("../home/.bashrc", "mine\n");
+    work(&scratch);
+    is_done(&scratch);
+    assert_eq!(scratch.read("../home/.bashrc"), "mine\n");
+    let run = fs::read_dir(scratch.work().join(".tavern/runs")).expect("it ran").flatten().next().expect("one");
+    let links = fs::read_dir(run.path()).expect("it ran").flatten().filter(|entry| entry.path().is_symlink());
+    assert_eq!(links.count(), 0);
+}
+
+#[test]
+fn a_git_directory_that_is_a_trap_is_kept_aside_and_hangs_nobody() {
+    let script = "echo x >x.txt\ngit=$(git rev-parse --absolute-git-dir)\nrm \"$git/HEAD\"\nmkfifo \"$git/HEAD\"\n\
+                  rm \"$git/index\"\nln -s /dev/zero \"$git/index\"\n";
+    let Some(scratch) = board(script, &[], &json!({"max_attempts": 1})) else { return };
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
+    let item = scratch.item("T-1");
+    let reason = item["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("its git directory can't be read, and is kept in"), "{item:#}");
+    assert_eq!(item["status"], "dead");
+}
