@@ -57,8 +57,8 @@ fn start(arguments: &[OsString]) -> Exit {
     let flags = arguments.len() - rest.len() - 1;
     let handed: Vec<OsString> = arguments[..flags].iter().cloned().chain(rest).collect();
     match Program::named(verb) {
-        Some(program) => program.start(&format!("tavern {verb}"), handed),
-        None if verb == "demo" => Program::of::<demo::Args>().start("tavern demo", handed),
+        Some(program) => program.start(&format!("tavern {verb}"), &handed),
+        None if verb == "demo" => Program::of::<demo::Args>().start("tavern demo", &handed),
         None => foreign(verb, handed),
     }
 }
@@ -97,7 +97,7 @@ fn help(verb: Option<&OsStr>) -> Exit {
     };
     let verb = verb.to_string_lossy();
     match Program::named(verb.strip_prefix("tavern-").unwrap_or(&verb)) {
-        Some(program) => program.start(&format!("tavern {}", program.verb()), vec!["--help".into()]),
+        Some(program) => program.start(&format!("tavern {}", program.verb()), &["--help".into()]),
         None if verb == "demo" => start(&["demo".into(), "--help".into()]),
         None => end(Err(unknown(&verb))),
     }

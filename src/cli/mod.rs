@@ -23,6 +23,7 @@ mod error;
 mod exit;
 mod flags;
 mod hints;
+mod mail;
 mod moment;
 mod need;
 mod output;

@@ -13,8 +13,8 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, check, claim, commit, drain, edit, hints, init, log, merge, merge_driver, plan, reap, release, renew,
-    report, runs, spawn, status, tell, trust, undo,
+    add, agent, check, claim, commit, drain, edit, hints, init, log, mail, merge, merge_driver, plan, reap, release,
+    renew, report, runs, spawn, status, tell, trust, undo,
 };
 
 /// One job, as a program of its own and as a verb of `tavern`.
@@ -53,7 +53,7 @@ pub const PROGRAMS: &[Program] = &[
 
 /// The whole of a program's `main`.
 pub fn main<V: Verb>() -> ExitCode {
-    Program::of::<V>().start(V::NAME, std::env::args_os().skip(1).collect()).into()
+    Program::of::<V>().start(V::NAME, &std::env::args_os().skip(1).collect::<Vec<_>>()).into()
 }
 
 impl Program {
@@ -84,11 +84,11 @@ impl Program {
     }
 
     /// Runs it on `arguments`, without the program's name; `called` is what the user typed for that.
-    pub fn start(&self, called: &str, arguments: Vec<OsString>) -> Exit {
+    pub fn start(&self, called: &str, arguments: &[OsString]) -> Exit {
         let command = self.command().bin_name(called);
-        let line = std::iter::once(OsString::from(called)).chain(arguments);
+        let line = std::iter::once(OsString::from(called)).chain(arguments.iter().cloned());
         match command.try_get_matches_from(line) {
-            Ok(matches) => self.end(&matches),
+            Ok(matches) => mail::sent(self.verb(), arguments, &matches).unwrap_or_else(|| self.end(&matches)),
             Err(mut error) => {
                 hints::usage(&mut error, &self.command().bin_name(called));
                 usage(&error)

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ const GIVEN: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/remotes/"];
 
 /// Where the branches, tags and the stash stay that an agent made in its cells, below the name of its worktree.
 const KEPT: &str = "refs/tavern/cells/";
+
+/// How the names of what was stashed begin there.
+const STASHED: &str = "stashed-";
 
 /// A file in git's entry for a worktree: whoever works in it has cells, and so may have put any repository inside.
 const MARK: &str = "tavern-cell";
@@ -111,6 +115,7 @@ impl Repository {
         let objects = [common.join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat();
         fs::write(cell.join("objects/info/alternates"), objects).map_err(writing())?;
         fs::write(cell.join("packed-refs"), self.given(worktree)?).map_err(writing())?;
+        self.give_stash(worktree, cell)?;
         fs::write(checkout.git_dir.join(MARK), "").map_err(GitError::io("write in", &checkout.git_dir))
     }
 
@@ -129,9 +134,7 @@ impl Repository {
         for other in others {
             self.keep(&format!("{KEPT}{name}/{}", other.trim_start_matches("refs/")), &state.refs[other])?;
         }
-        for stashed in state.stash.iter().rev() {
-            self.keep(&format!("{KEPT}{name}/stash"), stashed)?;
-        }
+        self.keep_stash(&name, &state.stash)?;
         if let Some(reference) = own(left)
             && let Some(tip) = state.refs.get(&reference)
         {
@@ -149,8 +152,47 @@ impl Repository {
         }
     }
 
+    /// What is on the stash of the cells of the worktree `name`, a reference for each, since of a stash git keeps but the last.
+    fn keep_stash(&self, name: &str, stash: &[CommitId]) -> Result<(), GitError> {
+        let place = |id: &CommitId| format!("{KEPT}{name}/{STASHED}{id}");
+        for (reference, id) in self.references(&format!("{KEPT}{name}/{STASHED}"))? {
+            if !stash.contains(&id) {
+                self.swap(&reference, Some(&id), None, "tavern: taken from the stash")?;
+            }
+        }
+        for id in stash {
+            if self.tip(&place(id))?.is_none() {
+                self.swap(&place(id), None, Some(id), "tavern: stashed in a cell")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the stash of a cell as it was in the one before.
+    fn give_stash(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
+        let name = worktree.file_name().unwrap_or_default().to_string_lossy();
+        let mut stash = Vec::new();
+        for (_, id) in self.references(&format!("{KEPT}{name}/{STASHED}"))? {
+            let commit = self.find_commit(&id)?;
+            let words = commit.summary().ok().flatten().unwrap_or_default().to_owned();
+            stash.push((commit.time().seconds(), id, words));
+        }
+        stash.sort();
+        let Some((_, last, _)) = stash.last() else { return Ok(()) };
+        let writing = || GitError::io("write in", cell);
+        fs::write(cell.join("refs/stash"), format!("{last}\n")).map_err(writing())?;
+        fs::create_dir_all(cell.join("logs/refs")).map_err(writing())?;
+        let mut before = "0".repeat(40);
+        let mut log = String::new();
+        for (time, id, words) in &stash {
+            let _ = writeln!(log, "{before} {id} Tavern <tavern@localhost> {time} +0000\t{words}");
+            before = id.to_string();
+        }
+        fs::write(cell.join("logs/refs/stash"), log).map_err(writing())
+    }
+
     /// Lines of `packed-refs` for a cell.
-    fn given(&self, worktree: &Path) -> Result<Vec<u8>, GitError> {
+    fn given(&self, worktree: &Path) -> Result<String, GitError> {
         let listing = || GitError::library("list the references");
         let mut all = BTreeMap::new();
         let name = worktree.file_name().unwrap_or_default().to_string_lossy();
@@ -166,8 +208,8 @@ impl Repository {
                 }
             }
         }
-        all.remove("refs/HEAD");
-        let mut lines = Vec::new();
+        all.retain(|name, _| name != "refs/HEAD" && !name[5..].starts_with(STASHED));
+        let mut lines = String::new();
         for (reference, id) in all {
             let _ = writeln!(lines, "{id} {reference}");
         }
@@ -314,8 +356,8 @@ fn state(text: &str) -> CellState {
     state
 }
 
-fn references(packed: &[u8]) -> BTreeMap<String, CommitId> {
-    String::from_utf8_lossy(packed).lines().filter_map(reference).collect()
+fn references(packed: &str) -> BTreeMap<String, CommitId> {
+    packed.lines().filter_map(reference).collect()
 }
 
 fn reference(line: &str) -> Option<(String, CommitId)> {

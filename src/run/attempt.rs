@@ -9,6 +9,7 @@ use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::inbox::Inbox;
 use super::launch::{Attendance, Launch};
+use super::mail::Mailbox;
 use super::plan;
 use super::record::{Record, run_name, run_of};
 use super::result::{AgentAnswer, RunResult};
@@ -188,7 +189,9 @@ fn follow(
     let _loss = heartbeat.ring_when_lost(&bell);
     let mut inbox = Inbox::open(&site.board, &held.task.id, brief.seen(), &bell);
     let mut calls = ToolCalls::of(record.artifacts());
+    let mut mailbox = Mailbox::open(site, record.metadata(), &bell);
     loop {
+        mailbox.iter_mut().for_each(Mailbox::answer);
         if site.interrupt.is_raised() || heartbeat.is_lost() {
             session.end(EndReason::Stop);
         }

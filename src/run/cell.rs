@@ -1,5 +1,5 @@
 //! The cell of a run in a sandbox: what it has for its own in the place of what is Tavern's, git's or its user's. In it are its git
-//! directory, the folder of its results, and copies of files that its program would replace.
+//! directory, the folder of its results, its mailbox, and copies of files that its program would replace.
 //!
 //! What is in it is an agent's: nobody outside follows a path into it.
 #![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
@@ -8,12 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::keys;
 use super::site::Site;
 use crate::files;
 use crate::runner::ProgramState;
 
 /// Where cells are, in the private part of the board.
-const CELLS: &str = "cells";
+pub const CELLS: &str = "cells";
 
 /// The cell of one run.
 #[derive(Clone, Debug)]
@@ -41,6 +42,16 @@ impl Cell {
         self.dir.join("results")
     }
 
+    /// The filter of system calls for who is given the terminal.
+    pub fn keys(&self) -> PathBuf {
+        self.dir.join("keys")
+    }
+
+    /// How its programs reach the board.
+    pub fn mail(&self) -> PathBuf {
+        self.dir.join("mail")
+    }
+
     /// What git writes while it looks into the cell.
     pub fn out(&self) -> PathBuf {
         self.dir.join("out")
@@ -60,7 +71,9 @@ impl Cell {
     pub fn make(&self, site: &Site, worktree: &Path, state: &ProgramState) -> Result<(), Error> {
         let making = |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));
         making(&site.board.private(CELLS))?;
-        for folder in [self.dir.clone(), self.results(), self.dir.join("files")] {
+        for folder in
+            [self.dir.clone(), self.results(), self.dir.join("files"), self.mail().join("out"), self.mail().join("in")]
+        {
             making(&folder)?;
         }
         let kept = state.homes.iter().flat_map(|home| home.kept.iter().map(|name| home.folder.join(name)));
@@ -69,6 +82,9 @@ impl Cell {
         }
         for file in state.files.iter().filter(|file| file.is_file()) {
             fs::copy(file, self.copy_of(file)).map_err(Error::io("copy", file))?;
+        }
+        if let Some(filter) = keys::filter() {
+            fs::write(self.keys(), filter).map_err(Error::io("write", &self.keys()))?;
         }
         if site.repository()?.is_worktree(worktree)? {
             site.repository()?.make_cell(worktree, &self.git())?;

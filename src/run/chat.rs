@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::launch::{Attendance, Launch};
+use super::mail::Mailbox;
 use super::processes::end_processes;
 use super::record::Metadata;
 use super::result::RunResult;
@@ -66,7 +67,10 @@ pub fn talk(
         }
     };
     let Launch { worktree, metadata: Metadata { run, .. }, .. } = launch;
+    let seen = record.metadata().clone();
+    let mut mailbox = Mailbox::open(site, &seen, &bell);
     let exit = loop {
+        mailbox.iter_mut().for_each(Mailbox::answer);
         if let Some(exit) = program.ended() {
             break exit;
         }

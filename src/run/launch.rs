@@ -10,6 +10,7 @@ use super::artifacts::Artifacts;
 use super::brief::Brief;
 use super::cell::Cell;
 use super::error::Error;
+use super::mail::MAILBOX;
 use super::record::{Metadata, Record, run_name};
 use super::sandbox::{self, Boxed, Terminal};
 use super::site::{Site, runner_named};
@@ -146,6 +147,7 @@ impl<'a> Launch<'a> {
                 cell: &own,
                 state: &state,
             };
+            job.env.push((MAILBOX.to_owned(), own.mail().to_string_lossy().into_owned()));
             job.wrapper = sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
             cell = Some((own, state));
         }

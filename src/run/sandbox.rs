@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::cell::Cell;
 use super::error::Error;
+use super::keys;
 use super::site::Site;
 use crate::board::eligible::NotReady;
 use crate::config::Role;
@@ -103,7 +104,7 @@ pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -
     }
     show(&mut line, state.folders.iter().map(|folder| (WRITE, folder.clone())));
     show(&mut line, held(site)?);
-    show(&mut line, [(WRITE, worktree.to_owned()), (WRITE, cell.git())]);
+    show(&mut line, [worktree.to_owned(), cell.git(), cell.mail().join("out")].map(|path| (WRITE, path)));
     let link = worktree.join(".git");
     let stands_for = [(READ, cell.link(), link), (WRITE, cell.results(), run_dir.to_owned())];
     let files = state.files.iter().map(|file| (WRITE, cell.copy_of(file), file.clone()));
@@ -111,7 +112,21 @@ pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -
     for (option, from, to) in stands_for.into_iter().chain(files).chain(told) {
         line.extend([option.into(), from.into(), to.into()]);
     }
-    Ok(end(line, worktree))
+    let line = end(line, worktree);
+    if terminal == Terminal::Given { without_keys(line, cell) } else { Ok(line) }
+}
+
+/// The same, which can't put keys into the terminal that it has. Bubblewrap reads the filter from a descriptor.
+fn without_keys(line: Vec<OsString>, cell: &Cell) -> Result<Vec<OsString>, Error> {
+    if keys::filter().is_none() {
+        let message = "`sandbox: true` can't keep a program from typing into your terminal on this processor";
+        return Err(NotReady::new(message, "talk with an agent of a role without it").into());
+    }
+    let shell = ["sh", "-c", "exec \"$@\" 9<\"$0\""].map(OsString::from);
+    let mut words = line.into_iter();
+    let program = words.next();
+    let filter = ["--seccomp", "9"].map(OsString::from);
+    Ok(shell.into_iter().chain([cell.keys().into()]).chain(program).chain(filter).chain(words).collect())
 }
 
 /// For commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and write nothing but files there.

@@ -7,9 +7,9 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use super::artifacts::{Artifacts, PLAN, VERDICT};
-use super::cell::Cell;
+use super::cell::{CELLS, Cell};
 use super::error::Error;
-use super::record::Metadata;
+use super::record::{Metadata, run_of};
 use super::sandbox;
 use super::site::Site;
 use crate::board::event::Kind;
@@ -26,6 +26,17 @@ const BROKEN: &str = ".broken-";
 
 /// Bytes of a result that are taken.
 const MOST_BYTES: usize = 1 << 20;
+
+/// Takes over what all cells of the item have, of whose runs nothing is alive any more.
+pub fn take_over_all(site: &Site, task: &TaskId) -> Result<(), Error> {
+    let names = fs::read_dir(site.board.private(CELLS)).into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let own = format!("{task}@");
+    for run in names.filter(|name| name.starts_with(&own)).filter_map(|name| run_of(&site.board, &name)) {
+        take_over(site, task, &run)?;
+    }
+    Ok(())
+}
 
 /// Takes over what the cell of the run has, if there is one; nothing of the run is alive any more. Returns in words why it could
 /// not be had: then its agent has broken it, it is kept aside, and what stands in the worktree is all there is.

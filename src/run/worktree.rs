@@ -13,7 +13,7 @@ use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
 use super::record::{close_run, last_token, run_name, runs_of};
 use super::site::Site;
-use super::take_over::take_over;
+use super::take_over::take_over_all;
 use crate::board::event::Kind;
 use crate::board::lease::Token;
 use crate::board::task::Task;
@@ -162,10 +162,9 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
     let last = earlier.last().map(|run| run.token);
     for run in earlier.iter().filter(|run| run.ended.is_none() || Some(run.token) == last) {
         end_processes(site, &run.run)?;
-        take_over(site, &held.task.id, run)?;
         close_run(site, &run.run)?;
     }
-    Ok(())
+    take_over_all(site, &held.task.id)
 }
 
 /// Brings the worktree back to the item's branch, if its agent has left that. Returns in words where it was (`HEAD`: on no
@@ -239,6 +238,8 @@ fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
     if site.config.worktree.keep {
         return Ok(());
     }
+    // Its supervisor was killed before it could.
+    take_over_all(site, &task.id)?;
     if !path.exists() {
         // A removal that was killed may have left git's registration.
         site.repository()?.remove_worktree(&path, &site.board.worktree_lock())?;

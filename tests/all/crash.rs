@@ -149,7 +149,9 @@ fn every_verb_survives_every_failpoint() {
         reached.extend(hits.iter().cloned());
         cases.extend(faults(verb, &hits).into_iter().map(|fault| (verb, fault)));
     }
-    let missing: Vec<&str> = LIST.iter().map(|(name, _)| *name).filter(|name| !reached.contains(*name)).collect();
+    // Not every machine has sandboxes: `sandbox.rs` has what is left in one survive.
+    let names = LIST.iter().map(|(name, _)| *name).filter(|name| *name != "cell.taken");
+    let missing: Vec<&str> = names.filter(|name| !reached.contains(*name)).collect();
     assert!(missing.is_empty() || only.is_some(), "failpoints that no verb reaches: {missing:?}");
 
     let cases = Mutex::new(cases);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{CONFIG, QUEUE, Scratch, wait_until};
+use crate::support::{AT_ONCE, CONFIG, QUEUE, Scratch, wait_until};
 
 const BOXED: &str = "base: main\ngrace: 20s\nroles: {coder: {sandbox: true, writable: [~/cache]}}\n";
 
@@ -16,7 +16,7 @@ fn board(script: &str, done_when: &[&str]) -> Scratch {
     let task = serde_json::json!({ "done_when": done_when });
     let item = format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
     scratch.write(QUEUE, item);
-    scratch.write(CONFIG, BOXED);
+    scratch.write(CONFIG, format!("{BOXED}{AT_ONCE}"));
     std::fs::create_dir(scratch.folder().join("home/cache")).expect("the folder is ours");
     scratch
 }
@@ -46,7 +46,7 @@ fn refuses(scratch: &Scratch, path: Option<&str>) -> String {
 const TRIES: &str = r#"echo work > work.txt
 git add work.txt
 git commit -qm Work
-tavern-tell T-9 'From inside' --quiet || true
+tavern-tell T-9 'From inside' --quiet
 try() { if (echo no >> "$1") 2> /dev/null; then echo "$2" >> wrote.txt; fi; }
 mkdir "$TAVERN_DIR/templates" "$TAVERN_DIR/../.git/hooks" 2> /dev/null || true
 try "$HOME/no" home
@@ -86,10 +86,57 @@ fn it_writes_where_its_work_is_and_nowhere_else() {
     let wrote = scratch.git(&["show", "tavern/integration:wrote.txt"]);
     assert_eq!(wrote, "cache\nthrowaway\nnull");
     assert_eq!(scratch.git(&["show", "tavern/integration:work.txt"]), "work");
+    assert!(scratch.read(&scratch.letters("T-9")[0]).contains("From inside"), "tavern-tell works in it");
     assert_eq!(std::fs::read_to_string(scratch.folder().join("home/cache/yes")).ok().as_deref(), Some("no\n"));
     assert!(!scratch.folder().join("home/no").exists() && !scratch.folder().join("tmp/yes").exists());
     assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), "");
     scratch.has_no_process();
+}
+
+#[test]
+fn its_parts_are_handed_out_from_inside_and_come_back_to_it() {
+    let script = "if [ -e part.txt ]; then echo whole >whole.txt; exit; fi\n\
+                  id=$(printf 'Part\\n```sh\\necho part >part.txt\\n```\\n' | tavern add --parent)\n\
+                  echo \"$id\" >id.txt\ntavern report --mode delegate --quiet\necho DONE\n";
+    let scratch = board(script, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    for id in ["T-1", "T-1.1"] {
+        assert_eq!(scratch.item(id)["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    }
+    assert_eq!(scratch.git(&["show", "tavern/integration:id.txt"]), "T-1.1");
+    assert_eq!(scratch.git(&["show", "tavern/integration:whole.txt"]), "whole");
+}
+
+#[test]
+fn what_a_killed_run_made_is_not_lost() {
+    let script = "if [ -e second.txt ]; then git log --format=%s >log.txt; git stash pop -q; exit; fi\n\
+                  echo 1 >first.txt\ngit add first.txt\ngit commit -qm First\necho 3 >stashed.txt\ngit add stashed.txt\n\
+                  git stash -q\necho 2 >second.txt\n: >begun\nsleep 1000\n";
+    let scratch = board(script, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    for killed in ["agent", "taken"] {
+        let agent = match killed {
+            "agent" => scratch.program("tavern-agent").args(&["--once"]).start(),
+            // Who takes it over dies, too.
+            _ => {
+                scratch.failing("cell.taken=kill", "tavern-reap", &[]).ends(None);
+                continue;
+            }
+        };
+        wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+        agent.kill();
+    }
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    let made = ["first.txt", "second.txt", "stashed.txt", "log.txt"];
+    let found = made.map(|name| scratch.git(&["show", &format!("tavern/integration:{name}")]));
+    assert_eq!(found, ["1", "2", "3", "First\nBegin"]);
+    assert!(std::fs::read_dir(scratch.work().join(".git/tavern/cells")).expect("it is there").next().is_none());
 }
 
 /// Ends only after a while when it is asked to, and has started what is in no group or session of its own.

@@ -103,6 +103,28 @@ fn nobody_is_typed_for() {
     assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "none");
 }
 
+/// Types for whoever sits before the terminal, as far as it can; tells what came of it.
+const TYPES: &str = r#"#!/bin/sh
+perl -e 'open(my $t, "+<", "/dev/tty") or exit 3; my $k = "x"; exit(ioctl($t, 0x5412, $k) ? 0 : 7)'
+echo "$?" >typed.txt
+"#;
+
+#[test]
+fn who_has_the_terminal_types_nothing_into_it() {
+    let talk = |role: &str| {
+        let scratch = Scratch::with_agent(TYPES, "- [ ] T-1: Talk\n", "");
+        scratch.change(CONFIG, "{runner: own}", &format!("{{runner: own{role}}}"));
+        scratch.settle();
+        if !is_boxed(&scratch) {
+            return None;
+        }
+        let line = format!("{} --chat T-1 --name Frodo", program("tavern-agent").display());
+        Terminal::start(&scratch, &line).end().ends(0);
+        Some(scratch.read(".tavern/worktrees/T-1/typed.txt"))
+    };
+    assert!(talk(", sandbox: true").is_none_or(|code| code == "7\n"));
+}
+
 /// Writes to each of these what is to be found nowhere.
 const OVERWRITES: &str = r#"common=$(git -C "$TAVERN_DIR/.." rev-parse --absolute-git-dir)
 own=$(git rev-parse --absolute-git-dir)
@@ -213,4 +235,50 @@ fn a_git_directory_that_is_a_trap_is_kept_aside_and_hangs_nobody() {
     let reason = item["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("its git directory can't be read, and is kept in"), "{item:#}");
     assert_eq!(item["status"], "dead");
+}
+
+/// Puts letters of its own into the mailbox.
+const LETTERS: &str = r#"echo x >x.txt
+letter() {
+    name=$(cat /proc/sys/kernel/random/uuid).json
+    printf '%s' "$1" >"$TAVERN_MAILBOX/out/.new" && mv "$TAVERN_MAILBOX/out/.new" "$TAVERN_MAILBOX/out/$name"
+    while [ ! -e "$TAVERN_MAILBOX/in/$name" ]; do sleep 0.05; done
+    grep -o '"code":[0-9]*' "$TAVERN_MAILBOX/in/$name" >>codes.txt
+}
+letter '{"verb": "release", "arguments": ["T-2", "--cancel"], "input": ""}'
+letter '{"verb": "../../../bin/sh", "arguments": ["-c", "true"], "input": ""}'
+letter '{"verb": "add", "arguments": ["Mine"], "input": ""}'
+letter '{"verb": "add", "arguments": ["Mine", "--parent=T-2"], "input": ""}'
+letter '{"verb": "add", "arguments": ["Mine", "--parent", "--queue", "README.md"], "input": ""}'
+letter '{"verb": "add", "arguments": ["Mine", "--parent", "--queue=../home/notes.md"], "input": ""}'
+letter '{"verb": "add", "arguments": ["Mine", "--dir", "/elsewhere"], "input": ""}'
+letter '{"verb": "tell", "arguments": ["T-2", "Stop", "--from", "Boss"], "input": ""}'
+letter '{"verb": "report", "arguments": ["T-2", "--failed", "no", "--token", "1"], "input": ""}'
+letter '{"verb": "report", "arguments": ["--approve"], "input": ""}'
+letter 'no letter'
+name=$(cat /proc/sys/kernel/random/uuid).json
+ln -s "$HOME/.bashrc" "$TAVERN_MAILBOX/out/$name"
+name=$(cat /proc/sys/kernel/random/uuid).json
+mkfifo "$TAVERN_MAILBOX/out/$name"
+while [ ! -e "$TAVERN_MAILBOX/in/$name" ]; do sleep 0.05; done
+letter '{"verb": "tell", "arguments": ["T-2", "In my own name"], "input": ""}'
+if (: >"$TAVERN_MAILBOX/in/x") 2>/dev/null; then echo forged >>codes.txt; fi
+"#;
+
+#[test]
+fn the_mailbox_does_what_agents_may_and_nothing_else() {
+    let Some(scratch) = board(LETTERS, &[], &json!({})) else { return };
+    scratch.write("../home/notes.md", "# Notes\n");
+    work(&scratch);
+    is_done(&scratch);
+    let codes = scratch.git(&["show", "tavern/integration:codes.txt"]);
+    let codes: Vec<&str> = codes.lines().map(|line| line.trim_start_matches("\"code\":")).collect();
+    assert_eq!(codes, ["4", "4", "4", "4", "4", "4", "2", "4", "4", "4", "4", "0"]);
+    assert_eq!(scratch.item("T-2")["status"], "pending");
+    assert_eq!(scratch.read("../home/notes.md"), "# Notes\n");
+    assert_eq!(scratch.read("README.md"), "# A project\n");
+    let letters = scratch.letters("T-2");
+    assert_eq!(letters.len(), 1);
+    let letter = scratch.read(&letters[0]);
+    assert!(letter.contains("Frodo") && letter.contains("In my own name"), "{letter}");
 }
