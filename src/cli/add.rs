@@ -6,7 +6,7 @@ use serde_yaml::Value;
 use crate::board::children::Bounds;
 use crate::board::document::{Document, parse};
 use crate::board::edit::{NewItem, render, written_ids};
-use crate::board::eligible::Lack;
+use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::markup::without_margin;
 use crate::board::metadata::{Key, Meaning};
 use crate::board::plan::KEYS;
@@ -122,6 +122,7 @@ impl Verb for Args {
         let (document, problems) = parse(&block);
         readable(&block, problems)?;
         self.may_be_said(&document, own.as_ref())?;
+        own.as_ref().map_or(Ok(()), |run| stays_in_sandbox(&board, &queue, &document, run))?;
         let birth = parent.map(|parent| birth(&board, parent, own.as_ref())).transpose()?;
         // A fresh ID is another one in each run.
         let is_fresh = new.id.is_none() && birth.is_none();
@@ -285,6 +286,24 @@ fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
         let line = block.lines().nth(line).unwrap_or_default().trim();
         Err(CliError::usage(format!("{}: `{line}`", problem.message), problem.hint))
     })
+}
+
+/// What an agent in a sandbox hands out is done in one too: else its words, or its script, would be carried out outside.
+fn stays_in_sandbox(board: &Board, queue: &Queue, document: &Document<'_>, own: &OwnRun) -> Result<(), CliError> {
+    let lease = own.held.as_ref().map_or(Ok(None), |(task, _)| board.lease(task))?;
+    let roles = Config::load(board.dir())?.roles;
+    let is_boxed = |name: &str| roles.get(name).is_some_and(|role| role.sandbox);
+    if !lease.is_some_and(|lease| is_boxed(&lease.role)) {
+        return Ok(());
+    }
+    let general = || parse(&board.read(queue).ok()?.content).0.front().role.clone();
+    let said = document.items().iter().find_map(|item| Some(item.role.as_deref()?.to_owned())).or_else(general);
+    let role = said.unwrap_or_else(|| DEFAULT_ROLE.to_owned());
+    if is_boxed(&role) {
+        return Ok(());
+    }
+    let message = format!("an agent in a sandbox hands out nothing to a role without one, such as `{role}`");
+    Err(CliError::refused(message, "name a role with `sandbox: true`: --role NAME"))
 }
 
 /// The queue that an item is in: of an archived one, the queue that it came from.

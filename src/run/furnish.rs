@@ -15,6 +15,7 @@ use super::surroundings;
 use super::trust::Trust;
 use crate::board::task::Task;
 use crate::config::Role;
+use crate::files;
 use crate::git::matches;
 use crate::process::{CommandSpec, Mark, run_command};
 
@@ -62,7 +63,11 @@ fn copy(entry: &DirEntry, to: &Path, root: &Path, worktree: &Path) -> io::Result
     if entry.file_type().is_dir() {
         return fs::create_dir_all(to);
     }
-    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    match files::make_folder(to.parent().unwrap_or(to)) {
+        // A link that is tracked leads to where its author wants it.
+        Err(error) if error.kind() == files::REFUSED => return Ok(()),
+        made => made?,
+    }
     if entry.path().is_file() {
         return fs::copy(entry.path(), to).map(drop);
     }

@@ -11,17 +11,17 @@ use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
 use super::furnish::furnish;
 use super::processes::{INTEGRATION, end_processes, mark_of};
-use super::record::{Metadata, last_token, run_name, runs_of};
+use super::record::{last_token, role_of_work, run_name};
 use super::report::sent_back;
 use super::site::Site;
 use super::trust::Trust;
 use super::worktree::{clean, clear_ended};
 use crate::board::document::parse;
-use crate::board::eligible::{DEFAULT_ROLE, Lack};
+use crate::board::eligible::Lack;
 use crate::board::event::{Event, Kind};
 use crate::board::task::{Status, Task, TaskId};
 use crate::clock;
-use crate::config::{Does, OutcomePolicy};
+use crate::config::OutcomePolicy;
 use crate::failpoint;
 use crate::git::{CommitId, GitError, Merge};
 use crate::store::{self, Entry, Found, Note, Queue, walk_log};
@@ -194,13 +194,6 @@ fn verify(
             send_back(site, task, &site.config.outcomes.failed, reason).map(Some)
         }
     }
-}
-
-/// The role in which the item was worked, whatever it says by now; what was made without a run has the item's.
-fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
-    let does = |run: &Metadata| site.config.roles.get(&run.role).is_none_or(|role| role.does == Does::Work);
-    let last = runs_of(&site.board, &task.id)?.into_iter().rfind(does).map(|run| run.role);
-    Ok(last.or_else(|| task.role.clone()).unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
 }
 
 /// Moving the branch would leave the files in `folder` behind.

@@ -53,6 +53,12 @@ pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, S
         let why = "its own ID is too long for items to be named after it: give it a shorter one";
         return (RunResult::failed(why), String::new());
     }
+    let may_plan =
+        |role: &Role| !role.sandbox || site.config.roles.values().any(|it| it.sandbox && it.does == Does::Work);
+    if !site.config.roles.get(&held.lease.role).is_some_and(may_plan) {
+        let why = "it plans in a sandbox, and no role with `sandbox: true` works on items";
+        return (RunResult::failed(why), String::new());
+    }
     match taken(site, held, &text) {
         Ok(plan) => {
             let reason = match plan.items.len() {
@@ -83,10 +89,14 @@ fn reason(text: &str, problems: &[Problem]) -> String {
 
 /// The plan that `text` is.
 fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
-    let roles = site.config.roles.iter().filter(|(_, role)| role.does == Does::Work);
+    // What is planned in a sandbox is done in one.
+    let is_boxed = site.config.roles.get(&held.lease.role).is_some_and(|role| role.sandbox);
+    let may_do = |role: &Role| role.does == Does::Work && (role.sandbox || !is_boxed);
+    let roles = site.config.roles.iter().filter(|(_, role)| may_do(role));
     let roles: Vec<String> = roles.map(|(name, _)| name.clone()).collect();
     let front = site.board.read(&held.queue).ok().and_then(|text| parse(&text.content).0.front().role.clone());
-    let role = front.unwrap_or_else(|| DEFAULT_ROLE.to_owned());
+    let usual = front.into_iter().chain([DEFAULT_ROLE.to_owned()]).find(|name| !is_boxed || roles.contains(name));
+    let role = usual.or_else(|| roles.first().cloned()).unwrap_or_else(|| DEFAULT_ROLE.to_owned());
     let rules = Rules {
         roles: &roles,
         role: &role,

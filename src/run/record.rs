@@ -12,9 +12,11 @@ use super::artifacts::Artifacts;
 use super::result::{AgentAnswer, RunResult};
 use super::site::{Site, runner_named};
 use super::surroundings;
+use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::lease::Token;
-use crate::board::task::{TaskId, Timestamp};
+use crate::board::task::{Task, TaskId, Timestamp};
 use crate::clock;
+use crate::config::Does;
 use crate::git::CommitId;
 use crate::process::excerpt::excerpt;
 use crate::runner::{Denial, Outcome, PROMPT, SessionEnd, Usage};
@@ -252,6 +254,13 @@ fn recorded(site: &Site, run: &Metadata) -> Usage {
     let Ok(program) = runner_named(&site.config, &run.runner, role) else { return Usage::default() };
     let env = surroundings::of_agents(&site.config, &run.runner, program.as_ref(), Vec::new());
     program.recorded(session, &env, run.started)
+}
+
+/// The role in which the item was worked, whatever it says by now; what was made without a run has the item's.
+pub fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
+    let does = |run: &Metadata| site.config.roles.get(&run.role).is_none_or(|role| role.does == Does::Work);
+    let last = runs_of(&site.board, &task.id)?.into_iter().rfind(does).map(|run| run.role);
+    Ok(last.or_else(|| task.role.clone()).unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
 }
 
 /// The name of the run that a claim with this token makes.

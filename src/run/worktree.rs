@@ -11,7 +11,7 @@ use super::children;
 use super::error::Error;
 use super::furnish::furnish;
 use super::processes::{end_processes, mark_of};
-use super::record::{close_run, last_token, run_name, runs_of};
+use super::record::{close_run, last_token, role_of_work, run_name, runs_of};
 use super::site::Site;
 use super::take_over::take_over_all;
 use crate::board::event::Kind;
@@ -123,7 +123,10 @@ pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Wo
     };
     clean(site, task, lease.token, &path, commit)?;
     let mark = mark_of(site, &run_name(&task.id, lease.token));
-    furnish(site, site.role(&lease.role)?, task, mark, &path)?;
+    // It is set up by files of whoever did the work.
+    let (role, author) = (site.role(&lease.role)?, role_of_work(site, task)?);
+    let is_free = !role.sandbox && !site.config.worktree.setup.is_empty();
+    furnish(site, if is_free { site.role(&author)? } else { role }, task, mark, &path)?;
     Ok(view)
 }
 

@@ -196,3 +196,18 @@ fn without_bubblewrap_nothing_is_begun() {
     let checked = scratch.program("tavern-check").variable("PATH", &bin).run().ends(5);
     checked.says("error: role `coder`: `sandbox: true` does not work here");
 }
+
+#[test]
+fn init_says_where_one_can_be_had() {
+    for (code, is_told) in [(0, true), (1, false)] {
+        let scratch = Scratch::repository();
+        scratch.executable("../bin/bwrap", &format!("#!/bin/sh\nexit {code}\n"));
+        let bin = scratch.folder().join("bin");
+        let path = std::env::join_paths(
+            std::iter::once(bin).chain(std::env::split_paths(&std::env::var_os("PATH").expect("it is set"))),
+        );
+        let init = scratch.program("tavern-init").args(&["--runner", "codex"]);
+        let ran = init.variable("PATH", path.expect("no folder has a colon in its name")).run().ends(0);
+        assert_eq!(ran.stderr.contains("bubblewrap works here"), is_told, "{ran}");
+    }
+}

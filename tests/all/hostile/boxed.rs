@@ -75,6 +75,20 @@ fn the_set_up_is_bounded_too() {
 }
 
 #[test]
+fn who_reviews_sets_up_the_work_of_a_sandbox_in_one() {
+    let verdict = "```yaml\nverdict: approve\nsummary: good\n```\n\nDONE\n";
+    let settings = json!({
+        "worktree": {"setup": ESCAPE}, "review": ["reviewer"], "runners": {"judge": {"command": ["printf", verdict]}},
+        "roles": {"coder": {"sandbox": true}, "reviewer": {"does": "review", "runner": "judge"}},
+    });
+    let Some(scratch) = board("echo x >x.txt", &["true"], &settings) else { return };
+    work(&scratch);
+    scratch.run("tavern-agent", &["--role", "reviewer", "--name", "Sam", "--until-empty"]).succeeds();
+    is_done(&scratch);
+    assert!(!is_at_home(&scratch, "escaped"));
+}
+
+#[test]
 fn keys_and_what_listens_are_not_seen() {
     let script = "for path in \"$HOME/.ssh/id\" \"$HOME/.gnupg/key\" /run/user/0 /run/docker.sock; do\n\
                   if [ -e \"$path\" ]; then echo \"$path\" >>seen.txt; fi\ndone\n\
@@ -252,6 +266,8 @@ letter '{"verb": "add", "arguments": ["Mine", "--parent=T-2"], "input": ""}'
 letter '{"verb": "add", "arguments": ["Mine", "--parent", "--queue", "README.md"], "input": ""}'
 letter '{"verb": "add", "arguments": ["Mine", "--parent", "--queue=../home/notes.md"], "input": ""}'
 letter '{"verb": "add", "arguments": ["Mine", "--dir", "/elsewhere"], "input": ""}'
+letter '{"verb": "add", "arguments": ["Mine", "--parent", "--role", "free"], "input": ""}'
+letter '{"verb": "add", "arguments": ["--parent"], "input": "Mine\n```yaml task\nrole: free\n```"}'
 letter '{"verb": "tell", "arguments": ["T-2", "Stop", "--from", "Boss"], "input": ""}'
 letter '{"verb": "report", "arguments": ["T-2", "--failed", "no", "--token", "1"], "input": ""}'
 letter '{"verb": "report", "arguments": ["--approve"], "input": ""}'
@@ -273,7 +289,7 @@ fn the_mailbox_does_what_agents_may_and_nothing_else() {
     is_done(&scratch);
     let codes = scratch.git(&["show", "tavern/integration:codes.txt"]);
     let codes: Vec<&str> = codes.lines().map(|line| line.trim_start_matches("\"code\":")).collect();
-    assert_eq!(codes, ["4", "4", "4", "4", "4", "4", "2", "4", "4", "4", "4", "0"]);
+    assert_eq!(codes, ["4", "4", "4", "4", "4", "4", "2", "4", "4", "4", "4", "4", "4", "0"]);
     assert_eq!(scratch.item("T-2")["status"], "pending");
     assert_eq!(scratch.read("../home/notes.md"), "# Notes\n");
     assert_eq!(scratch.read("README.md"), "# A project\n");
