@@ -6,6 +6,7 @@ mod appended;
 mod archive;
 mod badinput;
 mod branches;
+mod buffers;
 mod chat;
 mod children;
 mod claude;

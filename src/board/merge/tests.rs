@@ -74,6 +74,14 @@ const ROWS: &[Merged] = &[
         "- [ ] T-3: Rewritten.\n- [ ] Typed 112.\n",
         &[],
     ),
+    // What both sides have put behind a line that one of them changed.
+    (
+        "One.\n\n## Pending\n",
+        "One, and more.\n\nNew.\n\n## Pending\n",
+        "One.\n\nNew.\n\n## Pending\n",
+        "One, and more.\n\nNew.\n\n## Pending\n",
+        &[],
+    ),
     // To move an item and to change it.
     (
         "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] three\n",

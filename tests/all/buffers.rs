@@ -1,0 +1,99 @@
+//! Texts that somebody loaded long ago: what they show tells which version they rest on, whatever others saved since.
+
+use crate::support::{QUEUE, Scratch, has};
+
+const NAMELESS: &str = "- [ ] new item (worktree: false)\n";
+
+fn save(scratch: &Scratch, text: &str) {
+    scratch.write(QUEUE, text);
+    scratch.settle();
+}
+
+/// Takes an item; gives its ID and the token.
+fn take(scratch: &Scratch) -> [String; 2] {
+    let lease = &scratch.json("tavern-claim", &[])["lease"];
+    [lease["task"].as_str().expect("it has got one").to_owned(), lease["token"].to_string()]
+}
+
+#[test]
+fn what_became_of_an_item_stays_whoever_goes_on_in_a_text_from_before_it_had_an_id() {
+    let ends: [(&str, &[&str], &str); 4] = [
+        ("tavern-report", &["--done"], "- [x] "),
+        ("tavern-report", &["--waiting", "what?"], "question: what"),
+        ("tavern-release", &[], "returns: 1"),
+        ("", &[], "agent: "),
+    ];
+    let retitled = |title: &str| NAMELESS.replace("new item", title);
+    let described = NAMELESS.to_owned() + "  more about it\n";
+    // As it was, and then typed on.
+    let saves = [
+        [NAMELESS.to_owned(), retitled("new item MORE")],
+        [retitled("new item MO"), retitled("new item MORE")],
+        [retitled("new item MO"), described.replace("new item", "new item MO")],
+        [described.clone(), described.clone() + "  and more\n"],
+    ];
+    for (program, how, shown) in ends {
+        for saves in &saves {
+            let scratch = Scratch::pending(NAMELESS);
+            scratch.settle();
+            let loaded = scratch.queue();
+            let [id, token] = take(&scratch);
+            if !program.is_empty() {
+                scratch.run(program, &[&[id.as_str(), "--token", &token], how].concat());
+            }
+            for text in saves {
+                save(&scratch, &loaded.replace(NAMELESS, text));
+            }
+            let queue = scratch.queue();
+            let items: Vec<&str> = queue.lines().filter(|line| line.starts_with("- [")).collect();
+            assert!(items.len() == 1 && items[0].contains(&id) && items[0].contains(shown), "{saves:#?}\n{queue}");
+            let words = saves[1].lines().filter_map(|line| line.split(" (").next());
+            words.for_each(|words| has(&queue, &[words.trim_start_matches("- [ ] ")]));
+        }
+    }
+}
+
+#[test]
+fn an_old_text_that_is_first_saved_after_another_from_between_takes_nothing_out() {
+    for (program, how) in [("tavern-report", "--done"), ("tavern-report", "--failed=no"), ("tavern-release", "--quiet")]
+    {
+        let scratch = Scratch::pending("- [ ] T-9: old item\n");
+        scratch.settle();
+        let first = scratch.queue();
+        scratch.run("tavern-add", &["one (worktree: false)", "--id", "T-1"]).succeeds();
+        let second = scratch.queue();
+        let token = scratch.claim("T-1", &[]);
+        scratch.run(program, &["T-1", "--token", &token, how]);
+        let became = scratch.item("T-1")["status"].clone();
+        save(&scratch, &second.replace("old item", "old item BOB"));
+        save(&scratch, &first);
+        has(&scratch.queue(), &["T-1: one", "old item BOB"]);
+        assert_eq!(scratch.item("T-1")["status"], became);
+    }
+}
+
+#[test]
+fn what_was_typed_in_an_item_that_is_new_stays_with_it_where_an_old_text_lacks_both() {
+    let scratch = Scratch::pending("- [ ] T-9: old item\n");
+    scratch.settle();
+    let loaded = scratch.queue();
+    scratch.run("tavern-add", &["one", "--id", "T-1"]).succeeds();
+    save(&scratch, &scratch.queue().replace("T-1: one", "T-1: one\n  a step that Bob typed"));
+    save(&scratch, &loaded.replace("old item", "old item ANN"));
+    has(&scratch.queue(), &["T-1: one\n  a step that Bob typed", "old item ANN"]);
+}
+
+#[test]
+fn an_old_text_takes_back_no_line_of_somebody_who_took_back_anothers() {
+    let scratch = Scratch::pending("- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n");
+    scratch.settle();
+    let old = scratch.queue();
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--failed", "no luck"]);
+    let newer = scratch.queue();
+    save(&scratch, &old.replace("three", "three CYD"));
+    save(&scratch, &newer.replace("three", "three\n  BOB"));
+    has(&scratch.queue(), &["three\n  BOB"]);
+    save(&scratch, &old);
+    has(&scratch.queue(), &["three\n  BOB", "no luck"]);
+}
