@@ -15,7 +15,7 @@ use crate::board::task::{State, Status, TaskId};
 use conflict::Bound;
 use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
-use narrow::{Part, narrowed};
+use narrow::{Part, narrowed, without_beginnings};
 use one::{One, Region, Side, directly_in};
 use settled::{Expected, settled};
 use versions::{marked, versions};
@@ -25,6 +25,7 @@ use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 pub use changed::{Changed, changes, prose};
 pub use conflict::{Conflict, marks};
 pub(crate) use one::bare;
+pub use pair::Named;
 
 mod changed;
 mod conflict;
@@ -53,6 +54,17 @@ pub struct MergedText {
 /// Merges what `ours` and `theirs` made of `base`. Items that `is_held` knows of stay as they are in `ours` as far as
 /// presence and status go: whoever holds them is still at work.
 pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> bool) -> MergedText {
+    merge_named(base, &Named::new(), ours, theirs, is_held)
+}
+
+/// As [`merge`]. Of items of `base` that are `named` it is known which they are in `ours`.
+pub fn merge_named(
+    base: &str,
+    named: &Named,
+    ours: &str,
+    theirs: &str,
+    is_held: &dyn Fn(&TaskId) -> bool,
+) -> MergedText {
     let whole = |text: &str| MergedText { text: text.to_owned(), conflicts: Vec::new(), has_markers: false };
     if ours == theirs || base == theirs {
         return whole(ours);
@@ -63,7 +75,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, is_held: &dyn Fn(&TaskId) -> 
     }
     let documents = [base, ours, theirs].map(|text| parse(text).0);
     let documents = documents.each_ref();
-    let mut merge = Merging { documents, is_held, conflicts: Vec::new(), expected: Vec::new() };
+    let mut merge = Merging { documents, named, is_held, conflicts: Vec::new(), expected: Vec::new() };
     let pieces = merge.region(&documents.map(Region::whole), None);
     let is_ended = |text: &str| text.is_empty() || text.ends_with(['\n', '\r']);
     let (newline, last) = (markup::newline(ours), if is_ended(base) == is_ended(ours) { theirs } else { ours });
@@ -104,6 +116,7 @@ type Trio<'m, 't> = [Option<One<'m, 't>>; 3];
 struct Merging<'m, 't> {
     /// Base, ours, theirs.
     documents: [&'m Document<'t>; 3],
+    named: &'m Named,
     is_held: &'m dyn Fn(&TaskId) -> bool,
     conflicts: Vec<Conflict>,
     /// The items of the document's top level as they must read in the result.
@@ -148,6 +161,7 @@ impl<'m, 't> Merging<'m, 't> {
         let [base, ours, theirs] = [0, 1, 2].map(|version| -> Vec<Atom<'t>> {
             all[version].iter().copied().filter(|atom| stands(atom, sides[version])).collect()
         });
+        let (ours, theirs) = (without_beginnings(&base, &ours, &theirs), without_beginnings(&base, &theirs, &ours));
         let mut atoms: Vec<Atom<'t>> = Vec::new();
         let mut marked: Vec<(usize, Bound)> = Vec::new();
         for stretch in weave(&base, &ours, &theirs) {
@@ -190,6 +204,7 @@ impl<'m, 't> Merging<'m, 't> {
     /// Which items of the three are the same.
     fn slots(&self, [base, ours, theirs]: &[Region<'m, 't>; 3]) -> Vec<Trio<'m, 't>> {
         let mut pairs = [ours, theirs].map(|side| pair::pair(&base.items, &side.items));
+        pair::know_named(&base.items, self.named, &ours.items, &mut pairs[0]);
         pair::agree_on_ids(&base.items, [&ours.items, &theirs.items], &mut pairs);
         let [to_ours, to_theirs] = pairs;
         let found = |side: &Region<'m, 't>, place: Option<usize>| place.map(|place| side.items[place]);

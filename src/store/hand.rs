@@ -30,7 +30,7 @@ use super::returned::{with_returned, without_archived};
 use super::stamp::Stamp;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
-use crate::board::merge::{Changed, Conflict, bare, changes, merge, prose};
+use crate::board::merge::{Changed, Conflict, bare, changes, merge, merge_named, prose};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::files;
 use crate::process::file_in_use::is_being_written;
@@ -310,12 +310,13 @@ fn merged(
     } else {
         let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
         let loaded = match save.rests_on {
-            Some(text) => Loaded { text: text.to_owned(), stale: Vec::new() },
+            Some(text) => Loaded::whole(text),
             None => loaded(board, queue, &known, save, &returned)?,
         };
         let by_version = &(come | &returned) | &held_otherwise(&newest, saved);
         let base = as_read(board, &loaded.text, saved, &by_version)?;
-        let mut merged = merge(&base, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
+        let named = &loaded.named;
+        let mut merged = merge_named(&base, named, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let back = restored_items(saved, &merged.text, &loaded.stale);
         if !back.is_empty() {

@@ -25,23 +25,24 @@ impl<'s, 't> Saved<'s, 't> {
         Saved { document, prose: prose(document.text()) }
     }
 
-    /// It was saved by somebody who knew of what was done by hand: most of what that brought is there, if only with
-    /// others between its words, and most of what it took is not. `None`: it does not tell.
+    /// It was saved by somebody who knew of what was done by hand: what that brought is there, if only with others between its
+    /// words, or what it took is not. `None`: it does not tell.
     pub(super) fn knows(&self, entry: &Entry) -> Option<bool> {
         let alone = |text| parse_alone(text, self.document.front());
         let is_known = match &entry.change {
             TextChange::Nothing => return None,
             TextChange::Prose { before, after } => {
-                is_nearer([before, after, &self.prose].map(|text| said(text).map(str::trim).collect()))
+                is_gone_on([before, after, &self.prose].map(|text| said(text).map(str::trim).collect()))
             }
             TextChange::Added { after, .. } => self.find(&alone(after)).is_some(),
             TextChange::Removed { before, .. } => self.find(&alone(before)).is_none(),
             TextChange::Edited { before, after, .. } => {
                 let (before, after) = (alone(before), alone(after));
-                let item = self.find(&after).or_else(|| self.find(&before))?;
+                // Whoever lacks it has not seen what became of it.
+                let Some(item) = self.find(&after).or_else(|| self.find(&before)) else { return Some(false) };
                 let [before, after] = [&before, &after]
                     .map(|document| document.items().first().map_or_else(Vec::new, |item| parts(document, item)));
-                is_nearer([before, after, parts(self.document, item)])
+                is_gone_on([before, after, parts(self.document, item)])
             }
         };
         Some(is_known)
@@ -81,19 +82,24 @@ impl<'s, 't> Saved<'s, 't> {
         lines
     }
 
+    /// The item of a text of it is there, if only without its ID.
+    pub(super) fn has(&self, text: &str) -> bool {
+        self.find(&parse_alone(text, self.document.front())).is_some()
+    }
+
     /// The item that is alone in `document`: by its ID, else by its title, or one that goes on from that.
     fn find(&self, document: &Document<'_>) -> Option<&'s Item<'t>> {
         let item = document.items().first()?;
         let title = document.title(item);
         let mut items = self.document.items().iter();
-        match &item.id {
-            Some(id) => self.document.find(id),
-            None if title.is_empty() => None,
-            None => items
-                .clone()
-                .find(|other| self.document.title(other) == title)
-                .or_else(|| items.find(|other| self.document.title(other).starts_with(title))),
+        if let Some(found) = item.id.as_ref().and_then(|id| self.document.find(id)) {
+            return Some(found);
         }
+        // From before it got its ID.
+        let mut nameless = items.by_ref().filter(|other| item.id.is_none() || other.id.is_none());
+        let all: Vec<&Item<'_>> = nameless.by_ref().filter(|_| !title.is_empty()).collect();
+        let same = all.iter().find(|other| self.document.title(other) == title);
+        same.or_else(|| all.iter().find(|other| self.document.title(other).starts_with(title))).copied()
     }
 }
 
@@ -121,14 +127,14 @@ fn parts<'t>(document: &Document<'t>, item: &Item<'t>) -> Vec<&'t str> {
     head.map(|span| &text[span]).chain(said(lines).map(str::trim)).collect()
 }
 
-/// `now` is rather as `after` than as `before`.
-fn is_nearer([before, after, now]: [Vec<&str>; 3]) -> bool {
-    let brought = after.iter().filter(|part| !before.contains(part));
-    let taken = before.iter().filter(|part| !after.contains(part));
-    let brought = brought.map(|part| now.iter().any(|now| goes_on(now, part)));
-    let (as_after, as_before): (Vec<bool>, _) =
-        brought.chain(taken.map(|part| !now.contains(part))).partition(|is_as_after| *is_as_after);
-    as_after.len() > as_before.len()
+/// `now` has all that `after` has more than `before`, or else lacks what it has less.
+fn is_gone_on([before, after, now]: [Vec<&str>; 3]) -> bool {
+    let mut brought = after.iter().filter(|part| !before.contains(part)).peekable();
+    let mut taken = before.iter().filter(|part| !after.contains(part));
+    match brought.peek() {
+        Some(_) => brought.all(|part| now.iter().any(|now| goes_on(now, part))),
+        None => taken.all(|part| !now.contains(part)),
+    }
 }
 
 /// `line` has all words of `part` in their order, if only as the beginnings of longer ones: somebody has typed between them.
@@ -152,7 +158,13 @@ pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
         TextChange::Edited { before, after, moved } => {
             let item = find(before)?;
             let status = moved.filter(|(from, _)| *from == item.status).map(|(_, to)| to);
-            let block = merged(&bare(before), &bare(document.block(item)), &bare(after))?;
+            // It may not have had its ID then.
+            let id = entry.task.as_ref().filter(|_| item.id.is_none()).map(|id| format!("{id}: "));
+            let [before, after] = [before, after].map(|text| match &id {
+                Some(id) => bare(text).replacen(id, "", 1),
+                None => bare(text),
+            });
+            let block = merged(&before, &bare(document.block(item)), &after)?;
             set_item(&document, Some(item), Some((&block, status)))
         }
         TextChange::Added { .. } | TextChange::Removed { .. } | TextChange::Prose { .. } | TextChange::Nothing => {

@@ -16,7 +16,7 @@ use super::since::Since;
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::edit::Patch;
 use crate::board::front::Front;
-use crate::board::merge::{merge, prose};
+use crate::board::merge::{Named, merge, prose};
 use crate::board::metadata::{Field, Fields, Key, Owner};
 use crate::board::task::{Status, TaskId};
 use crate::board::text::apply;
@@ -26,6 +26,14 @@ pub(super) struct Loaded {
     pub text: String,
     /// The items that were another then.
     pub stale: Vec<TaskId>,
+    /// Of its items those that have got an ID since.
+    pub named: Named,
+}
+
+impl Loaded {
+    pub(super) fn whole(text: &str) -> Loaded {
+        Loaded { text: text.to_owned(), stale: Vec::new(), named: Named::new() }
+    }
 }
 
 /// What somebody saved.
@@ -47,7 +55,7 @@ pub(super) fn loaded(
     returned: &HashSet<TaskId>,
 ) -> Result<Loaded, Error> {
     let (saved, replaced_at) = (save.text, save.replaced_at);
-    let mut loaded = Loaded { text: ours.to_owned(), stale: Vec::new() };
+    let mut loaded = Loaded::whole(ours);
     let (mine, theirs) = (parse(ours).0, parse(saved).0);
     let may_be_older = || may_be_older(board, &differing(&mine, &theirs));
     if replaced_at.is_none() && returned.is_empty() && !may_be_older()? {
@@ -82,6 +90,7 @@ pub(super) fn loaded(
         }
     }
     loaded.text = since.taken_back(ours);
+    loaded.named = since.named(mine.front());
     if let Some(words) = words {
         loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, &known), &|_| false).text;
     }
@@ -227,6 +236,9 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let mut lines = Tally::default();
     lines.count(saved.text(), -1);
     lines.count(ours.text(), 1);
+    // Saves of which something is not known to whoever made this one.
+    let by_hand = entries.iter().filter(|entry| is_by_hand(entry));
+    let unknown: HashSet<u64> = by_hand.filter(|entry| saver.knows(entry) == Some(false)).map(save).collect();
     let (mut passed, mut is_saved_since) = (Vec::new(), false);
     for entry in entries {
         lines.count(entry.change.after().unwrap_or_default(), -1);
@@ -235,10 +247,11 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
             if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
         // Whoever takes out what was there at a save of which they may know, or what they have added, means it.
         let may_be_meant = is_saved_since || entry.is_move_of_added();
-        facts.retain(|told| !may_be_meant || theirs.contains_key(&told.fact.0));
+        let is_there =
+            || [entry.change.after(), entry.change.before()].into_iter().flatten().any(|text| saver.has(text));
+        facts.retain(|told| !may_be_meant || theirs.contains_key(&told.fact.0) || is_there());
         passed.push(Passed { entry, distance: lines.distance, facts });
-        is_saved_since = is_saved_since
-            || is_by_hand(entry) && saver.knows(entry).unwrap_or_else(|| may_know_save(entries, entry, saver));
+        is_saved_since = is_saved_since || is_by_hand(entry) && !unknown.contains(&save(entry));
     }
     // What never was as it is in the save tells nothing of its age.
     let facts = passed.iter().flat_map(|event| &event.facts);
@@ -274,14 +287,9 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     best.filter(|(most, ..)| *most < wrong.len()).map_or(0, |(_, _, unseen)| unseen)
 }
 
-/// Whether the save that `entry` is of may be known: it is not if none of the items that it added is there.
-fn may_know_save(entries: &[Entry], entry: &Entry, saver: &Saved<'_, '_>) -> bool {
-    let save = |entry: &Entry| entry.through.unwrap_or(entry.seq);
-    let is_added = |other: &&Entry| {
-        save(other) == save(entry) && is_by_hand(other) && matches!(other.change, TextChange::Added { .. })
-    };
-    let mut added = entries.iter().filter(is_added).filter_map(|added| saver.knows(added)).peekable();
-    added.peek().is_none() || added.any(|is_known| is_known)
+/// The event with which what was saved together was told.
+fn save(entry: &Entry) -> u64 {
+    entry.through.unwrap_or(entry.seq)
 }
 
 fn is_by_hand(entry: &Entry) -> bool {

@@ -6,9 +6,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::entry::{Entry, TextChange};
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::event::Kind;
-use crate::board::merge::bare;
+use crate::board::front::Front;
+use crate::board::merge::{Named, bare};
 use crate::board::rewrite::{apply_each, set_item};
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::board::text::apply;
@@ -69,6 +70,16 @@ impl Since {
 
     pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskId> {
         self.first.keys()
+    }
+
+    /// The items that have got their IDs since, by what they were.
+    pub(super) fn named(&self, front: &Front) -> Named {
+        let named = |(id, first): (&TaskId, &First)| {
+            let before = first.text.as_ref()?;
+            let is_nameless = parse_alone(before, front).items().first().is_some_and(|item| item.id.is_none());
+            is_nameless.then(|| (bare(before), id.clone()))
+        };
+        self.first.iter().filter_map(named).collect()
     }
 
     pub(super) fn taken_back(&self, text: &str) -> String {

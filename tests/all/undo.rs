@@ -150,7 +150,10 @@ fn the_log_tells_an_items_whole_life_in_words() {
     scratch.run("tavern-release", &["T-7", "--force", "-m", "lunch"]).succeeds();
     edit("- [ ] T-7", "- [x] T-7");
     undo(&scratch, &["T-7"]).succeeds();
-    edit("- [ ] T-7: Write it (priority: 1, returns: 1, reason: lunch)\n  Soon.\n", "");
+    // It may be a text from before it was there: who takes out again what was put back means it.
+    for _ in 0..2 {
+        edit("- [ ] T-7: Write it (priority: 1, returns: 1, reason: lunch)\n  Soon.\n", "");
+    }
     undo(&scratch, &["T-7"]).succeeds();
     undo(&scratch, &["T-7", "--redo"]).succeeds();
     let told = scratch.run("tavern-log", &["T-7"]).succeeds();
@@ -163,8 +166,8 @@ fn the_log_tells_an_items_whole_life_in_words() {
         "T-7 was moved from pending to completed by hand",
         "T-7 was made pending again: event 5 (edited) was taken back",
         "T-7 was taken out of main by hand",
-        "T-7 was put back as pending: event 7 (removed) was taken back",
-        "T-7 was taken out of main again: event 8 (undone) was taken back",
+        "T-7 was put back as pending: event 8 (removed) was taken back",
+        "T-7 was taken out of main again: event 9 (undone) was taken back",
     ];
     assert_eq!(told, expected);
 }

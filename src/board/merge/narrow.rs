@@ -1,7 +1,7 @@
 //! A stretch that both sides changed, looked at closely: of its lines those contradict that one side changed and the other one
 //! changed otherwise, or removed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::conflict::Bound;
@@ -20,8 +20,20 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
     if let Some(united) = united(base, ours, theirs) {
         return vec![Part::Agreed(united)];
     }
+    let is_bound = |atom: &Atom<'t>| matches!(atom, Atom::Line(line) if Bound::of(line.0).is_some());
+    // What both have put behind what one of them changed they have put there once.
+    let same = ours.iter().rev().zip(theirs.iter().rev()).take_while(|(mine, other)| mine == other && !is_bound(mine));
+    let same = same.count();
+    if same > 0 {
+        let before = |side: &'_ [Atom<'t>]| side.len() - same;
+        let in_all = base.iter().rev().zip(ours.iter().rev()).take(same).take_while(|(old, mine)| old == mine).count();
+        let (mine, behind) = ours.split_at(before(ours));
+        let mut parts = narrowed(&base[..base.len() - in_all], mine, &theirs[..before(theirs)]);
+        parts.push(Part::Agreed(behind.to_vec()));
+        return parts;
+    }
     // What contradicted before is settled as a whole.
-    if ours.iter().any(|atom| matches!(atom, Atom::Line(line) if Bound::of(line.0).is_some())) {
+    if ours.iter().any(is_bound) {
         return vec![Part::Contradiction { ours: ours.to_vec(), theirs: theirs.to_vec() }];
     }
     let mut seen = HashSet::new();
@@ -46,6 +58,23 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
     }
     parts.push(Part::Agreed(once(base[at..].to_vec())));
     parts
+}
+
+/// `side` without the lines that are new in it and with which a new one of `other` goes on: whoever typed that had loaded them.
+pub(super) fn without_beginnings<'t>(base: &[Atom<'t>], side: &[Atom<'t>], other: &[Atom<'t>]) -> Vec<Atom<'t>> {
+    let said = |atom: &Atom<'t>| match atom {
+        Atom::Line(line) => Some(line.0.trim()).filter(|line| line.starts_with(char::is_alphanumeric)),
+        Atom::Item(_) | Atom::Block => None,
+    };
+    let known: HashSet<&str> = base.iter().filter_map(said).collect();
+    let new = |atom: &Atom<'t>| said(atom).filter(|line| !known.contains(line));
+    let longer: BTreeSet<&str> = other.iter().filter_map(new).collect();
+    let goes_on = |line: &str, longer: &str| longer[line.len()..].starts_with(char::is_whitespace);
+    let is_beginning = |line: &str| {
+        let mut all = longer.range(line..).take_while(|longer| longer.starts_with(line));
+        all.any(|longer| goes_on(line, longer))
+    };
+    side.iter().filter(|atom| !new(atom).is_some_and(is_beginning)).copied().collect()
 }
 
 /// A range of the base in the place of which one side has another.

@@ -14,6 +14,9 @@ const MOST_COMPARED: usize = 20_000;
 /// How alike two titles are at least, from 0 to 1, so that one is taken for the other, retyped.
 const ALIKE: f32 = 0.6;
 
+/// By the bare text of an item without an ID the one that it has in another version.
+pub type Named = HashMap<String, TaskId>;
+
 /// What an item goes by.
 type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
 
@@ -79,6 +82,22 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
         }
     }
     found
+}
+
+/// What is known by its ID in `side`, whatever reads there as it read in `base`.
+pub(super) fn know_named(base: &[One<'_, '_>], named: &Named, side: &[One<'_, '_>], pairs: &mut [Option<usize>]) {
+    if named.is_empty() {
+        return;
+    }
+    let places: HashMap<&TaskId, usize> =
+        side.iter().enumerate().filter_map(|(place, one)| Some((one.item.id.as_ref()?, place))).collect();
+    let mut taken: HashSet<usize> = pairs.iter().flatten().copied().collect();
+    for (one, pair) in base.iter().zip(pairs).filter(|(one, _)| one.item.id.is_none()) {
+        let known = named.get(&one.bare_block()).and_then(|id| places.get(id));
+        if let Some(at) = known.filter(|at| taken.insert(**at)) {
+            *pair = Some(*at);
+        }
+    }
 }
 
 /// What has got its ID in one of the `sides` is what has it in the other, whatever else reads there as it read in `base`.

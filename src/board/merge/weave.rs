@@ -85,5 +85,13 @@ fn matched(base: &[usize], side: &[usize]) -> Vec<Option<usize>> {
             }
         }
     }
+    // Of several that are the same, such as empty lines, the last before what follows is meant, on both sides alike.
+    let mut next = side.len();
+    for (at, place) in found.iter_mut().enumerate().rev() {
+        if place.is_some() && next > 0 && side[next - 1] == base[at] {
+            *place = Some(next - 1);
+        }
+        next = place.unwrap_or(next);
+    }
     found
 }
