@@ -91,16 +91,23 @@ fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
     is_calm(&scratch);
 }
 
+const WORDS_AND_FIVE: &str = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
+
+/// A board with four items, on whose branch `other` somebody has typed and committed `theirs`; `main` is checked out.
+fn typed_elsewhere(theirs: &str) -> Scratch {
+    let scratch = board(EMPTY, &pending(FOUR));
+    scratch.git(&["switch", "--quiet", "other"]);
+    scratch.write(QUEUE, pending(theirs));
+    scratch.settle();
+    scratch.commit(&[QUEUE], "Typed");
+    git(&scratch, "switch --quiet main");
+    scratch
+}
+
 #[test]
 fn who_switches_and_types_while_a_claim_goes_on_takes_nothing_out() {
     for place in ["log.appended", "replace.synced@1"] {
-        let scratch = board(EMPTY, &pending(FOUR));
-        scratch.git(&["switch", "--quiet", "other"]);
-        let theirs = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
-        scratch.write(QUEUE, pending(theirs));
-        scratch.settle();
-        scratch.commit(&[QUEUE], "Typed");
-        git(&scratch, "switch --quiet main");
+        let scratch = typed_elsewhere(WORDS_AND_FIVE);
         let claim = scratch.holding(place, "tavern-claim", &["--agent", "Sam", "--task", "T-1"]);
         scratch.git(&["switch", "--quiet", "other"]);
         scratch.change(QUEUE, "- [ ] five\n", "- [ ] five\n- [ ] six\n");
@@ -115,13 +122,7 @@ fn who_switches_and_types_while_a_claim_goes_on_takes_nothing_out() {
 /// git writes the files and the index before it moves HEAD. Others may look between the two.
 #[test]
 fn what_git_is_about_to_bring_is_no_save() {
-    let scratch = board(EMPTY, &pending(FOUR));
-    scratch.git(&["switch", "--quiet", "other"]);
-    let theirs = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
-    scratch.write(QUEUE, pending(theirs));
-    scratch.settle();
-    scratch.commit(&[QUEUE], "Typed");
-    git(&scratch, "switch --quiet main");
+    let scratch = typed_elsewhere(WORDS_AND_FIVE);
     scratch.claim("T-1", &[]);
     scratch.commit(&[QUEUE], "Held");
     scratch.git(&["read-tree", "-m", "-u", "HEAD", "other"]);
@@ -137,12 +138,7 @@ fn what_git_is_about_to_bring_is_no_save() {
 /// Vim takes the file away before it writes the new one.
 #[test]
 fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
-    let scratch = board(EMPTY, &pending(FOUR));
-    scratch.git(&["switch", "--quiet", "other"]);
-    scratch.write(QUEUE, pending("Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n"));
-    scratch.settle();
-    scratch.commit(&[QUEUE], "Typed");
-    git(&scratch, "switch --quiet main");
+    let scratch = typed_elsewhere("Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n");
     scratch.claim("T-1", &[]);
     scratch.commit(&[QUEUE], "Held");
     scratch.git(&["switch", "--quiet", "other"]);
