@@ -91,15 +91,16 @@ impl<'s, 't> Saved<'s, 't> {
     fn find(&self, document: &Document<'_>) -> Option<&'s Item<'t>> {
         let item = document.items().first()?;
         let title = document.title(item);
-        let mut items = self.document.items().iter();
         if let Some(found) = item.id.as_ref().and_then(|id| self.document.find(id)) {
             return Some(found);
         }
+        if title.is_empty() {
+            return None;
+        }
         // From before it got its ID.
-        let mut nameless = items.by_ref().filter(|other| item.id.is_none() || other.id.is_none());
-        let all: Vec<&Item<'_>> = nameless.by_ref().filter(|_| !title.is_empty()).collect();
-        let same = all.iter().find(|other| self.document.title(other) == title);
-        same.or_else(|| all.iter().find(|other| self.document.title(other).starts_with(title))).copied()
+        let mut nameless = self.document.items().iter().filter(|other| item.id.is_none() || other.id.is_none());
+        let same = nameless.clone().find(|other| self.document.title(other) == title);
+        same.or_else(|| nameless.find(|other| self.document.title(other).starts_with(title)))
     }
 }
 

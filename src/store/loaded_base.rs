@@ -247,9 +247,10 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
             if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
         // Whoever takes out what was there at a save of which they may know, or what they have added, means it.
         let may_be_meant = is_saved_since || entry.is_move_of_added();
-        let is_there =
-            || [entry.change.after(), entry.change.before()].into_iter().flatten().any(|text| saver.has(text));
-        facts.retain(|told| !may_be_meant || theirs.contains_key(&told.fact.0) || is_there());
+        let mut texts = [entry.change.after(), entry.change.before()].into_iter().flatten();
+        if may_be_meant && !texts.any(|text| saver.has(text)) {
+            facts.retain(|told| theirs.contains_key(&told.fact.0));
+        }
         passed.push(Passed { entry, distance: lines.distance, facts });
         is_saved_since = is_saved_since || is_by_hand(entry) && !unknown.contains(&save(entry));
     }

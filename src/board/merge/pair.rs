@@ -89,8 +89,7 @@ pub(super) fn know_named(base: &[One<'_, '_>], named: &Named, side: &[One<'_, '_
     if named.is_empty() {
         return;
     }
-    let places: HashMap<&TaskId, usize> =
-        side.iter().enumerate().filter_map(|(place, one)| Some((one.item.id.as_ref()?, place))).collect();
+    let places = places(side);
     let mut taken: HashSet<usize> = pairs.iter().flatten().copied().collect();
     for (one, pair) in base.iter().zip(pairs).filter(|(one, _)| one.item.id.is_none()) {
         let known = named.get(&one.bare_block()).and_then(|id| places.get(id));
@@ -107,9 +106,7 @@ pub(super) fn agree_on_ids(base: &[One<'_, '_>], sides: [&[One<'_, '_>]; 2], pai
     if nameless.is_empty() {
         return;
     }
-    let places = sides.map(|side| -> HashMap<&TaskId, usize> {
-        side.iter().enumerate().filter_map(|(place, one)| Some((one.item.id.as_ref()?, place))).collect()
-    });
+    let places = sides.map(places);
     for (one, other) in [(0, 1), (1, 0)] {
         let mut taken: HashSet<usize> = pairs[other].iter().flatten().copied().collect();
         for place in &nameless {
@@ -119,6 +116,11 @@ pub(super) fn agree_on_ids(base: &[One<'_, '_>], sides: [&[One<'_, '_>]; 2], pai
             }
         }
     }
+}
+
+/// Where each ID is.
+fn places<'m>(side: &[One<'m, '_>]) -> HashMap<&'m TaskId, usize> {
+    side.iter().enumerate().filter_map(|(place, one)| Some((one.item.id.as_ref()?, place))).collect()
 }
 
 /// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same.
