@@ -25,7 +25,8 @@ pub enum Provenance {
         how: String,
         /// What stood there is an ancestor: it was pulled or merged.
         goes_on: bool,
-        /// The texts that HEAD held there before, the newest first.
+        /// The texts of the commits that HEAD was moved away from, the newest first. What somebody committed in the place of
+        /// another text is no branch's any more.
         before: Vec<String>,
     },
 }
@@ -54,15 +55,18 @@ impl Repository {
                 continue;
             }
             last = old;
+            let how = entry.message().ok().flatten().unwrap_or_default();
+            let is_commit = how.starts_with("commit");
             if provenance == Provenance::Before {
-                let how = entry.message().ok().flatten().unwrap_or_default().to_owned();
-                if how.starts_with("commit") {
+                if is_commit {
                     return Ok(Some((text, Provenance::Committed)));
                 }
                 let goes_on = how.starts_with("pull") || how.starts_with("merge");
-                provenance = Provenance::Moved { how, goes_on, before: Vec::new() };
+                provenance = Provenance::Moved { how: how.to_owned(), goes_on, before: Vec::new() };
             }
-            if let Provenance::Moved { before, .. } = &mut provenance {
+            if let Provenance::Moved { before, .. } = &mut provenance
+                && !is_commit
+            {
                 before.extend(old.and_then(|old| self.text_of(old)));
             }
         }
@@ -131,7 +135,7 @@ mod tests {
         // What else is committed there does not make it typed.
         fixture.git(&["commit", "--quiet", "--allow-empty", "--message", "more"]);
         let how = format!("checkout: moving from {name} to old");
-        assert_eq!(trace("one\n", 0), moved(&how, false, &["two\n", "one\n"]));
+        assert_eq!(trace("one\n", 0), moved(&how, false, &["two\n"]));
         fixture.git(&["merge", "--quiet", "--no-edit", &name]);
         let merged = trace("two\n", 0);
         assert!(matches!(merged, Some(Provenance::Moved { goes_on: true, .. })), "{merged:?}");

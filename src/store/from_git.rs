@@ -34,6 +34,6 @@ pub struct Brought {
     pub how: String,
     /// It goes on from what stood there, as after a pull.
     pub goes_on: bool,
-    /// What HEAD held there before, the newest first.
+    /// What stood there in the commits that HEAD was moved away from, the newest first.
     pub before: Vec<String>,
 }

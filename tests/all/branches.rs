@@ -304,6 +304,25 @@ fn what_an_old_save_lacks_is_not_lost_because_it_was_committed_at_once() {
     }
 }
 
+/// A commit that lacks what the one before it had is what an old save makes.
+#[test]
+fn what_was_committed_is_not_lost_because_an_old_save_was_committed_over_it() {
+    for line in ["switch --quiet other", "reset --quiet --hard other"] {
+        let scratch = board(EMPTY, &pending(FOUR));
+        let buffer = scratch.queue();
+        let typed = buffer.replace("- [ ] T-1: one\n", "Words.\n\n- [ ] T-1: first\n  More words.\n- [ ] five\n");
+        scratch.write(QUEUE, typed);
+        scratch.settle();
+        scratch.commit(&[QUEUE], "Typed");
+        scratch.run("tavern-add", &["nine", "--id", "T-9"]).ends(0);
+        scratch.write(QUEUE, buffer.replace("T-2: two", "T-2: second"));
+        scratch.commit(&[QUEUE], "An old text");
+        git(&scratch, line);
+        has(&scratch.queue(), &["Words.\n", "  More words.\n", "- [ ] five\n", "T-9: nine\n"]);
+        is_calm(&scratch);
+    }
+}
+
 #[test]
 fn an_item_that_got_its_id_since_is_the_same_on_another_branch() {
     let scratch = board(EMPTY, &pending("- [ ] one\n- [ ] T-2: two\n"));
