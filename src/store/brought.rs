@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::baseline;
-use super::entry::{Entry, HAND, TextChange};
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::{AskGit, Brought, FromGit, HeadText};
@@ -161,7 +161,7 @@ pub(super) fn with_uncommitted(
 fn is_known(board: &Board, id: &TaskId) -> Result<bool, Error> {
     let mut is_known = false;
     walk_log(board, Some(id), &mut |entry| {
-        is_known = entry.change.is_of_item() && entry.agent.as_deref() != Some(HAND);
+        is_known = entry.change.is_of_item() && !entry.is_by_hand();
         !is_known
     })?;
     Ok(is_known)

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 
-use super::entry::HAND;
 use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
@@ -62,7 +61,7 @@ fn has_been(board: &Board, id: &TaskId, state: &State, front: &Front) -> Result<
         let was = |alone: &Document<'_>| {
             Some(alone.task_as(alone.items().first()?, id.clone(), state.status()).state.trace() == state.trace())
         };
-        is_known = entry.agent.as_deref() != Some(HAND) && alone.as_ref().and_then(was).unwrap_or_default();
+        is_known = !entry.is_by_hand() && alone.as_ref().and_then(was).unwrap_or_default();
         !is_known
     })?;
     Ok(is_known)

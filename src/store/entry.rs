@@ -9,6 +9,9 @@ use crate::board::task::{Status, TaskId, Timestamp};
 /// Who did what was done by hand, in the log.
 pub const HAND: &str = "hand";
 
+/// Who put a queue back to what HEAD holds, in the log. No agent can be called so.
+pub(super) const RESTORED: &str = "git restore";
+
 /// The cause of a change of the text around the items: by it such a line is known.
 pub(super) const PROSE: &str = "the text around the items";
 
@@ -124,6 +127,16 @@ impl Entry {
     /// Tavern's own step of the two.
     pub(super) fn is_move_of_added(&self) -> bool {
         self.kind == Kind::Added && self.change.before().is_some()
+    }
+
+    /// Tavern did not do it.
+    pub(super) fn is_by_hand(&self) -> bool {
+        self.agent.as_deref() == Some(HAND) || self.is_restored()
+    }
+
+    /// git put a queue back to what HEAD holds.
+    pub(super) fn is_restored(&self) -> bool {
+        self.agent.as_deref() == Some(RESTORED)
     }
 
     /// `task` was not there before, or had no ID.

@@ -15,7 +15,7 @@ use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::brought::{brought_text, with_uncommitted};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::elsewhere::overtaken;
-use super::entry::{Entry, HAND, LeaseEntry, PROSE, TextChange};
+use super::entry::{Entry, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::FromGit;
@@ -352,10 +352,12 @@ fn merged(
             entry.token = lease.map(|lease| lease.token);
             entry.lease = entry.token.map(|_| LeaseEntry::Drop);
         }
-        if let Some(FromGit::Brought(brought)) = &from_git
-            && entry.task.is_some()
-        {
-            entry.cause.get_or_insert_with(|| format!("git, {}", brought.how));
+        match &from_git {
+            Some(FromGit::Brought(brought)) if entry.task.is_some() => {
+                entry.cause.get_or_insert_with(|| format!("git, {}", brought.how));
+            }
+            Some(FromGit::Restored) => entry.agent = Some(RESTORED.to_owned()),
+            _ => {}
         }
         entries.push(entry);
     }

@@ -77,8 +77,18 @@ pub(super) fn loaded(
         return Ok(loaded);
     }
     let (mut since, mut words, mut known) = (Since::default(), None, Vec::new());
+    let (mut restored, mut restored_to): (Vec<[String; 2]>, Option<String>) = (Vec::new(), None);
+    let as_it_was = |since: &Since, words: &Option<String>| {
+        let text = since.taken_back(ours);
+        words.as_ref().map(|words| merge(&prose(ours), &text, words, &|_| false).text).unwrap_or(text)
+    };
     for entry in entries.into_iter().take(unseen) {
-        if is_by_hand(&entry) && saver.knows(&entry) == Some(true) {
+        if entry.is_restored() {
+            restored_to.get_or_insert_with(|| as_it_was(&since, &words));
+        } else if let Some(after) = restored_to.take() {
+            restored.push([as_it_was(&since, &words), after]);
+        }
+        if entry.agent.as_deref() == Some(HAND) && saver.knows(&entry) == Some(true) {
             if matches!(entry.change, TextChange::Added { .. }) {
                 continue;
             }
@@ -89,11 +99,15 @@ pub(super) fn loaded(
             _ => since.add(entry),
         }
     }
+    restored.extend(restored_to.map(|after| [as_it_was(&since, &words), after]));
     loaded.text = since.taken_back(ours);
     loaded.named = since.named(mine.front());
     if let Some(words) = words {
         loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, &known), &|_| false).text;
     }
+    // What git took away nobody has taken out, and who still has it brings it back: it has been popped from a stash.
+    loaded.text =
+        restored.iter().rev().fold(loaded.text, |text, [before, after]| merge(before, &text, after, &|_| false).text);
     // Who saves an old buffer goes on typing in it.
     loaded.text = known.iter().rev().fold(loaded.text, |text, entry| done_again(&text, entry).unwrap_or(text));
     loaded.stale = since.tasks().cloned().collect();
@@ -237,7 +251,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     lines.count(saved.text(), -1);
     lines.count(ours.text(), 1);
     // Saves of which something is not known to whoever made this one.
-    let by_hand = entries.iter().filter(|entry| is_by_hand(entry));
+    let by_hand = entries.iter().filter(|entry| entry.is_by_hand());
     let unknown: HashSet<u64> = by_hand.filter(|entry| saver.knows(entry) == Some(false)).map(save).collect();
     let (mut passed, mut is_saved_since) = (Vec::new(), false);
     for entry in entries {
@@ -252,7 +266,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
             facts.retain(|told| theirs.contains_key(&told.fact.0));
         }
         passed.push(Passed { entry, distance: lines.distance, facts });
-        is_saved_since = is_saved_since || is_by_hand(entry) && !unknown.contains(&save(entry));
+        is_saved_since = is_saved_since || entry.is_by_hand() && !unknown.contains(&save(entry));
     }
     // What never was as it is in the save tells nothing of its age.
     let facts = passed.iter().flat_map(|event| &event.facts);
@@ -262,7 +276,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let mut wrong: HashSet<&(Name, Aspect)> = HashSet::new();
     for Passed { entry, facts, .. } in &passed {
         for told in facts {
-            if told.was_so || is_by_hand(entry) {
+            if told.was_so || entry.is_by_hand() {
                 wrong.remove(&told.fact);
             } else {
                 wrong.insert(&told.fact);
@@ -278,7 +292,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         for told in facts {
             if told.is_so {
                 wrong.remove(&told.fact);
-            } else if !is_by_hand(entry) {
+            } else if !entry.is_by_hand() {
                 // What a person has made of what Tavern wrote they may take back.
                 wrong.insert(&told.fact);
             }
@@ -291,10 +305,6 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
 /// The event with which what was saved together was told.
 fn save(entry: &Entry) -> u64 {
     entry.through.unwrap_or(entry.seq)
-}
-
-fn is_by_hand(entry: &Entry) -> bool {
-    entry.agent.as_deref() == Some(HAND)
 }
 
 /// What an event tells of its items. `statuses` are those after it, and then those before it: where its lane says what an item

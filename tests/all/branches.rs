@@ -403,6 +403,32 @@ fn a_stash_without_items_is_no_broken_save() {
     is_calm(&scratch);
 }
 
+/// To Tavern the stash throws away what was only typed, until it is popped.
+#[test]
+fn what_a_stash_took_away_is_there_when_it_is_popped() {
+    let scratch = Scratch::board(&pending("- [x] T-0: none\n- [ ] T-1: one\n- [ ] T-2: two\n"));
+    scratch.commit(&["--all"], "Board");
+    let typed = "Words.\n\n- [ ] T-1: first\n  More words.\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] four\n";
+    scratch.write(QUEUE, pending(typed));
+    scratch.settle();
+    git(&scratch, "stash --quiet");
+    assert_eq!(items(&scratch), ["x T-0: none", "T-1: one", "T-2: two"]);
+    scratch.run("tavern-log", &[]).says("T-3 was taken out of main by git restore");
+    let held = scratch.claim("T-2", &[]);
+    scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
+    git(&scratch, "checkout --quiet .");
+    scratch.run("tavern-release", &["T-5", "--cancel"]).ends(0);
+    scratch.git(&["checkout", "--quiet", "."]);
+    git(&scratch, "stash pop --quiet");
+    has(&scratch.queue(), &["Words.\n", "- [ ] T-1: first\n  More words.\n", "- [ ] four\n"]);
+    assert_eq!(items(&scratch).len(), 5, "{}", scratch.queue());
+    scratch.stands("T-2", "in_progress", 1);
+    scratch.stands("T-3", "pending", 0);
+    scratch.stands("T-5", "cancelled", 0);
+    scratch.run("tavern-renew", &["T-2", "--token", &held]).ends(0);
+    is_calm(&scratch);
+}
+
 #[test]
 fn what_a_person_saved_and_committed_is_theirs() {
     let scratch = Scratch::board(&pending(FOUR));
