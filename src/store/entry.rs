@@ -12,6 +12,9 @@ pub const HAND: &str = "hand";
 /// Who put a queue back to what HEAD holds, in the log. No agent can be called so.
 pub(super) const RESTORED: &str = "git restore";
 
+/// With this the cause begins of what came with a text that git brought.
+pub(super) const BY_GIT: &str = "git, ";
+
 /// The cause of a change of the text around the items: by it such a line is known.
 pub(super) const PROSE: &str = "the text around the items";
 
@@ -137,6 +140,12 @@ impl Entry {
     /// git put a queue back to what HEAD holds.
     pub(super) fn is_restored(&self) -> bool {
         self.agent.as_deref() == Some(RESTORED)
+    }
+
+    /// git brought a text that lacks the item, which was still to be done.
+    pub(super) fn is_taken_by_git(&self) -> bool {
+        matches!(self.change, TextChange::Removed { from, .. } if !from.is_ended())
+            && self.cause.as_ref().is_some_and(|cause| cause.starts_with(BY_GIT))
     }
 
     /// `task` was not there before, or had no ID.

@@ -15,7 +15,7 @@ use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::brought::{brought_text, with_uncommitted};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::elsewhere::overtaken;
-use super::entry::{Entry, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
+use super::entry::{BY_GIT, Entry, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::FromGit;
@@ -26,7 +26,7 @@ use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text};
 use super::redo::{said, up_to_date};
-use super::returned::{with_returned, without_archived};
+use super::returned::{with_ids_of_gone, with_returned, without_archived};
 use super::stamp::Stamp;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
@@ -281,6 +281,8 @@ fn merged(
     let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
     let from_git = board.trace(queue, saved);
     let is_brought = matches!(from_git, Some(FromGit::Brought(_)));
+    let named = if is_brought { with_ids_of_gone(board, queue, saved)? } else { saved.to_owned() };
+    let saved = &*named;
     if !is_brought && is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
         entries.push(note("the file was emptied; its items were put back".to_owned()));
@@ -313,7 +315,11 @@ fn merged(
             Some(text) => Loaded::whole(text),
             None => loaded(board, queue, &known, save, &returned)?,
         };
-        let by_version = &(come | &returned) | &held_otherwise(&newest, saved);
+        let mut by_version = &(come | &returned) | &held_otherwise(&newest, saved);
+        if from_git.is_some() {
+            // Nobody has put an item back to how it stood.
+            by_version.extend(statuses(&open(saved)).into_keys());
+        }
         let base = as_read(board, &loaded.text, saved, &by_version)?;
         let named = &loaded.named;
         let mut merged = merge_named(&base, named, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
@@ -354,7 +360,7 @@ fn merged(
         }
         match &from_git {
             Some(FromGit::Brought(brought)) if entry.task.is_some() => {
-                entry.cause.get_or_insert_with(|| format!("git, {}", brought.how));
+                entry.cause.get_or_insert_with(|| format!("{BY_GIT}{}", brought.how));
             }
             Some(FromGit::Restored) => entry.agent = Some(RESTORED.to_owned()),
             _ => {}

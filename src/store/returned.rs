@@ -8,14 +8,16 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::ItemIndex;
-use super::log::{MOST_LINES, task_of, walk_back};
+use super::log::{MOST_LINES, task_of, walk_back, walk_log};
 use super::queue::Queue;
 use super::since::Since;
 use crate::board::archive::{Gone, has_all_of};
-use crate::board::document::{open, parse};
+use crate::board::document::{Item, open, parse};
+use crate::board::edit::Patch;
 use crate::board::event::Kind;
 use crate::board::merge::bare;
 use crate::board::task::{Status, TaskId};
+use crate::board::text::apply;
 
 /// `ours`, in which the items `own` were, with those of `saved` that were taken out or archived, wherever, and are in no queue now,
 /// as they were when they went; and their IDs. They show again from a buffer, a branch or a stash, were cut to be pasted, or git has
@@ -49,6 +51,29 @@ pub(super) fn with_returned(
     // What is put in takes the bullet of what is beside it; then it is made to read as it did.
     let text = returned.taken_back(&returned.taken_back(ours));
     Ok((text, returned.tasks().cloned().collect()))
+}
+
+/// `brought`, in which items that git took away have the IDs that they had got: another branch has them as they were typed.
+pub(super) fn with_ids_of_gone(board: &Board, queue: &Queue, brought: &str) -> Result<String, Error> {
+    let document = parse(brought).0;
+    let mut nameless: HashMap<String, Vec<&Item<'_>>> = HashMap::new();
+    for item in document.items().iter().rev().filter(|item| item.id.is_none() && !item.nested) {
+        nameless.entry(bare(document.block(item))).or_default().push(item);
+    }
+    let (mut is_gone, mut edits, mut lines) = (HashMap::new(), Vec::new(), 0);
+    walk_log(board, None, &mut |entry| {
+        lines += 1;
+        if let Some(id) = entry.task.as_ref().filter(|_| entry.change.is_of_item())
+            && entry.queue.as_ref() == Some(&queue.id)
+            && *is_gone.entry(id.clone()).or_insert_with(|| entry.is_taken_by_git() && document.find(id).is_none())
+            && entry.is_first_of(id)
+            && let Some(item) = entry.change.before().and_then(|before| nameless.get_mut(&bare(before))?.pop())
+        {
+            edits.extend(document.change(item, &Patch { id: Some(id.clone()), ..Patch::default() }));
+        }
+        !nameless.values().all(Vec::is_empty) && lines < MOST_LINES
+    })?;
+    Ok(apply(brought, &edits))
 }
 
 /// `text` without the items that have `returned` as they were `newest` and that an archive has: who has a buffer from before has

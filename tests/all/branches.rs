@@ -339,6 +339,24 @@ fn an_item_that_got_its_id_since_is_the_same_on_another_branch() {
     is_calm(&scratch);
 }
 
+/// Nobody takes it a second time because another branch was looked at in between.
+#[test]
+fn an_item_that_got_its_id_since_is_the_same_on_a_third_branch() {
+    let scratch = board(EMPTY, &pending("- [ ] one\n- [ ] two\n"));
+    scratch.git(&["branch", "third"]);
+    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
+    let id = claim["id"].as_str().expect("an ID");
+    let token = scratch.item(id)["lease"]["token"].to_string();
+    scratch.run("tavern-report", &[id, "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch.commit(&[QUEUE], "Asked");
+    git(&scratch, "switch --quiet other");
+    assert!(items(&scratch).is_empty(), "{}", scratch.queue());
+    git(&scratch, "switch --quiet third");
+    scratch.stands(id, "waiting", 0);
+    assert_eq!(items(&scratch), [format!("{id}: one"), "two".to_owned()]);
+    is_calm(&scratch);
+}
+
 #[test]
 fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
     let [origin, clone] = clone_of(FOUR);
