@@ -65,8 +65,11 @@ pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Que
 /// Tells of saves that were not believed: whoever made them would wonder.
 pub(super) fn tell_set_aside(context: &Context, board: &Board) {
     for aside in board.set_aside() {
-        let what =
-            format!("a save that takes most items out of {} was set aside in {}", aside.queue.id, aside.path.display());
+        let what = format!(
+            "a save that lacks most of {}, or its end, was set aside in {}",
+            aside.queue.id,
+            aside.path.display()
+        );
         context.out.note(format!("{what}, and the queue stands as it was; {}", hints::of_aside(&aside)));
     }
 }

@@ -14,6 +14,7 @@ use super::archived::statuses;
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::brought::{brought_text, with_uncommitted};
 use super::change::{Change, QueueRewrite, Rewrite};
+use super::cut_short::{is_cut_short, takes_most_words};
 use super::elsewhere::overtaken;
 use super::entry::{BY_GIT, Entry, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
@@ -246,7 +247,7 @@ fn set_aside(
 ) {
     let path = free_aside(board, queue, saved);
     let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
-    let told = "a text that takes out most items was saved; the queue stands as it was, and the save was set aside in";
+    let told = "a text that lacks most of it, or its end, was saved; the queue stands as it was, and the save was set aside in";
     entries.push(note(queue, format!("{told} {name}"), now));
     files.push(Rewrite::File { path, content: saved.to_owned() });
 }
@@ -315,6 +316,10 @@ fn merged(
             Some(text) => Loaded::whole(text),
             None => loaded(board, queue, &known, save, &returned)?,
         };
+        if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {
+            set_aside(board, queue, saved, now, entries, files);
+            return Ok(ours.to_owned());
+        }
         let mut by_version = &(come | &returned) | &held_otherwise(&newest, saved);
         if from_git.is_some() {
             // Nobody has put an item back to how it stood.
@@ -345,7 +350,9 @@ fn merged(
     let typed = with_held(text, ours, &held);
     let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
     let mut done = done_by_hand(&copies, ours, &text, now);
-    if from_git.is_none() && takes_most(&index, queue, [ours, &text], &done) {
+    let takes_most =
+        takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text, &|id| index.knows(id, queue));
+    if from_git.is_none() && takes_most {
         entries.truncate(told);
         set_aside(board, queue, saved, now, entries, files);
         return Ok(ours.to_owned());

@@ -15,6 +15,7 @@ mod change;
 mod children;
 mod claim;
 mod committed;
+mod cut_short;
 mod edit;
 mod elsewhere;
 mod entry;

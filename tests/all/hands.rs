@@ -728,3 +728,56 @@ fn a_save_that_takes_most_items_out_is_set_aside_until_a_person_accepts_it() {
         assert_eq!(scratch.queue(), saved);
     }
 }
+
+/// A full disk, a killed editor or a `>` leaves the beginning of a text, also while somebody holds its items.
+#[test]
+fn a_save_that_breaks_off_is_set_aside_also_while_items_are_held() {
+    let lanes = "## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## In Progress\n\n## Waiting\n\n## Completed\n";
+    let aside = ".git/tavern/seen/main.1.aside";
+    for ends_with in
+        ["- [ ]", "- [ ] T-1: one\n", "## In P", "## In Progress\n", "T-2: two (agent: Fro", "Z)\n", "## Compl"]
+    {
+        let scratch = Scratch::board(lanes);
+        scratch.claim("T-2", &["--agent", "Frodo"]);
+        let full = scratch.queue();
+        let end = full.find(ends_with).expect("it is there") + ends_with.len();
+        let half = &full[..end];
+        scratch.write(QUEUE, half);
+        scratch.settle();
+        assert_eq!(scratch.queue(), full, "{half}");
+        assert_eq!(scratch.read(aside), half);
+        scratch.run("tavern-status", &[]).says(aside).says("tavern edit --discard ");
+    }
+    // One word of a person's own does not make it whole; and who takes an empty lane out, or ticks all, means it.
+    let scratch = Scratch::board(lanes);
+    let full = scratch.queue();
+    scratch.write(
+        QUEUE,
+        full.replace("one", "one and a half").split_once("## Wait").expect("it is there").0.to_owned() + "## Wa",
+    );
+    scratch.settle();
+    assert_eq!(scratch.queue(), full);
+    for meant in [full.replace("\n## Completed\n", ""), full.replace("\n## Waiting\n", ""), full.replace("[ ]", "[x]")]
+    {
+        scratch.begin(&full);
+        scratch.write(QUEUE, &meant);
+        scratch.settle();
+        assert_eq!(scratch.queue(), meant);
+    }
+}
+
+#[test]
+fn a_save_that_takes_most_words_out_is_set_aside() {
+    let words = |times: usize| "What they said of it on the phone that day.\n".repeat(times);
+    let full = format!("{}\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n", words(6));
+    for (saved, is_meant) in [
+        (full.replace(&words(6), &words(1)), false),
+        (full.replace(&words(6), &words(4)), true),
+        (full.replace(&words(6), &"All of it put in other words by somebody who knows.\n".repeat(3)), true),
+    ] {
+        let scratch = Scratch::board(&full);
+        scratch.write(QUEUE, &saved);
+        scratch.settle();
+        assert_eq!(scratch.queue(), *if is_meant { &saved } else { &full });
+    }
+}

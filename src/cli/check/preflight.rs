@@ -152,7 +152,7 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
     let settled = board.clone().settled();
     for aside in settled.as_ref().unwrap_or(board).set_aside() {
         let message = format!(
-            "a text that takes most items out of queue {} was saved, and set aside: the queue stands as it was",
+            "a text that lacks most of queue {}, or its end, was saved, and set aside: the queue stands as it was",
             aside.queue.id
         );
         faults.warning(SET_ASIDE, &aside.path, message, hints::of_aside(&aside));

@@ -1,0 +1,102 @@
+//! Saves of which the end is missing, or most of the words: a full disk, a killed editor or a `>` makes that more often than a
+//! person. Knows no board.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::redo::said;
+use crate::board::document::{Document, Item, parse};
+use crate::board::task::TaskId;
+
+/// So many lanes and open items are missing at the end of a text only where that was cut off, unless they are open items alone that
+/// nobody holds.
+const FEW_MARKS: usize = 2;
+
+/// Fewer words a person takes out at once without being asked.
+const FEW_WORDS: usize = 40;
+
+/// `saved` ends in the middle of a line of `loaded` or `ours`, of which nothing follows; or it ends where `loaded` goes on with lanes
+/// and open items, or what is `held`, of which it has none.
+pub(super) fn is_cut_short([loaded, ours]: [&str; 2], saved: &str, held: &HashSet<TaskId>) -> bool {
+    let lines: Vec<&str> = said(saved).collect();
+    let Some(last) = lines.last() else { return false };
+    let has: HashSet<&str> = lines.iter().copied().collect();
+    let is_torn = |whole: &str| !saved.ends_with('\n') && is_torn(whole, last, &has);
+    if !said(loaded).any(|line| line == *last) {
+        return is_torn(loaded) || is_torn(ours);
+    }
+    let times = lines.iter().filter(|line| *line == last).count();
+    let Some((_, end)) = ends(loaded).filter(|(line, _)| line == last).nth(times - 1) else { return false };
+    let (whole, theirs) = (parse(loaded).0, parse(saved).0);
+    let lanes = whole.lanes().iter().filter(|lane| lane.heading.start >= end);
+    let lanes = lanes.filter(|lane| !has.contains(loaded[lane.heading.clone()].trim_end()));
+    let is_lost = |item: &&Item<'_>| item.within.is_none() && item.span.start >= end && is_missing(&theirs, item);
+    let items: Vec<&Item<'_>> = whole.items().iter().filter(|item| !item.status.is_ended()).filter(is_lost).collect();
+    let is_held = |item: &&Item<'_>| item.id.as_ref().is_some_and(|id| held.contains(id));
+    let lanes = lanes.count();
+    lanes + items.len() >= FEW_MARKS && (lanes > 0 || items.iter().any(is_held))
+}
+
+fn is_missing(document: &Document<'_>, item: &Item<'_>) -> bool {
+    item.id.as_ref().is_none_or(|id| document.find(id).is_none())
+}
+
+/// `last` is the beginning of a line of `whole`, and most of what stands there from that line on is not in the text that `has` these.
+fn is_torn(whole: &str, last: &str, has: &HashSet<&str>) -> bool {
+    let lines: Vec<&str> = said(whole).collect();
+    let begun = (0..lines.len()).filter(|at| lines[*at].starts_with(last) && !has.contains(lines[*at]));
+    begun.map(|at| &lines[at..]).any(|rest| {
+        let missing = rest.iter().filter(|line| !has.contains(*line)).count();
+        2 * missing > rest.len() && (rest.len() > 1 || whole.ends_with('\n'))
+    })
+}
+
+/// The lines that say something, each with its end.
+fn ends(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let lines = text.split_inclusive('\n').scan(0, |end, line| {
+        *end += line.len();
+        Some((line.trim_end(), *end))
+    });
+    lines.filter(|(line, _)| !line.is_empty())
+}
+
+/// What became of `before` lacks most of the words that stood between its open items and in them, and has few others. Items that are
+/// `elsewhere` now are not lost.
+pub(super) fn takes_most_words(before: &str, after: &str, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> bool {
+    let document = parse(before).0;
+    let had = || open_text(&document, is_elsewhere).flat_map(str::split_whitespace);
+    let (lost, brought) = (missing_words(had(), after), missing_words(after.split_whitespace(), before));
+    lost >= FEW_WORDS && 2 * lost > had().count() && 2 * brought < lost
+}
+
+/// How many of `words` are not in `text`.
+fn missing_words<'t>(words: impl Iterator<Item = &'t str>, text: &'t str) -> usize {
+    let mut left: HashMap<&str, usize> = HashMap::new();
+    text.split_whitespace().for_each(|word| *left.entry(word).or_default() += 1);
+    let mut missing = 0;
+    for word in words {
+        match left.get_mut(word) {
+            Some(left) if *left > 0 => *left -= 1,
+            _ => missing += 1,
+        }
+    }
+    missing
+}
+
+/// Neither front matter nor headings of lanes, nor items that have ended.
+fn open_text<'t>(document: &Document<'t>, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> impl Iterator<Item = &'t str> {
+    let is_left_out = |item: &&Item<'t>| {
+        item.within.is_none() && (item.status.is_ended() || item.id.as_ref().is_some_and(is_elsewhere))
+    };
+    let lanes = document.lanes().iter().map(|lane| lane.heading.clone());
+    let items = document.items().iter().filter(is_left_out).map(|item| item.span.clone());
+    let mut holes: Vec<Range<usize>> = lanes.chain(items).collect();
+    holes.sort_by_key(|hole| hole.start);
+    let (text, mut at) = (document.text(), document.body);
+    let holes = holes.into_iter().chain([text.len()..text.len()]);
+    holes.map(move |hole| {
+        let open = text.get(at..hole.start).unwrap_or_default();
+        at = at.max(hole.end);
+        open
+    })
+}
