@@ -93,7 +93,7 @@ fn open_text<'t>(document: &Document<'t>, is_elsewhere: &dyn Fn(&TaskId) -> bool
     let mut holes: Vec<Range<usize>> = lanes.chain(items).collect();
     holes.sort_by_key(|hole| hole.start);
     let (text, mut at) = (document.text(), document.body);
-    let holes = holes.into_iter().chain([text.len()..text.len()]);
+    let holes = holes.into_iter().chain(std::iter::once(text.len()..text.len()));
     holes.map(move |hole| {
         let open = text.get(at..hole.start).unwrap_or_default();
         at = at.max(hole.end);

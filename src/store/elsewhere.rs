@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 
+use super::entry::{BY_GIT, Entry, HAND};
 use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
@@ -52,16 +53,39 @@ impl Board {
     }
 }
 
+impl Board {
+    /// A person has typed that somebody holds the item: neither an event here has made it so, nor git has brought it.
+    pub fn is_typed_as_held(&self, document: &Document<'_>, item: &Item<'_>) -> Result<bool, Error> {
+        let Some(id) = item.id.as_ref().filter(|_| item.status.is_held()) else { return Ok(false) };
+        if !matches!(self.lease(id), Ok(None)) {
+            return Ok(false);
+        }
+        let (state, mut made) = (document.task_of(item).state, None);
+        walk_log(self, Some(id), &mut |entry| {
+            let is_so = is_made_so(&entry, id, &state, document.front());
+            made = is_so.then_some(entry);
+            made.is_none()
+        })?;
+        let is_gits = |cause: &str| cause.starts_with(BY_GIT);
+        Ok(made.is_some_and(|made| made.agent.as_deref() == Some(HAND) && !made.cause.as_deref().is_some_and(is_gits)))
+    }
+}
+
+/// The event left the item so.
+fn is_made_so(entry: &Entry, id: &TaskId, state: &State, front: &Front) -> bool {
+    let alone = entry.change.after().map(|text| parse_alone(text, front));
+    // Its lane may have told the status, which the text alone does not.
+    let was = |alone: &Document<'_>| {
+        Some(alone.task_as(alone.items().first()?, id.clone(), state.status()).state.trace() == state.trace())
+    };
+    alone.as_ref().and_then(was).unwrap_or_default()
+}
+
 /// An event here made the item so: what a save or git has brought is none.
 fn has_been(board: &Board, id: &TaskId, state: &State, front: &Front) -> Result<bool, Error> {
     let mut is_known = false;
     walk_log(board, Some(id), &mut |entry| {
-        let alone = entry.change.after().map(|text| parse_alone(text, front));
-        // Its lane may have told the status, which the text alone does not.
-        let was = |alone: &Document<'_>| {
-            Some(alone.task_as(alone.items().first()?, id.clone(), state.status()).state.trace() == state.trace())
-        };
-        is_known = !entry.is_by_hand() && alone.as_ref().and_then(was).unwrap_or_default();
+        is_known = !entry.is_by_hand() && is_made_so(&entry, id, state, front);
         !is_known
     })?;
     Ok(is_known)

@@ -20,7 +20,7 @@ use super::entry::{BY_GIT, Entry, HAND, LeaseEntry, PROSE, RESTORED, TextChange}
 use super::error::Error;
 use super::find::Board;
 use super::from_git::FromGit;
-use super::held::{with_held, with_ids};
+use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
 use super::loaded_base::{Loaded, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
@@ -305,6 +305,15 @@ fn merged(
     }
     let elsewhere = overtaken(board, ours, saved)?;
     held.retain(|id| !elsewhere.contains_key(id));
+    let is_known = |id: &TaskId| index.knows(id, queue);
+    let (own_ids, renamed) =
+        if from_git.is_none() { with_own_ids(saved, ours, &held, &is_known) } else { Default::default() };
+    let (as_saved, saved) = (saved, if renamed.is_empty() { saved } else { own_ids.as_str() });
+    let save = &Save { text: saved, ..*save };
+    entries.extend(renamed.into_iter().map(|(other, id)| {
+        let other = other.map_or_else(|| "no ID".to_owned(), |other| other.to_string());
+        Entry { task: Some(id.clone()), ..note(format!("it was given {other} by hand; it is held, and keeps its ID")) }
+    }));
     let own = statuses(&open(ours));
     let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
     let copies = Copies::of(&index, queue, &own, saved);
@@ -317,7 +326,8 @@ fn merged(
             None => loaded(board, queue, &known, save, &returned)?,
         };
         if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {
-            set_aside(board, queue, saved, now, entries, files);
+            entries.truncate(told);
+            set_aside(board, queue, as_saved, now, entries, files);
             return Ok(ours.to_owned());
         }
         let mut by_version = &(come | &returned) | &held_otherwise(&newest, saved);
@@ -354,7 +364,7 @@ fn merged(
         takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text, &|id| index.knows(id, queue));
     if from_git.is_none() && takes_most {
         entries.truncate(told);
-        set_aside(board, queue, saved, now, entries, files);
+        set_aside(board, queue, as_saved, now, entries, files);
         return Ok(ours.to_owned());
     }
     tell_moved(&mut done, &typed, &text);

@@ -6,7 +6,7 @@ use super::since::Since;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::edit::Patch;
 use crate::board::task::TaskId;
-use crate::board::text::apply;
+use crate::board::text::{Edit, apply};
 
 /// `saved`, in which the items `ids` have their IDs: it may be from before they got them.
 pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String {
@@ -21,6 +21,44 @@ pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String
         }
     }
     saved
+}
+
+/// `saved`, in which the items that are `held` have their own IDs: somebody has given them others, or none, and their record shows
+/// which they are. What `is_known` is an item elsewhere. Also the IDs that they had there, each with its own.
+pub(super) fn with_own_ids(
+    saved: &str,
+    ours: &str,
+    held: &HashSet<TaskId>,
+    is_known: &dyn Fn(&TaskId) -> bool,
+) -> (String, Vec<(Option<TaskId>, TaskId)>) {
+    let (mut renamed, mine) = (Vec::new(), parse(ours).0);
+    let lacks = {
+        let theirs = open(saved);
+        let is_lacking = |item: &&Item<'_>| item.id.as_ref().is_some_and(|id| theirs.find(id).is_none());
+        own(&mine, held).filter(is_lacking).collect::<Vec<_>>()
+    };
+    let mut saved = saved.to_owned();
+    for item in lacks {
+        let (record, theirs) = (mine.task_of(item).state, open(&saved));
+        let Some(id) = item.id.as_ref().filter(|_| record.since().is_some()) else { continue };
+        let has_record =
+            |document: &Document<'_>, item: &Item<'_>| document.task_of(item).state.trace() == record.trace();
+        // What stands there once by an ID of its own is that one, whatever it says.
+        let is_other = |other: &TaskId| is_known(other) || mine.find(other).is_some() && theirs.named(other).len() == 1;
+        let all = theirs.items().iter().filter(|item| !item.nested && !item.id.as_ref().is_some_and(is_other));
+        let found: Vec<&Item<'_>> = all.filter(|item| has_record(&theirs, item)).collect();
+        let title = mine.title(item);
+        let Some(it) = found.iter().find(|item| theirs.title(item) == title).or(found.first()) else { continue };
+        renamed.push((it.id.clone(), id.clone()));
+        saved = apply(
+            &saved,
+            &match it.id_span() {
+                Some(span) => vec![Edit::replace(span, id.as_str())],
+                None => theirs.change(it, &Patch { id: Some(id.clone()), ..Patch::default() }),
+            },
+        );
+    }
+    (saved, renamed)
 }
 
 /// `text`, which was made of `ours`, with the items that are `held` in the status in which they are held, also where the headings

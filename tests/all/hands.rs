@@ -781,3 +781,40 @@ fn a_save_that_takes_most_words_out_is_set_aside() {
         assert_eq!(scratch.queue(), *if is_meant { &saved } else { &full });
     }
 }
+
+#[test]
+fn a_held_item_keeps_its_id_whatever_is_typed_there() {
+    let scratch = Scratch::board(OWNED);
+    let token = scratch.claim("T-1", &["--agent", "Frodo"]);
+    scratch.claim("T-2", &["--agent", "Frodo"]);
+    let held = scratch.queue();
+    for (from, to, told) in [
+        ("T-1: one", "X-1: one", "T-1: it was given X-1 by hand"),
+        ("T-1: one", "X-1: one and only", "T-1: it was given X-1 by hand"),
+        ("T-1: one", "First of all", "T-1: it was given no ID by hand"),
+        ("T-1: one", "T-3: one", "T-1: it was given T-3 by hand"),
+    ] {
+        let typed = held.replace(from, to);
+        scratch.write(QUEUE, &typed);
+        scratch.run("tavern-status", &["T-1"]).ends(0).says("Frodo").says(&token);
+        scratch.settle();
+        let state = State::of(&scratch);
+        assert_eq!(state.items.keys().collect::<Vec<_>>(), ["T-1", "T-2", "T-3"], "{}", scratch.queue());
+        assert_eq!(state.status("T-1"), Some(Status::InProgress));
+        let title = to.split_once(": ").map_or(to, |(_, title)| title);
+        has(&scratch.queue(), &[&format!("T-1: {title} (agent: Frodo")]);
+        scratch.run("tavern-log", &[]).says(told);
+        scratch.run("tavern-check", &[]).says_not("nobody holds this");
+        scratch.write(QUEUE, &held);
+        scratch.settle();
+    }
+    scratch.run("tavern-renew", &["T-1", "--token", &token]).succeeds();
+    // A copy of what is held is held by nobody.
+    let line = held.lines().find(|line| line.contains("T-1: one")).expect("it is held");
+    scratch.write(QUEUE, held.replace(line, &format!("{line}\n{}", line.replace("T-1", "X-1"))));
+    scratch.settle();
+    scratch.run("tavern-check", &[]).says("nobody holds this").says("tavern release X-1 --force");
+    scratch.run("tavern-release", &["X-1", "--force"]).succeeds();
+    assert_eq!(State::of(&scratch).status("X-1"), Some(Status::Pending));
+    scratch.run("tavern-check", &[]).says_not("nobody holds this");
+}

@@ -151,6 +151,13 @@ pub(super) fn look(pages: &[Page], board: Option<&Board>, config: Option<&Config
             let file = Some(&page.name).filter(|_| !page.path.starts_with(board.path("queues")));
             let doubles = problems.iter_mut().filter(|problem| problem.code == "duplicate-id");
             doubles.for_each(|problem| problem.hint = hints::duplicate(file.map(String::as_str)));
+            let typed = document.items().iter().filter(|item| board.is_typed_as_held(document, item).unwrap_or(false));
+            problems.extend(typed.map(|item| {
+                let id = item.id.as_ref().map_or("", TaskId::as_str);
+                let message = format!("nobody holds this, though it was typed as {}", item.status);
+                let hint = format!("make it pending: tavern release {id} --force");
+                Problem::warning("typed-as-held", item.head.clone(), message, hint)
+            }));
         }
         if let Some(config) = config {
             let queue = board.and(Some(ids[number]));
