@@ -44,14 +44,7 @@ impl Verb for Args {
         // A drain that names none means all of the board's.
         let is_of_role = self.queues.is_empty() && self.drain.is_none();
         let names = if is_of_role { role.queues.clone() } else { self.queues.clone() };
-        let queues = context.queues(&site.board, &names).map_err(|error| {
-            // A queue that nobody typed comes from the role.
-            let hint = format!(
-                "role {} takes items from it; create it with tavern init, or name another: --queue FILE",
-                self.role
-            );
-            if is_of_role && error.exit == Exit::Usage { error.with_hint(hint) } else { error }
-        })?;
+        let queues = context.queues(&site.board, &names)?;
         site.named.clone_from(&queues);
         Trust::of(&site).settings().map_err(run::Error::from)?;
         queues.iter().try_for_each(|queue| site.board.remember(queue))?;

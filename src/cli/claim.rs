@@ -18,6 +18,7 @@ use crate::run::{Preflight, Site, Trust};
 use crate::store::{self, Board, Claimed, Note, Nothing, Queue, Seek, Switch};
 
 use super::flags::{DryRun, agent_name, task_id};
+use super::need::tell_removed;
 use super::shared::person;
 use super::{CliError, Context, Exit, Verb, hints, human};
 
@@ -82,6 +83,7 @@ impl Verb for Args {
         let mut site = context.light_site(board.clone())?;
         site.runner.clone_from(&self.runner);
         let mut queues = context.queues(&board, &self.queues)?;
+        tell_removed(context, &board);
         site.named.clone_from(&queues);
         let deadline = match &self.wait {
             Some(Some(period)) => Deadline::after(period.duration()),

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::ConfigError;
 use crate::process::quoted;
 use crate::run;
-use crate::store::{Error, Obstacle, SetAside, Settled, SettledAs, not_written};
+use crate::store::{Board, Error, Lost, Obstacle, SetAside, Settled, SettledAs, not_written};
 
 /// After a rule's "no".
 pub(super) fn refusal(refusal: &Refusal) -> String {
@@ -278,6 +278,11 @@ pub(super) fn settled(settled: &Settled) -> String {
 pub(super) fn of_aside(aside: &SetAside) -> String {
     let file = quoted(&aside.path);
     format!("if it is meant: tavern edit --accept {file}; if not: tavern edit --discard {file}")
+}
+
+/// What to do about a queue whose text is gone, though Tavern knows it.
+pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
+    format!("put it back: tavern check --fix; or forget it: rm {}", quoted(&board.seen_path(&lost.queue)))
 }
 
 /// For an ID that stands twice; `file` is to be named.

@@ -44,7 +44,7 @@ pub struct Args {
     pub plan: DryRun,
 }
 
-const QUEUE: &str = include_str!("../../templates/queue.md");
+pub(super) const QUEUE: &str = include_str!("../../templates/queue.md");
 const DEMO: &str = include_str!("../../templates/demo.md");
 
 #[derive(Serialize)]

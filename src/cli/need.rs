@@ -62,8 +62,9 @@ pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Que
     lacks_of(&site.naming(std::slice::from_ref(queue)), queue, task)
 }
 
-/// Tells of saves that were not believed: whoever made them would wonder.
-pub(super) fn tell_set_aside(context: &Context, board: &Board) {
+/// Tells of queues that are gone, and of saves that were not believed: whoever did that would wonder.
+pub(super) fn tell_of_queues(context: &Context, board: &Board) {
+    tell_removed(context, board);
     for aside in board.set_aside() {
         let what = format!(
             "a save that lacks most of {}, or its end, was set aside in {}",
@@ -71,6 +72,17 @@ pub(super) fn tell_set_aside(context: &Context, board: &Board) {
             aside.path.display()
         );
         context.out.note(format!("{what}, and the queue stands as it was; {}", hints::of_aside(&aside)));
+    }
+}
+
+/// Tells of queues whose file is gone.
+pub(super) fn tell_removed(context: &Context, board: &Board) {
+    for lost in board.removed_queues().unwrap_or_default() {
+        context.out.note(format!(
+            "queue {} was removed, though something is left to do in it; {}",
+            lost.queue.id,
+            hints::of_lost(board, &lost)
+        ));
     }
 }
 

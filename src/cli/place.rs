@@ -12,9 +12,10 @@ use crate::process::{Spec, quoted, start};
 use crate::run::{ASK_GIT, Site, Trust, refuse_tracked};
 use crate::store::{Board, Error, Queue};
 
+use super::init::QUEUE;
 use super::shared::held_here;
 use super::sibling::sibling;
-use super::{CliError, Context, OwnRun};
+use super::{CliError, Context, OwnRun, hints};
 
 impl Context {
     /// The folder that the program was started in.
@@ -121,22 +122,36 @@ impl Context {
         if names.is_empty() {
             return Ok(board.queues()?);
         }
-        let here = self.here();
-        names.iter().map(|name| board.queue(name, &here)).collect::<Result<_, Error>>().map_err(CliError::from)
+        names.iter().map(|name| self.named_queue(board, name)).collect()
     }
 
     /// The queue that was named.
     pub fn queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         take_over(board)?;
-        board.queue(name, &self.here()).map_err(|error| {
-            let others = board.queues().unwrap_or_default();
-            match (&error, others.first()) {
-                (Error::NoQueue(_), Some(other)) => {
-                    CliError::from(error).with_hint(format!("name one that there is: --queue {}", quoted(&other.id)))
-                }
-                _ => CliError::from(error),
-            }
-        })
+        self.named_queue(board, name)
+    }
+
+    /// The queue that goes by `name`; one that a role takes from, and that is not there, is made by whoever needs it first.
+    fn named_queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
+        let error = match board.queue(name, &self.here()) {
+            Err(error @ Error::NoQueue(_)) => error,
+            found => return Ok(found?),
+        };
+        if let Some(lost) = board.removed_queues()?.iter().find(|lost| lost.queue.id == name) {
+            return Err(CliError::from(error).with_hint(hints::of_lost(board, lost)));
+        }
+        let roles = Config::load(board.dir()).unwrap_or_default().roles;
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        let is_of_role = is_plain && roles.values().any(|role| role.queues.iter().any(|queue| queue == name));
+        if is_of_role && !board.is_volatile() {
+            let file = format!("queues/{name}.md");
+            let text = QUEUE.replacen("id: main\nname: Main queue\n", &format!("id: {name}\n"), 1);
+            board.set_up(&[(&file, text)], &|_, _| false)?;
+            return Ok(board.queue(name, &self.here())?);
+        }
+        let other = board.queues()?.into_iter().next();
+        let hint = other.map(|other| format!("name one that there is: --queue {}", quoted(&other.id)));
+        Err(hint.into_iter().fold(CliError::from(error), CliError::with_hint))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::run::{Preflight, Site};
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life};
 
 use super::moment::moment;
-use super::need::{self, Need, NeedKind, tell_set_aside};
+use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::{CliError, Context, Exit, Verb, hints, human};
 
 mod stats;
@@ -177,7 +177,7 @@ impl Verb for Args {
             let queues = context.queues(&board.clone().settled()?, names)?;
             let watch = self.watch.then(|| board.ring_at_changes(&queues, &bell)).transpose()?;
             let settled = board.clone().settled()?;
-            tell_set_aside(context, &settled);
+            tell_of_queues(context, &settled);
             match &task {
                 Some(task) => one(context, &settled, task, None)?,
                 None if self.stats => stats::print(context, &settled, &queues)?,

@@ -10,7 +10,7 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::hand::put_back;
-use super::moved::Standing;
+use super::moved::{Standing, gone};
 use super::queue::Queue;
 use crate::board::document::{Item, parse};
 use crate::board::event::Kind;
@@ -29,6 +29,12 @@ pub struct Lost {
 }
 
 impl Board {
+    /// Those of the lost queues whose file was removed. Where none is gone, nothing is read.
+    pub fn removed_queues(&self) -> Result<Vec<Lost>, Error> {
+        let lost = if gone(self)?.is_empty() { Vec::new() } else { self.lost_queues()? };
+        Ok(lost.into_iter().filter(|lost| lost.is_gone).collect())
+    }
+
     /// Queues whose file was removed though something is left to do in it, or emptied, though Tavern knows its text. What stands
     /// in another queue by now was moved there.
     pub fn lost_queues(&self) -> Result<Vec<Lost>, Error> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{ARCHIVE, QUEUE, Ran, Scratch};
+use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Scratch};
 
 fn fix(scratch: &Scratch, more: &[&str]) -> Ran {
     scratch.run("tavern-check", &[&["--fix"], more].concat())
@@ -197,4 +197,50 @@ fn an_id_that_stands_twice_in_a_task_file_is_mended_as_the_hint_says() {
     scratch.run("tavern-check", &[]).ends(5).says("a fresh ID: tavern check --fix TODO.md\n");
     fix(&scratch, &["TODO.md"]).ends(0);
     assert_eq!(scratch.queue(), "- [ ] T-1: One\n");
+}
+
+/// Whoever looks, or looks for work, is told, and not only who checks.
+#[test]
+fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
+    for is_folder in [false, true] {
+        let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n");
+        let before = scratch.queue();
+        let removed = scratch.work().join(if is_folder { ".tavern/queues" } else { QUEUE });
+        if is_folder { fs::remove_dir_all(removed) } else { fs::remove_file(removed) }.expect("it is there");
+        for (line, code) in [
+            ("tavern-status", 0),
+            ("tavern-status T-1", 2),
+            ("tavern-claim", 3),
+            ("tavern-drain", 2),
+            ("tavern-agent --until-empty", 2),
+            ("tavern-add more", 2),
+        ] {
+            scratch.line(line).run().ends(code).says("put it back: tavern check --fix; or forget it: rm ");
+        }
+        fix(&scratch, &[]).ends(0);
+        assert_eq!(scratch.queue(), before);
+        scratch.run("tavern-status", &[]).ends(0).says_not("removed");
+        scratch.run("tavern-drain", &[]).ends(0);
+        // Nothing is left to do in it: nothing is lost, and it is made when somebody needs it.
+        fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+        scratch.run("tavern-status", &[]).ends(0).says_not("removed");
+        scratch.run("tavern-add", &["More"]).ends(0);
+        assert!(scratch.queue().ends_with(": More\n"));
+    }
+}
+
+#[test]
+fn a_queue_that_a_role_takes_from_is_made_by_whoever_needs_it_first() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n");
+    scratch.write(CONFIG, "roles: {coder: {runner: shell, queues: [urgent, main]}}\n");
+    let urgent = ".tavern/queues/urgent.md";
+    scratch.run("tavern-add", &["x", "--queue", "urgent", "--dry-run"]).ends(0);
+    scratch.run("tavern-add", &["x", "--queue", "urgency"]).ends(2).says("no queue or file `urgency`");
+    assert!(!scratch.work().join(urgent).exists());
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0).says("T-1 done and verified");
+    let made = scratch.read(urgent);
+    assert!(made.starts_with("---\nid: urgent\n---\n") && made.ends_with("## Pending\n"), "{made}");
+    scratch.run("tavern-add", &["Two", "--queue", "urgent"]).ends(0);
+    scratch.run("tavern-check", &["--quiet"]).ends(0);
+    assert!(scratch.read(urgent).starts_with(&made));
 }

@@ -177,8 +177,7 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
         let what = if lost.is_gone { "removed, though something is left to do in it" } else { "emptied" };
         let message = format!("this queue was {what}: Tavern has its text");
-        let forget = board.seen_path(&lost.queue);
-        let hint = format!("put it back: tavern check --fix; or forget it: rm {}", quoted(&forget));
+        let hint = hints::of_lost(board, &lost);
         // An emptied one is put back by whoever next takes the lock.
         let severity = if lost.is_gone { Severity::Error } else { Severity::Warning };
         let file = shown(&lost.queue.path, faults.here);

@@ -21,7 +21,7 @@ use crate::run::{Error, Site, Trust};
 use crate::store::{Note, Queue, Switch};
 
 use super::agent::sentence;
-use super::need::tell_set_aside;
+use super::need::tell_of_queues;
 use super::sibling::sibling;
 use super::{CliError, Context, Exit, Verb, hints, human};
 
@@ -81,10 +81,10 @@ impl Verb for Args {
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
         let queues = context.queues(&site.board, &self.files)?;
+        tell_of_queues(context, &site.board.clone().settled()?);
         if queues.is_empty() {
             return Err(CliError::usage("there is no queue to drain", "name a file: tavern drain TODO.md"));
         }
-        tell_set_aside(context, &site.board.clone().settled()?);
         site.named.clone_from(&queues);
         let crew = self.agents.of(&self.role);
         if let Err(untrusted) = Trust::of(&site).queues(&queues) {
