@@ -282,7 +282,7 @@ pub(super) fn of_aside(aside: &SetAside) -> String {
 
 /// What to do about a queue whose text is gone, though Tavern knows it.
 pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
-    format!("put it back: tavern check --fix; or forget it: rm {}", quoted(&board.seen_path(&lost.queue)))
+    format!("put it back: tavern check --fix; or forget it: rm {}", quoted(board.seen_path(&lost.queue)))
 }
 
 /// For an ID that stands twice; `file` is to be named.
