@@ -50,6 +50,8 @@ pub enum GitError {
     BadRevision { revision: String, reason: String },
     #[error("commit `{id}` is not in `{}`", repository.display())]
     UnknownCommit { id: CommitId, repository: PathBuf },
+    #[error("`{}` is a shallow clone: how {} and {} are related is in commits that it lacks", repository.display(), one.short(), other.short())]
+    Shallow { one: CommitId, other: CommitId, repository: PathBuf },
     #[error("`{}` is not a linked worktree of `{}`", path.display(), repository.display())]
     NotAWorktree { path: PathBuf, repository: PathBuf },
 
@@ -130,6 +132,7 @@ impl GitError {
             GitError::UnknownReference { .. } => "see which there are: `git for-each-ref`".to_owned(),
             GitError::BadRevision { .. } => "give a branch, a tag or a longer commit id".to_owned(),
             GitError::UnknownCommit { .. } => "fetch it first, or look for it with `git log --all`".to_owned(),
+            GitError::Shallow { .. } => UNSHALLOW.to_owned(),
             GitError::NotAWorktree { .. } => "see which there are: `git worktree list`".to_owned(),
             GitError::Moved { reference, .. } => format!("look at `git log {}`, then try again", quoted(reference)),
             GitError::Busy { path, .. } => format!("see who holds it with `fuser {}`, then try again", quoted(path)),
@@ -179,6 +182,9 @@ impl GitError {
         move |source| GitError::Library { doing, source }
     }
 }
+
+/// What to type in a shallow clone that lacks too much.
+pub const UNSHALLOW: &str = "have all of the history: git fetch --unshallow (of actions/checkout: `fetch-depth: 0`)";
 
 fn or_nothing(id: Option<&CommitId>) -> &str {
     id.map_or("nothing", CommitId::as_str)

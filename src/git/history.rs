@@ -4,11 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use git2::{DiffDelta, DiffFormat, DiffOptions, ErrorCode, Oid, Sort};
 
+use super::branch::oid;
 use super::{CommitId, GitError, Repository};
 
 /// One commit, for lists.
@@ -61,7 +63,7 @@ impl Repository {
     }
 
     /// Returns whether `tip` lacks `work`: what that changed is at one place as it was before, and it is not in the history, which is
-    /// walked only then, or was taken back there.
+    /// walked only then, or was taken back there. [`GitError::Shallow`] where that can't be told.
     pub fn lacks(&self, tip: &CommitId, work: &CommitId) -> Result<bool, GitError> {
         let comparing = || GitError::library(format!("look for {work} in {tip}"));
         let (end, wanted) = (tip, work);
@@ -72,7 +74,13 @@ impl Repository {
         let found = |path: &Path| now.get_path(path).map_or(Oid::ZERO_SHA1, |entry| entry.id());
         let is_old = |delta: DiffDelta<'_>| delta.new_file().path().map(found) == Some(delta.old_file().id());
         let is_old = diff.deltas().any(is_old);
-        Ok(is_old && (!self.contains(tip.id(), work.id())? || self.taken_back(wanted, end)?.is_some()))
+        if !is_old {
+            return Ok(false);
+        }
+        if self.contains(tip.id(), work.id())? {
+            return Ok(self.taken_back(wanted, end)?.is_some());
+        }
+        self.refuse_cut(end, wanted).map(|()| true)
     }
 
     /// The commit of `tip` that takes back the merge `work`, or what that merged.
@@ -168,8 +176,30 @@ impl Repository {
         self.git.graph_descendant_of(outer, inner).map_err(GitError::library("compare two commits"))
     }
 
-    /// Where the histories of the two part; `None` if they have nothing in common.
+    /// The clone has not all of its history.
+    pub fn is_shallow(&self) -> bool {
+        self.git.is_shallow()
+    }
+
+    /// Refuses two commits of which a shallow clone can't tell how they are related: one history is cut off where the other one is
+    /// not. [`GitError::Shallow`].
+    pub fn refuse_cut(&self, one: &CommitId, other: &CommitId) -> Result<(), GitError> {
+        if !self.is_shallow() {
+            return Ok(());
+        }
+        let cuts = fs::read_to_string(self.common_dir().join("shallow")).unwrap_or_default();
+        let cuts = cuts.lines().filter_map(|line| Oid::from_str(line.trim()).ok());
+        let has = |commit: &CommitId, cut: Oid| self.contains(oid(commit), cut).unwrap_or(false);
+        if cuts.into_iter().any(|cut| has(one, cut) != has(other, cut)) {
+            let repository = self.main_worktree().to_owned();
+            return Err(GitError::Shallow { one: one.clone(), other: other.clone(), repository });
+        }
+        Ok(())
+    }
+
+    /// Where the histories of the two part; `None` if they have nothing in common. [`GitError::Shallow`] where that can't be told.
     pub(super) fn merge_base(&self, one: Oid, other: Oid) -> Result<Option<Oid>, GitError> {
+        self.refuse_cut(&one.into(), &other.into())?;
         match self.git.merge_base(one, other) {
             Ok(id) => Ok(Some(id)),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
@@ -259,7 +289,7 @@ mod tests {
         assert!(!whole.is_cut && whole.text.contains("rename from b") && whole.text.contains("-one\n+two\n"));
         fixture.git(&["checkout", "--quiet", "--detach", first.as_str()]);
         let patch = fixture.beside("patch");
-        std::fs::write(&patch, &whole.text).expect("the folder is writable");
+        fs::write(&patch, &whole.text).expect("the folder is writable");
         fixture.git(&["apply", "--index", &patch.display().to_string()]);
         assert_eq!(fixture.git(&["write-tree"]), fixture.git(&["rev-parse", &format!("{second}^{{tree}}")]));
         for limit in 0..whole.text.len() {

@@ -41,7 +41,7 @@ pub use arrivals::{Arrival, Carrier};
 pub use cell::LeftCell;
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
-pub use error::{GitError, GitErrorKind};
+pub use error::{GitError, GitErrorKind, UNSHALLOW};
 pub use glob::matches;
 pub use history::{CommitSummary, PatchText};
 pub use merge::{Follow, Merge};

@@ -94,11 +94,16 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         return Ok(Integrated::Untried);
     }
     loop {
-        match attempt(site, &queue, &task, &work)? {
-            Some(result) => return Ok(result),
+        match attempt(site, &queue, &task, &work) {
+            // It waits until somebody has fetched the rest.
+            Err(Error::Git(error @ GitError::Shallow { .. })) => {
+                return Ok(Integrated::Lacks(Lack::NotReady(Error::from(error).into())));
+            }
+            Err(error) => return Err(error),
+            Ok(Some(result)) => return Ok(result),
             // A lost race uses no attempt.
-            None if site.interrupt.is_raised() => return Ok(Integrated::Blocked("interrupted".to_owned())),
-            None => {}
+            Ok(None) if site.interrupt.is_raised() => return Ok(Integrated::Blocked("interrupted".to_owned())),
+            Ok(None) => {}
         }
     }
 }

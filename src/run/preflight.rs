@@ -95,7 +95,7 @@ impl<'a> Preflight<'a> {
     fn repository(&self) -> Result<(), NotReady> {
         let Some((site, _)) = &self.site else { return Ok(()) };
         refuse_tracked(&site.board, site.repository()?)?;
-        Ok(site.base().map(drop)?)
+        site.known_base().map_err(NotReady::from)
     }
 
     /// The program that `worktree.setup` begins with.

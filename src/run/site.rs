@@ -176,6 +176,13 @@ impl Site {
         Ok(own.map_or((None, commit), |tip| (Some(self.integration().to_owned()), tip)))
     }
 
+    /// There is a base, and how the integration branch is related to it is not left out of a shallow clone.
+    pub fn known_base(&self) -> Result<(), Error> {
+        let (_, base) = self.base()?;
+        let tip = self.integration_tip()?;
+        tip.map_or(Ok(()), |tip| Ok(self.repository()?.refuse_cut(&tip, &base)?))
+    }
+
     /// The remote that other clones push the integration branch to.
     pub fn remote(&self) -> Result<Option<String>, Error> {
         let head = match self.repository()?.head()? {
@@ -220,6 +227,7 @@ impl Site {
             if repository.is_ancestor(tip, own)? {
                 return Ok(None);
             }
+            repository.refuse_cut(tip, own)?;
         }
         if repository.was_made_in_checkout(tip)? {
             return Ok(None);

@@ -9,7 +9,7 @@ use super::site::{ITEM_BRANCHES, Site};
 use crate::board::eligible::NotReady;
 use crate::board::state::is_hex;
 use crate::board::task::TaskId;
-use crate::git::{CommitId, Head, Repository};
+use crate::git::{CommitId, GitError, Head, Repository, UNSHALLOW};
 use crate::process::quoted;
 use crate::store::{Board, ItemIndex};
 
@@ -99,8 +99,11 @@ fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>
     if let Some(work) = &work {
         // The branch will have all of its base.
         for tip in site.integration_tip()?.into_iter().chain([site.base()?.1]) {
-            if !repository.lacks(&tip, work)? {
-                return Ok(None);
+            match repository.lacks(&tip, work) {
+                Err(error @ GitError::Shallow { .. }) => return Ok(Some(NotReady::from(Error::from(error)))),
+                Err(error) => return Err(error.into()),
+                Ok(false) => return Ok(None),
+                Ok(true) => {}
             }
         }
     }
@@ -113,6 +116,7 @@ fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>
         return Ok(Some(NotReady::new(message, hint)));
     }
     let way = match (work, site.remote()?) {
+        (None, _) if repository.is_shallow() => UNSHALLOW.to_owned(),
         (None, Some(remote)) => format!("fetch it: git fetch {} {name}:{name}", quoted(remote)),
         (None, None) => "fetch it from the clone where it was done".to_owned(),
         (Some(_), _) if repository.branch_tip(branch)?.is_none() => format!("git branch {name} {}", quoted(commit)),

@@ -235,3 +235,55 @@ fn exchange_until_even(pushing: &Scratch, pulling: &Scratch) {
         to.git(&["commit", "--quiet", "--all", "--allow-empty", "--message=Queue"]);
     }
 }
+
+/// A merge base that a shallow clone lacks is none that there is not: what was deleted since would come back.
+#[test]
+fn a_shallow_clone_refuses_to_merge_what_it_can_not_tell_apart() {
+    let hub = Scratch::shell("## Pending\n\n- [ ] T-1: One\n  ```sh\n  echo one > one.txt\n  ```\n", "base: main\n");
+    hub.write("old.txt", "old\n");
+    hub.commit(&["--all"], "Board");
+    hub.git(&["branch", "tavern/integration"]);
+    hub.git(&["rm", "--quiet", "old.txt"]);
+    hub.git(&["commit", "--quiet", "--message=Without"]);
+    hub.git(&["switch", "--quiet", "tavern/integration"]);
+    hub.write("two.txt", "two\n");
+    hub.commit(&["--all"], "Merged elsewhere");
+    hub.git(&["switch", "--quiet", "main"]);
+    let url = format!("file://{}", hub.work().display());
+    let clone = |arguments: &[&str]| {
+        let clone = Scratch::empty();
+        clone.git(&[&["clone", "--quiet"], arguments, &[&url, "."]].concat());
+        clone.run("tavern-init", &["--quiet"]).succeeds();
+        clone.run("tavern-trust", &["--yes"]).succeeds();
+        clone
+    };
+    let scratch = clone(&["--depth=1", "--no-single-branch"]);
+    let unshallow = "git fetch --unshallow";
+    for program in ["tavern-drain", "tavern-agent"] {
+        scratch.run(program, &[]).ends(1).says("is a shallow clone").says(unshallow);
+    }
+    scratch.run("tavern-check", &[]).ends(5).says("is a shallow clone").says(unshallow);
+    scratch.stands("T-1", "pending", 0);
+    scratch.git(&["fetch", "--quiet", "--unshallow"]);
+    scratch.run("tavern-drain", &[]).ends(0);
+    assert_eq!(scratch.merged(), ".tavern\nREADME.md\none.txt\ntwo.txt");
+    // Work that was approved before waits as well.
+    let scratch = clone(&[]);
+    scratch.git(&["branch", "--quiet", "tavern/integration", "origin/tavern/integration"]);
+    let token = scratch.claim("T-1", &["--agent", "Frodo"]);
+    scratch.git(&["worktree", "add", "--quiet", "-b", "tavern/T-1", ".tavern/worktrees/T-1"]);
+    scratch.write(".tavern/worktrees/T-1/one.txt", "one\n");
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+    scratch.stands("T-1", "approved", 1);
+    scratch.git(&["fetch", "--quiet", "--depth=1", "origin", "main"]);
+    scratch.run("tavern-merge", &[]).says("is a shallow clone").says(unshallow);
+    scratch.stands("T-1", "approved", 1);
+    scratch.git(&["fetch", "--quiet", "--unshallow"]);
+    scratch.run("tavern-merge", &[]).ends(0);
+    scratch.stands("T-1", "completed", 1);
+    assert_eq!(scratch.merged(), ".tavern\nREADME.md\none.txt\ntwo.txt");
+    // All that matters is there.
+    let scratch = clone(&["--depth=1"]);
+    scratch.run("tavern-drain", &[]).ends(0);
+    assert!(!scratch.merged().contains("old.txt") && scratch.merged().contains("one.txt"));
+}

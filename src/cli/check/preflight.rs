@@ -293,7 +293,7 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
         let message = "this clone has no `merge.tavern.driver`, so git merges queues line by line".to_owned();
         faults.warning("no-merge-driver", &path, message, "set it up: tavern init".to_owned());
     }
-    if let Err(error) = site.base() {
+    if let Err(error) = site.known_base() {
         let config_file = site.board.path(crate::config::FILE);
         let path = if let Error::NoBase { .. } = error { &config_file } else { site.board.root() };
         from_error("no-base", path, &error, faults);
