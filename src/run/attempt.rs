@@ -28,6 +28,10 @@ use crate::runner::job::Opening;
 use crate::runner::{AgentEvent, EndReason, Job, Next, Outcome, Prodding, Session, SessionEnd};
 use crate::store::{Claimed, Entry};
 
+/// What a run's folder that is gone means: nobody's fault who works.
+const CLEANED: &str =
+    "what was kept of its run was removed while it ran, as `git clean -fdx` does: say `git clean -fdx -e .tavern`";
+
 /// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's, who also keeps the heartbeat.
 pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
     let answer = match agent(site, held, heartbeat) {
@@ -103,13 +107,20 @@ fn carry_out(
     let is_lost = heartbeat.finds_lost();
     // Else whoever holds the task takes it over.
     let broken = if is_lost { None } else { take_over(site, &held.task.id, record.metadata())? };
+    let cleaned = (!record.is_kept()).then_some(CLEANED);
+    cleaned.iter().for_each(|why| note(site, held, (*why).to_owned()));
     // First of all what it has used up, whatever it has left.
     let worktree = &launch.worktree;
     let tip = worktree.branch.as_ref().and_then(|_| site.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
+    // Of what a provider or a limit has ended nothing is to be excused.
+    let is_broken = matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();
+    let was_cleaned = cleaned.filter(|_| is_broken);
     let answer = if is_lost {
         // Whoever holds the task works in its worktree.
         RunResult::failed_as(Outcome::Killed, "somebody else holds the task now").into()
+    } else if let Some(why) = was_cleaned {
+        RunResult::failed_as(Outcome::NotReady, why).into()
     } else if let Some(why) = broken {
         RunResult::failed(why).into()
     } else {

@@ -127,6 +127,11 @@ impl<'a> Record<'a> {
         &self.artifacts
     }
 
+    /// What was written of it is still there.
+    pub fn is_kept(&self) -> bool {
+        self.artifacts.path(FILE).exists()
+    }
+
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }

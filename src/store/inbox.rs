@@ -99,7 +99,7 @@ impl Board {
         if !self.is_dry() {
             // Who finds no file finds it in the log.
             let path = self.file_of(&message);
-            drop(files::make_folder(&self.inbox(task)).map(|()| replace_volatile(&path, message.letter().as_bytes())));
+            drop(replace_volatile(&path, message.letter().as_bytes()));
         }
         Ok(())
     }

@@ -195,7 +195,8 @@ fn stage(path: &Path, parts: &[&[u8]]) -> Result<(NamedTempFile, PathBuf), Error
         _ => path.to_owned(),
     };
     let folder = folder_of(&path);
-    files::is_plain_folder(folder).map_err(Error::io("write to", folder))?;
+    // Somebody may have removed it with all that was in it.
+    files::make_folder(folder).map_err(Error::io("write to", folder))?;
     let mut temp = tempfile::Builder::new()
         .prefix(TEMP_PREFIX)
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))

@@ -28,7 +28,6 @@ use crate::board::event::Kind;
 use crate::board::task::{TaskId, Timestamp};
 use crate::clock::{self, Deadline};
 use crate::failpoint;
-use crate::files;
 use crate::secrets::redact;
 
 /// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
@@ -320,9 +319,6 @@ fn stage(file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
         Rewrite::Queue(QueueRewrite { queue, content, .. }) => (&queue.path, content),
         Rewrite::File { path, content } => (path, content),
     };
-    // Somebody may have removed it with all that was in it.
-    let folder = path.parent().unwrap_or(path);
-    files::make_folder(folder).map_err(Error::io("make the folder", folder))?;
     let staged = Staged::durable(path, content.as_bytes())?;
     Ok((file, Some(staged)))
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{AT_ONCE, CONFIG, ENDLESS, QUEUE, Scratch, has, wait_until};
+use crate::support::{AT_ONCE, CONFIG, ENDLESS, QUEUE, Scratch, has, item, wait_until};
 
 fn board(queue: &str, config: &str) -> Scratch {
     Scratch::shell(queue, &format!("{AT_ONCE}{config}"))
@@ -195,4 +195,31 @@ fn nobody_is_asked_for_a_password() {
     agent.without("GIT_TERMINAL_PROMPT").run().succeeds();
     assert!(!scratch.folder().join("home/asked").exists());
     assert_eq!(scratch.merged(), "README.md\nmade");
+}
+
+/// Where it works, and all that is told of it, may go at any moment: that is not the work's fault.
+#[test]
+fn git_clean_in_the_middle_of_a_run_uses_no_attempt_and_ends_no_agent() {
+    for (flags, is_worktree_gone) in [("-fdxq", false), ("-ffdxq", true)] {
+        for is_committed in [false, true] {
+            let script = format!(
+                "[ -e ~/cleaned ] || {{ touch ~/cleaned; (cd ../../.. && git clean {flags}); }}\n  echo 1 > 1.txt"
+            );
+            let items = format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n{}", item("T-2", ""));
+            let scratch = Scratch::shell(&format!("## Pending\n\n{items}"), &format!("base: main\n{AT_ONCE}"));
+            if is_committed {
+                scratch.commit(&["--all"], "Board");
+            }
+            let ran = scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).ends(0);
+            let told = "what was kept of its run was removed while it ran, as `git clean -fdx` does";
+            if is_worktree_gone {
+                ran.says(&format!("T-1 not_ready, now pending: {told}")).says("T-2 merged as");
+            } else {
+                scratch.run("tavern-log", &["T-1"]).says(told);
+            }
+            for id in ["T-1", "T-2"] {
+                scratch.stands(id, "completed", 1);
+            }
+        }
+    }
 }
