@@ -36,16 +36,14 @@ const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "
 impl Board {
     /// How `saved`, which stands in the queue's file, came from git since Tavern last looked at the queue. Line ends don't matter.
     pub(super) fn trace(&self, queue: &Queue, saved: &str) -> Option<FromGit> {
-        let HeadText { text, from } = self.head_text(queue, baseline::header(self, queue)?.moves_of_head?)?;
+        let HeadText { text, from } = self.from_git(queue)?;
         let is_same = text == saved || text.replace("\r\n", "\n") == saved.replace("\r\n", "\n");
         is_same.then_some(from)
     }
 
-    /// What git brought since Tavern last looked at the queue.
-    pub(super) fn brought(&self, queue: &Queue) -> Option<(String, Brought)> {
-        let moves = baseline::header(self, queue)?.moves_of_head.filter(|moves| *moves != self.moves_of_head())?;
-        let HeadText { text, from: FromGit::Brought(brought) } = self.head_text(queue, moves)? else { return None };
-        Some((text, brought))
+    /// What git has brought or put back since Tavern last looked at the queue, if it has.
+    pub(super) fn from_git(&self, queue: &Queue) -> Option<HeadText> {
+        self.head_text(queue, baseline::header(self, queue)?.moves_of_head?)
     }
 
     fn head_text(&self, queue: &Queue, known: u64) -> Option<HeadText> {

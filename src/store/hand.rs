@@ -117,17 +117,24 @@ fn saved(
     let mut ours = known.clone();
     let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
-    // git may have brought a text in which they typed, and which stands in neither: it was there before both.
-    let brought =
-        board.brought(queue).filter(|(brought, _)| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(brought)));
+    // git may have put a text there in which they typed, and which stands in neither: it was there before both.
+    let head =
+        board.from_git(queue).filter(|head| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(&head.text)));
     let below = |saved: &Option<String>, replaced_at: Option<u64>| {
-        let Some((text, (brought, _))) = saved.as_deref().zip(brought.as_ref()) else { return Ok::<_, Error>(None) };
+        let Some((text, head)) = saved.as_deref().zip(head.as_ref()) else { return Ok::<_, Error>(None) };
         let loaded = loaded(board, queue, &known, &Save { text, replaced_at, rests_on: None }, &HashSet::new())?;
-        Ok((distance(brought, text) <= distance(&loaded.text, text)).then_some(brought.as_str()))
+        let [from_head, from_known] = [&head.text, &loaded.text].map(|loaded| distance(loaded, text));
+        // What HEAD held all the time Tavern has mostly written itself.
+        let is_nearer = match head.from {
+            FromGit::Brought(_) => from_head <= from_known,
+            FromGit::Restored => from_head < from_known,
+        };
+        Ok(is_nearer.then_some(head.text.as_str()))
     };
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, None)?);
     // What was pulled is there whatever buffer was saved over it.
-    let was_there = brought.as_ref().filter(|(_, brought)| brought.goes_on).map(|(text, _)| text.as_str());
+    let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on);
+    let was_there = head.as_ref().filter(|head| goes_on(&head.from)).map(|head| head.text.as_str());
     let saves = [
         (below_old.or(below_typed).or(was_there), None, None),
         (old.as_deref(), Some(seen.seq), below_old),
