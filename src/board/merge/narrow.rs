@@ -36,10 +36,18 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
     if ours.iter().any(is_bound) {
         return vec![Part::Contradiction { ours: ours.to_vec(), theirs: theirs.to_vec() }];
     }
-    let mut seen = HashSet::new();
-    let mut once = |mut atoms: Vec<Atom<'t>>| {
-        atoms.retain(|atom| !atom.is_item() || seen.insert(*atom));
-        atoms
+    let (mut seen, in_both) = (HashSet::new(), new_in_both(base, ours, theirs));
+    let mut once = |atoms: Vec<Atom<'t>>| {
+        let (mut kept, mut is_left_out) = (Vec::new(), false);
+        for atom in atoms {
+            // A line takes the empty ones behind it along.
+            is_left_out =
+                (is_left_out && atom.is_blank()) || ((atom.is_item() || in_both.contains(&atom)) && !seen.insert(atom));
+            if !is_left_out {
+                kept.push(atom);
+            }
+        }
+        kept
     };
     let (mut parts, mut at) = (Vec::new(), 0);
     for Overlap { range, mine, other } in overlaps(&hunks(base, ours), &hunks(base, theirs)) {
@@ -60,14 +68,30 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
     parts
 }
 
-/// `side` without the lines that are new in it and with which a new one of `other` goes on: whoever typed that had loaded them.
-pub(super) fn without_beginnings<'t>(base: &[Atom<'t>], side: &[Atom<'t>], other: &[Atom<'t>]) -> Vec<Atom<'t>> {
-    let said = |atom: &Atom<'t>| match atom {
+/// The lines of words that both sides have put in, each once: one of them had loaded it from the other.
+fn new_in_both<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<'t>]) -> HashSet<Atom<'t>> {
+    let times = |side: &[Atom<'t>]| {
+        let mut times: HashMap<Atom<'t>, usize> = HashMap::new();
+        side.iter().filter(|atom| words(atom).is_some()).for_each(|atom| *times.entry(*atom).or_default() += 1);
+        times
+    };
+    let [base, mine, other] = [base, ours, theirs].map(times);
+    let is_one = |atom: &Atom<'t>| !base.contains_key(atom) && mine[atom] == 1 && other.get(atom) == Some(&1);
+    mine.keys().filter(|atom| is_one(atom)).copied().collect()
+}
+
+/// What a line says that begins with a word.
+fn words<'t>(atom: &Atom<'t>) -> Option<&'t str> {
+    match atom {
         Atom::Line(line) => Some(line.0.trim()).filter(|line| line.starts_with(char::is_alphanumeric)),
         Atom::Item(_) | Atom::Block => None,
-    };
-    let known: HashSet<&str> = base.iter().filter_map(said).collect();
-    let new = |atom: &Atom<'t>| said(atom).filter(|line| !known.contains(line));
+    }
+}
+
+/// `side` without the lines that are new in it and with which a new one of `other` goes on: whoever typed that had loaded them.
+pub(super) fn without_beginnings<'t>(base: &[Atom<'t>], side: &[Atom<'t>], other: &[Atom<'t>]) -> Vec<Atom<'t>> {
+    let known: HashSet<&str> = base.iter().filter_map(words).collect();
+    let new = |atom: &Atom<'t>| words(atom).filter(|line| !known.contains(line));
     let longer: BTreeSet<&str> = other.iter().filter_map(new).collect();
     let goes_on = |line: &str, longer: &str| longer[line.len()..].starts_with(char::is_whitespace);
     let is_beginning = |line: &str| {

@@ -51,6 +51,14 @@ const ROWS: &[Merged] = &[
         "- [ ] T-1: one\n- [ ] T-5: mine\n  <!-- conflict: title: urgent, and not mine -->\n",
         &["title"],
     ),
+    // A new line that both have is one, whatever one of them made of the line before it.
+    (
+        "One.\n\n## Pending\n",
+        "Uno.\n\nSeen.\n\nMine.\n\n## Pending\n",
+        "One.\n\nSeen.\n\nOther.\n\n## Pending\n",
+        "Uno.\n\nSeen.\n\nMine.\n\nOther.\n\n## Pending\n",
+        &[],
+    ),
     // An item that got its ID meanwhile has no twin.
     (
         "- [ ] three\n",
