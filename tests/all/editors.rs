@@ -366,7 +366,8 @@ impl Desk {
                     self.git_committed(if is_main { "switch --quiet other" } else { "switch --quiet main" });
                 }
                 3 => {
-                    if self.git("stash --quiet --all") {
+                    // It says nothing, and ends well, where there is nothing to stash.
+                    if self.git("stash --quiet --all") && !self.scratch.git(&["stash", "list"]).is_empty() {
                         thread::sleep(pause);
                         // git does not write over what programs have made anew there, tracked or not.
                         let mut tries = 0;
