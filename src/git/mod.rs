@@ -17,6 +17,7 @@ mod commit_id;
 mod config_files;
 mod contents;
 mod error;
+mod filter;
 mod followed;
 mod glob;
 mod history;

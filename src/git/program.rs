@@ -5,6 +5,7 @@
 //! time-out, after which its whole process group is killed.
 #![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Seek, Write};
@@ -15,13 +16,14 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::filter::{FILTERS, Overruled, in_sandbox};
 use super::lock::FileLock;
 use super::repository::Checkout;
 use super::stale_lock::{LOCK_PATIENCE, LOCK_PAUSE};
 use super::{GitError, Repository};
 use crate::clock;
 use crate::process::start::UNATTENDED;
-use crate::process::{ProgramExit, Ran, Spec, run_program};
+use crate::process::{ProgramExit, Ran, Spec, fixed, run_program};
 
 /// For steps that touch no file contents.
 const QUICK: Duration = Duration::from_secs(60);
@@ -68,6 +70,7 @@ const FOREIGN: [&str; 10] = [
 /// One call of `git`, being prepared.
 pub(super) struct Call<'r> {
     args: Vec<OsString>,
+    filters: Vec<Overruled>,
     env: Vec<(OsString, OsString)>,
     dir: PathBuf,
     limit: Duration,
@@ -81,7 +84,10 @@ impl Repository {
     pub(super) fn call(&self, checkout: &Checkout) -> Call<'_> {
         let args = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from).collect();
         let dir = checkout.root.clone();
-        let call = Call { args, env: Vec::new(), dir, limit: QUICK, input: None, repository: self };
+        let filters = Vec::new();
+        let call = Call { args, filters, env: Vec::new(), dir, limit: QUICK, input: None, repository: self };
+        let path = fixed(&env::var_os("PATH").unwrap_or_default());
+        let call = if path.is_empty() { call } else { call.env("PATH", path) };
         let fixed = UNATTENDED.iter().chain(&[("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")]);
         let call = fixed.fold(call, |call, (name, value)| call.env(name, value));
         let call = call.env("GIT_DIR", &checkout.git_dir).env("GIT_WORK_TREE", &checkout.root);
@@ -137,6 +143,9 @@ impl Call<'_> {
     /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a lock stays in
     /// the way. A git that is killed from outside is started once more.
     pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
+        if self.is_over_sandboxed() {
+            self.filters = self.filters_in_sandbox()?;
+        }
         let (deadline, mut was_killed) = (clock::instant() + LOCK_PATIENCE, false);
         loop {
             let ran = self.once()?;
@@ -164,6 +173,28 @@ impl Call<'_> {
         }
     }
 
+    /// What is there may be the work of an agent in a sandbox.
+    fn is_over_sandboxed(&self) -> bool {
+        self.dir != self.repository.main_worktree() && !self.repository.filter_sandbox.is_empty()
+    }
+
+    fn filters_in_sandbox(&self) -> Result<Vec<Overruled>, GitError> {
+        let query = ["config", "--null", "--get-regexp", FILTERS].map(OsString::from);
+        let args = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from).chain(query).collect();
+        let mut call =
+            Call { args, filters: Vec::new(), env: self.env.clone(), dir: self.dir.clone(), input: None, ..*self };
+        let ran = call.once()?;
+        match ran.exit {
+            ProgramExit::Code(0 | 1) => Ok(in_sandbox(&ran.stdout, &self.repository.filter_sandbox)),
+            exit => Err(GitError::Program {
+                command: call.describe(),
+                dir: call.dir,
+                status: exit.to_string(),
+                stderr: one_line(&ran.stderr),
+            }),
+        }
+    }
+
     fn once(&mut self) -> Result<Ran, GitError> {
         let stdin = match &mut self.input {
             Some(file) => {
@@ -172,9 +203,12 @@ impl Call<'_> {
             }
             None => Stdio::null(),
         };
+        let filters = || self.filters.iter().enumerate();
+        let overruled = filters().map(|(number, filter)| filter.argument(number));
+        let values = filters().map(|(number, filter)| filter.variable(number));
         let spec = Spec {
-            args: self.args.clone(),
-            env: self.env.clone(),
+            args: overruled.chain(self.args.iter().cloned()).collect(),
+            env: self.env.iter().cloned().chain(values).collect(),
             env_remove: FOREIGN.map(OsString::from).to_vec(),
             stdin,
             ..Spec::new("git", &self.dir)

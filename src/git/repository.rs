@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of what is done in it; the other files of the room add that.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ pub struct Repository {
     main_worktree: PathBuf,
     common_dir: PathBuf,
     pub(super) config: Option<ConfigFiles>,
+    /// In which the user's filters run over what is in linked worktrees; empty: in none.
+    pub filter_sandbox: Vec<OsString>,
     /// As seen from the main work tree.
     pub(super) git: git2::Repository,
 }
@@ -69,7 +72,7 @@ impl Repository {
                 files.with_local(&common_dir, git.path()).map_err(GitError::library("read the configuration"))?;
             git.set_config(&config).map_err(GitError::library("use the configuration"))?;
         }
-        Ok(Repository { main_worktree, common_dir, config, git })
+        Ok(Repository { main_worktree, common_dir, config, filter_sandbox: Vec::new(), git })
     }
 
     /// The user's own checkout, an absolute path without links.

@@ -39,4 +39,4 @@ pub use log::create_log;
 pub use mark::Mark;
 pub use output::{Ran, end_overdue, run_program};
 pub use running_program::{ProgramExit, RunningProgram};
-pub use start::{Spec, find_program, find_program_on, start};
+pub use start::{Spec, find_program, find_program_on, fixed, start};

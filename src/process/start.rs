@@ -136,7 +136,13 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
     let mut words = spec.wrapper.iter().map(OsString::as_os_str).chain([spec.program.as_os_str()]);
     let first = words.next().expect("the program is one of them");
     let set = spec.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
-    let found = set.or_else(|| env::var_os("PATH")).and_then(|path| found_before(path, first));
+    let found = match set.or_else(|| env::var_os("PATH")) {
+        Some(path) if !first.as_encoded_bytes().contains(&b'/') => {
+            let missing = || io::Error::new(io::ErrorKind::NotFound, "it is in no folder of PATH that begins with `/`");
+            Some(found_before(path, first).ok_or_else(|| not_started(first, &missing()))?)
+        }
+        _ => None,
+    };
     let mut command = Command::new(found.as_deref().unwrap_or(first.as_ref()));
     command.arg0(first).args(words).args(&spec.args).current_dir(&spec.cwd);
     if !spec.inherits {
@@ -165,11 +171,17 @@ pub fn find_program_on(path: &OsStr, program: &OsStr) -> Option<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         return is_executable(name).then(|| name.to_owned());
     }
-    env::split_paths(path).map(|folder| folder.join(name)).find(|path| is_executable(path))
+    env::split_paths(&fixed(path)).map(|folder| folder.join(name)).find(|path| is_executable(path))
+}
+
+/// `PATH` without folders that are elsewhere in each folder (`.`, `node_modules/.bin`): what lies there is whoever's work is there.
+pub fn fixed(path: &OsStr) -> OsString {
+    let folders = env::split_paths(path).filter(|folder| folder.is_absolute());
+    env::join_paths(folders).expect("each was between two colons")
 }
 
 /// As [`find_program_on`], which is asked once for each program: else the system tries one folder after the other at each
-/// start. `None` where the system has to look itself, from the program's own folder.
+/// start.
 fn found_before(path: OsString, program: &OsStr) -> Option<PathBuf> {
     static FOUND: Mutex<BTreeMap<(OsString, OsString), PathBuf>> = Mutex::new(BTreeMap::new());
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +190,7 @@ fn found_before(path: OsString, program: &OsStr) -> Option<PathBuf> {
     if let Some(found) = known.get(&key).filter(|found| is_executable(found)) {
         return Some(found.clone());
     }
-    let found = find_program_on(&key.0, program).filter(|found| found.is_absolute())?;
+    let found = find_program_on(&key.0, program)?;
     known.insert(key, found.clone());
     Some(found)
 }
@@ -197,6 +209,21 @@ mod tests {
         assert_eq!(find_program(sh.as_os_str()), Some(sh));
         assert_eq!(find_program(OsStr::new("no-such-program-here")), None);
         assert_eq!(find_program(OsStr::new("/")), None);
+    }
+
+    #[test]
+    fn nothing_is_started_that_lies_where_the_work_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("sh");
+        std::fs::copy("/bin/sh", &own).expect("both are ours");
+        let on = |path: &str| find_program_on(path.as_ref(), "sh".as_ref());
+        let whole = folder.path().to_str().expect("UTF-8");
+        assert_eq!(on(whole), Some(own));
+        assert_eq!(on(":.:bin:"), None);
+        let mut spec = Spec::new("sh", folder.path());
+        spec.env.push(("PATH".into(), ".".into()));
+        let error = start(spec).expect_err("it lies where the work is");
+        assert!(error.to_string().contains("in no folder of PATH"), "{error}");
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod verify;
 pub mod wake;
 pub mod worktree;
 
+mod enclosure;
 mod error;
 mod expired;
 mod furnish;

@@ -1,7 +1,5 @@
 //! What an agent program may write to, for roles with `sandbox: true`: a command line for bubblewrap that goes before its
 //! own. It keeps mistakes away from the rest of the machine's files; a jail against malice it is not.
-//!
-//! The order of the mounts matters: a later one hides what an earlier one shows.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -10,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cell::Cell;
+use super::enclosure::{PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown};
 use super::error::Error;
 use super::keys;
 use super::site::Site;
@@ -19,67 +18,6 @@ use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, find_program, quoted, run_command};
 use crate::runner::shell::SCRIPT;
 use crate::runner::{PROMPT, ProgramHome, ProgramState};
-
-/// Bubblewrap.
-const PROGRAM: &str = "bwrap";
-
-/// The folder for what is thrown away: its own one, in memory, is gone with it.
-const THROWN_AWAY: &str = "/tmp";
-
-/// What every sandbox is: all is shown and nothing can be written, it sees no process but its own, and is gone with whoever
-/// started it.
-const BASE: [&str; 12] = [
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
-    "--proc",
-    "/proc",
-    "--tmpfs",
-    THROWN_AWAY,
-    "--unshare-pid",
-    "--unshare-ipc",
-    "--die-with-parent",
-];
-
-/// Folders in which programs listen that do what they are told as the user, or as root: sessions' buses, container engines,
-/// agents of keys.
-const LISTENING: [&str; 2] = ["/run", "/var/run"];
-
-/// What of these is shown all the same: how names are resolved, and the system's own programs where they are kept there.
-const NEEDED: [&str; 8] = [
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-    "/run/NetworkManager",
-    "/run/connman",
-    "/run/current-system",
-    "/run/booted-system",
-    "/run/opengl-driver",
-    "/run/wrappers",
-];
-
-/// Folders of the user's home with keys, and with programs that listen.
-const SECRET: [&str; 4] = [".ssh", ".gnupg", ".docker/run", ".docker/desktop"];
-
-/// What root keeps of its powers: those over files that are shown, none over the machine.
-const POWERS: [&str; 7] =
-    ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
-
-/// Bubblewrap's option for a path that is shown, if it is there, and can't be written to.
-const READ: &str = "--ro-bind-try";
-
-/// Likewise for one that can be written to.
-const WRITE: &str = "--bind-try";
-
-/// What a program in a sandbox has to do with the terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terminal {
-    /// It is in a session of its own, from which nobody can be typed for.
-    None,
-    /// A person sits before it.
-    Given,
-}
 
 /// Between what an agent program works in a sandbox.
 pub struct Boxed<'a> {
@@ -97,7 +35,7 @@ pub struct Boxed<'a> {
 pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -> Result<Vec<OsString>, Error> {
     let Boxed { terminal, worktree, run_dir, cell, state } = *place;
     let mut line = begin(terminal);
-    show(&mut line, shown(site, Some(program))?.into_iter().map(|path| (READ, path)));
+    show(&mut line, shown(&site.board, site.repository()?, Some(program)));
     show_writable(&mut line, role);
     for home in &state.homes {
         show_home(&mut line, home);
@@ -112,7 +50,7 @@ pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -
     for (option, from, to) in stands_for.into_iter().chain(files).chain(told) {
         line.extend([option.into(), from.into(), to.into()]);
     }
-    let line = end(line, worktree);
+    let line = end(line, Some(worktree));
     if terminal == Terminal::Given { without_keys(line, cell) } else { Ok(line) }
 }
 
@@ -138,11 +76,11 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
         return Ok(Vec::new());
     }
     let mut line = begin(Terminal::None);
-    show(&mut line, shown(site, None)?.into_iter().map(|path| (READ, path)));
+    show(&mut line, shown(&site.board, site.repository()?, None));
     show_writable(&mut line, role);
     show(&mut line, held(site)?);
     show(&mut line, [(WRITE, folder.to_owned()), (READ, folder.join(".git"))]);
-    Ok(end(line, folder))
+    Ok(end(line, Some(folder)))
 }
 
 /// For git that looks into a cell: it reaches nobody, and writes to `out` alone.
@@ -150,12 +88,9 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
 /// # Errors
 /// The repository can't be opened.
 pub fn of_look(site: &Site, out: &Path) -> Result<Vec<OsString>, Error> {
-    let mut line = begin(Terminal::None);
-    line.push("--unshare-net".into());
-    show(&mut line, shown(site, None)?.into_iter().map(|path| (READ, path)));
-    hide_secrets(&mut line, &[]);
+    let mut line = alone(&site.board, site.repository()?);
     show(&mut line, [(WRITE, out.to_owned())]);
-    Ok(end(line, out))
+    Ok(end(line, Some(out)))
 }
 
 /// What nobody in a sandbox writes to, whatever else is let: git's folder, and the board.
@@ -175,82 +110,11 @@ fn show_home(line: &mut Vec<OsString>, home: &ProgramHome) {
     show(line, home.kept.iter().map(|name| (WRITE, folder.join(name))));
 }
 
-fn end(mut line: Vec<OsString>, folder: &Path) -> Vec<OsString> {
-    line.extend(["--setenv", "TMPDIR", THROWN_AWAY, "--chdir"].map(OsString::from));
-    line.extend([folder.into(), "--".into()]);
-    line
-}
-
-/// What every sandbox begins with.
-fn begin(terminal: Terminal) -> Vec<OsString> {
-    let mut line: Vec<OsString> = std::iter::once(PROGRAM).chain(BASE).map(OsString::from).collect();
-    if terminal == Terminal::None {
-        line.push("--new-session".into());
-    }
-    hide(&mut line, LISTENING.iter().map(PathBuf::from));
-    for path in NEEDED {
-        line.extend([READ, path, path].map(OsString::from));
-    }
-    if rustix::process::geteuid().is_root() {
-        line.extend(["--cap-drop", "ALL"].map(OsString::from));
-        line.extend(POWERS.iter().flat_map(|power| ["--cap-add".into(), OsString::from(power)]));
-    }
-    line
-}
-
 /// What else the role lets be written to; keys and the like only where it names them.
 fn show_writable(line: &mut Vec<OsString>, role: &Role) {
     let writable: Vec<PathBuf> = role.writable.iter().map(|path| at_home(path)).collect();
     show(line, writable.iter().map(|path| (WRITE, path.clone())));
     hide_secrets(line, &writable);
-}
-
-/// Hides the user's keys, and what listens for the user, but for what is `named`.
-fn hide_secrets(line: &mut Vec<OsString>, named: &[PathBuf]) {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let secret = home.iter().flat_map(|home| SECRET.map(|name| home.join(name)));
-    hide(line, secret.filter(|folder| !named.iter().any(|path| path.starts_with(folder))));
-    for socket in sockets().filter_map(|path| path.canonicalize().ok()) {
-        line.extend(["--ro-bind".into(), "/dev/null".into(), socket.into()]);
-    }
-}
-
-/// Puts an empty folder in the place of each of these that is there.
-fn hide(line: &mut Vec<OsString>, folders: impl Iterator<Item = PathBuf>) {
-    // A link is followed here: bubblewrap would make what it leads to.
-    let there: BTreeSet<PathBuf> = folders.filter_map(|path| path.canonicalize().ok()).collect();
-    line.extend(there.into_iter().filter(|path| path.is_dir()).flat_map(|path| ["--tmpfs".into(), path.into()]));
-}
-
-/// Where the user's own programs listen that are told of in the environment.
-fn sockets() -> impl Iterator<Item = PathBuf> {
-    let value = |name| std::env::var(name).ok();
-    let named = [value("SSH_AUTH_SOCK"), value("DOCKER_HOST"), value("CONTAINER_HOST")].into_iter().flatten();
-    named.map(|path| PathBuf::from(path.strip_prefix("unix://").unwrap_or(&path)))
-}
-
-/// Shows each path in its own place.
-fn show<'o>(line: &mut Vec<OsString>, paths: impl IntoIterator<Item = (&'o str, PathBuf)>) {
-    line.extend(paths.into_iter().flat_map(|(option, path)| [option.into(), path.clone().into(), path.into()]));
-}
-
-/// What must be seen though it is where the sandbox has a folder of its own: whatever the repository, programs or a home
-/// are in there. Of what is thrown away that is the uppermost folder, since programs lead to files beside them.
-fn shown(site: &Site, program: Option<PathBuf>) -> Result<BTreeSet<PathBuf>, Error> {
-    let git = site.repository()?.common_dir();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(ToOwned::to_owned));
-    let seen = std::env::split_paths(&path).chain(own).chain(std::env::var_os("HOME").map(PathBuf::from));
-    let real = program.as_ref().and_then(|program| program.canonicalize().ok());
-    let seen = seen.chain([site.board.root().to_owned(), git.to_owned()]).chain(program).chain(real);
-    let within = |path: PathBuf| {
-        if LISTENING.iter().any(|folder| path.starts_with(folder)) {
-            return Some(path);
-        }
-        let name = path.strip_prefix(THROWN_AWAY).ok()?.components().next()?;
-        Some(Path::new(THROWN_AWAY).join(name))
-    };
-    Ok(seen.filter_map(within).collect())
 }
 
 fn at_home(path: &str) -> PathBuf {

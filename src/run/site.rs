@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::enclosure;
 use super::error::Error;
 use super::tracked::refuse_tracked;
 use crate::board::eligible::{Lack, NotReady};
@@ -90,7 +91,8 @@ impl Site {
         if let Some(repository) = self.repository.get() {
             return Ok(repository);
         }
-        let repository = Repository::discover(self.board.root())?;
+        let mut repository = Repository::discover(self.board.root())?;
+        repository.filter_sandbox = enclosure::of_filters(&self.config, &self.board, &repository);
         Ok(self.repository.get_or_init(|| repository))
     }
 

@@ -3,6 +3,7 @@
 //! Where no sandbox can be had these hold that nothing is begun.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
 use serde_json::{Value, json};
@@ -297,4 +298,52 @@ fn the_mailbox_does_what_agents_may_and_nothing_else() {
     assert_eq!(letters.len(), 1);
     let letter = scratch.read(&letters[0]);
     assert!(letter.contains("Frodo") && letter.contains("In my own name"), "{letter}");
+}
+
+#[test]
+fn neither_git_nor_the_sandbox_is_taken_from_the_work() {
+    let Some(scratch) = board("echo x >x.txt", &["true"], &json!({})) else { return };
+    for name in ["git", "bwrap", "sh"] {
+        let own = scratch.write(name, "(: >\"$HOME/escaped\") 2>/dev/null\nPATH=${PATH#.:}\nexec ${0##*/} \"$@\"\n");
+        fs::set_permissions(own, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    scratch.git(&["add", "git", "bwrap", "sh"]);
+    scratch.git(&["commit", "-qm", "Programs"]);
+    let path = format!(".:{}", std::env::var("PATH").expect("it is set"));
+    scratch.program("tavern-agent").args(&["--until-empty"]).variable("PATH", path).run().succeeds();
+    is_done(&scratch);
+    assert!(!is_at_home(&scratch, "escaped"));
+}
+
+/// A program of the repository that the user's settings name as a filter, as its agent would have it.
+const FILTER: &str = r#"cat >filter.sh <<'END'
+(echo "$0" >>"$HOME/escaped") 2>/dev/null
+(echo "$0" >>"$(git rev-parse --git-common-dir)/escaped") 2>/dev/null
+tr a-z A-Z
+END
+printf '#!/bin/sh\n(: >"$HOME/escaped") 2>/dev/null\nexec /usr/bin/tr "$@"\n' >tr
+chmod +x tr
+git add filter.sh tr
+git commit -qm Trap
+echo work >"it's \$(echo 100%) x.txt"
+"#;
+
+#[test]
+fn a_filter_of_the_users_is_run_in_a_sandbox_over_what_was_worked_in_one() {
+    let line = |name: &str| format!("PATH=.:$PATH && sh ./filter.sh {name} %f");
+    let Some(scratch) = board(FILTER, &["true"], &json!({"review": ["reviewer"]})) else { return };
+    scratch.write("filter.sh", "tr a-z A-Z\n");
+    scratch.write(".gitattributes", "*.txt filter=own\n");
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "-qm", "Filter"]);
+    scratch.git(&["config", "filter.own.clean", &line("clean")]);
+    scratch.git(&["config", "filter.own.smudge", "sh -c 'sh ./filter.sh | tr A-Z a-z'"]);
+    scratch.settle();
+    work(&scratch);
+    assert_eq!(scratch.item("T-1")["status"], "in_review", "{}", scratch.run("tavern-log", &[]).succeeds());
+    scratch.run("tavern-report", &["T-1", "--approve"]).succeeds();
+    scratch.run("tavern-merge", &[]).succeeds();
+    is_done(&scratch);
+    assert_eq!(scratch.git(&["show", "tavern/integration:it's $(echo 100%) x.txt"]), "WORK");
+    assert!(!is_at_home(&scratch, "escaped") && !scratch.work().join(".git/escaped").exists());
 }
