@@ -5,7 +5,7 @@
 use chrono::SubsecRound;
 
 use super::event::{Blame, Claim, Event, Kind, Purpose, Retry, Review};
-use super::lease::{Lease, Life, Token};
+use super::lease::{Lease, Life, Terms, Token};
 use super::state::{Approval, Aside, Holding, Phase, Question, State, Submission, are_same_commit};
 use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
@@ -223,6 +223,7 @@ fn decide_claim(task: &Task, lease: Option<&Lease>, claim: &Claim, now: Timestam
         holder: claim.holder.clone(),
         work: None,
         back_to: (claim.purpose == Purpose::Chat).then_some(task.status()),
+        terms: Some(Terms::of(task, &claim.reviewers)).filter(|terms| *terms != Terms::default()),
     };
     Ok(Transition { state: taken, lease: LeaseChange::Put(Box::new(lease)) })
 }
@@ -430,7 +431,15 @@ mod tests {
     fn claim() -> Claim {
         let holder = Holder { host: "shire".into(), process: None };
         let purpose = Purpose::Work;
-        Claim { agent: "Frodo".into(), role: "coder".into(), purpose, token: TOKEN, seconds: 120, holder }
+        Claim {
+            agent: "Frodo".into(),
+            role: "coder".into(),
+            purpose,
+            token: TOKEN,
+            seconds: 120,
+            holder,
+            reviewers: Vec::new(),
+        }
     }
 
     fn lease() -> Lease {

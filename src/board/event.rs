@@ -80,6 +80,8 @@ pub struct Claim {
     /// Length of the lease in seconds.
     pub seconds: u32,
     pub holder: Holder,
+    /// Who has to approve items that name nobody.
+    pub reviewers: Vec<String>,
 }
 
 /// How a task that comes back is tried again.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-use super::task::{Status, TaskId, Timestamp};
+use super::task::{Status, Task, TaskId, Timestamp};
 
 /// A fencing token: it grows at every claim on a board, for ever, so that of two holders of a task the newer one has
 /// the larger token. It is the sequence number of the claim in the event log.
@@ -59,6 +59,43 @@ pub struct Lease {
     /// The status that the task has again when it is given back, if not the usual one: a person only talks with the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_to: Option<Status>,
+    /// `None`: its item asked for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
+}
+
+/// What an item asked of its work when it was claimed. Whoever holds it may have written something else into its queue since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done_when: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviewers: Vec<String>,
+}
+
+impl Terms {
+    /// `general` are the reviewers of items that name none.
+    pub fn of(task: &Task, general: &[String]) -> Terms {
+        Terms { done_when: task.done_when.clone(), reviewers: task.reviewers(general) }
+    }
+
+    /// In words, what of this is asked for no more by `now`.
+    pub fn missing_from(&self, now: &Terms) -> Option<String> {
+        let missing = |then: &[String], now: &[String]| {
+            let mut left = now.to_vec();
+            let gone = then.iter().find(|one| match left.iter().position(|other| other == *one) {
+                Some(at) => {
+                    left.swap_remove(at);
+                    false
+                }
+                None => true,
+            });
+            gone.cloned()
+        };
+        let command = missing(&self.done_when, &now.done_when)
+            .map(|command| format!("`{}` in `done_when`", command.lines().next().unwrap_or_default()));
+        command.or_else(|| Some(format!("`{}` in `review`", missing(&self.reviewers, &now.reviewers)?)))
+    }
 }
 
 /// What the holder works with, known from the moment the worktree stands.

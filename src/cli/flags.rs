@@ -44,7 +44,11 @@ impl HeldItem {
     pub(super) fn claimed(&self, board: &Board) -> Result<Claimed, CliError> {
         let lease = self.renew(board)?;
         // What was before the claim stands in the log alone.
-        let Found { task, script, queue, .. } = board.task(&self.task)?;
+        let Found { mut task, script, queue, .. } = board.task(&self.task)?;
+        // As for who has held it in memory since.
+        if let Some(terms) = &lease.terms {
+            task.done_when.clone_from(&terms.done_when);
+        }
         Ok(Claimed { task, script, queue, lease, has_history: true, unknown: Unknown::default() })
     }
 }

@@ -73,7 +73,7 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         if task.worktree {
             return Ok(Integrated::Blocked(format!("`{id}` names no commit: move it to the Pending lane")));
         }
-        if let Some(lack) = not_approved(&site.board, &task, None)? {
+        if let Some(lack) = not_approved(site, &task, None)? {
             return Ok(Integrated::Lacks(lack));
         }
         if site.board.is_dry() {
@@ -87,7 +87,7 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         let reason = format!("its commit {work} is not in the repository");
         return send_back(site, &task, &site.config.outcomes.failed, reason);
     };
-    if let Some(lack) = not_approved(&site.board, &task, Some(&work))? {
+    if let Some(lack) = not_approved(site, &task, Some(&work))? {
         return Ok(Integrated::Lacks(lack));
     }
     if site.board.is_dry() {

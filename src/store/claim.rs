@@ -192,6 +192,7 @@ impl QueueSearch<'_> {
             token,
             seconds: seek.seconds,
             holder: seek.holder.clone(),
+            reviewers: seek.roles.approving.clone(),
         });
         let script = document.shell(item);
         let has_history = has_history(&document.task(item, id.clone()));

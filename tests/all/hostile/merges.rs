@@ -36,6 +36,28 @@ fn an_approval_that_only_the_queue_has_merges_nothing() {
 }
 
 #[test]
+fn what_an_item_asked_for_at_its_claim_is_not_taken_out_in_silence() {
+    for (keys, without, gone) in [
+        ("review: [reviewer, person]", "review: reviewer", "`person` in `review`"),
+        ("review: reviewer, done_when: [\"true\"]", "review: reviewer", "`true` in `done_when`"),
+    ] {
+        let scratch = Scratch::initialized();
+        scratch.write(CONFIG, format!("base: main\nroles: {{reviewer: {{does: review}}}}\n{AT_ONCE}"));
+        scratch.write(QUEUE, format!("- [ ] T-1: One ({keys})\n  ```sh\n  echo good > 1.txt\n  ```\n"));
+        scratch.run("tavern-agent", &["--name", "Frodo", "--once"]).ends(0);
+        scratch.stands("T-1", "in_review", 1);
+        scratch.change(QUEUE, keys, without);
+        let token = scratch.claim("T-1", &["--agent", "Sam", "--role", "reviewer"]);
+        scratch.run("tavern-report", &["T-1", "--approve", "--token", &token]).ends(0).says("T-1 is approved");
+        let told = format!("it was claimed with {gone}, which its queue has no more");
+        scratch.run("tavern-merge", &[]).ends(4).says(&told).says("tavern report T-1 --approve");
+        // A person's word is all that it lacks.
+        scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+        scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
+    }
+}
+
+#[test]
 fn an_approval_is_of_one_commit() {
     let evil = "echo evil > 1.txt; git add 1.txt; git commit -qm Evil\n\
                 sed -i \"/ T-1: /s/commit: [0-9a-f]*/commit: $(git rev-parse HEAD)/\" QUEUE\n\
