@@ -5,9 +5,11 @@ use chrono::TimeDelta;
 use walkdir::WalkDir;
 
 use super::artifacts::Artifacts;
+use super::cell::Cell;
 use super::error::Error;
 use super::record::{Metadata, run_of};
 use super::site::Site;
+use super::take_over::AsideCell;
 use crate::board::task::{Status, Timestamp};
 use crate::store;
 
@@ -45,8 +47,23 @@ pub fn may_go(site: &Site, run: &str) -> Result<bool, Error> {
     run_of(&site.board, run).map_or(Ok(false), |run| is_spent(site, &run))
 }
 
+/// Returns whether the cell that was put aside can be removed: it was taken over, or its item was completed in spite of it.
+pub fn cell_may_go(site: &Site, cell: &AsideCell) -> Result<bool, Error> {
+    if cell.was_taken {
+        return Ok(true);
+    }
+    let Some(task) = cell.run.rsplit_once('@').and_then(|(task, _)| task.parse().ok()) else { return Ok(false) };
+    match site.board.task(&task) {
+        Ok(found) => Ok(found.lease.is_none() && found.task.status() == Status::Completed),
+        Err(store::Error::NoTask(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
-    if run.ended.is_none() || Artifacts::open(&site.board, &run.run).path("files").exists() {
+    // By it is known whose cell it is.
+    let has_cell = Cell::of(site, &run.run).is_there();
+    if run.ended.is_none() || has_cell || Artifacts::open(&site.board, &run.run).path("files").exists() {
         return Ok(false);
     }
     match site.board.task(&run.task) {

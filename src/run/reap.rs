@@ -17,10 +17,10 @@ use super::record::{Metadata, close_run, run_name, run_of, runs, runs_of};
 
 use super::cell::Cell;
 use super::error::Error;
-use super::prune::{may_go, spent_runs};
+use super::prune::{cell_may_go, may_go, spent_runs};
 use super::report::{back_off, most_attempts};
 use super::site::{ITEM_BRANCHES, Site};
-use super::take_over::take_over;
+use super::take_over::{cells_aside, left_cells, take_over};
 use super::worktree;
 use crate::board::archive::Policy;
 use crate::board::document::parse;
@@ -57,6 +57,8 @@ pub enum Action {
     DeleteBranch { task: TaskId, branch: String },
     /// Remove the folder of a run that is old, or one too many.
     RemoveRun { run: String },
+    /// Remove a cell that was taken over, or could not be, though its item was completed.
+    RemoveCell { run: String },
     /// Remove a temp file that a crash left.
     RemoveTemp { path: PathBuf },
     /// Remove a lock that a killed git has left in the repository.
@@ -80,6 +82,7 @@ impl std::fmt::Display for Action {
             Action::Archive { queue, items } => write!(f, "move {items} ended items of queue {queue} to its archive"),
             Action::DeleteBranch { task, branch } => write!(f, "delete the branch {branch} of {task}, which is merged"),
             Action::RemoveRun { run } => write!(f, "remove the files of run {run}, whose work is merged"),
+            Action::RemoveCell { run } => write!(f, "remove what was left of the cell of run {run}"),
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
             Action::RemoveLock { path } => write!(f, "remove the lock {}, which a killed git has left", path.display()),
         }
@@ -273,6 +276,14 @@ fn plan_dead(
             actions.push(planned);
         }
     }
+    for run in left_cells(&site.board) {
+        let is_held = leases.iter().any(|lease| run_name(&lease.task, lease.token) == run);
+        let is_known = run_of(&site.board, &run).is_some();
+        let planned = Action::EndRun { run };
+        if !is_held && is_known && !actions.contains(&planned) {
+            actions.push(planned);
+        }
+    }
     if marked.iter().any(|run| run == INTEGRATION) && site.board.try_merge_slot()?.is_some() {
         actions.push(Action::EndRun { run: INTEGRATION.to_owned() });
     }
@@ -315,6 +326,11 @@ fn plan_upkeep(
 ) -> Result<(), Error> {
     plan_branches(site, leased, items, actions)?;
     actions.extend(spent_runs(site, runs(&site.board)?, now)?.into_iter().map(|run| Action::RemoveRun { run }));
+    for cell in cells_aside(&site.board) {
+        if cell_may_go(site, &cell)? {
+            actions.push(Action::RemoveCell { run: cell.run });
+        }
+    }
     let mut temps: Vec<PathBuf> = folders_of_files(site)?.iter().flat_map(|folder| children(folder)).collect();
     temps.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -376,6 +392,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             _ => Ok(false),
         },
         Action::RemoveRun { run } => remove_run(site, run),
+        Action::RemoveCell { run } => remove_cells(site, run),
         Action::RemoveAgent { name } => {
             // Another one may go by the name by now.
             let is_back = |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
@@ -464,6 +481,16 @@ fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
     let folder = site.board.run_dir(run);
     fs::rename(&folder, &aside).map_err(Error::io("remove the run in", &folder))?;
     remove_folder(&aside)
+}
+
+fn remove_cells(site: &Site, run: &str) -> Result<bool, Error> {
+    // One that is being taken over is only then put aside.
+    let _slot = site.board.cell_slot()?;
+    let mut was_removed = false;
+    for cell in cells_aside(&site.board).into_iter().filter(|cell| cell.run == run) {
+        was_removed |= cell_may_go(site, &cell)? && remove_folder(&cell.path)?;
+    }
+    Ok(was_removed)
 }
 
 fn remove_folder(path: &Path) -> Result<bool, Error> {

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::failpoint;
 use crate::files;
 use crate::git::{GitError, LeftCell};
-use crate::store::Entry;
+use crate::store::{Board, Entry};
 
 /// What a cell is called that was taken over, until it is gone, and one that could not be.
 const SPENT: &str = ".spent-";
@@ -27,12 +27,46 @@ const BROKEN: &str = ".broken-";
 /// Bytes of a result that are taken.
 const MOST_BYTES: usize = 1 << 20;
 
+/// A cell of which there is nothing to be had any more.
+#[derive(Clone, Debug)]
+pub struct AsideCell {
+    pub path: PathBuf,
+    pub run: String,
+    /// Else it could not be read.
+    pub was_taken: bool,
+}
+
+/// Those that were put aside, in order.
+pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
+    let names = fs::read_dir(board.private(CELLS)).into_iter().flatten().flatten();
+    let aside = |name: &str, path: PathBuf| {
+        let (was_taken, run) = match (name.strip_prefix(SPENT), name.strip_prefix(BROKEN)) {
+            (Some(run), _) => (true, run.to_owned()),
+            (_, Some(run)) => (false, run.to_owned()),
+            _ => return None,
+        };
+        Some(AsideCell { path, run, was_taken })
+    };
+    let mut found: Vec<AsideCell> =
+        names.filter_map(|entry| aside(&entry.file_name().to_string_lossy(), entry.path())).collect();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// Cells that nobody has taken over, by their runs.
+pub fn left_cells(board: &Board) -> Vec<String> {
+    let names = fs::read_dir(board.private(CELLS)).into_iter().flatten().flatten();
+    let mut runs: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    runs.retain(|name| !name.starts_with('.'));
+    runs.sort();
+    runs
+}
+
 /// Takes over what all cells of the item have, of whose runs nothing is alive any more.
 pub fn take_over_all(site: &Site, task: &TaskId) -> Result<(), Error> {
-    let names = fs::read_dir(site.board.private(CELLS)).into_iter().flatten().flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     let own = format!("{task}@");
-    for run in names.filter(|name| name.starts_with(&own)).filter_map(|name| run_of(&site.board, &name)) {
+    let names = left_cells(&site.board).into_iter().filter(|name| name.starts_with(&own));
+    for run in names.filter_map(|name| run_of(&site.board, &name)) {
         take_over(site, task, &run)?;
     }
     Ok(())

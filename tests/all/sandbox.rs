@@ -139,6 +139,93 @@ fn what_a_killed_run_made_is_not_lost() {
     assert!(std::fs::read_dir(scratch.work().join(".git/tavern/cells")).expect("it is there").next().is_none());
 }
 
+/// Works until it is killed; in another run it ends.
+const KILLED: &str = "if [ -e begun ]; then exit; fi\necho 1 >first.txt\ngit add first.txt\ngit commit -qm First\n\
+                      : >begun\nsleep 1000\n";
+
+#[test]
+fn what_a_killed_run_made_is_found_in_a_repository_that_was_moved() {
+    let scratch = board(KILLED, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let agent = scratch.program("tavern-agent").args(&["--once"]).start();
+    wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+    agent.kill();
+    let moved = scratch.folder().join("moved");
+    std::fs::rename(scratch.work(), &moved).expect("both are ours");
+    let line = format!("cd {} && tavern agent --trust --until-empty --name Frodo", moved.display());
+    let ran = scratch.command(Path::new("sh")).within(&scratch.folder()).args(&["-c", &line]).run();
+    std::fs::rename(&moved, scratch.work()).expect("both are ours");
+    ran.succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    assert_eq!(scratch.git(&["show", "tavern/integration:first.txt"]), "1");
+    assert!(scratch.git(&["log", "--format=%s", "tavern/integration"]).contains("First"));
+}
+
+#[test]
+fn a_cell_goes_when_it_is_taken_over_or_its_item_completed_and_not_before() {
+    let scratch = board("echo 1 >first.txt\nrm -rf \"$(git rev-parse --absolute-git-dir)/objects\"\nfalse\n", &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    scratch.change(CONFIG, "base: main", "base: main\nmax_attempts: 1");
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
+    let cells = scratch.work().join(".git/tavern/cells");
+    let names = || {
+        let entries = std::fs::read_dir(&cells).expect("it is there").flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let broken = names();
+    assert!(matches!(&broken[..], [name] if name.starts_with(".broken-T-1@")), "{broken:?}");
+    std::fs::create_dir_all(cells.join(".spent-T-9@4/git")).expect("it is ours");
+    scratch.run("tavern-reap", &["--dry-run"]).ends(0).says("remove what was left of the cell of run T-9@4");
+    assert_eq!(names().len(), 2);
+    // Nobody has what is in the other one.
+    scratch.run("tavern-reap", &[]).ends(0);
+    assert_eq!(names(), broken);
+    scratch.run("tavern-release", &["T-1", "--revive"]).ends(0);
+    scratch.change(QUEUE, "false\n", "true\n");
+    scratch.change(QUEUE, "rm -rf", ": ");
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed");
+    // The agent itself may have reaped.
+    scratch.run("tavern-reap", &[]).ends(0);
+    assert_eq!(names().len(), 0);
+}
+
+#[test]
+fn who_plans_in_a_sandbox_plans_for_those_in_one() {
+    let plans = |role: &str| format!("- [ ] P-1: Make it (role: {role}, done_when: test -e it.txt)\n");
+    for (role, status, told) in
+        [("coder", "completed", "L-1.1"), ("free", "dead", "no role `free` works on items (one of: coder)")]
+    {
+        let scratch = Scratch::initialized();
+        let script =
+            "cat >/dev/null\n(: >\"$HOME/escaped\") 2>/dev/null\ncp \"$PLAN\" \"$TAVERN_RUN/plan.md\"\necho DONE\n";
+        let program = scratch.executable("../home/planner", &format!("#!/bin/sh\nPLAN=$HOME/plan.md\n{script}"));
+        scratch.write("../home/plan.md", plans(role));
+        let config = serde_json::json!({
+            "base": "main", "max_attempts": 1,
+            "roles": {"coder": {"sandbox": true}, "free": {}, "planner": {"does": "plan", "sandbox": true, "runner": "own"}},
+            "runners": {"own": {"kind": "command", "command": [program]}},
+        });
+        let lines = config.as_object().expect("settings").iter().map(|(name, value)| format!("{name}: {value}\n"));
+        scratch.write(CONFIG, lines.collect::<String>() + AT_ONCE);
+        if !is_boxed(&scratch) {
+            return;
+        }
+        scratch.run("tavern-plan", &["Build it", "--id", "L-1"]).ends(0);
+        scratch.run("tavern-agent", &["--role", "planner", "--name", "Sam", "--once"]);
+        let log = scratch.run("tavern-log", &[]).succeeds();
+        assert_eq!(scratch.item("L-1")["status"], status, "{log}");
+        assert!(log.contains(told), "{log}");
+        assert!(!scratch.folder().join("home/escaped").exists());
+    }
+}
+
 /// Ends only after a while when it is asked to, and has started what is in no group or session of its own.
 const SLOW: &str = r"trap 'sleep 1; echo bye > bye.txt; exit 3' TERM
 setsid sleep 1000 &

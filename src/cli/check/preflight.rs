@@ -346,7 +346,10 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             | Action::DropLease { task, .. } => board.private("leases").join(format!("{task}.yaml")),
             Action::GiveBack { .. } => board.dir().to_owned(),
             // Upkeep, of which nothing has died.
-            Action::Archive { .. } | Action::DeleteBranch { .. } | Action::RemoveRun { .. } => continue,
+            Action::Archive { .. }
+            | Action::DeleteBranch { .. }
+            | Action::RemoveRun { .. }
+            | Action::RemoveCell { .. } => continue,
             Action::RemoveWorktree { path, .. } | Action::RemoveTemp { path } | Action::RemoveLock { path } => {
                 path.clone()
             }
