@@ -104,7 +104,15 @@ fn decisions(criterion: &mut Criterion) {
     let task = Task::new("T-1".parse().expect("it is an ID"), "Add a login");
     let holder = Holder { host: "host".to_owned(), process: None };
     let (agent, role) = ("Sam".to_owned(), "coder".to_owned());
-    let claim = Event::Claim(Claim { agent, role, purpose: Purpose::Work, token: 7, seconds: 120, holder });
+    let claim = Event::Claim(Claim {
+        agent,
+        role,
+        purpose: Purpose::Work,
+        token: 7,
+        seconds: 120,
+        holder,
+        reviewers: Vec::new(),
+    });
     let mut group = criterion.benchmark_group("decide");
     group.bench_function("claim", |bencher| {
         bencher.iter(|| decide(black_box(&task), None, &claim, NOW).is_ok());

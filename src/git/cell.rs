@@ -309,7 +309,7 @@ pub(super) fn gitlinks(stages: &[u8]) -> Vec<PathBuf> {
 }
 
 /// Runs `script` of `sh` on the cell, in its sandbox.
-fn boxed(left: &LeftCell<'_>, objects: &Path, script: &str) -> Result<Vec<u8>, GitError> {
+pub(super) fn boxed(left: &LeftCell<'_>, objects: &Path, script: &str) -> Result<Vec<u8>, GitError> {
     let mut spec = Spec::new("sh", left.out).args(["-c", script, "sh"]).args([left.out]);
     spec.wrapper = left.wrapper.to_vec();
     spec.inherits = false;

@@ -9,7 +9,7 @@ use super::cell::Cell;
 use super::error::Error;
 use super::record::{Metadata, run_of};
 use super::site::Site;
-use super::take_over::AsideCell;
+use super::take_over::{AsideCell, SUBMODULES};
 use crate::board::task::{Status, Timestamp};
 use crate::store;
 
@@ -63,7 +63,8 @@ pub fn cell_may_go(site: &Site, cell: &AsideCell) -> Result<bool, Error> {
 fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
     // By it is known whose cell it is.
     let has_cell = Cell::of(site, &run.run).is_there();
-    if run.ended.is_none() || has_cell || Artifacts::open(&site.board, &run.run).path("files").exists() {
+    let kept = Artifacts::open(&site.board, &run.run);
+    if run.ended.is_none() || has_cell || ["files", SUBMODULES].iter().any(|name| kept.path(name).exists()) {
         return Ok(false);
     }
     match site.board.task(&run.task) {

@@ -17,12 +17,15 @@ use crate::board::task::TaskId;
 use crate::clock;
 use crate::failpoint;
 use crate::files;
-use crate::git::{GitError, LeftCell};
+use crate::git::{Bundle, GitError, LeftCell};
 use crate::store::{Board, Entry};
 
 /// What a cell is called that was taken over, until it is gone, and one that could not be.
 const SPENT: &str = ".spent-";
 const BROKEN: &str = ".broken-";
+
+/// Bundles of what a run committed in submodules, in its folder.
+pub const SUBMODULES: &str = "submodules";
 
 /// Bytes of a result that are taken.
 const MOST_BYTES: usize = 1 << 20;
@@ -131,7 +134,27 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     let worktree = worktree.ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
     let wrapper = sandbox::of_look(site, &out)?;
     let left = LeftCell { cell: &cell.git(), out: &out, wrapper: &wrapper, branch: run.branch.as_deref() };
-    Ok(site.repository()?.receive(&worktree, &left)?)
+    site.repository()?.receive(&worktree, &left)?;
+    site.repository()?.receive_lfs(&cell.git())?;
+    let bundles = site.repository()?.submodules_of(&left)?;
+    keep_bundles(site, run, &bundles)
+}
+
+/// What was committed in submodules stays with the run, and is told.
+fn keep_bundles(site: &Site, run: &Metadata, bundles: &[Bundle]) -> Result<(), Error> {
+    for (number, Bundle { submodule, file }) in bundles.iter().enumerate() {
+        let folder = Artifacts::create(&site.board, &run.run)?.path(SUBMODULES);
+        files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+        let kept = folder.join(format!("{}.bundle", number + 1));
+        let mut source = files::open(file).map_err(Error::io("read", file))?;
+        let mut copy = fs::File::create(&kept).map_err(Error::io("write", &kept))?;
+        io::copy(&mut source, &mut copy).and_then(|_| copy.sync_all()).map_err(Error::io("write", &kept))?;
+        let what = format!("what it committed in the submodule `{submodule}` is on no remote of that");
+        let cause = Some(format!("{what}, and is kept for git to fetch from in {}", kept.display()));
+        let (task, run) = (Some(run.task.clone()), Some(run.run.clone()));
+        site.board.note(Entry { task, run, cause, ..Entry::new(Kind::Noted, clock::now()) })?;
+    }
+    Ok(())
 }
 
 /// From now on there is nothing in the cell that counts.

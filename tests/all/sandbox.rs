@@ -226,6 +226,51 @@ fn who_plans_in_a_sandbox_plans_for_those_in_one() {
     }
 }
 
+/// Commits in a submodule, and puts a file to where git-lfs has its own.
+const INNER: &str = r#"git -c protocol.file.allow=always submodule update --init --quiet
+(cd lib && echo 2 >lib.txt && git commit -qam Inner)
+git add lib
+echo big >big.bin
+id=$(sha256sum <big.bin | cut -c1-64)
+lfs=$(git rev-parse --absolute-git-dir)/lfs/objects/$(echo "$id" | cut -c1-2)/$(echo "$id" | cut -c3-4)
+mkdir -p "$lfs"
+mv big.bin "$lfs/$id"
+echo forged >"$lfs/$(echo "$id" | tr 0-9a-f f0-9a-e)"
+git commit -qm Outer
+"#;
+
+#[test]
+fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
+    let scratch = board(INNER, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let lib = scratch.folder().join("lib");
+    let line =
+        format!("git init -q {0} && cd {0} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib", lib.display());
+    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    scratch.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &lib.to_string_lossy(), "lib"]);
+    scratch.git(&["commit", "-qm", "With a library"]);
+    scratch.settle();
+    scratch.run("tavern-agent", &["--until-empty", "--name", "Frodo"]).succeeds();
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
+    let (_, kept) = log
+        .split_once("the submodule `lib` is on no remote of that, and is kept for git to fetch from in ")
+        .expect(&log);
+    let bundle = kept.lines().next().expect("a path");
+    let commit = scratch.git(&["rev-parse", "tavern/integration:lib"]);
+    scratch.git(&["-C", "lib", "fetch", "-q", bundle, "HEAD"]);
+    assert_eq!(scratch.git(&["-C", "lib", "rev-parse", "FETCH_HEAD"]), commit);
+    let lfs = scratch
+        .command(Path::new("sh"))
+        .args(&["-c", "find .git/lfs/objects ! -type d | sort; cat .git/lfs/objects/*/*/*"])
+        .run();
+    let lines: Vec<&str> = lfs.stdout.lines().collect();
+    assert!(matches!(lines[..], [path, "big"] if path.len() > 64), "{lfs}");
+    assert_eq!(scratch.run("tavern-reap", &[]).ends(0).stdout, "");
+}
+
 /// Ends only after a while when it is asked to, and has started what is in no group or session of its own.
 const SLOW: &str = r"trap 'sleep 1; echo bye > bye.txt; exit 3' TERM
 setsid sleep 1000 &
