@@ -17,6 +17,7 @@ pub mod front;
 pub mod human;
 pub mod signals;
 
+mod alike;
 mod chat;
 mod context;
 mod error;

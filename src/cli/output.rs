@@ -65,6 +65,11 @@ impl Output {
         if self.format == Format::Text { self.line(text) } else { Ok(()) }
     }
 
+    /// A record that people are told of otherwise.
+    pub fn json(&self, record: &impl Serialize) -> Result<(), CliError> {
+        if self.format == Format::Json { self.record(record, "") } else { Ok(()) }
+    }
+
     /// Tells people, on standard error, what goes on; silent under `--quiet`.
     pub fn note(&self, text: impl Display) {
         if self.speaks {

@@ -20,6 +20,7 @@ use crate::run::unmerged::Unmerged;
 use crate::run::{Preflight, Site};
 use crate::store::{AgentFile, AgentState, Archived, Board, Error, Queue, Quota, Switch, Text, Then, life};
 
+use super::alike::Alike;
 use super::moment::moment;
 use super::need::{self, Need, NeedKind, tell_of_queues};
 use super::{CliError, Context, Exit, Verb, hints, human};
@@ -263,6 +264,8 @@ impl Args {
             }
             context.out.record(&record, format!("{}: {}", queue.id, words.join(", ")))?;
             // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
+            let is_asked_for = !self.status.is_empty() || self.items;
+            let mut alike = Alike::default();
             for (index, item) in items() {
                 let (line, task) = (item.line, item.id.as_ref());
                 if let Some(need) = need::of(&lacks[index], task, &queue.id) {
@@ -278,7 +281,7 @@ impl Args {
                     matches!(item.status, Status::Pending | Status::Draft | Status::Completed | Status::Cancelled);
                 let is_shown = match self.status.as_slice() {
                     // What an item waits for is listed by itself.
-                    [] if is_usual && !self.items => {
+                    [] if is_usual && !is_asked_for => {
                         lack.is_some_and(|lack| !is_unfit && !is_faulty && !matches!(lack, Lack::Dependencies(_)))
                     }
                     statuses => statuses.is_empty() || statuses.contains(&item.status),
@@ -302,6 +305,11 @@ impl Args {
                     not_ready: not_ready.as_deref(),
                     mode,
                 };
+                let said = not_ready.as_ref().filter(|_| is_usual && !is_asked_for);
+                if said.is_some_and(|why| !alike.shows(&format!("{}, {why}", item.status), task)) {
+                    context.out.json(&record)?;
+                    continue;
+                }
                 let id = task.map_or("-", TaskId::as_str);
                 let mark = match (&not_ready, mode) {
                     _ if is_faulty => " (has a problem)".to_owned(),
@@ -314,6 +322,7 @@ impl Args {
                     .out
                     .record(&record, format_args!("  {id:<8} {:<11} {}{mark}", item.status, human::title(title)))?;
             }
+            alike.left_out().try_for_each(|text| context.out.text(format_args!("  {text}")))?;
         }
         Ok(needs)
     }

@@ -2,7 +2,6 @@
 //!
 //! Both are taken as data. A file of git-lfs is named by its digest, so it is the same wherever it lies. What was committed in a
 //! submodule becomes a bundle, which git checks when somebody fetches from it: settings and hooks of the cell stay there.
-#![expect(clippy::disallowed_methods, reason = "git owns the worktrees, and waits for other processes of git")]
 
 use std::fs;
 use std::io::{self, Read, Write};

@@ -11,7 +11,7 @@ use tavern::board::task::Status;
 
 use crate::dice::{Dice, number};
 use crate::state::{State, temp_files};
-use crate::support::{CONFIG, QUEUE, Running, Scratch};
+use crate::support::{CONFIG, QUEUE, Running, Scratch, wait_until};
 
 const ITEMS: usize = 40;
 const FILES: usize = 1_000;
@@ -289,4 +289,19 @@ impl Kills {
             *count += 1;
         }
     }
+}
+
+#[test]
+fn a_drain_that_is_ended_tells_of_what_is_left_in_a_few_lines() {
+    let scratch = Scratch::initialized();
+    let items = (2..=500)
+        .map(|number| format!("- [ ] T-{number}: Other (after: T-1)\n  ```sh\n  true\n  ```\n"))
+        .collect::<String>();
+    scratch.write(QUEUE, format!("- [ ] T-1: Work\n  ```sh\n  : >begun\n  sleep 1000\n  ```\n{items}"));
+    let drain = scratch.program("tavern-drain").start();
+    wait_until("it works", || scratch.work().join(".tavern/worktrees/T-1/begun").exists());
+    drain.signal(Signal::INT);
+    let ran = drain.end();
+    assert!(ran.stdout.lines().count() < 30, "{ran}");
+    ran.says("0 completed, 500 left").says("… and 489 more: main: pending");
 }

@@ -9,6 +9,7 @@ use crate::board::document::parse;
 use crate::board::eligible::{DEFAULT_ROLE, Lack};
 use crate::board::event::Kind;
 use crate::board::task::{Status, Task, TaskId};
+use crate::cli::alike::Alike;
 use crate::cli::check::shown;
 use crate::cli::need::{self, Need, NeedKind};
 use crate::cli::{CliError, Context, hints, human};
@@ -95,7 +96,13 @@ impl Summary {
     pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
         let (left, usd) = (self.left.len(), human::money(self.usd));
         let mut lines = vec![format!("{} completed, {left} left, {usd} in {} s", self.completed, self.seconds)];
+        let mut alike = Alike::default();
         for left in &self.left {
+            let is_untouched = left.run.is_none() && left.need.is_none() && left.kept.is_empty();
+            let said = [format!("{}: {}", left.queue, left.status)].into_iter().chain(left.reason.clone());
+            if is_untouched && !alike.shows(&said.collect::<Vec<_>>().join(", "), left.task.as_ref()) {
+                continue;
+            }
             let name = left.task.as_ref().map_or_else(|| format!("line {}", left.line), ToString::to_string);
             lines.push(format!("{}: {name} {} — {}", left.queue, left.status, human::title(&left.title)));
             lines.extend(left.reason.iter().map(|reason| format!("  {reason}")));
@@ -103,6 +110,7 @@ impl Summary {
             lines.extend(left.run.iter().map(|run| format!("  see {run}")));
             lines.extend(left.kept.iter().map(|place| format!("  its work: git show {place}")));
         }
+        lines.extend(alike.left_out());
         lines.extend((self.completed > 0).then(|| format!("merged work is on branch {}", site.integration())));
         context.out.record(self, lines.join("\n"))
     }

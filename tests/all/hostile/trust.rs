@@ -406,3 +406,25 @@ fn what_an_agent_makes_in_its_worktree_is_not_trusted() {
     scratch.run("tavern-agent", &["--until-empty"]).ends(4).says("config.yaml");
     assert_eq!(ran(&scratch), [""; 0]);
 }
+
+#[test]
+fn many_items_that_lack_the_same_are_told_of_in_a_few_lines() {
+    let scratch = Scratch::initialized();
+    let items = |title: &str| (1..=500).map(|number| format!("- [ ] T-{number}: {title}\n")).collect::<String>();
+    scratch.write(QUEUE, items("One"));
+    scratch.commit(&[".tavern"], "Queue");
+    let clone = clone_of(&scratch);
+    for trusted in ["", "config"] {
+        if trusted == "config" {
+            clone.run("tavern-trust", &["--yes"]).ends(0);
+            scratch.write(QUEUE, items("Two"));
+            scratch.commit(&[".tavern"], "Others");
+            clone.git(&["pull", "-q"]);
+        }
+        let status = clone.run("tavern-status", &[]).ends(0);
+        assert!(status.stdout.lines().count() < 20, "{status}");
+        status.says("… and 490 more: pending, git has brought what nobody has trusted here");
+        assert_eq!(clone.run("tavern-status", &["--format", "json"]).ends(0).stdout.matches("\"title\":").count(), 500);
+        assert_eq!(clone.run("tavern-status", &["--items"]).ends(0).stdout.lines().count(), 501);
+    }
+}
