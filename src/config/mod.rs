@@ -21,7 +21,7 @@ pub use flaw::Flaw;
 pub use outcome::{OutcomePolicy, Outcomes};
 pub use pass::Pass;
 pub use period::Period;
-pub use role::{Does, Role};
+pub use role::{Does, Network, Role};
 pub use runner::{RunnerConfig, RunnerKind};
 pub use size::Size;
 
@@ -405,6 +405,10 @@ impl Config {
                     |guess| format!("did you mean `{guess}`?"),
                 );
                 return Some((vec!["roles", name, "runner"], format!("no runner `{}`", role.runner), hint));
+            }
+            if role.network != Network::All && !role.sandbox {
+                let message = "only a sandbox keeps the network away".to_owned();
+                return Some((vec!["roles", name, "network"], message, "write `sandbox: true` beside it".to_owned()));
             }
         }
         for name in &self.review {

@@ -21,6 +21,18 @@ pub enum Does {
     Plan,
 }
 
+/// Who reaches the network from a sandbox. Nothing but what it has itself started listens for who does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// The agent program, and commands.
+    #[default]
+    All,
+    /// The agent program alone.
+    Agent,
+    None,
+}
+
 /// What an agent of this role is and may do. An item or a queue may override runner, model and budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -52,6 +64,8 @@ pub struct Role {
     pub sandbox: bool,
     /// Where they may write besides, in a sandbox; `~` is the user's home.
     pub writable: Vec<String>,
+    /// Who reaches the network, in a sandbox.
+    pub network: Network,
 }
 
 impl Default for Role {
@@ -71,6 +85,7 @@ impl Default for Role {
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
             sandbox: false,
             writable: Vec::new(),
+            network: Network::All,
         }
     }
 }

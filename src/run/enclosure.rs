@@ -63,6 +63,9 @@ pub const READ: &str = "--ro-bind-try";
 /// Likewise for one that can be written to.
 pub const WRITE: &str = "--bind-try";
 
+/// Bubblewrap's option for who reaches no port and no abstract socket of others.
+pub const ALONE: &str = "--unshare-net";
+
 /// What a program in a sandbox has to do with the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminal {
@@ -84,7 +87,7 @@ pub fn of_filters(config: &Config, board: &Board, repository: &Repository) -> Ve
 /// Reaches nobody, and writes nothing yet.
 pub fn alone(board: &Board, repository: &Repository) -> Vec<OsString> {
     let mut line = begin(Terminal::None);
-    line.push("--unshare-net".into());
+    line.push(ALONE.into());
     show(&mut line, shown(board, repository, None));
     hide_secrets(&mut line, &[]);
     line

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cell::Cell;
-use super::enclosure::{PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown};
+use super::enclosure::{ALONE, PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown};
 use super::error::Error;
 use super::keys;
 use super::site::Site;
 use crate::board::eligible::NotReady;
-use crate::config::Role;
+use crate::config::{Network, Role};
+use crate::git::matches;
 use crate::interrupt::Interrupt;
 use crate::process::{CommandSpec, find_program, quoted, run_command};
 use crate::runner::shell::SCRIPT;
@@ -35,6 +36,9 @@ pub struct Boxed<'a> {
 pub fn of_agent(site: &Site, role: &Role, program: PathBuf, place: &Boxed<'_>) -> Result<Vec<OsString>, Error> {
     let Boxed { terminal, worktree, run_dir, cell, state } = *place;
     let mut line = begin(terminal);
+    if role.network == Network::None {
+        line.push(ALONE.into());
+    }
     show(&mut line, shown(&site.board, site.repository()?, Some(program)));
     show_writable(&mut line, role);
     for home in &state.homes {
@@ -76,6 +80,9 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
         return Ok(Vec::new());
     }
     let mut line = begin(Terminal::None);
+    if role.network != Network::All {
+        line.push(ALONE.into());
+    }
     show(&mut line, shown(&site.board, site.repository()?, None));
     show_writable(&mut line, role);
     show(&mut line, held(site)?);
@@ -105,7 +112,7 @@ fn show_home(line: &mut Vec<OsString>, home: &ProgramHome) {
     let folder = home.folder.canonicalize().unwrap_or_else(|_| home.folder.clone());
     line.extend(["--tmpfs".into(), folder.clone().into()]);
     let there = fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
-    let shown = there.filter(|name| !home.passing.iter().any(|passing| name == passing));
+    let shown = there.filter(|name| !home.passing.iter().any(|passing| matches(passing, Path::new(name))));
     show(line, shown.map(|name| (READ, folder.join(name))).collect::<BTreeSet<_>>());
     show(line, home.kept.iter().map(|name| (WRITE, folder.join(name))));
 }

@@ -37,7 +37,8 @@ struct Preset {
 /// What a program writes in a folder of its own.
 enum Kept {
     All,
-    Only(&'static [&'static str]),
+    /// These; and what is made anew, patterns of names, is not seen there at all.
+    Only(&'static [&'static str], &'static [&'static str]),
 }
 
 const PRESETS: [Preset; 4] = [
@@ -45,7 +46,13 @@ const PRESETS: [Preset; 4] = [
     Preset {
         name: "codex",
         line: "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -",
-        folders: &[(".codex", Kept::Only(&["sessions", "log", "auth.json", "history.jsonl"]))],
+        folders: &[(
+            ".codex",
+            Kept::Only(
+                &["sessions", "log", "auth.json", "history.jsonl"],
+                &["*.sqlite*", "installation_id", ".tmp", "tmp", "shell_snapshots", "thread-writer-locks"],
+            ),
+        )],
         variables: &["CODEX_*", "OPENAI_*"],
         alone: None,
     },
@@ -53,7 +60,10 @@ const PRESETS: [Preset; 4] = [
     Preset {
         name: "gemini",
         line: "gemini --skip-trust --approval-mode yolo --model {model}",
-        folders: &[(".gemini", Kept::Only(&["tmp", "history", "oauth_creds.json", "google_accounts.json"]))],
+        folders: &[(
+            ".gemini",
+            Kept::Only(&["tmp", "history", "oauth_creds.json", "google_accounts.json"], &["projects.json*"]),
+        )],
         variables: &["GEMINI_*", "GOOGLE_*"],
         alone: None,
     },
@@ -69,10 +79,10 @@ const PRESETS: [Preset; 4] = [
         name: "opencode",
         line: "opencode run --auto --model {model}",
         folders: &[
-            (".config/opencode", Kept::Only(&[])),
-            (".local/share/opencode", Kept::Only(&["storage", "log", "snapshot", "auth.json"])),
+            (".config/opencode", Kept::Only(&[], &[])),
+            (".local/share/opencode", Kept::Only(&["storage", "log", "snapshot", "auth.json"], &["*.db*"])),
             (".local/state/opencode", Kept::All),
-            (".cache/opencode", Kept::Only(&[])),
+            (".cache/opencode", Kept::Only(&[], &[])),
         ],
         variables: &["OPENCODE_*", "ANTHROPIC_*", "DEEPSEEK_*", "GEMINI_*", "OLLAMA_*", "OPENAI_*", "OPENROUTER_*"],
         alone: Some(("OPENCODE_DISABLE_PROJECT_CONFIG", "true")),
@@ -155,9 +165,9 @@ impl Runner for CommandRunner {
             let folder = home.join(name);
             match kept {
                 Kept::All => state.folders.push(folder),
-                Kept::Only(names) => {
+                Kept::Only(names, passing) => {
                     let kept = names.iter().map(|name| (*name).to_owned()).collect();
-                    state.homes.push(ProgramHome { folder, kept, passing: Vec::new() });
+                    state.homes.push(ProgramHome { folder, kept, passing: passing.to_vec() });
                 }
             }
         }

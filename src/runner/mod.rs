@@ -166,7 +166,8 @@ pub struct ProgramHome {
     pub folder: PathBuf,
     /// What it has to find again, relative to the folder. Files have an extension.
     pub kept: Vec<String>,
-    /// What it makes anew whenever it is not there.
+    /// What it makes anew whenever it is not there: patterns of names. A database is among that, since what is written to one
+    /// that others have open has to be seen by them.
     pub passing: Vec<&'static str>,
 }
 

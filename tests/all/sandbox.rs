@@ -271,6 +271,32 @@ fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
     assert_eq!(scratch.run("tavern-reap", &[]).ends(0).stdout, "");
 }
 
+#[test]
+fn a_program_finds_its_account_and_makes_its_databases_anew() {
+    let codex = "#!/bin/sh\ncat >/dev/null\ncd \"$HOME/.codex\" || exit\n\
+                 { test -e state_5.sqlite && echo seen; cat auth.json config.toml; } >\"$OLDPWD/found.txt\"\n\
+                 echo new >state_5.sqlite && echo new >installation_id && echo new >auth.json || exit\n\
+                 (echo new >config.toml) 2>/dev/null\necho DONE\n";
+    let scratch = Scratch::initialized();
+    scratch.write(QUEUE, "- [ ] T-1: Work\n");
+    scratch.write(CONFIG, format!("base: main\nroles: {{coder: {{sandbox: true}}}}\n{AT_ONCE}"));
+    let names = ["state_5.sqlite", "installation_id", "auth.json", "config.toml"];
+    let paths = names.map(|name| format!("../home/.codex/{name}"));
+    for path in &paths {
+        scratch.write(path, "old\n");
+    }
+    scratch.executable("../bin/codex", codex);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let path = format!("{}:{}", scratch.folder().join("bin").display(), std::env::var("PATH").expect("it is set"));
+    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--runner", "codex"]).variable("PATH", path);
+    agent.run().succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{}", scratch.run("tavern-log", &[]).succeeds());
+    assert_eq!(scratch.git(&["show", "tavern/integration:found.txt"]), "old\nold");
+    assert_eq!(paths.map(|path| scratch.read(path)), ["old\n", "old\n", "new\n", "old\n"]);
+}
+
 /// Ends only after a while when it is asked to, and has started what is in no group or session of its own.
 const SLOW: &str = r"trap 'sleep 1; echo bye > bye.txt; exit 3' TERM
 setsid sleep 1000 &

@@ -3,8 +3,10 @@
 //! Where no sandbox can be had these hold that nothing is begun.
 
 use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use serde_json::{Value, json};
 
@@ -298,6 +300,25 @@ fn the_mailbox_does_what_agents_may_and_nothing_else() {
     assert_eq!(letters.len(), 1);
     let letter = scratch.read(&letters[0]);
     assert!(letter.contains("Frodo") && letter.contains("In my own name"), "{letter}");
+}
+
+/// Speaks to a port and to an abstract socket.
+const SPEAKS: &str = "perl -MSocket -e 'socket(my $s, PF_UNIX, SOCK_STREAM, 0); \
+    exit(connect($s, pack_sockaddr_un(\"\\0$ENV{HOME}\")) ? 0 : 1)' && echo";
+
+#[test]
+fn the_network_is_reached_by_whom_the_role_says() {
+    for (network, expected) in [("all", "agent done_when"), ("agent", "agent"), ("none", "")] {
+        let script = format!("{SPEAKS} agent >>spoke.txt || true\n: >>spoke.txt");
+        let speaks = format!("{SPEAKS} done_when >>spoke.txt || true");
+        let spoke = format!("test \"$(xargs <spoke.txt)\" = '{expected}'");
+        let settings = json!({"roles": {"coder": {"sandbox": true, "network": network}}});
+        let Some(scratch) = board(&script, &[&speaks, &spoke], &settings) else { return };
+        let name = SocketAddr::from_abstract_name(scratch.folder().join("home").as_os_str().as_bytes());
+        let _listener = UnixListener::bind_addr(&name.expect("a name")).expect("nobody has it");
+        work(&scratch);
+        is_done(&scratch);
+    }
 }
 
 #[test]
