@@ -13,7 +13,7 @@ use crate::board::task::TaskId;
 const FEW_MARKS: usize = 2;
 
 /// Fewer words a person takes out at once without being asked.
-const FEW_WORDS: usize = 40;
+const FEW_WORDS: usize = 80;
 
 /// `saved` ends in the middle of a line of `loaded` or `ours`, of which nothing follows; or it ends where `loaded` goes on with lanes
 /// and open items, or what is `held`, of which it has none.
@@ -27,6 +27,9 @@ pub(super) fn is_cut_short([loaded, ours]: [&str; 2], saved: &str, held: &HashSe
     }
     let times = lines.iter().filter(|line| *line == last).count();
     let Some((_, end)) = ends(loaded).filter(|(line, _)| line == last).nth(times - 1) else { return false };
+    if !has_most(&said(&loaded[..end]).collect::<Vec<_>>(), &has) {
+        return false;
+    }
     let (whole, theirs) = (parse(loaded).0, parse(saved).0);
     let lanes = whole.lanes().iter().filter(|lane| lane.heading.start >= end);
     let lanes = lanes.filter(|lane| !has.contains(loaded[lane.heading.clone()].trim_end()));
@@ -45,10 +48,14 @@ fn is_missing(document: &Document<'_>, item: &Item<'_>) -> bool {
 fn is_torn(whole: &str, last: &str, has: &HashSet<&str>) -> bool {
     let lines: Vec<&str> = said(whole).collect();
     let begun = (0..lines.len()).filter(|at| lines[*at].starts_with(last) && !has.contains(lines[*at]));
-    begun.map(|at| &lines[at..]).any(|rest| {
-        let missing = rest.iter().filter(|line| !has.contains(*line)).count();
-        2 * missing > rest.len() && (rest.len() > 1 || whole.ends_with('\n'))
-    })
+    begun
+        .map(|at| lines.split_at(at))
+        .any(|(head, rest)| has_most(head, has) && !has_most(rest, has) && (rest.len() > 1 || whole.ends_with('\n')))
+}
+
+/// A text without most of the lines before its end is another one.
+fn has_most(lines: &[&str], has: &HashSet<&str>) -> bool {
+    2 * lines.iter().filter(|line| has.contains(*line)).count() >= lines.len()
 }
 
 /// The lines that say something, each with its end.
@@ -60,11 +67,10 @@ fn ends(text: &str) -> impl Iterator<Item = (&str, usize)> {
     lines.filter(|(line, _)| !line.is_empty())
 }
 
-/// What became of `before` lacks most of the words that stood between its open items and in them, and has few others. Items that are
-/// `elsewhere` now are not lost.
-pub(super) fn takes_most_words(before: &str, after: &str, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> bool {
-    let document = parse(before).0;
-    let had = || open_text(&document, is_elsewhere).flat_map(str::split_whitespace);
+/// What became of `before` lacks most of the words that stood between its open items, and in those that are left, and has few others.
+pub(super) fn takes_most_words(before: &str, after: &str) -> bool {
+    let [was, is] = [before, after].map(|text| parse(text).0);
+    let had = || open_text(&was, &is).flat_map(str::split_whitespace);
     let (lost, brought) = (missing_words(had(), after), missing_words(after.split_whitespace(), before));
     lost >= FEW_WORDS && 2 * lost > had().count() && 2 * brought < lost
 }
@@ -83,11 +89,13 @@ fn missing_words<'t>(words: impl Iterator<Item = &'t str>, text: &'t str) -> usi
     missing
 }
 
-/// Neither front matter nor headings of lanes, nor items that have ended.
-fn open_text<'t>(document: &Document<'t>, is_elsewhere: &dyn Fn(&TaskId) -> bool) -> impl Iterator<Item = &'t str> {
-    let is_left_out = |item: &&Item<'t>| {
-        item.within.is_none() && (item.status.is_ended() || item.id.as_ref().is_some_and(is_elsewhere))
+/// Neither front matter nor headings of lanes, nor items that have ended or that are not in `left`.
+fn open_text<'t>(document: &Document<'t>, left: &Document<'_>) -> impl Iterator<Item = &'t str> {
+    let is_there = |item: &Item<'_>| match &item.id {
+        Some(id) => left.find(id).is_some(),
+        None => left.items().iter().any(|other| left.title(other) == document.title(item)),
     };
+    let is_left_out = |item: &&Item<'t>| item.within.is_none() && (item.status.is_ended() || !is_there(item));
     let lanes = document.lanes().iter().map(|lane| lane.heading.clone());
     let items = document.items().iter().filter(is_left_out).map(|item| item.span.clone());
     let mut holes: Vec<Range<usize>> = lanes.chain(items).collect();

@@ -367,8 +367,7 @@ fn merged(
     let typed = with_held(text, ours, &held);
     let text = with_appended(Some(ours), typed.clone(), &|id| returned.contains(id) || copies.all.contains_key(id));
     let mut done = done_by_hand(&copies, ours, &text, now);
-    let takes_most =
-        takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text, &|id| index.knows(id, queue));
+    let takes_most = takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text);
     if from_git.is_none() && takes_most {
         entries.truncate(told);
         set_aside(board, queue, as_saved, now, entries, files);

@@ -729,6 +729,17 @@ fn a_save_that_takes_most_items_out_is_set_aside_until_a_person_accepts_it() {
     }
 }
 
+#[test]
+fn who_writes_another_list_means_it() {
+    let scratch =
+        Scratch::board("## Pending\n\n- [ ] T-1: one\n  ```sh\n  true\n  ```\n\n## In Progress\n\n## Completed\n");
+    for other in ["- [ ] T-9: nine\n  ```sh\n  false\n  ```\n", "## Todo\n\n- [ ] T-7: se"] {
+        scratch.write(QUEUE, other);
+        scratch.settle();
+        assert_eq!(scratch.queue(), other);
+    }
+}
+
 /// A full disk, a killed editor or a `>` leaves the beginning of a text, also while somebody holds its items.
 #[test]
 fn a_save_that_breaks_off_is_set_aside_also_while_items_are_held() {
@@ -769,11 +780,13 @@ fn a_save_that_breaks_off_is_set_aside_also_while_items_are_held() {
 #[test]
 fn a_save_that_takes_most_words_out_is_set_aside() {
     let words = |times: usize| "What they said of it on the phone that day.\n".repeat(times);
-    let full = format!("{}\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n", words(6));
+    let item = format!("- [ ] T-2: two\n  {}\n", "What the agent should know of it. ".repeat(12));
+    let full = format!("{}\n## Pending\n\n- [ ] T-1: one\n{item}", words(16));
     for (saved, is_meant) in [
-        (full.replace(&words(6), &words(1)), false),
-        (full.replace(&words(6), &words(4)), true),
-        (full.replace(&words(6), &"All of it put in other words by somebody who knows.\n".repeat(3)), true),
+        (full.replace(&words(16), &words(1)), false),
+        (full.replace(&words(16), &words(12)), true),
+        (full.replace(&words(16), &"All of it put in other words by somebody who knows.\n".repeat(8)), true),
+        (full.replace(&item, ""), true),
     ] {
         let scratch = Scratch::board(&full);
         scratch.write(QUEUE, &saved);
