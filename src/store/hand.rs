@@ -119,7 +119,7 @@ fn saved(
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
     // git may have put a text there in which they typed, and which stands in neither: it was there before both.
     let head =
-        board.from_git(queue).filter(|head| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(&head.text)));
+        board.gits_text(queue).filter(|head| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(&head.text)));
     let below = |saved: &Option<String>, replaced_at: Option<u64>| {
         let Some((text, head)) = saved.as_deref().zip(head.as_ref()) else { return Ok::<_, Error>(None) };
         let loaded = loaded(board, queue, &known, &Save { text, replaced_at, rests_on: None }, &HashSet::new())?;
