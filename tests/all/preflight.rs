@@ -1,8 +1,10 @@
 //! Before anything is claimed: what is missing is told, costs no attempt, and keeps nobody from the rest.
 
+use std::fs;
+
 use serde_json::Value;
 
-use crate::support::{QUEUE, Ran, Scratch, wait_until};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch, wait_until};
 
 /// One that no machine has.
 const NO_PROGRAM: &str = "no-such-program-here";
@@ -29,7 +31,7 @@ fn agent(scratch: &Scratch) -> Ran {
 
 /// What Frodo shows of himself.
 fn doing(scratch: &Scratch) -> String {
-    std::fs::read_to_string(scratch.work().join(".tavern/agents/Frodo.yaml")).unwrap_or_default()
+    fs::read_to_string(scratch.work().join(".tavern/agents/Frodo.yaml")).unwrap_or_default()
 }
 
 #[test]
@@ -75,7 +77,7 @@ fn a_base_that_is_not_there_is_told_before_anything_is_claimed() {
 fn what_was_missing_is_found_when_it_is_there() {
     let scratch = board(&item("T-1", &format!("{NO_PROGRAM} --check")), "");
     let bin = scratch.folder().join("bin");
-    std::fs::create_dir(&bin).expect("the folder is ours");
+    fs::create_dir(&bin).expect("the folder is ours");
     let path = std::env::var("PATH").expect("PATH is set");
     let path = format!("{}:{path}", bin.display());
     let arguments = ["--name", "Frodo", "--once"];
@@ -147,7 +149,7 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
     let queue = format!("{}{}", item("T-1", "").replace("echo T-1", &format!("{breaks}; echo T-1")), item("T-2", ""));
     scratch.write(QUEUE, queue);
     let mut agent = agent.start();
-    let told = || std::fs::read_to_string(scratch.folder().join("told")).unwrap_or_default();
+    let told = || fs::read_to_string(scratch.folder().join("told")).unwrap_or_default();
     wait_until("it waits", || told().contains("nothing can be started"));
     let place = format!(
         "Frodo: nothing can be started: {}:1:4: undefined value: `taks` is undefined; edit",
@@ -159,7 +161,7 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
     let waits = || doing(&scratch).contains("undefined value");
     wait_until("the board shows it", waits);
     assert_eq!(scratch.item("T-2")["status"], "pending");
-    std::fs::remove_file(&template).expect("it was written");
+    fs::remove_file(&template).expect("it was written");
     scratch.run("tavern-add", &["One more", "--role", "nobody"]).succeeds();
     wait_until("it has ended", || agent.has_ended());
     agent.end().succeeds();
@@ -269,4 +271,21 @@ fn what_prods_a_reviewer_or_a_planner_is_looked_at_too() {
         let ran = scratch.run("tavern-agent", &["--role", role, "--until-empty"]).ends(1);
         ran.says(&format!(".tavern/templates/{name}:2:6: undefined value"));
     }
+}
+
+#[test]
+fn settings_that_are_gone_are_told() {
+    let scratch = Scratch::board("## Pending\n");
+    scratch.run("tavern-check", &[]).ends(0).says_not("warning");
+    fs::remove_file(scratch.work().join(CONFIG)).expect("it is there");
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says(".tavern/config.yaml: warning: this file is gone")
+        .says("tavern init");
+    // A plain file needs none.
+    let scratch = Scratch::repository();
+    scratch.write("TODO.md", "- [ ] One (empty: allowed)\n  ```sh\n  true\n  ```\n");
+    scratch.run("tavern-drain", &["TODO.md"]).ends(0);
+    scratch.run("tavern-check", &[]).ends(0).says_not("config.yaml");
 }

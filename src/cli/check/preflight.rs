@@ -61,6 +61,13 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
 /// Templates that are not there, limits that nobody keeps, and what the set-up lacks.
 fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
     let config_file = board.path(crate::config::FILE);
+    // What a drain of a plain file leaves has no queues of its own.
+    if board.is_volatile() && files(&board.path("queues")).iter().any(|path| is_queue(path)) {
+        let message = "this file is gone, so all is as if it said nothing: reviews, limits, runners".to_owned();
+        let hint =
+            format!("have it back: git checkout -- {}; or a new one: tavern init", shown(&config_file, faults.here));
+        faults.warning("no-config", &config_file, message, hint);
+    }
     for name in needs_of_command(config, &config.worktree.setup) {
         let (message, hint) = not_passed(&name, "`worktree.setup`");
         faults.warning("not-passed", &config_file, message, hint);
