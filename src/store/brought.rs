@@ -53,7 +53,10 @@ impl Board {
 
     /// With the root and the queue's path from there.
     fn whom_to_ask(&self, queue: &Queue) -> Option<(AskGit, PathBuf, PathBuf)> {
-        let (file, root) = (fs::canonicalize(&queue.path).ok()?, fs::canonicalize(self.root()).ok()?);
+        let root = fs::canonicalize(self.root()).ok()?;
+        // It may have been taken away.
+        let folder = || Some(fs::canonicalize(queue.path.parent()?).ok()?.join(queue.path.file_name()?));
+        let file = fs::canonicalize(&queue.path).ok().or_else(folder)?;
         let path = file.strip_prefix(&root).ok()?.to_owned();
         Some((self.git?, root, path))
     }

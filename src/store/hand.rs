@@ -132,8 +132,8 @@ fn saved(
         Ok(is_nearer.then_some(head.text.as_str()))
     };
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, None)?);
-    // What was pulled is there whatever buffer was saved over it.
-    let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on);
+    // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
+    let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || is_gone);
     let was_there = head.as_ref().filter(|head| goes_on(&head.from)).map(|head| head.text.as_str());
     let saves = [
         (below_old.or(below_typed).or(was_there), None, None),

@@ -76,43 +76,77 @@ pub(super) fn loaded(
     if unseen == 0 {
         return Ok(loaded);
     }
-    let (mut since, mut words, mut known) = (Since::default(), None, Vec::new());
-    let (mut restored, mut restored_to): (Vec<[String; 2]>, Option<String>) = (Vec::new(), None);
-    let as_it_was = |since: &Since, words: &Option<String>| {
-        let text = since.taken_back(ours);
-        words.as_ref().map(|words| merge(&prose(ours), &text, words, &|_| false).text).unwrap_or(text)
-    };
+    let (mut past, mut known) = (Past::of(ours), Vec::new());
     for entry in entries.into_iter().take(unseen) {
-        if entry.is_restored() {
-            restored_to.get_or_insert_with(|| as_it_was(&since, &words));
-        } else if let Some(after) = restored_to.take() {
-            restored.push([as_it_was(&since, &words), after]);
-        }
         if entry.agent.as_deref() == Some(HAND) && saver.knows(&entry) == Some(true) {
             if matches!(entry.change, TextChange::Added { .. }) {
                 continue;
             }
             known.push(entry.clone());
         }
-        match entry.change {
-            TextChange::Prose { before, .. } => words = Some(before),
-            _ => since.add(entry),
-        }
+        past.take_back(entry);
     }
-    restored.extend(restored_to.map(|after| [as_it_was(&since, &words), after]));
+    let Past { since, words, restored, .. } = past.whole();
     loaded.text = since.taken_back(ours);
     loaded.named = since.named(mine.front());
     if let Some(words) = words {
         loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, &known), &|_| false).text;
     }
     // What git took away nobody has taken out, and who still has it brings it back: it has been popped from a stash.
-    loaded.text =
-        restored.iter().rev().fold(loaded.text, |text, [before, after]| merge(before, &text, after, &|_| false).text);
+    let put_back = |text: String, [before, after]: &[String; 2]| merge(before, &text, after, &|_| false).text;
+    loaded.text = restored.iter().rev().fold(loaded.text, put_back);
     // Who saves an old buffer goes on typing in it.
     loaded.text = known.iter().rev().fold(loaded.text, |text, entry| done_again(&text, entry).unwrap_or(text));
     loaded.stale = since.tasks().cloned().collect();
     loaded.stale.sort();
     Ok(loaded)
+}
+
+/// `ours` with its newest events taken back.
+struct Past<'t> {
+    ours: &'t str,
+    since: Since,
+    /// The words between the items, if they were others.
+    words: Option<String>,
+    /// The versions before and after each time that git put the queue back to what HEAD holds, the newest first.
+    restored: Vec<[String; 2]>,
+    /// The version after the time that is being taken back.
+    restored_to: Option<String>,
+}
+
+impl<'t> Past<'t> {
+    fn of(ours: &'t str) -> Past<'t> {
+        Past { ours, since: Since::default(), words: None, restored: Vec::new(), restored_to: None }
+    }
+
+    fn take_back(&mut self, entry: Entry) {
+        if entry.is_restored() && self.restored_to.is_none() {
+            self.restored_to = Some(self.text());
+        } else if !entry.is_restored() {
+            self.end_restored();
+        }
+        match entry.change {
+            TextChange::Prose { before, .. } => self.words = Some(before),
+            _ => self.since.add(entry),
+        }
+    }
+
+    fn whole(mut self) -> Past<'t> {
+        self.end_restored();
+        self
+    }
+
+    fn end_restored(&mut self) {
+        if let Some(after) = self.restored_to.take() {
+            self.restored.push([self.text(), after]);
+        }
+    }
+
+    fn text(&self) -> String {
+        let text = self.since.taken_back(self.ours);
+        let with = |words: &String| merge(&prose(self.ours), &text, words, &|_| false).text;
+        self.words.as_ref().map_or_else(|| text.clone(), with)
+    }
 }
 
 /// `base`, in which the items that have `come` from other queues into `saved` are as whoever put them there had read them: in

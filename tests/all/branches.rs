@@ -146,9 +146,12 @@ fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
     std::fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
     scratch.settle();
     scratch.stands("T-1", "in_progress", 1);
+    for item in ["eight", "nine"] {
+        scratch.run("tavern-add", &[item]).ends(0);
+    }
     scratch.write(QUEUE, buffer.replace("T-2: two", "T-2: second"));
     scratch.settle();
-    has(&scratch.queue(), &["Words.\n", "- [ ] T-2: second\n  More words.\n"]);
+    has(&scratch.queue(), &["Words.\n", "- [ ] T-2: second\n  More words.\n", ": eight\n", ": nine\n"]);
     scratch.stands("T-1", "in_progress", 1);
     is_calm(&scratch);
 }
