@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 
-use super::entry::{BY_GIT, Entry, HAND};
+use super::entry::{Entry, HAND};
 use super::error::Error;
 use super::find::Board;
 use super::log::walk_log;
@@ -66,8 +66,7 @@ impl Board {
             made = is_so.then_some(entry);
             made.is_none()
         })?;
-        let is_gits = |cause: &str| cause.starts_with(BY_GIT);
-        Ok(made.is_some_and(|made| made.agent.as_deref() == Some(HAND) && !made.cause.as_deref().is_some_and(is_gits)))
+        Ok(made.is_some_and(|made| made.agent.as_deref() == Some(HAND)))
     }
 }
 

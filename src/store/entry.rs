@@ -9,11 +9,11 @@ use crate::board::task::{Status, TaskId, Timestamp};
 /// Who did what was done by hand, in the log.
 pub const HAND: &str = "hand";
 
-/// Who put a queue back to what HEAD holds, in the log. No agent can be called so.
+/// Who put a queue back to what HEAD holds, in the log.
 pub(super) const RESTORED: &str = "git restore";
 
-/// With this the cause begins of what came with a text that git brought.
-pub(super) const BY_GIT: &str = "git, ";
+/// So the names begin of what git did, in the log. No agent can be called so.
+pub(super) const GIT: &str = "git ";
 
 /// The cause of a change of the text around the items: by it such a line is known.
 pub(super) const PROSE: &str = "the text around the items";
@@ -134,7 +134,12 @@ impl Entry {
 
     /// Tavern did not do it.
     pub(super) fn is_by_hand(&self) -> bool {
-        self.agent.as_deref() == Some(HAND) || self.is_restored()
+        self.agent.as_deref() == Some(HAND) || self.is_by_git()
+    }
+
+    /// It came with a text that git has put there.
+    pub(super) fn is_by_git(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agent| agent.starts_with(GIT))
     }
 
     /// git put a queue back to what HEAD holds.
@@ -145,7 +150,8 @@ impl Entry {
     /// git brought a text that lacks the item, which was still to be done.
     pub(super) fn is_taken_by_git(&self) -> bool {
         matches!(self.change, TextChange::Removed { from, .. } if !from.is_ended())
-            && self.cause.as_ref().is_some_and(|cause| cause.starts_with(BY_GIT))
+            && self.is_by_git()
+            && !self.is_restored()
     }
 
     /// `task` was not there before, or had no ID.

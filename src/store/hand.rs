@@ -16,7 +16,7 @@ use super::brought::{brought_text, with_uncommitted};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
 use super::elsewhere::overtaken;
-use super::entry::{BY_GIT, Entry, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
+use super::entry::{Entry, GIT, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::FromGit;
@@ -382,11 +382,15 @@ fn merged(
             entry.lease = entry.token.map(|_| LeaseEntry::Drop);
         }
         match &from_git {
-            Some(FromGit::Brought(brought)) if entry.task.is_some() => {
-                entry.cause.get_or_insert_with(|| format!("{BY_GIT}{}", brought.how));
+            Some(FromGit::Brought(brought)) => {
+                let how = brought.how.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+                entry.agent = Some(format!("{GIT}{how}"));
+                if entry.task.is_some() {
+                    entry.cause.get_or_insert_with(|| format!("git, {}", brought.how));
+                }
             }
             Some(FromGit::Restored) => entry.agent = Some(RESTORED.to_owned()),
-            _ => {}
+            None => {}
         }
         entries.push(entry);
     }

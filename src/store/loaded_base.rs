@@ -319,8 +319,11 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     }
     let mut best: Option<(usize, u64, usize)> = None;
     for (newer, Passed { entry, distance, facts }) in passed.iter().enumerate().rev() {
+        // Nobody has loaded half of what came together, but for whoever wrote a line that Tavern has moved.
+        let is_whole = passed.get(newer + 1).is_none_or(|older| save(older.entry) != save(entry));
+        let was_there = is_whole || entry.is_move_of_added();
         // Of several that are as near the oldest: what came later may never have been seen.
-        if best.is_none_or(|(most, lines, _)| (wrong.len(), *distance) < (most, lines)) {
+        if was_there && best.is_none_or(|(most, lines, _)| (wrong.len(), *distance) < (most, lines)) {
             best = Some((wrong.len(), *distance, newer + 1));
         }
         for told in facts {

@@ -91,6 +91,23 @@ fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
     is_calm(&scratch);
 }
 
+/// What git took away when it switched nobody has taken out, who now puts something else in the place of a part of it.
+#[test]
+fn who_replaces_words_in_what_git_has_just_brought_takes_nothing_else_out() {
+    let typed = pending("- [ ] T-1: one\n  Words.\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] four\n");
+    let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &typed);
+    git(&scratch, "switch --quiet other");
+    scratch.run("tavern-log", &[]).says("an item of main was taken out of main by git checkout: `four`");
+    scratch.claim("T-2", &[]);
+    scratch.commit(&[QUEUE], "Held");
+    scratch.git(&["switch", "--quiet", "main"]);
+    scratch.change(QUEUE, "Words.", "Others.");
+    scratch.settle();
+    has(&scratch.queue(), &["T-1: one\n  Others.\n", "- [ ] T-3: three\n", "- [ ] four\n"]);
+    scratch.stands("T-2", "in_progress", 1);
+    is_calm(&scratch);
+}
+
 const WORDS_AND_FIVE: &str = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
 
 /// A board with four items, on whose branch `other` somebody has typed and committed `theirs`; `main` is checked out.
