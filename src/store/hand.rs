@@ -135,8 +135,10 @@ fn saved(
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
     let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || is_gone);
     let was_there = head.as_ref().filter(|head| goes_on(&head.from)).map(|head| head.text.as_str());
+    // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
+    let is_brought = head.as_ref().is_some_and(|head| matches!(head.from, FromGit::Brought(_)));
     let saves = [
-        (below_old.or(below_typed).or(was_there), None, None),
+        (below_old.or(below_typed).filter(|_| is_brought).or(was_there), None, None),
         (old.as_deref(), Some(seen.seq), below_old),
         (typed.as_deref(), None, below_typed),
     ];

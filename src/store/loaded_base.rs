@@ -76,7 +76,7 @@ pub(super) fn loaded(
     if unseen == 0 {
         return Ok(loaded);
     }
-    let (mut past, mut known) = (Past::of(ours), Vec::new());
+    let (mut rewound, mut known) = (Rewound::of(ours), Vec::new());
     for entry in entries.into_iter().take(unseen) {
         if entry.agent.as_deref() == Some(HAND) && saver.knows(&entry) == Some(true) {
             if matches!(entry.change, TextChange::Added { .. }) {
@@ -84,9 +84,9 @@ pub(super) fn loaded(
             }
             known.push(entry.clone());
         }
-        past.take_back(entry);
+        rewound.take_back(entry);
     }
-    let Past { since, words, restored, .. } = past.whole();
+    let Rewound { since, words, restored, .. } = rewound.whole();
     loaded.text = since.taken_back(ours);
     loaded.named = since.named(mine.front());
     if let Some(words) = words {
@@ -103,7 +103,7 @@ pub(super) fn loaded(
 }
 
 /// `ours` with its newest events taken back.
-struct Past<'t> {
+struct Rewound<'t> {
     ours: &'t str,
     since: Since,
     /// The words between the items, if they were others.
@@ -114,9 +114,9 @@ struct Past<'t> {
     restored_to: Option<String>,
 }
 
-impl<'t> Past<'t> {
-    fn of(ours: &'t str) -> Past<'t> {
-        Past { ours, since: Since::default(), words: None, restored: Vec::new(), restored_to: None }
+impl<'t> Rewound<'t> {
+    fn of(ours: &'t str) -> Rewound<'t> {
+        Rewound { ours, since: Since::default(), words: None, restored: Vec::new(), restored_to: None }
     }
 
     fn take_back(&mut self, entry: Entry) {
@@ -131,7 +131,7 @@ impl<'t> Past<'t> {
         }
     }
 
-    fn whole(mut self) -> Past<'t> {
+    fn whole(mut self) -> Rewound<'t> {
         self.end_restored();
         self
     }
