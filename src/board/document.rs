@@ -151,6 +151,11 @@ impl Item<'_> {
     pub fn id_span(&self) -> Option<Range<usize>> {
         self.id.as_ref().map(|id| self.head.start..self.head.start + id.as_str().len())
     }
+
+    /// It says more than a step of another item does, which is only words: it may be taken by itself.
+    pub fn is_more_than_words(&self) -> bool {
+        self.id.is_some() || self.metadata.is_some() || self.block.is_some() || self.checked
+    }
 }
 
 impl<'t> Document<'t> {

@@ -227,7 +227,7 @@ impl Judge<'_, '_> {
 
     /// A step is described, not planned.
     fn part(&mut self, part: &Item<'_>) {
-        if part.id.is_some() || part.metadata.is_some() || part.block.is_some() || part.checked {
+        if part.is_more_than_words() {
             let message = "a step of an item can't have an ID, keys or a tick".to_owned();
             self.fault("planned-part", part.head.clone(), message, "make it an item of its own, without indentation");
         }

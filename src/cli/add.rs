@@ -190,6 +190,10 @@ impl Args {
         if own.is_none() && std::env::var_os("TAVERN_TOKEN").is_none_or(|token| token.is_empty()) {
             return Ok(());
         }
+        if let Some(part) = document.items().iter().find(|item| item.within.is_some() && item.is_more_than_words()) {
+            let message = format!("a step of an item can't have an ID, keys or a tick: `{}`", document.title(part));
+            return Err(CliError::refused(message, "add it by a call of its own"));
+        }
         let is_own = |key: Key| {
             let is_set = self.more.iter().any(|(name, _)| *name == key);
             is_set || KEYS.contains(&key) || HANDED_OUT.contains(&key)

@@ -57,6 +57,19 @@ const SECRET: [&str; 4] = [".ssh", ".gnupg", ".docker/run", ".docker/desktop"];
 const POWERS: [&str; 7] =
     ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
 
+/// What of `/proc` is the machine's, and root's to write to whatever powers it has kept.
+const MACHINES: [&str; 9] = [
+    "/proc/acpi",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/mtrr",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/tty",
+];
+
 /// Bubblewrap's option for a path that is shown, if it is there, and can't be written to.
 pub const READ: &str = "--ro-bind-try";
 
@@ -108,6 +121,7 @@ pub fn begin(terminal: Terminal) -> Vec<OsString> {
     if rustix::process::geteuid().is_root() {
         line.extend(["--cap-drop", "ALL"].map(OsString::from));
         line.extend(POWERS.iter().flat_map(|power| ["--cap-add".into(), OsString::from(power)]));
+        line.extend(MACHINES.iter().flat_map(|path| [READ, path, path].map(OsString::from)));
     }
     line
 }

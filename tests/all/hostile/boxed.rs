@@ -284,6 +284,37 @@ letter '{"verb": "tell", "arguments": ["T-2", "In my own name"], "input": ""}'
 if (: >"$TAVERN_MAILBOX/in/x") 2>/dev/null; then echo forged >>codes.txt; fi
 "#;
 
+/// What of the machine root can write to: opened, and nothing written.
+const MACHINE: &str = r#"for path in /proc/sys/kernel/core_pattern /proc/sys/kernel/usermodehelper/bset /proc/sys/vm/swappiness /proc/sysrq-trigger; do
+    if (: >>"$path") 2>/dev/null; then echo "$path" >>seen.txt; fi
+done
+: >>seen.txt
+"#;
+
+#[test]
+fn nothing_of_the_machine_can_be_written() {
+    let Some(scratch) = board(MACHINE, &[], &json!({})) else { return };
+    work(&scratch);
+    is_done(&scratch);
+    assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "");
+}
+
+/// A part of what is handed out that has an ID would be an item of its own, with a role of its own.
+#[test]
+fn what_is_handed_out_has_no_items_in_it() {
+    let parts = ["- [ ] T-9: out (role: free)", "- [ ] T-9: out"];
+    let add = |part: &&str| {
+        format!("printf 'Child\n\n{part}\n' | tavern-add --parent --role coder >>out.txt 2>>out.txt || true\n")
+    };
+    let script: String = parts.iter().map(add).collect();
+    let Some(scratch) = board(&script, &[], &json!({})) else { return };
+    work(&scratch);
+    is_done(&scratch);
+    let said = scratch.git(&["show", "tavern/integration:out.txt"]);
+    assert_eq!(said.matches("a step of an item can't have an ID, keys or a tick").count(), parts.len(), "{said}");
+    assert_eq!(scratch.item("T-1")["children"].as_array().map(Vec::len), Some(0));
+}
+
 #[test]
 fn the_mailbox_does_what_agents_may_and_nothing_else() {
     let Some(scratch) = board(LETTERS, &[], &json!({})) else { return };
