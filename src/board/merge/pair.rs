@@ -64,15 +64,23 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             }
         }
     }
-    // An ID tells an item from a line that only reads like it.
-    let mut left: Vec<usize> = (0..new.len()).filter(|at| !taken[*at] && new[*at].item.id.is_none()).collect();
+    // An ID tells an item from a line that only reads like it. One that is new may be that of an item that had none.
+    let known: HashSet<&TaskId> = old.iter().filter_map(|one| one.item.id.as_ref()).collect();
+    let may_be_new = |at: &usize| new[*at].item.id.as_ref().is_none_or(|id| !known.contains(id));
+    let mut left: Vec<usize> = (0..new.len()).filter(|at| !taken[*at] && may_be_new(at)).collect();
     let alone = (0..old.len()).filter(|at| found[*at].is_none() && old[*at].item.id.is_none());
     let alone: Vec<usize> = alone.collect();
     if alone.len() * left.len() > MOST_COMPARED {
         return found;
     }
     for place in alone {
-        let likeness = |other: &usize| likeness(old[place].title(), new[*other].title());
+        let likeness = |other: &usize| {
+            let [title, other_title] = [old[place].title(), new[*other].title()];
+            match &new[*other].item.id {
+                None => likeness(title, other_title),
+                Some(_) => f32::from(u8::from(goes_on_in_words(title, other_title))),
+            }
+        };
         let all = left.iter().map(|other| (likeness(other), *other));
         if let Some((ratio, other)) = all.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)))
             && ratio >= ALIKE
@@ -132,6 +140,12 @@ fn likeness(title: &str, other: &str) -> f32 {
     let mut numbers = HashMap::new();
     let [one, other] = [title, other].map(|title| numbered(&mut numbers, beginning(title).chars()));
     diff_ratio(&capture_diff_slices(Algorithm::Myers, &one, &other), one.len(), other.len())
+}
+
+/// `longer` begins with the whole words of `title`.
+fn goes_on_in_words(title: &str, longer: &str) -> bool {
+    let rest = longer.strip_prefix(title).filter(|_| !title.is_empty());
+    rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 /// As much of a title as is compared: to compare two of megabytes takes minutes.

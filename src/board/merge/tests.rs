@@ -51,6 +51,28 @@ const ROWS: &[Merged] = &[
         "- [ ] T-1: one\n- [ ] T-5: mine\n  <!-- conflict: title: urgent, and not mine -->\n",
         &["title"],
     ),
+    // What got its ID and a longer title is the item, and not a new one whose title is much like it.
+    (
+        "- [ ] Write tests for the parser\n",
+        "- [ ] T-1: Write tests for the parser, quickly\n- [ ] Write tests for the lexer\n",
+        "- [x] Write tests for the parser\n",
+        "- [x] T-1: Write tests for the parser, quickly\n- [ ] Write tests for the lexer\n",
+        &[],
+    ),
+    (
+        "- [ ] Write tests for the parser\n",
+        "- [x] Write tests for the parser\n",
+        "- [ ] T-1: Write tests for the parser, quickly\n- [ ] Write tests for the lexer\n",
+        "- [x] T-1: Write tests for the parser, quickly\n- [ ] Write tests for the lexer\n",
+        &[],
+    ),
+    (
+        "- [ ] Write tests for the parser\n",
+        "- [x] T-1: Write tests for the parser, all\n- [ ] Write tests for the lexer\n",
+        "- [x] T-2: Write tests for the parser\n",
+        "- [x] T-1: Write tests for the parser, all\n- [ ] Write tests for the lexer\n",
+        &[],
+    ),
     // A new line that both have is one, whatever one of them made of the line before it.
     (
         "One.\n\n## Pending\n",
