@@ -147,13 +147,6 @@ impl Entry {
         self.agent.as_deref() == Some(RESTORED)
     }
 
-    /// git brought a text that lacks the item, which was still to be done.
-    pub(super) fn is_taken_by_git(&self) -> bool {
-        matches!(self.change, TextChange::Removed { from, .. } if !from.is_ended())
-            && self.is_by_git()
-            && !self.is_restored()
-    }
-
     /// `task` was not there before, or had no ID.
     pub(super) fn is_first_of(&self, task: &TaskId) -> bool {
         match self.change.before() {

@@ -27,7 +27,7 @@ use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text};
 use super::redo::{said, up_to_date};
-use super::returned::{with_ids_of_gone, with_returned, without_archived};
+use super::returned::{with_later_ids, with_returned, without_archived};
 use super::stamp::Stamp;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
@@ -291,7 +291,10 @@ fn merged(
     let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
     let from_git = board.trace(queue, saved);
     let is_brought = matches!(from_git, Some(FromGit::Brought(_)));
-    let named = if is_brought { with_ids_of_gone(board, queue, saved)? } else { saved.to_owned() };
+    let named = match &from_git {
+        Some(FromGit::Brought(brought)) => with_later_ids(board, queue, saved, brought)?,
+        _ => saved.to_owned(),
+    };
     let saved = &*named;
     if !is_brought && is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.

@@ -7,6 +7,7 @@ use super::archived::statuses;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::from_git::Brought;
 use super::index::ItemIndex;
 use super::log::{MOST_LINES, task_of, walk_back, walk_log};
 use super::queue::Queue;
@@ -53,27 +54,42 @@ pub(super) fn with_returned(
     Ok((text, returned.tasks().cloned().collect()))
 }
 
-/// `brought`, in which items that git took away have the IDs that they had got: another branch has them as they were typed.
-pub(super) fn with_ids_of_gone(board: &Board, queue: &Queue, brought: &str) -> Result<String, Error> {
-    let document = parse(brought).0;
+/// `text`, which git has `brought`, in which items have the IDs that they have got: another branch has them as they were typed.
+pub(super) fn with_later_ids(board: &Board, queue: &Queue, text: &str, brought: &Brought) -> Result<String, Error> {
+    let document = parse(text).0;
     let mut nameless: HashMap<String, Vec<&Item<'_>>> = HashMap::new();
     for item in document.items().iter().rev().filter(|item| item.id.is_none() && !item.nested) {
         nameless.entry(bare(document.block(item))).or_default().push(item);
     }
-    let (mut is_gone, mut edits, mut lines) = (HashMap::new(), Vec::new(), 0);
+    // What somebody took out and others type again is another item, and so is what was pulled and reads like one that has ended.
+    let is_it = |entry: &Entry| match (&entry.change, entry.kind) {
+        (_, Kind::Archived) => !brought.goes_on,
+        (TextChange::Removed { from, .. }, _) => entry.is_by_git() && !(brought.goes_on && from.is_ended()),
+        _ => true,
+    };
+    let (mut may_be, mut typed, mut edits, mut lines) = (HashMap::new(), HashMap::new(), Vec::new(), 0);
     walk_log(board, None, &mut |entry| {
         lines += 1;
-        if let Some(id) = entry.task.as_ref().filter(|_| entry.change.is_of_item())
-            && entry.queue.as_ref() == Some(&queue.id)
-            && *is_gone.entry(id.clone()).or_insert_with(|| entry.is_taken_by_git() && document.find(id).is_none())
-            && entry.is_first_of(id)
-            && let Some(item) = entry.change.before().and_then(|before| nameless.get_mut(&bare(before))?.pop())
-        {
-            edits.extend(document.change(item, &Patch { id: Some(id.clone()), ..Patch::default() }));
+        let (before, after) = (entry.change.before().map(bare), entry.change.after().map(bare));
+        let id = match &entry.task {
+            _ if !entry.change.is_of_item() || entry.queue.as_ref() != Some(&queue.id) => None,
+            Some(id) => {
+                let may_be = *may_be.entry(id.clone()).or_insert_with(|| is_it(&entry) && document.find(id).is_none());
+                Some(id.clone()).filter(|id| may_be && entry.is_first_of(id))
+            }
+            // Its title was typed on before it got its ID.
+            None => after.and_then(|after| typed.get(&after).cloned()),
+        };
+        if let Some((id, before)) = id.zip(before) {
+            if let Some(item) = nameless.get_mut(&before).and_then(Vec::pop) {
+                edits.extend(document.change(item, &Patch { id: Some(id.clone()), ..Patch::default() }));
+                may_be.insert(id.clone(), false);
+            }
+            typed.insert(before, id);
         }
         !nameless.values().all(Vec::is_empty) && lines < MOST_LINES
     })?;
-    Ok(apply(brought, &edits))
+    Ok(apply(text, &edits))
 }
 
 /// `text` without the items that have `returned` as they were `newest` and that an archive has: who has a buffer from before has

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::support::{QUEUE, Ran, Scratch, has};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
 
 const EMPTY: &str = "## Pending\n\n## In Progress\n\n## Completed\n";
 
@@ -375,6 +375,36 @@ fn an_item_that_got_its_id_since_is_the_same_on_a_third_branch() {
     scratch.stands(id, "waiting", 0);
     assert_eq!(items(&scratch), [format!("{id}: one"), "two".to_owned()]);
     is_calm(&scratch);
+}
+
+#[test]
+fn an_item_that_got_a_longer_title_and_its_id_is_the_same_on_another_branch() {
+    let scratch = board(EMPTY, &pending("- [ ] one\n"));
+    scratch.git(&["branch", "third"]);
+    scratch.change(QUEUE, "- [ ] one\n", "- [ ] one, all\n");
+    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
+    let id = claim["id"].as_str().expect("an ID");
+    scratch.commit(&[QUEUE], "Held");
+    git(&scratch, "switch --quiet third");
+    scratch.stands(id, "in_progress", 1);
+    assert_eq!(items(&scratch).len(), 1, "{}", scratch.queue());
+    is_calm(&scratch);
+}
+
+#[test]
+fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before() {
+    let scratch = board(EMPTY, &pending("- [ ] one (worktree: false, empty: allowed)\n"));
+    scratch.git(&["branch", "third"]);
+    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
+    let (id, token) = (claim["id"].as_str().expect("an ID"), claim["lease"]["token"].to_string());
+    scratch.run("tavern-report", &[id, "--token", &token, "--done"]).ends(0);
+    scratch.write(CONFIG, "archive: {after: 1s}\n");
+    scratch.at("+60", "tavern-reap", &[]).succeeds();
+    assert!(items(&scratch).is_empty(), "{}", scratch.queue());
+    scratch.commit(&["--all"], "Done");
+    scratch.git(&["switch", "--quiet", "third"]);
+    scratch.run("tavern-claim", &["--agent", "Sam"]).ends(3);
+    scratch.stands(id, "completed", 1);
 }
 
 #[test]
