@@ -408,6 +408,24 @@ fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before
 }
 
 #[test]
+fn an_old_buffer_takes_nothing_out_that_git_took_away_and_brought_back() {
+    let scratch = board(EMPTY, &pending("- [ ] one\n"));
+    let buffer = scratch.queue();
+    scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
+    scratch.commit(&[QUEUE], "Added");
+    git(&scratch, "switch --quiet other");
+    git(&scratch, "switch --quiet main");
+    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
+    let id = claim["id"].as_str().expect("an ID");
+    scratch.write(QUEUE, buffer.replace("- [ ] one\n", "- [ ] one\n  Words.\n"));
+    scratch.settle();
+    scratch.stands("T-5", "pending", 0);
+    scratch.stands(id, "in_progress", 1);
+    has(&scratch.queue(), &["  Words.\n"]);
+    is_calm(&scratch);
+}
+
+#[test]
 fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
     let [origin, clone] = clone_of(FOUR);
     let buffer = clone.queue();
