@@ -34,19 +34,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
 
 impl Board {
-    /// How `saved`, which stands in the queue's file, came from git since Tavern last looked at the queue. Line ends don't matter.
-    pub(super) fn trace(&self, queue: &Queue, saved: &str) -> Option<FromGit> {
-        let HeadText { text, from } = self.gits_text(queue)?;
-        let is_same = text == saved || text.replace("\r\n", "\n") == saved.replace("\r\n", "\n");
-        is_same.then_some(from)
-    }
-
     /// What git has brought or put back since Tavern last looked at the queue, if it has.
     pub(super) fn gits_text(&self, queue: &Queue) -> Option<HeadText> {
-        self.head_text(queue, baseline::header(self, queue)?.moves_of_head?)
-    }
-
-    fn head_text(&self, queue: &Queue, known: u64) -> Option<HeadText> {
+        let known = baseline::header(self, queue)?.moves_of_head?;
         let (ask, root, path) = self.whom_to_ask(queue)?;
         (ask.head_text)(&root, &path, known)
     }

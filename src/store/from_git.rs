@@ -19,6 +19,13 @@ pub struct HeadText {
     pub from: FromGit,
 }
 
+impl HeadText {
+    /// It is what `saved` says. Line ends don't matter.
+    pub(super) fn is(&self, saved: &str) -> bool {
+        self.text == saved || self.text.replace("\r\n", "\n") == saved.replace("\r\n", "\n")
+    }
+}
+
 /// How a text came from git.
 #[derive(Clone, Debug)]
 pub enum FromGit {

@@ -19,7 +19,7 @@ use super::elsewhere::overtaken;
 use super::entry::{Entry, GIT, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::from_git::FromGit;
+use super::from_git::{FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
 use super::loaded_base::{Loaded, Save, as_read, distance, loaded};
@@ -118,11 +118,13 @@ fn saved(
     let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
     // git may have put a text there in which they typed, and which stands in neither: it was there before both.
-    let head =
-        board.gits_text(queue).filter(|head| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(&head.text)));
+    let gits_text = board.gits_text(queue);
+    let is_apart = |head: &&HeadText| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(&head.text));
+    let head = gits_text.as_ref().filter(is_apart);
     let below = |saved: &Option<String>, replaced_at: Option<u64>| {
-        let Some((text, head)) = saved.as_deref().zip(head.as_ref()) else { return Ok::<_, Error>(None) };
-        let loaded = loaded(board, queue, &known, &Save { text, replaced_at, rests_on: None }, &HashSet::new())?;
+        let Some((text, head)) = saved.as_deref().zip(head) else { return Ok::<_, Error>(None) };
+        let loaded =
+            loaded(board, queue, &known, &Save { text, replaced_at, rests_on: None, from_git: None }, &HashSet::new())?;
         let [from_head, from_known] = [&head.text, &loaded.text].map(|loaded| distance(loaded, text));
         // What HEAD held all the time Tavern has mostly written itself.
         let is_nearer = match head.from {
@@ -134,9 +136,9 @@ fn saved(
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, None)?);
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
     let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || is_gone);
-    let was_there = head.as_ref().filter(|head| goes_on(&head.from)).map(|head| head.text.as_str());
+    let was_there = head.filter(|head| goes_on(&head.from)).map(|head| head.text.as_str());
     // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
-    let is_brought = head.as_ref().is_some_and(|head| matches!(head.from, FromGit::Brought(_)));
+    let is_brought = head.is_some_and(|head| matches!(head.from, FromGit::Brought(_)));
     let saves = [
         (below_old.or(below_typed).filter(|_| is_brought).or(was_there), None, None),
         (old.as_deref(), Some(seen.seq), below_old),
@@ -144,7 +146,8 @@ fn saved(
     ];
     for (text, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
-            let save = Save { text, replaced_at, rests_on };
+            let from_git = gits_text.as_ref().filter(|head| head.is(text)).map(|head| &head.from);
+            let save = Save { text, replaced_at, rests_on, from_git };
             ours = merged(board, queue, &save, [&known, &ours], come, now, &mut taken)?;
         }
     }
@@ -289,13 +292,12 @@ fn merged(
     Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
     let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
-    let from_git = board.trace(queue, saved);
-    let is_brought = matches!(from_git, Some(FromGit::Brought(_)));
-    let named = match &from_git {
-        Some(FromGit::Brought(brought)) => with_later_ids(board, queue, saved, brought)?,
-        _ => saved.to_owned(),
+    let from_git = save.from_git;
+    let named = match from_git {
+        Some(FromGit::Brought(brought)) => Some(with_later_ids(board, queue, saved, brought)?),
+        _ => None,
     };
-    let saved = &*named;
+    let (is_brought, saved) = (named.is_some(), named.as_deref().unwrap_or(saved));
     if !is_brought && is_blank(saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
         entries.push(note("the file was emptied; its items were put back".to_owned()));
@@ -329,7 +331,7 @@ fn merged(
     let own = statuses(&open(ours));
     let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
     let copies = Copies::of(&index, queue, &own, saved);
-    let merged = if let Some(FromGit::Brought(brought)) = &from_git {
+    let merged = if let Some(FromGit::Brought(brought)) = from_git {
         brought_text(board, brought, [ours, &newest, saved], &held)?
     } else {
         let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
@@ -360,7 +362,7 @@ fn merged(
     };
     let mut text = merged.text;
     entries.extend(merged.conflicts.into_iter().map(|conflict| note(Settled::of(conflict, &held).to_string())));
-    if let Some(from_git) = &from_git {
+    if let Some(from_git) = from_git {
         let back;
         (text, back) = with_uncommitted(board, from_git, &text, ours, &held)?;
         if !back.is_empty() {
@@ -386,7 +388,7 @@ fn merged(
             entry.token = lease.map(|lease| lease.token);
             entry.lease = entry.token.map(|_| LeaseEntry::Drop);
         }
-        match &from_git {
+        match from_git {
             Some(FromGit::Brought(brought)) => {
                 let how = brought.how.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
                 entry.agent = Some(format!("{GIT}{how}"));

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::entry::{Entry, HAND, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::from_git::FromGit;
 use super::known::{Saved, done_again};
 use super::log::{MOST_LINES, task_of, walk_back, walk_log};
 use super::queue::Queue;
@@ -44,6 +45,8 @@ pub(super) struct Save<'s> {
     pub replaced_at: Option<u64>,
     /// What git had brought there just before, and was loaded.
     pub rests_on: Option<&'s str>,
+    /// How it came from git itself.
+    pub from_git: Option<&'s FromGit>,
 }
 
 /// The version of `ours` on which the save rests; `returned` are the items of it that were in no queue any more.
@@ -144,8 +147,10 @@ impl<'t> Rewound<'t> {
 
     fn text(&self) -> String {
         let text = self.since.taken_back(self.ours);
-        let with = |words: &String| merge(&prose(self.ours), &text, words, &|_| false).text;
-        self.words.as_ref().map_or_else(|| text.clone(), with)
+        match &self.words {
+            Some(words) => merge(&prose(self.ours), &text, words, &|_| false).text,
+            None => text,
+        }
     }
 }
 

@@ -78,7 +78,8 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             let [title, other_title] = [old[place].title(), new[*other].title()];
             match &new[*other].item.id {
                 None => likeness(title, other_title),
-                Some(_) => f32::from(u8::from(goes_on_in_words(title, other_title))),
+                Some(_) if goes_on_in_words(title, other_title) => 1.0,
+                Some(_) => 0.0,
             }
         };
         let all = left.iter().map(|other| (likeness(other), *other));
