@@ -35,6 +35,12 @@ fn git_stops(scratch: &Scratch, line: &str) -> Ran {
     ran
 }
 
+/// Sam takes the first item: its ID, which it may have got by that, and his token.
+fn taken(scratch: &Scratch) -> [String; 2] {
+    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
+    [claim["id"].as_str().expect("an ID").to_owned(), claim["lease"]["token"].to_string()]
+}
+
 /// The titles of the items with their boxes, in the order of the file.
 fn items(scratch: &Scratch) -> Vec<String> {
     let queue = scratch.queue();
@@ -348,13 +354,11 @@ fn an_item_that_got_its_id_since_is_the_same_on_another_branch() {
     let scratch = board(EMPTY, &pending("- [ ] one\n- [ ] T-2: two\n"));
     git(&scratch, "switch --quiet -C other");
     git(&scratch, "switch --quiet main");
-    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
-    let id = claim["id"].as_str().expect("an ID");
-    let token = scratch.item(id)["lease"]["token"].to_string();
-    scratch.run("tavern-report", &[id, "--token", &token, "--waiting", "which?"]).ends(8);
+    let [id, token] = taken(&scratch);
+    scratch.run("tavern-report", &[&id, "--token", &token, "--waiting", "which?"]).ends(8);
     scratch.commit(&[QUEUE], "Asked");
     git(&scratch, "switch --quiet other");
-    scratch.stands(id, "waiting", 0);
+    scratch.stands(&id, "waiting", 0);
     assert_eq!(scratch.queue().matches("one").count(), 1, "{}", scratch.queue());
     is_calm(&scratch);
 }
@@ -364,15 +368,13 @@ fn an_item_that_got_its_id_since_is_the_same_on_another_branch() {
 fn an_item_that_got_its_id_since_is_the_same_on_a_third_branch() {
     let scratch = board(EMPTY, &pending("- [ ] one\n- [ ] two\n"));
     scratch.git(&["branch", "third"]);
-    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
-    let id = claim["id"].as_str().expect("an ID");
-    let token = scratch.item(id)["lease"]["token"].to_string();
-    scratch.run("tavern-report", &[id, "--token", &token, "--waiting", "which?"]).ends(8);
+    let [id, token] = taken(&scratch);
+    scratch.run("tavern-report", &[&id, "--token", &token, "--waiting", "which?"]).ends(8);
     scratch.commit(&[QUEUE], "Asked");
     git(&scratch, "switch --quiet other");
     assert!(items(&scratch).is_empty(), "{}", scratch.queue());
     git(&scratch, "switch --quiet third");
-    scratch.stands(id, "waiting", 0);
+    scratch.stands(&id, "waiting", 0);
     assert_eq!(items(&scratch), [format!("{id}: one"), "two".to_owned()]);
     is_calm(&scratch);
 }
@@ -382,11 +384,10 @@ fn an_item_that_got_a_longer_title_and_its_id_is_the_same_on_another_branch() {
     let scratch = board(EMPTY, &pending("- [ ] one\n"));
     scratch.git(&["branch", "third"]);
     scratch.change(QUEUE, "- [ ] one\n", "- [ ] one, all\n");
-    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
-    let id = claim["id"].as_str().expect("an ID");
+    let [id, _] = taken(&scratch);
     scratch.commit(&[QUEUE], "Held");
     git(&scratch, "switch --quiet third");
-    scratch.stands(id, "in_progress", 1);
+    scratch.stands(&id, "in_progress", 1);
     assert_eq!(items(&scratch).len(), 1, "{}", scratch.queue());
     is_calm(&scratch);
 }
@@ -395,16 +396,15 @@ fn an_item_that_got_a_longer_title_and_its_id_is_the_same_on_another_branch() {
 fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before() {
     let scratch = board(EMPTY, &pending("- [ ] one (worktree: false, empty: allowed)\n"));
     scratch.git(&["branch", "third"]);
-    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
-    let (id, token) = (claim["id"].as_str().expect("an ID"), claim["lease"]["token"].to_string());
-    scratch.run("tavern-report", &[id, "--token", &token, "--done"]).ends(0);
+    let [id, token] = taken(&scratch);
+    scratch.run("tavern-report", &[&id, "--token", &token, "--done"]).ends(0);
     scratch.write(CONFIG, "archive: {after: 1s}\n");
     scratch.at("+60", "tavern-reap", &[]).succeeds();
     assert!(items(&scratch).is_empty(), "{}", scratch.queue());
     scratch.commit(&["--all"], "Done");
     scratch.git(&["switch", "--quiet", "third"]);
     scratch.run("tavern-claim", &["--agent", "Sam"]).ends(3);
-    scratch.stands(id, "completed", 1);
+    scratch.stands(&id, "completed", 1);
 }
 
 #[test]
@@ -415,12 +415,11 @@ fn an_old_buffer_takes_nothing_out_that_git_took_away_and_brought_back() {
     scratch.commit(&[QUEUE], "Added");
     git(&scratch, "switch --quiet other");
     git(&scratch, "switch --quiet main");
-    let claim = scratch.json("tavern-claim", &["--agent", "Sam"]);
-    let id = claim["id"].as_str().expect("an ID");
+    let [id, _] = taken(&scratch);
     scratch.write(QUEUE, buffer.replace("- [ ] one\n", "- [ ] one\n  Words.\n"));
     scratch.settle();
     scratch.stands("T-5", "pending", 0);
-    scratch.stands(id, "in_progress", 1);
+    scratch.stands(&id, "in_progress", 1);
     has(&scratch.queue(), &["  Words.\n"]);
     is_calm(&scratch);
 }
