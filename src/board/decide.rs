@@ -248,11 +248,8 @@ fn reviewed<'t>(
     review: &Review,
 ) -> Result<&'t Submission, Refusal> {
     match (review.token, lease, &task.state.phase) {
-        (Some(token), lease, phase) => {
-            held(task, lease, event, token)?;
-            let Phase::Reviewing { work, .. } = phase else { return Err(wrong(task, event)) };
-            Ok(work)
-        }
+        (Some(_), _, Phase::Reviewing { work, .. }) => Ok(work),
+        (Some(_), ..) => Err(wrong(task, event)),
         (None, Some(lease), _) => Err(held_by(task, lease)),
         (None, None, Phase::InReview { work, .. }) => Ok(work),
         (None, None, _) => Err(wrong(task, event)),

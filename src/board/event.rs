@@ -107,7 +107,7 @@ pub enum Blame {
 
 impl Event {
     /// Of the holder, if nobody else may send it.
-    pub(super) fn token(&self) -> Option<Token> {
+    pub fn token(&self) -> Option<Token> {
         match self {
             Event::Start { token, .. }
             | Event::Submit { token, .. }
@@ -118,6 +118,7 @@ impl Event {
             | Event::Return { token, .. }
             | Event::Withdraw { token, .. }
             | Event::Ask { token, .. } => Some(*token),
+            Event::Approve { review, .. } | Event::Reject { review, .. } => review.token,
             _ => None,
         }
     }

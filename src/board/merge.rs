@@ -23,9 +23,11 @@ use weave::{Stretch, matches, weave};
 use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
 pub use changed::{Changed, changes, prose};
+pub(crate) use conflict::is_called;
 pub use conflict::{Conflict, marks};
 pub(crate) use one::bare;
 pub use pair::Named;
+pub(crate) use pair::is_typed_on;
 
 mod changed;
 mod conflict;

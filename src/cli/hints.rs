@@ -90,7 +90,9 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::TooMany(_) => {
             "move some to another file in .tavern/queues/, or archive what has ended: `archive:` in config.yaml".into()
         }
-        Error::NoTask(_) => "list the items with `tavern status`".into(),
+        Error::NoTask(task) => {
+            format!("list the items: tavern status; what became of one that is gone: tavern log {task}")
+        }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),
         Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern release {task} --revive"),

@@ -1,5 +1,6 @@
 //! The children of items: which there are, and one more.
 
+use std::collections::HashSet;
 use std::fs;
 
 use super::error::Error;
@@ -84,13 +85,15 @@ impl Board {
     /// The first number that no item has, and none had that was worked on and is gone: its branch and its session are
     /// still there. Nothing if the ID would be too long.
     fn next_child(&self, parent: &TaskId) -> Option<TaskId> {
-        let index = ItemIndex::of(self);
-        let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
-        let runs: Vec<String> = runs.filter_map(|run| run.ok()?.file_name().into_string().ok()).collect();
-        let was_run =
-            |id: &TaskId| runs.iter().any(|run| run.rsplit_once('@').is_some_and(|(task, _)| task == id.as_str()));
+        let (index, worked_on) = (ItemIndex::of(self), self.worked_on());
         let mut ids = (1..=u32::MAX).map(|number| parent.child(number));
-        ids.find(|id| !was_run(id) && !index.has(id)).filter(|id| id.as_str().len() <= MAX_ID)
+        ids.find(|id| !worked_on.contains(id) && !index.has(id)).filter(|id| id.as_str().len() <= MAX_ID)
+    }
+
+    /// The items that have runs, also those that are gone: their branches and sessions may still be there.
+    pub(super) fn worked_on(&self) -> HashSet<TaskId> {
+        let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
+        runs.filter_map(|run| run.ok()?.file_name().to_str()?.rsplit_once('@')?.0.parse().ok()).collect()
     }
 }
 

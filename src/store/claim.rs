@@ -7,7 +7,7 @@ use super::archived::statuses;
 use super::change::{Change, Step};
 use super::error::Error;
 use super::find::Board;
-use super::index::{ItemIndex, children, mint};
+use super::index::{ItemIndex, children, mint_from};
 use super::queue::Queue;
 use super::seek::Seek;
 use super::submit::Note;
@@ -183,8 +183,12 @@ impl QueueSearch<'_> {
         purpose: Purpose,
         token: Token,
     ) -> Result<(Claimed, Step), Error> {
-        let mut is_taken = |id: &TaskId| document.find(id).is_some() || self.index.knows(id, self.queue);
-        let id = item.id.clone().unwrap_or_else(|| mint(&mut is_taken));
+        let fresh = || {
+            let worked_on = self.board.worked_on();
+            let is_known = |id: &TaskId| document.find(id).is_some() || self.index.knows(id, self.queue);
+            mint_from(document.block(item), &|id| worked_on.contains(id) || is_known(id))
+        };
+        let id = item.id.clone().unwrap_or_else(fresh);
         let event = Event::Claim(Claim {
             agent: seek.agent.clone(),
             role: seek.role.clone(),

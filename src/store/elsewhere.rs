@@ -11,36 +11,122 @@ use super::find::Board;
 use super::log::walk_log;
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::front::Front;
-use crate::board::merge::outweighs;
+use crate::board::merge::{is_called, is_typed_on, outweighs};
 use crate::board::state::State;
 use crate::board::task::{TaskId, Timestamp};
+use crate::board::text::{Edit, apply};
 
 /// After this time an item counts as given up that was taken in another clone, and of which nothing has come since.
 const LONGEST: TimeDelta = TimeDelta::days(1);
 
-/// The items that were taken in both clones, and in which the state of `saved` counts, not that of `ours`; each with the words for
-/// it. Whoever holds such an item here has lost it.
-pub(super) fn overtaken(board: &Board, ours: &str, saved: &str) -> Result<HashMap<TaskId, String>, Error> {
-    let (ours, saved) = (parse(ours).0, parse(saved).0);
-    let mut overtaken = HashMap::new();
-    for item in saved.items() {
-        let Some((id, mine)) = item.id.as_ref().and_then(|id| Some((id, ours.find(id)?))) else { continue };
-        let (there, here) = (saved.task_of(item).state, ours.task_of(mine).state);
-        let is_other = there.since().is_some() && there.trace() != here.trace();
-        let has_begun = here.since().is_some() || here.commit().is_some();
-        // git may have left both between its markers, for a person to choose.
-        let is_settled = || saved.items().iter().filter(|other| other.id == item.id).count() == 1;
-        let counts = is_other && has_begun && outweighs(&there, &here) && is_settled();
-        if !counts || has_been(board, id, &there, ours.front())? {
-            continue;
+/// What another clone made of items that were taken here, too.
+pub(super) struct TakenTwice {
+    /// What was saved, with each item whose state here counts under its ID here.
+    pub saved: String,
+    /// The items of which the state in what was saved counts, each with the words for it, under each of their IDs. Whoever holds such
+    /// an item here has lost it.
+    pub lost: HashMap<TaskId, String>,
+}
+
+impl TakenTwice {
+    /// Of the items of `ours` and those of `saved` that are the same.
+    pub(super) fn of(board: &Board, ours: &str, saved: &str) -> Result<TakenTwice, Error> {
+        let (ours, theirs) = (parse(ours).0, parse(saved).0);
+        let (mut lost, mut edits) = (HashMap::new(), Vec::new());
+        for item in theirs.items() {
+            let Some(id) = &item.id else { continue };
+            let found = ours.find(id).map_or_else(|| twin(board, &ours, &theirs, item), |mine| Ok(Some(mine)))?;
+            let Some(mine) = found else { continue };
+            let (there, here) = (theirs.task_of(item).state, ours.task_of(mine).state);
+            if mine.id != item.id && outweighs(&here, &there) {
+                edits.extend(item.id_span().zip(mine.id.as_ref()).map(|(span, id)| Edit::replace(span, id.as_str())));
+                continue;
+            }
+            let is_other = there.since().is_some() && there.trace() != here.trace();
+            // git may have left both between its markers, for a person to choose.
+            let is_settled = || theirs.items().iter().filter(|other| other.id == item.id).count() == 1;
+            let counts = is_other && has_begun(&here) && outweighs(&there, &here) && is_settled();
+            if let Some(own) = mine.id.as_ref().filter(|_| counts)
+                && !has_been(board, id, &there, ours.front())?
+            {
+                let (name, kept) = (named(own, id), kept(own, &here));
+                lost.insert(id.clone(), format!("it was {own} here, and was taken in another clone as well; {kept}"));
+                lost.insert(
+                    own.clone(),
+                    format!("it is {name}{} in another clone, and that counts; {kept}", taken(&there)),
+                );
+            }
         }
-        let by = there.holder().and_then(|holder| holder.agent.as_deref()).map(|agent| format!(" by {agent}"));
-        let (status, by) = (there.status(), by.unwrap_or_default());
-        let kept = here.commit().map_or_else(|| format!("stays on tavern/{id}"), |commit| format!("is at {commit}"));
-        let words = format!("it is {status}{by} in another clone, and that counts; what was made of it here {kept}");
-        overtaken.insert(id.clone(), words);
+        Ok(TakenTwice { saved: apply(saved, &edits), lost })
     }
-    Ok(overtaken)
+}
+
+/// The item of `ours` that is `item` of `theirs` where each clone has given it an ID of its own: it was typed on in one of them before
+/// it was taken there.
+fn twin<'d, 't>(
+    board: &Board,
+    ours: &'d Document<'t>,
+    theirs: &Document<'_>,
+    item: &Item<'_>,
+) -> Result<Option<&'d Item<'t>>, Error> {
+    let (state, title) = (theirs.task_of(item).state, theirs.title(item));
+    if item.nested || !(has_begun(&state) || state.attempt > 0) {
+        return Ok(None);
+    }
+    let is_like = |other: &str| {
+        let goes_on = is_typed_on(other, title) || is_typed_on(title, other);
+        other == title || goes_on || is_called(theirs.block(item), other)
+    };
+    for mine in ours.items().iter().filter(|mine| !mine.nested && is_like(ours.title(mine))) {
+        let Some(id) = mine.id.as_ref().filter(|id| theirs.find(id).is_none()) else { continue };
+        if was_nameless(board, id, ours.front())? && !is_logged(board, item.id.as_ref())? {
+            return Ok(Some(mine));
+        }
+    }
+    Ok(None)
+}
+
+fn has_begun(state: &State) -> bool {
+    state.since().is_some() || state.commit().is_some()
+}
+
+/// The log tells of the item.
+fn is_logged(board: &Board, id: Option<&TaskId>) -> Result<bool, Error> {
+    let mut is_logged = false;
+    walk_log(board, id, &mut |_| {
+        is_logged = true;
+        false
+    })?;
+    Ok(is_logged)
+}
+
+/// The item was typed without an ID, which it got here.
+fn was_nameless(board: &Board, id: &TaskId, front: &Front) -> Result<bool, Error> {
+    let mut first = None;
+    walk_log(board, Some(id), &mut |entry| {
+        if entry.change.is_of_item() {
+            first = entry.change.before().map(str::to_owned);
+        }
+        true
+    })?;
+    Ok(first.is_some_and(|before| parse_alone(&before, front).items().first().is_some_and(|item| item.id.is_none())))
+}
+
+/// The name that an item has there, where it is another than here.
+fn named(own: &TaskId, other: &TaskId) -> String {
+    if own == other { String::new() } else { format!("{other}, ") }
+}
+
+/// How it stands there.
+fn taken(there: &State) -> String {
+    let by = there.holder().and_then(|holder| holder.agent.as_deref()).map(|agent| format!(" by {agent}"));
+    format!("{}{}", there.status(), by.unwrap_or_default())
+}
+
+/// Where that is which counts no more.
+fn kept(own: &TaskId, here: &State) -> String {
+    let place = here.commit().map_or_else(|| format!("stays on tavern/{own}"), |commit| format!("is at {commit}"));
+    format!("what was made of it here {place}")
 }
 
 impl Board {

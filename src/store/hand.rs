@@ -15,7 +15,7 @@ use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::brought::{brought_text, with_uncommitted};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
-use super::elsewhere::overtaken;
+use super::elsewhere::TakenTwice;
 use super::entry::{Entry, GIT, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -317,12 +317,12 @@ fn merged(
         // It will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
     }
-    let elsewhere = overtaken(board, ours, saved)?;
-    held.retain(|id| !elsewhere.contains_key(id));
+    let TakenTwice { saved: agreed, lost } = TakenTwice::of(board, ours, saved)?;
+    held.retain(|id| !lost.contains_key(id));
     let is_known = |id: &TaskId| index.knows(id, queue);
     let (own_ids, renamed) =
-        if from_git.is_none() { with_own_ids(saved, ours, &held, &is_known) } else { Default::default() };
-    let (as_saved, saved) = (saved, if renamed.is_empty() { saved } else { own_ids.as_str() });
+        if from_git.is_none() { with_own_ids(&agreed, ours, &held, &is_known) } else { Default::default() };
+    let (as_saved, saved) = (saved, if renamed.is_empty() { &*agreed } else { own_ids.as_str() });
     let save = &Save { text: saved, ..*save };
     entries.extend(renamed.into_iter().map(|(other, id)| {
         let other = other.map_or_else(|| "no ID".to_owned(), |other| other.to_string());
@@ -382,7 +382,7 @@ fn merged(
     }
     tell_moved(&mut done, &typed, &text);
     for mut entry in done {
-        if let Some(cause) = entry.task.as_ref().and_then(|id| elsewhere.get(id)) {
+        if let Some(cause) = entry.task.as_ref().and_then(|id| lost.get(id)) {
             entry.cause = Some(cause.clone());
             let lease = entry.task.as_ref().and_then(|id| board.lease(id).ok().flatten());
             entry.token = lease.map(|lease| lease.token);

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use memchr::memmem;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::archived::{Archived, Searches, statuses};
 use super::entry::{Entry, TextChange};
@@ -13,6 +14,7 @@ use super::log::{MOST_LINES, task_of, walk_back};
 use super::queue::Queue;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::eligible::ChildItem;
+use crate::board::merge::bare;
 use crate::board::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
@@ -249,6 +251,12 @@ pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
             return id;
         }
     }
+}
+
+/// The ID of an item that was typed without one, by its text: clones that take it one by one, and don't know of each other, give it
+/// the same.
+pub(super) fn mint_from(block: &str, is_taken: &dyn Fn(&TaskId) -> bool) -> TaskId {
+    TaskId::mint(xxh3_64(bare(block).as_bytes()), is_taken)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::find::Board;
 use super::index::{ItemIndex, homes, mint};
 use super::queue::{Queue, Text};
 use super::transaction::View;
-use crate::board::decide::{LeaseChange, decide};
+use crate::board::decide::{LeaseChange, Refusal, decide};
 use crate::board::document::{Document, Item, Written, open, parse};
 use crate::board::edit::{NewItem, Patch, render};
 use crate::board::event::{Event, Kind, Purpose};
@@ -202,7 +202,13 @@ impl View<'_> {
             _ => self.transition(text, document, item, task, event, note),
         });
         let (text, done) = match done {
-            Err(Error::NoTask(_)) => return self.bring_back(task, event, note),
+            Err(Error::NoTask(_)) => {
+                return self.bring_back(task, event, note).map_err(|error| match (error, event.token()) {
+                    // It went by another ID in another clone, where it was taken first.
+                    (Error::NoTask(task), Some(given)) => Refusal::NoLease { task, given }.into(),
+                    (error, _) => error,
+                });
+            }
             done => done?,
         };
         let (steps, task, lease) = done?;

@@ -13,14 +13,19 @@ fn clones(items: &str) -> [Scratch; 2] {
     first.git(&["remote", "add", "origin", &hub.display().to_string()]);
     first.git(&["fetch", "--quiet"]);
     first.git(&["branch", "--quiet", "--set-upstream-to=origin/main"]);
-    let second = Scratch::empty();
-    second.git(&["clone", "--quiet", &hub.display().to_string(), "."]);
-    second.run("tavern-init", &["--quiet"]).succeeds();
-    second.run("tavern-trust", &["--yes"]).succeeds();
-    [first, second].map(|clone| {
-        clone.settle();
-        clone
-    })
+    first.settle();
+    let second = another(&first);
+    [first, second]
+}
+
+/// One more clone of the repository that this is one of.
+fn another(clone: &Scratch) -> Scratch {
+    let (hub, another) = (clone.git(&["remote", "get-url", "origin"]), Scratch::empty());
+    another.git(&["clone", "--quiet", &hub, "."]);
+    another.run("tavern-init", &["--quiet"]).succeeds();
+    another.run("tavern-trust", &["--yes"]).succeeds();
+    another.settle();
+    another
 }
 
 /// Commits the queue.
@@ -286,4 +291,187 @@ fn a_shallow_clone_refuses_to_merge_what_it_can_not_tell_apart() {
     let scratch = clone(&["--depth=1"]);
     scratch.run("tavern-drain", &[]).ends(0);
     assert!(!scratch.merged().contains("old.txt") && scratch.merged().contains("one.txt"));
+}
+
+/// How an item without an ID is typed on in one clone before it is taken there.
+type TypedOn = Option<(&'static str, &'static str)>;
+
+/// Lists in which the first item is taken in both clones, and what is typed in the second one before that.
+const NAMELESS: [(&str, TypedOn); 6] = [
+    ("- [ ] Do it\n", None),
+    ("- [ ] Do it\n- [ ] Do that\n- [ ] T-2: Two\n- [ ] Do more\n", None),
+    // Two that read the same.
+    ("- [ ] Do it\n- [ ] Do it\n", None),
+    ("- [ ] Do it\n  Words.\n\n  - [ ] T-1.1: A part (status: waiting)\n  - [ ] a step\n- [ ] Do that\n", None),
+    ("- [ ] Do it\n- [ ] Do that\n", Some(("Do it", "Do it well"))),
+    ("- [ ] Do it\n  Words.\n- [ ] Do that\n", Some(("Words.", "Words of another.\n  And more."))),
+];
+
+/// Both clones take the first item, which has no ID, Frodo first; gives the leases.
+fn taken_by_both(clones: &[Scratch; 2], typed_on: TypedOn) -> [serde_json::Value; 2] {
+    if let Some((from, to)) = typed_on {
+        clones[1].change(QUEUE, from, to);
+    }
+    let take = |at: usize, now, agent| {
+        let took = clones[at].at(now, "tavern-claim", &["--agent", agent, "--format", "json"]).ends(0).json();
+        commit(&clones[at]);
+        took["lease"].clone()
+    };
+    [take(0, "+0", "Frodo"), take(1, "+2", "Sam")]
+}
+
+#[test]
+fn of_two_that_took_an_item_without_an_id_the_first_has_it_in_both_clones() {
+    for (items, typed_on) in NAMELESS {
+        for is_turned in [false, true] {
+            let clones = clones(items);
+            let [own, lost] = taken_by_both(&clones, typed_on);
+            either_way(&clones, is_turned);
+            let queue = clones[0].queue();
+            assert_eq!(queue.matches("- [ ]").count(), items.matches("- [ ]").count(), "{queue}");
+            assert_eq!(queue.matches("agent:").count(), 1, "{queue}");
+            if let Some((_, to)) = typed_on {
+                has(&queue, &[to]);
+            }
+            let word = |lease: &serde_json::Value, key| lease[key].to_string().trim_matches('"').to_owned();
+            let renew = |at: usize, lease| {
+                clones[at].run("tavern-renew", &[&word(lease, "task"), "--token", &word(lease, "token")])
+            };
+            renew(1, &lost).ends(4);
+            clones[1].run("tavern-log", &[]).ends(0).says("in_progress by Frodo in another clone, and that counts");
+            renew(0, &own).ends(0);
+            for clone in &clones {
+                assert_eq!(clone.item(&word(&own, "task"))["agent"], "Frodo");
+                clone.settle();
+                assert_eq!(clone.queue(), queue);
+            }
+        }
+    }
+}
+
+/// The ID of the item with this title.
+fn id_of(clone: &Scratch, title: &str) -> String {
+    let queue = clone.queue();
+    let (before, _) = queue.split_once(&format!(": {title}")).unwrap_or_else(|| panic!("`{title}` is not in\n{queue}"));
+    before.rsplit(' ').next().expect("there is a word").to_owned()
+}
+
+#[test]
+fn who_lost_an_item_without_an_id_that_was_typed_on_keeps_their_work() {
+    for is_turned in [false, true] {
+        let clones = clones(&SLOW.replace("T-1: ", ""));
+        let [first, second] = &clones;
+        second.change(QUEUE, "Do it", "Do it well");
+        let late = begun(second);
+        let lost = id_of(second, "Do it");
+        first.run("tavern-agent", &["--once"]).succeeds();
+        commit(first);
+        either_way(&clones, is_turned);
+        let (queue, own) = (first.queue(), id_of(first, "Do it"));
+        assert_eq!(first.item(&own)["status"], "completed");
+        std::fs::remove_file(second.work().join("../home/wait")).expect("it is there");
+        late.end().says(&format!("{lost} blocked"));
+        assert_eq!(second.queue(), queue);
+        let branch = format!("tavern/{lost}");
+        has(&second.git(&["show", &branch]), &["+mine"]);
+        second.settle();
+        second.run("tavern-check", &[]).says(&format!("{lost} is in no queue, and its work is kept at {branch}"));
+        let words = format!(
+            "it is {own}, completed in another clone, and that counts; what was made of it here stays on {branch}"
+        );
+        second.run("tavern-log", &[&lost]).ends(0).says(&words);
+        second.run("tavern-log", &[&own]).ends(0).says(&format!("it was {lost} here")).says(&branch);
+        second.run("tavern-status", &[&lost]).ends(2).says(&format!("tavern log {lost}"));
+        second.run("tavern-report", &[&lost, "--token", "1", "--done"]).ends(4);
+        // Nobody does it again.
+        for clone in &clones {
+            clone.run("tavern-agent", &["--until-empty"]).ends(0).says_not("claimed");
+        }
+    }
+}
+
+#[test]
+fn of_three_that_took_an_item_without_an_id_the_first_has_it_in_all_clones() {
+    for turns in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]] {
+        let [first, second] = clones("- [ ] Do it\n- [ ] Do that\n");
+        let third = another(&first);
+        second.change(QUEUE, "Do it", "Do it well");
+        third.change(QUEUE, "Do it", "Do it: soon");
+        let clones = [first, second, third];
+        for (clone, (now, agent)) in clones.iter().zip([("+0", "Frodo"), ("+2", "Sam"), ("+4", "Rosie")]) {
+            clone.at(now, "tavern-claim", &["--agent", agent]).ends(0);
+            commit(clone);
+        }
+        // Each in its turn, and then once more.
+        for (turn, at) in turns.into_iter().chain(turns).enumerate() {
+            let clone = &clones[at];
+            if turn > 0 {
+                clone.git(&["pull", "--quiet", "--no-rebase", "--no-edit"]);
+            }
+            clone.settle();
+            assert_eq!(clone.git(&["status", "--porcelain"]), "", "{turns:?} {turn}\n{}", clone.queue());
+            clone.git(&["push", "--quiet", "origin", "main"]);
+        }
+        let queue = clones[0].queue();
+        assert_eq!((queue.matches("- [ ]").count(), queue.matches("agent:").count()), (2, 1), "{queue}");
+        let own = id_of(&clones[0], "Do it");
+        for (at, clone) in clones.iter().enumerate() {
+            assert_eq!(clone.queue(), queue);
+            clone.run("tavern-renew", &[&own, "--token", "1"]).ends(if at == 0 { 0 } else { 4 });
+        }
+    }
+}
+
+#[test]
+fn what_both_clones_completed_without_an_id_is_completed_once() {
+    for is_turned in [false, true] {
+        let clones = clones("- [ ] Do it\n  ```sh\n  pwd > 1.txt\n  ```\n- [ ] Do that (role: reviewer)\n");
+        clones[1].change(QUEUE, "Do it", "Do it well");
+        for (clone, now) in clones.iter().zip(["+0", "+2"]) {
+            clone.at(now, "tavern-agent", &["--once"]).succeeds();
+            commit(clone);
+        }
+        let [own, lost] = clones.each_ref().map(|clone| id_of(clone, "Do it"));
+        let [first, second] = [(0, &own), (1, &lost)].map(|(at, id)| clones[at].item(id)["commit"].clone());
+        either_way(&clones, is_turned);
+        for clone in &clones {
+            assert_eq!(clone.queue().matches("Do it").count(), 1);
+            assert_eq!(clone.stands(&own, "completed", 1)["commit"], first);
+        }
+        let words = format!("what was made of it here is at {}", second.as_str().unwrap_or_default());
+        clones[1].run("tavern-log", &[&lost]).ends(0).says(&words);
+    }
+}
+
+/// Whoever settles what git could not merge may take the one that came later.
+#[test]
+fn without_the_driver_the_first_has_an_item_without_an_id_whatever_a_person_chooses() {
+    for choice in ["--ours", "--theirs"] {
+        let clones = clones("- [ ] Do it\n- [ ] Do that\n");
+        let [first, second] = &clones;
+        second.change(QUEUE, "Do it", "Do it well");
+        for (clone, now, agent) in [(first, "+0", "Frodo"), (second, "+2", "Sam")] {
+            clone.git(&["config", "--remove-section", "merge.tavern"]);
+            clone.at(now, "tavern-claim", &["--agent", agent]).ends(0);
+            commit(clone);
+        }
+        let own = id_of(first, "Do it");
+        for (pushing, pulling) in [(first, second), (second, first)] {
+            pushing.git(&["push", "--quiet", "origin", "main"]);
+            if pulling.command(Path::new("git")).args(&["pull", "--no-rebase", "--no-edit"]).run().code != Some(0) {
+                pulling.git(&["checkout", choice, QUEUE]);
+            }
+            pulling.settle();
+            pulling.git(&["commit", "--quiet", "--all", "--allow-empty", "--message=Queue"]);
+        }
+        first.git(&["push", "--quiet", "origin", "main"]);
+        second.git(&["pull", "--quiet", "--no-rebase", "--no-edit"]);
+        second.settle();
+        for clone in &clones {
+            assert_eq!(clone.item(&own)["agent"], "Frodo", "{choice}");
+            assert_eq!(clone.queue().matches("agent:").count(), 1, "{choice} {}", clone.queue());
+        }
+        first.run("tavern-renew", &[&own, "--token", "1"]).ends(0);
+        second.run("tavern-renew", &[&own, "--token", "1"]).ends(4);
+    }
 }

@@ -209,7 +209,6 @@ impl Model {
                 self.shown = self.token(item, whose);
                 let item = &mut self.items[item];
                 match item.lease {
-                    _ if item.status.is_none() => Answer::NoTask,
                     None => Answer::NoLease,
                     Some((token, _)) if token != self.shown => Answer::StaleToken,
                     Some(_) => item.hold(held, now),

@@ -30,6 +30,11 @@ impl fmt::Display for Conflict {
 /// How a mark of the merge begins; what it speaks of stands behind it, or between it and the next. [`marks`] finds them.
 pub(super) const MARK: &str = "<!-- conflict: ";
 
+/// A merge has left a mark in the item that says that the other side calls it so.
+pub(crate) fn is_called(block: &str, title: &str) -> bool {
+    block.contains(&format!("{MARK}title: {} -->", title.replace("-->", "--&gt;")))
+}
+
 /// The marks that merges have left in a text, for a person to settle.
 pub fn marks(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();

@@ -103,6 +103,8 @@ pub(super) fn line_and_block(
     let id = match (&item.id, &their_item.id) {
         (None, theirs) => theirs.as_ref(),
         (ours, None) if base_item.is_some_and(|base| base.id == *ours) => None,
+        // Taken on both sides it goes by the ID under which the state that counts was made.
+        (_, Some(theirs)) if state.is_some_and(|taken| taken.side == Side::Theirs) => Some(theirs),
         (ours, _) => ours.as_ref(),
     };
     let title = match (base.map(One::title), ours.title(), theirs.title()) {

@@ -78,7 +78,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             let [title, other_title] = [old[place].title(), new[*other].title()];
             match &new[*other].item.id {
                 None => likeness(title, other_title),
-                Some(_) if goes_on_in_words(title, other_title) => 1.0,
+                Some(_) if is_typed_on(title, other_title) => 1.0,
                 Some(_) => 0.0,
             }
         };
@@ -144,7 +144,7 @@ fn likeness(title: &str, other: &str) -> f32 {
 }
 
 /// `longer` begins with the whole words of `title`.
-fn goes_on_in_words(title: &str, longer: &str) -> bool {
+pub(crate) fn is_typed_on(title: &str, longer: &str) -> bool {
     let rest = longer.strip_prefix(title).filter(|_| !title.is_empty());
     rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }

@@ -323,14 +323,18 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
     }
 }
 
-/// Work on items that were completed without it, as where another clone was first.
+/// Work on items that were completed without it, or are gone, as where another clone was first.
 fn beside(site: &Site, faults: &mut Faults<'_>) {
     let Ok(repository) = site.repository() else { return };
     let kept = Unmerged::of(repository, site.integration());
     for task in kept.tasks() {
-        let is_completed = site.board.task(&task).is_ok_and(|found| found.task.status() == Status::Completed);
-        for place in if is_completed { kept.beside(&site.board, &task) } else { Vec::new() } {
-            let message = format!("{task} was completed without the work that is kept at {place}");
+        let told = match site.board.task(&task) {
+            Ok(found) if found.task.status() == Status::Completed => "was completed without the work that is kept at",
+            Err(store::Error::NoTask(_)) => "is in no queue, and its work is kept at",
+            _ => continue,
+        };
+        for place in kept.beside(&site.board, &task) {
+            let message = format!("{task} {told} {place}");
             let delete = if place.starts_with("refs/") { "update-ref -d" } else { "branch -D" };
             let hint = format!("look: git show {place}; delete it: git {delete} {place}");
             faults.warning("work-kept", site.board.root(), message, hint);
