@@ -241,7 +241,10 @@ fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliE
         (None, None) if nothing.under_way + later > 0 => {
             "all other items are held, or wait for held ones; to wait: --wait".to_owned()
         }
-        (None, None) => "add one: tavern add \"what is to be done\"".to_owned(),
+        (None, None) => match site.board.removed_queues()?.first() {
+            Some(lost) => hints::of_lost(&site.board, lost),
+            None => "add one: tavern add \"what is to be done\"".to_owned(),
+        },
     };
     Ok(CliError::new(Exit::NothingToDo, "there is nothing to take").with_hint(hint))
 }

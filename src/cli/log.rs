@@ -191,7 +191,10 @@ pub(super) fn sentence(entry: &Entry) -> String {
         line.push_str(", which was answered");
     }
     if let Some(cause) = &entry.cause {
-        line.push_str(&format!(": {}", human::words(cause)));
+        // What git said begins with what it did.
+        let more = by.strip_prefix(" by git ").and_then(|done| cause.strip_prefix("git, ")?.strip_prefix(done));
+        let told = more.map_or_else(|| format!(": {cause}"), str::to_owned);
+        line.push_str(&human::words(&told));
         line.push_str(if entry.undoes.is_some() { " was taken back" } else { "" });
     } else if let Some(what) = changed(entry) {
         line.push_str(&format!(": {what}"));

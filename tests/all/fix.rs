@@ -215,7 +215,8 @@ fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
             ("tavern-agent --until-empty", 2),
             ("tavern-add more", 2),
         ] {
-            scratch.line(line).run().ends(code).says("put it back: tavern check --fix; or forget it: rm ");
+            let told = scratch.line(line).run().ends(code).says("put it back: tavern check --fix; or forget it: rm ");
+            told.says_not("add one");
         }
         fix(&scratch, &[]).ends(0);
         assert_eq!(scratch.queue(), before);
