@@ -5,18 +5,18 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::redo::said;
-use crate::board::document::{Document, Item, parse};
+use crate::board::document::{Document, Item, Lane, parse};
 use crate::board::task::TaskId;
 
-/// So many lanes and open items are missing at the end of a text only where that was cut off, unless they are open items alone that
-/// nobody holds.
-const FEW_MARKS: usize = 2;
+/// So many open items, one of which somebody holds, are missing at the end of a text only where that was cut off.
+const FEW_ITEMS: usize = 2;
 
 /// Fewer words a person takes out at once without being asked.
 const FEW_WORDS: usize = 80;
 
 /// `saved` ends in the middle of a line of `loaded` or `ours`, of which nothing follows; or it ends where `loaded` goes on with lanes
-/// and open items, or what is `held`, of which it has none.
+/// that it lacks, and with items or words in them. Empty lanes alone are nobody's loss, whoever has left them out. Or it lacks open items
+/// behind its end, one of which is `held`.
 pub(super) fn is_cut_short([loaded, ours]: [&str; 2], saved: &str, held: &HashSet<TaskId>) -> bool {
     let lines: Vec<&str> = said(saved).collect();
     let Some(last) = lines.last() else { return false };
@@ -31,17 +31,30 @@ pub(super) fn is_cut_short([loaded, ours]: [&str; 2], saved: &str, held: &HashSe
         return false;
     }
     let (whole, theirs) = (parse(loaded).0, parse(saved).0);
-    let lanes = whole.lanes().iter().filter(|lane| lane.heading.start >= end);
-    let lanes = lanes.filter(|lane| !has.contains(loaded[lane.heading.clone()].trim_end()));
-    let is_lost = |item: &&Item<'_>| item.within.is_none() && item.span.start >= end && is_missing(&theirs, item);
-    let items: Vec<&Item<'_>> = whole.items().iter().filter(|item| !item.status.is_ended()).filter(is_lost).collect();
-    let is_held = |item: &&Item<'_>| item.id.as_ref().is_some_and(|id| held.contains(id));
-    let lanes = lanes.count();
-    lanes + items.len() >= FEW_MARKS && (lanes > 0 || items.iter().any(is_held))
+    let is_in_tail = |item: &&Item<'_>| item.within.is_none() && item.span.start >= end;
+    let items: Vec<&Item<'_>> = whole.items().iter().filter(is_in_tail).collect();
+    let is_lost = |item: &&&Item<'_>| match &item.id {
+        Some(id) => theirs.find(id).is_none(),
+        None => !has.contains(first_line(whole.block(item))),
+    };
+    let lost: Vec<&&Item<'_>> = items.iter().filter(is_lost).collect();
+    let heading = |lane: &Lane<'_>| first_line(&loaded[lane.heading.clone()]).to_owned();
+    let headings: HashSet<String> =
+        whole.lanes().iter().filter(|lane| lane.heading.start >= end).map(heading).collect();
+    if headings.iter().all(|heading| has.contains(heading.as_str())) {
+        let is_held = |item: &&&Item<'_>| item.id.as_ref().is_some_and(|id| held.contains(id));
+        let open = lost.iter().filter(|item| !item.status.is_ended());
+        return open.count() >= FEW_ITEMS && lost.iter().any(is_held);
+    }
+    let is_words = |(line, line_end): &(&str, usize)| {
+        *line_end > end && !items.iter().any(|item| (item.span.start..=item.span.end).contains(line_end))
+    };
+    let mut words = ends(loaded).filter(is_words);
+    !lost.is_empty() || words.any(|(line, _)| !headings.contains(line) && !has.contains(line))
 }
 
-fn is_missing(document: &Document<'_>, item: &Item<'_>) -> bool {
-    item.id.as_ref().is_none_or(|id| document.find(id).is_none())
+fn first_line(block: &str) -> &str {
+    block.lines().next().unwrap_or_default().trim_end()
 }
 
 /// `last` is the beginning of a line of `whole`, and most of what stands there from that line on is not in the text that `has` these.

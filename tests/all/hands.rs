@@ -745,9 +745,7 @@ fn who_writes_another_list_means_it() {
 fn a_save_that_breaks_off_is_set_aside_also_while_items_are_held() {
     let lanes = "## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## In Progress\n\n## Waiting\n\n## Completed\n";
     let aside = ".git/tavern/seen/main.1.aside";
-    for ends_with in
-        ["- [ ]", "- [ ] T-1: one\n", "## In P", "## In Progress\n", "T-2: two (agent: Fro", "Z)\n", "## Compl"]
-    {
+    for ends_with in ["- [ ]", "- [ ] T-1: one\n", "## In P", "## In Progress\n", "T-2: two (agent: Fro", "## Compl"] {
         let scratch = Scratch::board(lanes);
         scratch.claim("T-2", &["--agent", "Frodo"]);
         let full = scratch.queue();
@@ -774,6 +772,41 @@ fn a_save_that_breaks_off_is_set_aside_also_while_items_are_held() {
         scratch.write(QUEUE, &meant);
         scratch.settle();
         assert_eq!(scratch.queue(), meant);
+    }
+}
+
+/// At the end of a line nothing tells a save that broke off from one that is meant. Where it takes nothing along that somebody
+/// typed, it is no matter which it was.
+#[test]
+fn a_save_that_lacks_the_last_lanes_is_believed_if_they_were_empty() {
+    let begin = "## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n\n## In Progress\n";
+    for (rest, is_meant) in [
+        ("\n## Completed\n", true),
+        ("\n## Waiting\n\n## Completed\n", true),
+        ("\n## In Review\n\n## Waiting\n\n## Completed\n\n## Dead Letter\n", true),
+        ("\n## Waiting\n\nWords.\n", false),
+        ("\n## Waiting\n\n- [ ] T-4: four\n", false),
+        ("\n## Completed\n\n- [x] T-5: five\n", false),
+        ("\n## Waiting\n\n## Completed\n\n- [x] five\n", false),
+    ] {
+        for is_held in [false, true] {
+            let scratch = Scratch::board(&format!("{begin}{rest}"));
+            if is_held {
+                scratch.claim("T-3", &[]);
+            }
+            let full = scratch.queue();
+            let saved = full.strip_suffix(rest).expect("it ends so");
+            scratch.write(QUEUE, saved);
+            scratch.settle();
+            assert_eq!(scratch.queue(), if is_meant { saved } else { &full });
+            assert_eq!(scratch.work().join(".git/tavern/seen/main.1.aside").exists(), !is_meant, "{rest}");
+            // What lacks a lane is worked all the same.
+            if is_held {
+                scratch.run("tavern-release", &["T-3", "--force"]).succeeds();
+                scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+                scratch.stands("T-1", "cancelled", 0);
+            }
+        }
     }
 }
 
