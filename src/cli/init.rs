@@ -106,7 +106,9 @@ impl Verb for Args {
         }
         // The log knows of items that a new queue lacks: somebody, or `git clean`, has removed `.tavern/`.
         let is_back = !board.path("queues").exists() && board.last_seq()? > 0;
-        for lost in if is_back { board.lost_queues()? } else { Vec::new() } {
+        let mut lost = if is_back { board.lost_queues()? } else { Vec::new() };
+        lost.extend(board.lost_files());
+        for lost in lost {
             board.put_back(&lost)?;
         }
         let written = board.set_up(&files, &may_replace)?;

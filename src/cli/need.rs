@@ -75,14 +75,14 @@ pub(super) fn tell_of_queues(context: &Context, board: &Board) {
     }
 }
 
-/// Tells of queues whose file is gone.
+/// Tells of queues whose file is gone, of settings and of templates.
 pub(super) fn tell_removed(context: &Context, board: &Board) {
     for lost in board.removed_queues().unwrap_or_default() {
-        context.out.note(format!(
-            "queue {} was removed, though something is left to do in it; {}",
-            lost.queue.id,
-            hints::of_lost(board, &lost)
-        ));
+        let what = format!("queue {} was removed, though something is left to do in it", lost.queue.id);
+        context.out.note(format!("{what}; {}", hints::of_lost(board, &lost)));
+    }
+    for lost in board.lost_files() {
+        context.out.note(format!("{} was {}; {}", lost.queue.id, lost.how(), hints::of_lost(board, &lost)));
     }
 }
 

@@ -47,6 +47,13 @@ impl Repository {
         first.or_else(only).map(str::to_owned)
     }
 
+    /// A branch, or what is known of a remote's, has something at `path`.
+    pub fn is_on_a_branch(&self, path: &Path) -> Result<bool, GitError> {
+        let branches = self.git.branches(None).map_err(GitError::library("list the branches"))?;
+        let has = |branch: &git2::Branch<'_>| branch.get().peel_to_tree().is_ok_and(|tree| tree.get_path(path).is_ok());
+        Ok(branches.flatten().any(|(branch, _)| has(&branch)))
+    }
+
     /// Names of all local branches that start with `prefix`, in order.
     pub fn branches(&self, prefix: &str) -> Result<Vec<String>, GitError> {
         let listing = || GitError::library(format!("list the branches `{prefix}…`"));

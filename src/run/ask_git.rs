@@ -6,7 +6,7 @@ use crate::git::{Provenance, Repository};
 use crate::store::{AskGit, Brought, FromGit, HeadText};
 
 /// What can't be read is as if it came by hand.
-pub const ASK_GIT: AskGit = AskGit { head_text, is_bringing };
+pub const ASK_GIT: AskGit = AskGit { head_text, is_bringing, is_on_a_branch };
 
 fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
@@ -20,4 +20,8 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
 
 fn is_bringing(root: &Path, path: &Path, text: &str) -> bool {
     Repository::discover(root).and_then(|repository| repository.is_bringing(path, text)).unwrap_or_default()
+}
+
+fn is_on_a_branch(root: &Path, path: &Path) -> bool {
+    Repository::discover(root).and_then(|repository| repository.is_on_a_branch(path)).unwrap_or_default()
 }

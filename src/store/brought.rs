@@ -42,7 +42,7 @@ impl Board {
     }
 
     /// With the root and the queue's path from there.
-    fn whom_to_ask(&self, queue: &Queue) -> Option<(AskGit, PathBuf, PathBuf)> {
+    pub(super) fn whom_to_ask(&self, queue: &Queue) -> Option<(AskGit, PathBuf, PathBuf)> {
         let root = fs::canonicalize(self.root()).ok()?;
         // It may have been taken away.
         let folder = || Some(fs::canonicalize(queue.path.parent()?).ok()?.join(queue.path.file_name()?));

@@ -46,7 +46,7 @@ pub(super) fn is_cut_short([loaded, ours]: [&str; 2], saved: &str, held: &HashSe
         let open = lost.iter().filter(|item| !item.status.is_ended());
         return open.count() >= FEW_ITEMS && lost.iter().any(is_held);
     }
-    let is_words = |(line, line_end): &(&str, usize)| {
+    let is_words = |(_, line_end): &(&str, usize)| {
         *line_end > end && !items.iter().any(|item| (item.span.start..=item.span.end).contains(line_end))
     };
     let mut words = ends(loaded).filter(is_words);

@@ -33,7 +33,7 @@ pub struct Board {
 pub(super) const VOLATILE: [&str; 5] = ["agents", "inbox", "quota", "runs", "worktrees"];
 
 /// The folders of the private part, likewise.
-pub(super) const PRIVATE: [&str; 4] = ["events", "leases", "seen", "slots"];
+pub(super) const PRIVATE: [&str; 5] = ["events", "leases", "seen", "slots", "typed"];
 
 /// The private part's own folder in the git directory.
 const PRIVATE_FOLDER: &str = "tavern";

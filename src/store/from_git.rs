@@ -10,6 +10,8 @@ pub struct AskGit {
     pub head_text: fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>,
     /// git has written this text at the path, and is about to move HEAD to what has it.
     pub is_bringing: fn(root: &Path, path: &Path, text: &str) -> bool,
+    /// A branch has a file at the path.
+    pub is_on_a_branch: fn(root: &Path, path: &Path) -> bool,
 }
 
 /// What HEAD holds.

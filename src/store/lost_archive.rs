@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::fs;
 
 use super::archived::{archive_of, content, statuses};
-use super::change::{Change, Rewrite};
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::hand::is_blank;
 use super::log::{task_of, walk_back};
-use super::mend::{Lost, note};
+use super::mend::Lost;
 use super::queue::Queue;
 use crate::board::archive::{Gone, head, put_in};
 use crate::board::document::open;
@@ -56,17 +55,5 @@ impl Board {
         })?;
         archived.reverse();
         Ok(archived)
-    }
-
-    /// As [`Board::put_back`].
-    pub(super) fn put_back_archive(&self, lost: &Lost) -> Result<bool, Error> {
-        self.transact(|view| {
-            if !is_blank(&content(self, &lost.queue)?) {
-                return Ok((Change::default(), false));
-            }
-            let cause = Some("the file was removed; it was put back".to_owned());
-            let file = Rewrite::File { path: lost.queue.path.clone(), content: lost.text.clone() };
-            Ok((Change { entries: vec![Entry { cause, ..note(&lost.queue, view.now) }], files: vec![file] }, true))
-        })
     }
 }

@@ -19,13 +19,20 @@ use crate::board::task::Timestamp;
 /// Who did what `tavern-check --fix` has done, in the log.
 pub const CHECK: &str = "check";
 
-/// A queue or an archive whose file was removed or emptied, and the text that Tavern knows of it.
+/// A queue, an archive, config.yaml or a template whose file was removed or emptied, and the text that Tavern knows of it.
 #[derive(Clone, Debug)]
 pub struct Lost {
     pub queue: Queue,
     pub text: String,
     /// There is no file; else it is there, and empty.
     pub is_gone: bool,
+}
+
+impl Lost {
+    /// What became of it.
+    pub fn how(&self) -> &'static str {
+        if self.is_gone { "removed" } else { "emptied" }
+    }
 }
 
 impl Board {
@@ -65,13 +72,13 @@ impl Board {
 
     /// The file that its text is known from.
     pub fn seen_path(&self, queue: &Queue) -> PathBuf {
-        path(self, queue)
+        if self.is_kept(&queue.path) { self.kept_path(&queue.id) } else { path(self, queue) }
     }
 
     /// Puts back what is lost. False if it is there again.
     pub fn put_back(&self, lost: &Lost) -> Result<bool, Error> {
-        if lost.queue.path.starts_with(self.path(FOLDER)) {
-            return self.put_back_archive(lost);
+        if lost.queue.path.starts_with(self.path(FOLDER)) || self.is_kept(&lost.queue.path) {
+            return self.put_back_file(lost);
         }
         self.transact(|view| {
             // What was emptied is put back by whoever takes the lock.

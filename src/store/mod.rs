@@ -27,6 +27,7 @@ mod held;
 mod history;
 mod inbox;
 mod index;
+mod kept;
 mod known;
 mod leases;
 mod loaded_base;

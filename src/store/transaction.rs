@@ -186,6 +186,7 @@ impl<'b> Locked<'b> {
             }
             write_applied(board, log.last_seq())?;
         }
+        board.keep_typed();
         let (last, known) = (log.last_seq(), known_seq(board));
         let mut locked = Locked { board, log, seq: last.max(known), now, _lock: lock };
         if last < known {

@@ -245,3 +245,61 @@ fn a_queue_that_a_role_takes_from_is_made_by_whoever_needs_it_first() {
     scratch.run("tavern-check", &["--quiet"]).ends(0);
     assert!(scratch.read(urgent).starts_with(&made));
 }
+
+const TEMPLATE: &str = ".tavern/templates/own.md";
+
+/// What a person typed is nowhere else before it is committed.
+#[test]
+fn settings_and_templates_that_went_before_they_were_committed_are_put_back() {
+    let settings = "base: main\nreview: [reviewer]\n";
+    let board = || {
+        let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One\n");
+        scratch.write(CONFIG, settings);
+        scratch.write(TEMPLATE, "Words of mine.\n");
+        scratch.settle();
+        // A save that nobody can read takes the place of none.
+        scratch.write(CONFIG, "review: [\0\0\0");
+        scratch.line("tavern-claim").run();
+        scratch
+    };
+    let is_back = |scratch: &Scratch| {
+        assert_eq!([CONFIG, TEMPLATE].map(|path| scratch.read(path)), [settings, "Words of mine.\n"]);
+        scratch.run("tavern-check", &[]).says_not("put it back");
+        scratch.run("tavern-status", &[]).says_not("put it back");
+    };
+    let scratch = board();
+    scratch.git(&["clean", "-fdxq"]);
+    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    is_back(&scratch);
+    // One after the other; the settings are emptied, as a power cut does it.
+    for damage in ["removed", "emptied"] {
+        let scratch = board();
+        fs::remove_file(scratch.work().join(TEMPLATE)).expect("it is there");
+        if damage == "removed" {
+            fs::remove_file(scratch.work().join(CONFIG)).expect("it is there");
+        } else {
+            scratch.write(CONFIG, "\0\0\0\0");
+        }
+        for line in
+            ["tavern-check", "tavern-status", "tavern-claim"].iter().take(if damage == "removed" { 3 } else { 2 })
+        {
+            let told = scratch.line(line).run();
+            told.says(&format!("config.yaml was {damage}")).says("put it back: tavern check --fix; or forget it: rm ");
+        }
+        fix(&scratch, &[]);
+        is_back(&scratch);
+        scratch.run("tavern-log", &[]).says("config.yaml: the file was removed; it was put back");
+    }
+    // Who means it says so. What git has, git brings back.
+    let scratch = board();
+    fs::remove_file(scratch.work().join(CONFIG)).expect("it is there");
+    fs::remove_file(scratch.work().join(".git/tavern/typed/config.yaml")).expect("it is there");
+    scratch.run("tavern-status", &[]).says_not("config.yaml was removed");
+    let scratch = board();
+    scratch.write(CONFIG, settings);
+    scratch.commit(&["--all"], "Board");
+    scratch.git(&["switch", "--quiet", "--create", "other"]);
+    scratch.git(&["rm", "--quiet", CONFIG]);
+    scratch.git(&["commit", "--quiet", "--message=Without"]);
+    scratch.run("tavern-status", &[]).says_not("config.yaml was removed");
+}

@@ -278,6 +278,8 @@ fn settings_that_are_gone_are_told() {
     let scratch = Scratch::board("## Pending\n");
     scratch.run("tavern-check", &[]).ends(0).says_not("warning");
     fs::remove_file(scratch.work().join(CONFIG)).expect("it is there");
+    scratch.run("tavern-check", &[]).ends(0).says("config.yaml was removed: Tavern has its text");
+    fs::remove_file(scratch.work().join(".git/tavern/typed/config.yaml")).expect("it is there");
     scratch
         .run("tavern-check", &[])
         .ends(0)

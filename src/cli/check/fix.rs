@@ -12,6 +12,7 @@ use crate::board::mend::{self, Mended, Right, mend};
 use crate::board::task::TaskId;
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit};
+use crate::config::FILE;
 use crate::store::{Archived, Board, Lost, Queue, homes, tail_log};
 
 use super::documents::Page;
@@ -59,7 +60,9 @@ pub(super) fn fix(
         let record = Record { file: name, fixed: done, diff: unified(Names { old: name, new: name }, before, after) };
         context.out.record(&record, painted(&record.diff).trim_end())?;
     }
-    let is_archive = |queue: &Queue| queue.path.starts_with(board.path("queues/archive"));
+    let is_other = |queue: &Queue| {
+        ["queues/archive", "templates", FILE].iter().any(|other| queue.path.starts_with(board.path(other)))
+    };
     let mut mended = Vec::new();
     for QueueFix { name, queue, before, after, done, lost } in fixes {
         let is_done = match lost {
@@ -72,7 +75,7 @@ pub(super) fn fix(
         }
         match pages.iter_mut().find(|page| page.path == queue.path) {
             Some(page) => page.text = after,
-            None if is_archive(&queue) => {}
+            None if is_other(&queue) => {}
             None => pages.push(Page { name: name.clone(), path: queue.path, text: after, is_wanted: true }),
         }
         mended.push(name);
@@ -113,8 +116,9 @@ fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<
         let (name, queue, before) = (page.name.clone(), queue.clone(), page.text.clone());
         QueueFix { name, queue, before, after: text, done, lost: None }
     });
-    let archives = if files.is_empty() { board.lost_archives()? } else { Vec::new() };
-    let put_back = lost.iter().chain(&archives).map(|lost| QueueFix {
+    let mut others = if files.is_empty() { board.lost_archives()? } else { Vec::new() };
+    others.extend(if files.is_empty() { board.lost_files() } else { Vec::new() });
+    let put_back = lost.iter().chain(&others).map(|lost| QueueFix {
         name: shown(&lost.queue.path, here),
         queue: lost.queue.clone(),
         before: String::new(),

@@ -61,8 +61,9 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
 /// Templates that are not there, limits that nobody keeps, and what the set-up lacks.
 fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
     let config_file = board.path(crate::config::FILE);
+    let is_known = || board.lost_files().iter().any(|lost| lost.queue.path == config_file);
     // What a drain of a plain file leaves has no queues of its own.
-    if board.is_volatile() && files(&board.path("queues")).iter().any(|path| is_queue(path)) {
+    if board.is_volatile() && files(&board.path("queues")).iter().any(|path| is_queue(path)) && !is_known() {
         let message = "this file is gone, so all is as if it said nothing: reviews, limits, runners".to_owned();
         let hint =
             format!("have it back: git checkout -- {}; or a new one: tavern init", shown(&config_file, faults.here));
@@ -190,9 +191,12 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         let file = shown(&lost.queue.path, faults.here);
         faults.found.push(Fault::whole(severity, "lost-queue", &file, message, Some(hint)));
     }
+    for lost in board.lost_files() {
+        let message = format!("{} was {}: Tavern has its text", lost.queue.id, lost.how());
+        faults.warning("lost-file", &lost.queue.path, message, hints::of_lost(board, &lost));
+    }
     for lost in board.lost_archives().unwrap_or_default() {
-        let what = if lost.is_gone { "removed" } else { "emptied" };
-        let message = format!("this archive was {what}: the log has what was moved there");
+        let message = format!("this archive was {}: the log has what was moved there", lost.how());
         faults.warning("lost-archive", &lost.queue.path, message, "put it back: tavern check --fix".to_owned());
     }
 }
