@@ -14,8 +14,9 @@ impl Repository {
     /// The tips that were remembered of `branch`, the newest last; none if nothing is known of it.
     pub fn remembered_tips(&self, branch: &str) -> Result<Vec<CommitId>, GitError> {
         let path = self.tips_file(branch);
-        match files::read_text(&path) {
-            Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
+        match files::read(&path) {
+            // Garbage is as if it were not there.
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| line.parse().ok()).collect()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(GitError::io("read", &path)(error)),
         }

@@ -238,6 +238,12 @@ impl Site {
         Ok(Some((known.clone(), Lack::ForeignTip { branch: branch.to_owned(), tip: told, known: had })))
     }
 
+    /// The integration branch is where neither Tavern nor a person has put it.
+    pub fn foreign_tip(&self) -> Result<Option<Lack>, Error> {
+        let Some(tip) = self.integration_tip()? else { return Ok(None) };
+        Ok(self.foreign(&tip)?.map(|(_, lack)| lack))
+    }
+
     /// A person says that the integration branch is right where it is, at `revision`: that commit, or `None` if it is
     /// elsewhere.
     pub fn accept_tip(&self, revision: &str, by: String) -> Result<Option<CommitId>, Error> {

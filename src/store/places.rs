@@ -16,8 +16,10 @@ impl Board {
     /// needed.
     pub fn obstacles(&self) -> Vec<(PathBuf, io::Error)> {
         let own = ["", "queues", archived::FOLDER, "templates"].iter().chain(&VOLATILE).map(|name| self.path(name));
-        let folders = own.chain([""].iter().chain(&PRIVATE).map(|name| self.private(name)));
-        let below = [("events", "jsonl"), ("leases", "yaml"), ("seen", "md"), ("seen", "old"), ("slots", "")];
+        let gits = ["", "tips", "followed", "cells", "typed/templates"];
+        let folders = own.chain(gits.iter().chain(&PRIVATE).map(|name| self.private(name)));
+        let below =
+            [("events", "jsonl"), ("leases", "yaml"), ("seen", "md"), ("seen", "old"), ("slots", ""), ("tips", "")];
         let below = below.iter().flat_map(|(folder, ending)| listed(&self.private(folder), ending));
         let files = ["applied", "lock"].map(|name| self.private(name)).into_iter().chain([self.private("files")]);
         let files = files.chain(below).chain(files_of_archive(self));

@@ -165,6 +165,7 @@ fn used_board() -> Scratch {
     wait_until("the agent shows itself", || scratch.work().join(".tavern/agents/Gone.yaml").exists());
     agent.kill();
     scratch.write(".git/tavern/leases/looks.json", "{}");
+    scratch.write(".git/tavern/cells/.broken-T-7@1/git/HEAD", "ref: refs/heads/main\n");
     scratch
 }
 
@@ -173,7 +174,7 @@ fn reviewed(number: u32) -> &'static str {
 }
 
 /// Of each kind of Tavern's files and folders one that is on the used board: the gate damages these.
-const KINDS: [&str; 35] = [
+const KINDS: [&str; 42] = [
     ".tavern",
     ".tavern/.gitattributes",
     ".tavern/.gitignore",
@@ -193,6 +194,8 @@ const KINDS: [&str; 35] = [
     ".tavern/worktrees/T-7",
     ".git/tavern",
     ".git/tavern/applied",
+    ".git/tavern/cells",
+    ".git/tavern/cells/.broken-T-7@1",
     ".git/tavern/events",
     ".git/tavern/files",
     ".git/tavern/followed",
@@ -209,6 +212,11 @@ const KINDS: [&str; 35] = [
     ".git/tavern/slots",
     ".git/tavern/slots/committed",
     ".git/tavern/slots/run-0",
+    ".git/tavern/tips",
+    ".git/tavern/tips/tavern%2Fintegration",
+    ".git/tavern/typed",
+    ".git/tavern/typed/config.yaml",
+    ".git/tavern/typed/templates/own.md",
 ];
 
 /// With this variable every file is damaged, and every program run on each damage: `1/1`, or `2/8` for the second of eight parts.
@@ -355,12 +363,15 @@ fn told_to_type(scratch: &Scratch, path: &Path) -> Result<Vec<String>, String> {
     let errors = checked.records().into_iter().filter(is_to_mend);
     let mut hints: Vec<String> = errors.filter_map(|fault| Some(fault["hint"].as_str()?.to_owned())).collect();
     hints.extend(checked.stderr.lines().filter_map(|line| Some(line.strip_prefix("hint: ")?.to_owned())));
-    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default().trim_start_matches('.');
+    // What is kept of a branch may be told by the branch's name.
+    let told = |name: &str| checked.to_string().contains(name);
+    let is_told = told(name) || told(&name.replace("%2F", "/"));
     // What was set aside on the used board waits for a person.
     if hints.is_empty() && matches!(checked.code, Some(0 | 8)) {
         return Ok(Vec::new());
     }
-    if hints.is_empty() || !checked.to_string().contains(name.trim_start_matches('.')) {
+    if hints.is_empty() || !is_told {
         return Err(format!("check tells nothing of it: {checked}"));
     }
     let command = |hint: &String| {
@@ -546,4 +557,40 @@ fn a_lease_that_cannot_be_read_is_written_again_from_the_log() {
     used.write(".git/tavern/leases/T-5.yaml", "garbage");
     used.run("tavern-reap", &[]).ends(0).says("remove the lease of T-5, which can't be read");
     used.run("tavern-claim", &["--task", "T-5"]).ends(0);
+}
+
+/// What is trusted is a file of the user's own: damaged, it is only asked again.
+#[test]
+fn what_is_trusted_is_asked_again_where_its_file_is_damaged() {
+    let origin = Scratch::shell("## Pending\n\n- [ ] T-1: One (empty: allowed)\n  ```sh\n  true\n  ```\n", "");
+    origin.commit(&["--all"], "A board");
+    let clone = Scratch::empty();
+    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    clone.run("tavern-init", &["--quiet"]).succeeds();
+    clone.run("tavern-trust", &["--yes"]).succeeds();
+    let folder = clone.folder().join("home/.local/state/tavern/trust");
+    let files = || fs::read_dir(&folder).into_iter().flatten().map(|file| file.expect("it is there").path());
+    let file = files().next().expect("something is trusted");
+    let whole = fs::read(&file).expect("it is there");
+    for path in [&file, &folder] {
+        for how in DAMAGES.into_iter().filter(|how| *how != "mode 0") {
+            if !damage(path, how) {
+                continue;
+            }
+            let told = format!("{} {how}", path.display());
+            run(&clone, "tavern-status").and_then(|_| run(&clone, "tavern-check")).expect(&told);
+            let ran = clone.run("tavern-agent", &["--once"]);
+            let has_said = |text: &str| ran.to_string().contains(text);
+            assert!(has_said("tavern trust") || has_said(&*folder.to_string_lossy()), "{told}: {ran}");
+            clone.stands("T-1", "pending", 0);
+            for path in [&file, &folder] {
+                let is_another = if path == &file { path.is_dir() } else { path.is_file() };
+                let remove = || if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+                is_another.then(remove).transpose().expect("it is ours");
+            }
+            fs::create_dir_all(&folder).expect("it is ours");
+            fs::write(&file, &whole).expect("it is ours");
+        }
+    }
+    clone.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged");
 }

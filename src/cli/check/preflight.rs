@@ -309,6 +309,10 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
         let path = if let Error::NoBase { .. } = error { &config_file } else { site.board.root() };
         from_error("no-base", path, &error, faults);
     }
+    if let Ok(Some(lack)) = site.foreign_tip() {
+        let hint = hints::lack(&lack, None, None).unwrap_or_default();
+        faults.error("foreign-tip", site.board.root(), lack.to_string(), hint);
+    }
     let branch = site.integration();
     if let Some(Ok(Some(path))) = repository.map(|repository| repository.checked_out_at(branch)) {
         let message = format!("the integration branch `{branch}` is checked out here: nothing can be merged into it");

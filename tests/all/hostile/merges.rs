@@ -128,7 +128,7 @@ fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
     scratch.stands("T-2", "approved", 1);
     assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/T-2"]).contains("evil.txt"));
     scratch.run("tavern-log", &[]).ends(0).says(&told);
-    let ways = format!("tavern merge --accept {tip}; if not: git branch --force tavern/integration ");
+    let ways = format!("tavern merge --accept {tip}; or put it back: git branch --force tavern/integration ");
     let merge = scratch.run("tavern-merge", &[]).ends(4).says(&told).says(&ways);
     let known = merge.stdout.trim().rsplit(' ').next().expect("it is named").to_owned();
     // The user only looks at it.
