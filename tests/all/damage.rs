@@ -581,7 +581,7 @@ fn what_is_trusted_is_asked_again_where_its_file_is_damaged() {
             run(&clone, "tavern-status").and_then(|_| run(&clone, "tavern-check")).expect(&told);
             let ran = clone.run("tavern-agent", &["--once"]);
             let has_said = |text: &str| ran.to_string().contains(text);
-            assert!(has_said("tavern trust") || has_said(&*folder.to_string_lossy()), "{told}: {ran}");
+            assert!(has_said("tavern trust") || has_said(&folder.to_string_lossy()), "{told}: {ran}");
             clone.stands("T-1", "pending", 0);
             for path in [&file, &folder] {
                 let is_another = if path == &file { path.is_dir() } else { path.is_file() };

@@ -1,6 +1,11 @@
 //! The one test program: everything that is tested through real programs, files and processes.
 #![expect(clippy::disallowed_methods, reason = "tests make and break files, and start the programs, on purpose")]
 
+#[cfg(not(debug_assertions))]
+compile_error!(
+    "the tests set the clock and faults, which release builds know nothing of; optimised: cargo test --profile checked"
+);
+
 mod account;
 mod appended;
 mod archive;
