@@ -8,6 +8,7 @@ use super::change::{Change, Step};
 use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, children, mint_from};
+use super::log::is_logged;
 use super::queue::Queue;
 use super::seek::Seek;
 use super::submit::Note;
@@ -186,7 +187,9 @@ impl QueueSearch<'_> {
         let fresh = || {
             let worked_on = self.board.worked_on();
             let is_known = |id: &TaskId| document.find(id).is_some() || self.index.knows(id, self.queue);
-            mint_from(document.block(item), &|id| worked_on.contains(id) || is_known(id))
+            // What was taken out, and is typed again, is another item.
+            let was_known = |id: &TaskId| worked_on.contains(id) || is_logged(self.board, id).unwrap_or(true);
+            mint_from(document.block(item), &|id| is_known(id) || was_known(id))
         };
         let id = item.id.clone().unwrap_or_else(fresh);
         let event = Event::Claim(Claim {

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use super::entry::{Entry, HAND};
 use super::error::Error;
 use super::find::Board;
-use super::log::walk_log;
+use super::log::{is_logged, walk_log};
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::front::Front;
 use crate::board::merge::{is_called, is_typed_on, outweighs};
@@ -78,8 +78,8 @@ fn twin<'d, 't>(
         other == title || goes_on || is_called(theirs.block(item), other)
     };
     for mine in ours.items().iter().filter(|mine| !mine.nested && is_like(ours.title(mine))) {
-        let Some(id) = mine.id.as_ref().filter(|id| theirs.find(id).is_none()) else { continue };
-        if was_nameless(board, id, ours.front())? && !is_logged(board, item.id.as_ref())? {
+        let Some((id, other)) = mine.id.as_ref().zip(item.id.as_ref()) else { continue };
+        if theirs.find(id).is_none() && was_nameless(board, id, ours.front())? && !is_logged(board, other)? {
             return Ok(Some(mine));
         }
     }
@@ -88,16 +88,6 @@ fn twin<'d, 't>(
 
 fn has_begun(state: &State) -> bool {
     state.since().is_some() || state.commit().is_some()
-}
-
-/// The log tells of the item.
-fn is_logged(board: &Board, id: Option<&TaskId>) -> Result<bool, Error> {
-    let mut is_logged = false;
-    walk_log(board, id, &mut |_| {
-        is_logged = true;
-        false
-    })?;
-    Ok(is_logged)
 }
 
 /// The item was typed without an ID, which it got here.

@@ -213,6 +213,16 @@ pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> R
     Ok(())
 }
 
+/// The log tells of an item that goes, or went, by this ID.
+pub(super) fn is_logged(board: &Board, task: &TaskId) -> Result<bool, Error> {
+    let mut is_logged = false;
+    walk_back(board, &mut |line| {
+        is_logged = task_of(line).as_ref() == Some(task);
+        !is_logged
+    })?;
+    Ok(is_logged)
+}
+
 /// A whole line of a change that ends with a later one; or half a line.
 fn is_part(line: &[u8]) -> bool {
     serde_json::from_slice::<Entry>(line).map_or(true, |entry| entry.through.is_some())

@@ -775,6 +775,23 @@ fn a_save_that_breaks_off_is_set_aside_also_while_items_are_held() {
     }
 }
 
+/// Its ID is made from its text; one that was taken out keeps its own, and its history.
+#[test]
+fn what_was_taken_out_and_is_typed_again_is_another_item() {
+    let typed = "## Pending\n\n- [ ] Do it\n- [ ] T-2: two\n";
+    let scratch = Scratch::board(typed);
+    let take = || scratch.json("tavern-claim", &[])["lease"]["task"].as_str().expect("an ID").to_owned();
+    let first = take();
+    scratch.run("tavern-release", &[&first, "--force"]).succeeds();
+    scratch.write(QUEUE, typed.replace("- [ ] Do it\n", ""));
+    scratch.settle();
+    scratch.write(QUEUE, typed);
+    scratch.settle();
+    let second = take();
+    assert_ne!(first, second);
+    scratch.run("tavern-log", &[&second]).says_not("taken out");
+}
+
 /// At the end of a line nothing tells a save that broke off from one that is meant. Where it takes nothing along that somebody
 /// typed, it is no matter which it was.
 #[test]
