@@ -167,6 +167,11 @@ impl<'t> Document<'t> {
         &self.front
     }
 
+    /// As it stands.
+    pub fn front_text(&self) -> &'t str {
+        &self.text[..self.body]
+    }
+
     pub fn lanes(&self) -> &[Lane<'t>] {
         &self.lanes
     }

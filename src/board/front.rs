@@ -7,6 +7,7 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use serde::Serialize;
 use serde_yaml::Value;
 
 use crate::board::key::Shape;
@@ -31,7 +32,7 @@ words! {
 }
 
 /// A queue's front matter: its own settings, and the defaults of its items. Keys that are not here are the owner's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Front {
     pub id: Option<String>,
     pub name: Option<String>,
@@ -147,6 +148,16 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
 }
 
 impl Front {
+    /// All of it that could be told to an agent, or changes what is run, a line a key.
+    pub fn wording(&self) -> String {
+        let values = |front: &Front| serde_json::to_value(front).expect("it is plain data");
+        let (id, name, kind, priority, empty_behavior) = Default::default();
+        let plain = values(&Front::default());
+        let said = values(&Front { id, name, kind, priority, empty_behavior, ..self.clone() });
+        let said = said.as_object().into_iter().flatten().filter(|(key, value)| plain[key.as_str()] != **value);
+        said.map(|(key, value)| format!("{key}: {value}\n")).collect()
+    }
+
     /// False: the value is none for this key.
     fn set(&mut self, name: &str, value: Option<Field<'_>>) -> bool {
         match (name, value) {

@@ -252,6 +252,11 @@ impl State {
         }
     }
 
+    /// What a person has typed as the answer, as a key.
+    pub fn answer(&self) -> Option<&str> {
+        self.question()?.answer.as_deref()
+    }
+
     pub fn not_before(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Draft { not_before }
@@ -285,6 +290,11 @@ impl State {
     }
 
     /// The same without what a person has typed into it.
+    /// Nobody says why it stands so.
+    pub fn without_reason(self) -> State {
+        State { reason: None, ..self }
+    }
+
     pub fn without_answer(mut self) -> State {
         if let Phase::Waiting { question: Some(question), .. }
         | Phase::InProgress { aside: Aside { question: Some(question), .. }, .. } = &mut self.phase

@@ -109,7 +109,8 @@ impl Task {
         self.state.status()
     }
 
-    /// All of it that could be run, or told to an agent, as one text. Not its ID, what Tavern writes, nor what only puts it in order.
+    /// All of it that could be run, or told to an agent, as one text. Of its state that is what passes for a person's word, and why it
+    /// died, which planners are told. Not its ID, what else Tavern writes, nor what only puts it in order.
     pub fn wording(&self) -> String {
         let words = Task {
             id: TaskId::nobody(),
@@ -120,7 +121,12 @@ impl Task {
             parent: None,
             ..self.clone()
         };
-        serde_json::to_string_pretty(&words).expect("it is plain data")
+        let mut text = serde_json::to_string_pretty(&words).expect("it is plain data");
+        let reason = self.reason().filter(|_| self.status() == Status::Dead);
+        let allowed = self.state.allowed.then_some("true");
+        let said = [("answer", self.state.answer()), ("allowed", allowed), ("reason", reason)];
+        text.extend(said.into_iter().filter_map(|(key, words)| Some(format!("\n{key}: {}", words?))));
+        text
     }
 
     /// The lines of its [`wording`](Self::wording), and of each text in it, that not every item has.

@@ -44,6 +44,8 @@ pub struct Known<'a> {
     pub sent_back: &'a dyn Fn(&TaskId) -> usize,
     /// The role plans.
     pub plans: &'a dyn Fn(&str) -> bool,
+    /// An agent may be told what the item says.
+    pub may_be_told: &'a dyn Fn(&Task) -> bool,
 }
 
 const PREFIX: &str = "WAKE-";
@@ -80,7 +82,8 @@ pub fn needs(queue: &str, document: &Document<'_>, causes: &[WakeCause], known: 
         return Vec::new();
     }
     let is_ours = |task: &Task| plans(task) || task.id.as_str().starts_with(PREFIX);
-    let named = || tasks().filter(|(item, task)| item.id.is_some() && !is_ours(task)).map(|(_, task)| task);
+    let is_meant = |task: &Task| !is_ours(task) && (known.may_be_told)(task);
+    let named = || tasks().filter(|(item, task)| item.id.is_some() && is_meant(task)).map(|(_, task)| task);
     let mut needs = Vec::new();
     for cause in [WakeCause::Dead, WakeCause::Integration, WakeCause::Blocked, WakeCause::Goal] {
         if !causes.contains(&cause) {
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_state_has_one_id_whatever_is_around_it() {
-        let known = Known { status_of: &|_| None, sent_back: &|_| 0, plans: &|_| false };
+        let known = Known { status_of: &|_| None, sent_back: &|_| 0, plans: &|_| false, may_be_told: &|_| true };
         let id = |text: &str| needs("main", &parse(text).0, &[WakeCause::Dead], &known).remove(0).id.to_string();
         let first = id("- [ ] T-1: a (status: dead, attempt: 3, reason: no)\n");
         assert_eq!(

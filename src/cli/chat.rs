@@ -10,7 +10,7 @@ use crate::board::event::{Blame, Event, Retry};
 use crate::board::task::{Status, Task, TaskId};
 use crate::interrupt::Interrupt;
 use crate::run::chat::{Talked, launch, talk};
-use crate::run::{self, Heartbeat, Preflight, Site, Trust, run_name, sandbox, show_agent};
+use crate::run::{Heartbeat, Preflight, Site, Trust, run_name, sandbox, show_agent};
 use crate::store::{self, Claimed, Note, Seek};
 
 use super::agent::args::Args;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     // Unless it was said, the item's own.
     let role_name = found.task.role.filter(|_| args.role == DEFAULT_ROLE).unwrap_or_else(|| args.role.clone());
     let role = site.role(&role_name)?.clone();
-    Trust::of(&site).item(&site.board.task(task)?.task).map_err(run::Error::from)?;
+    Trust::of(&site).item_of(&found.queue, &site.board.task(task)?.task)?;
     let look = Preflight::of(&site);
     look.disk().and_then(|()| look.set_up())?;
     sandbox::check(&role)?;

@@ -86,7 +86,7 @@ impl Verb for Args {
                         context.out.note(format!("a new worktree is set up first: {set_up}"));
                     }
                     self.print(context, &launch?.command_line()?)?;
-                    Trust::of(&site).item(&held.task).map_err(run::Error::from)?;
+                    Trust::of(&site).item_of(&held.queue, &held.task)?;
                     return Ok(Exit::Done);
                 }
             }

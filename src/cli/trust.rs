@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::config::without_comments;
 use crate::run::{Stranger, Trust};
 
 use super::flags::DryRun;
@@ -87,23 +88,18 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
     let Stranger { part, place, line, was, .. } = one;
     let file = place.strip_prefix(root).unwrap_or(place);
     let record = Record { file, line: *line, name: &part.name, text: &part.text, was: was.as_deref() };
+    let line = line.filter(|_| !file.ends_with(&part.name));
     let place =
         line.map_or_else(|| file.display().to_string(), |line| format!("{}:{line}: {}", file.display(), part.name));
     let text = match was {
         Some(was) => painted(&unified(Names { old: "trusted", new: "brought" }, was, &part.text)),
-        None if line.is_none() => indented(part.text.lines().filter(|line| says(line))),
-        None => indented(part.text.lines()),
+        None => indented(&without_comments(&part.text).unwrap_or_else(|| part.text.clone())),
     };
     context.out.record(&record, format!("{}\n{}", human::words(&place), human::without_gaps(&text).trim_end()))
 }
 
-/// Comments and blank lines set nothing.
-fn says(line: &str) -> bool {
-    !line.trim().is_empty() && !line.trim_start().starts_with('#')
-}
-
-fn indented<'l>(lines: impl Iterator<Item = &'l str>) -> String {
-    lines.map(|line| format!("  {line}\n")).collect()
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// Asked where somebody can see it and answer.

@@ -512,5 +512,13 @@ fn locate(text: &str, keys: &[&str]) -> Option<usize> {
     found
 }
 
+/// Settings without the lines that set nothing; `None` where it is told for no line, as in a template.
+pub fn without_comments(text: &str) -> Option<String> {
+    let says = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let rest = text.lines().filter(says).map(|line| format!("{line}\n")).collect::<String>();
+    let settings = |text: &str| yaml::read::<Value>(text).ok().filter(Value::is_mapping);
+    (settings(&rest)? == settings(text)?).then_some(rest)
+}
+
 #[cfg(test)]
 mod tests;

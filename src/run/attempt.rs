@@ -80,7 +80,7 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
     // A dry run is to show it, whoever wrote it.
     if !site.board.is_dry() {
-        Trust::of(site).item(&held.task)?;
+        Trust::of(site).item_of(&held.queue, &held.task)?;
     }
     Launch::plan(site, held, place(site, held)?, Attendance::Followed)
 }

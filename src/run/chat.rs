@@ -38,7 +38,7 @@ pub struct Talked {
 /// # Errors
 /// What this machine, the board or the repository lacks for it.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
-    Trust::of(site).item(&held.task)?;
+    Trust::of(site).item_of(&held.queue, &held.task)?;
     Launch::plan(site, held, worktree::prepare(site, held)?, Attendance::Attended)
 }
 

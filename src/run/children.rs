@@ -6,6 +6,7 @@ use super::artifacts::Artifacts;
 use super::error::Error;
 use super::record::{Metadata, runs_of};
 use super::site::Site;
+use super::trust::Trust;
 use super::unmerged::Unmerged;
 use crate::board::event::Event;
 use crate::board::task::{Mode, Status, Task, TaskId};
@@ -16,6 +17,9 @@ use crate::store::{Claimed, Note};
 
 /// Longest last words of a child, in bytes.
 const WORDS: usize = 1 << 10;
+
+/// What is told in the place of a child's title that may not be.
+const UNTRUSTED: &str = "(git has brought it, and nobody has trusted it)";
 
 /// Returns whether the holder's role works on items, so that their children matter to it.
 fn works(site: &Site, held: &Claimed) -> bool {
@@ -85,6 +89,11 @@ pub fn results(site: &Site, task: &Task) -> Vec<ChildResult> {
     }
     let kept = site.repository().ok().map(|repository| Unmerged::of(repository, site.integration()));
     let place = |child: &Task| kept.as_ref().and_then(|kept| kept.places(&child.id).into_iter().next());
+    let trust = Trust::of(site);
+    let shown = |child: Task| match trust.item(&child) {
+        Ok(()) => child,
+        Err(_) => Task { title: UNTRUSTED.to_owned(), state: child.state.clone().without_reason(), ..child },
+    };
     let result = |child: Task| ChildResult {
         kept: if child.status() == Status::Completed { None } else { place(&child) },
         said: said(site, &child),
@@ -93,7 +102,7 @@ pub fn results(site: &Site, task: &Task) -> Vec<ChildResult> {
         commit: child.commit().filter(|_| child.status() == Status::Completed).map(str::to_owned),
         title: child.title,
     };
-    children.into_iter().map(result).collect()
+    children.into_iter().map(shown).map(result).collect()
 }
 
 /// The last words of whoever worked on it, or why it failed.

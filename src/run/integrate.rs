@@ -66,8 +66,9 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         }
         Err(error) => return Err(error.into()),
     };
-    if let Err(untrusted) = Trust::of(site).item(&task) {
-        return Ok(Integrated::Lacks(Lack::NotTrusted(untrusted)));
+    match Trust::of(site).item_of(&queue, &task) {
+        Err(Error::NotTrusted(untrusted)) => return Ok(Integrated::Lacks(Lack::NotTrusted(untrusted))),
+        trusted => trusted?,
     }
     let Some(work) = &task.commit() else {
         if task.worktree {

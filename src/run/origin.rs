@@ -10,35 +10,53 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::site::Site;
 use crate::board::document::parse;
+use crate::board::front::{Front, read};
 use crate::board::task::{Task, TaskId};
 use crate::config::FILE;
 use crate::git::{Arrival, Carrier};
 use crate::store::{Digest, Trusted};
 
-/// One thing that can be trusted: a file of the board's settings, or an item.
+/// One thing that can be trusted: a file of the board's settings, an item, or what a queue says of all its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// The file within the board; the item's ID, else its title.
+    /// The file within the board, or beside it; the item's ID, else its title.
     pub name: String,
     /// As it stands, to be shown.
     pub text: String,
     pub digest: Digest,
     /// What it says, line by line.
     lines: Vec<String>,
+    is_front: bool,
 }
 
 impl Clause {
     /// The file `name` of the board, which says `text`.
     pub fn of_file(name: &str, text: String) -> Clause {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        Clause { digest: Digest::of(name, &text), name: name.to_owned(), text, lines }
+        Clause { digest: Digest::of(name, &text), name: name.to_owned(), text, lines, is_front: false }
     }
 
     /// What `task` says, with the defaults of its queue; `text` is how it stands there.
     pub fn of_item(task: &Task, text: String) -> Clause {
         let name = if task.id == TaskId::nobody() { task.title.clone() } else { task.id.to_string() };
-        Clause { digest: Digest::of("item", &task.wording()), name, text, lines: task.wording_lines() }
+        let digest = Digest::of("item", &task.wording());
+        Clause { digest, name, text, lines: task.wording_lines(), is_front: false }
     }
+
+    /// What the queue in the file `name` says of all its items, and to a planner; `None` if that is nothing.
+    pub fn of_front(front: &Front, name: String, text: String) -> Option<Clause> {
+        let words = front.wording();
+        let lines = words.replace("\\n", "\n").lines().map(|line| line.trim().to_owned()).collect();
+        let digest = Digest::of("front", &words);
+        (!words.is_empty()).then(|| Clause { digest, name, text, lines, is_front: true })
+    }
+}
+
+/// What the file at `path` is called, of the board in `folder`.
+pub(super) fn file_name(path: &Path, folder: &Path) -> String {
+    let above = [Some(folder), folder.parent()].into_iter().flatten();
+    let within = above.into_iter().find_map(|above| path.strip_prefix(above).ok());
+    within.unwrap_or(path).to_string_lossy().into_owned()
 }
 
 /// What is known of some parts, and of what stood in their places.
@@ -127,6 +145,8 @@ impl Origins {
 struct Sought {
     names: HashSet<String>,
     titles: HashSet<String>,
+    /// What queues say of all their items.
+    fronts: bool,
 }
 
 impl Sought {
@@ -134,7 +154,8 @@ impl Sought {
         let title =
             |part: &&Clause| parse(&part.text).0.items().first().map(|item| part.text[item.title.clone()].to_owned());
         let titles = parts.iter().filter_map(title).collect();
-        Sought { names: parts.iter().map(|part| part.name.clone()).collect(), titles }
+        let fronts = parts.iter().any(|part| part.is_front);
+        Sought { names: parts.iter().map(|part| part.name.clone()).collect(), titles, fronts }
     }
 
     fn wants(&self, name: &str, title: &str) -> bool {
@@ -209,14 +230,20 @@ impl CloneHistory<'_> {
             let is_wanted = self.wanted.names.contains(name.as_ref());
             return is_wanted.then(|| Clause::of_file(&name, text.to_owned())).into_iter().collect();
         }
+        let front = self.wanted.fronts.then(|| {
+            let (front, end) = read(text, &mut Vec::new());
+            Clause::of_front(&front, file_name(path, &self.folder), text[..end].to_owned())
+        });
+        let mut found: Vec<Clause> = front.flatten().into_iter().collect();
         if !self.wanted.may_be_in(text) {
-            return Vec::new();
+            return found;
         }
         let (document, _) = parse(text);
         let name = |item: &crate::board::document::Item<'_>| {
             item.id.as_ref().map_or_else(|| document.title(item).to_owned(), ToString::to_string)
         };
         let items = document.items().iter().filter(|item| self.wanted.wants(&name(item), document.title(item)));
-        items.map(|item| Clause::of_item(&document.task_of(item), document.block(item).to_owned())).collect()
+        found.extend(items.map(|item| Clause::of_item(&document.task_of(item), document.block(item).to_owned())));
+        found
     }
 }

@@ -7,6 +7,7 @@ use super::artifacts::{Artifacts, PLAN};
 use super::error::Error;
 use super::result::{AgentAnswer, RunResult};
 use super::site::Site;
+use super::trust::Trust;
 use super::worktree::Worktree;
 use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
@@ -121,12 +122,13 @@ pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
     // One queue that can't be read keeps nobody from planning.
     let queues = site.board.queues().unwrap_or_default().into_iter();
     let texts = queues.filter_map(|queue| site.board.read(&queue).ok());
+    let trust = Trust::of(site);
     Planning {
         trigger: held.task.trigger.clone(),
         lane: lane(site, &held.task).to_string(),
         most: site.config.plan.most,
         roles: roles.map(|(name, role)| described(name, role)).collect(),
-        queues: texts.map(|text| state(&text.queue.id, &parse(&text.content).0, &held.task.id)).collect(),
+        queues: texts.map(|text| state(&text.queue.id, &parse(&text.content).0, &held.task.id, &trust)).collect(),
         specs: specs(&worktree.path),
     }
 }
@@ -139,12 +141,14 @@ fn described(name: &str, role: &Role) -> String {
     if said.is_empty() { name.to_owned() } else { format!("{name} ({})", said.join(", ")) }
 }
 
-fn state(name: &str, document: &Document<'_>, own: &TaskId) -> QueueState {
+/// Of an item that is not trusted it is told only that it is there.
+fn state(name: &str, document: &Document<'_>, own: &TaskId, trust: &Trust<'_>) -> QueueState {
     let others = || document.items().iter().filter(|item| item.within.is_none() && item.id.as_ref() != Some(own));
     let count = |status: Status| others().filter(|item| item.status == status).count();
     let counts = Status::ALL.into_iter().map(|status| (count(status), status)).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, status)| format!("{count} {status}")).collect();
-    let is_told = |item: &&Item<'_>| !matches!(item.status, Status::Completed | Status::Cancelled);
+    let is_open = |item: &Item<'_>| !matches!(item.status, Status::Completed | Status::Cancelled);
+    let is_told = |item: &&Item<'_>| is_open(item) && trust.item(&document.task_of(item)).is_ok();
     QueueState {
         name: name.to_owned(),
         summary: if counts.is_empty() { "no items".to_owned() } else { counts.join(", ") },
@@ -155,8 +159,9 @@ fn state(name: &str, document: &Document<'_>, own: &TaskId) -> QueueState {
 fn told(document: &Document<'_>, item: &Item<'_>) -> String {
     let task = document.task_of(item);
     let name = item.id.as_ref().map(|id| format!("{id} ")).unwrap_or_default();
-    let why = task.question().or(task.reason()).map(|why| format!(" [{why}]"));
     let status = task.status();
+    // Whoever trusts an item has seen no other reason of it.
+    let why = task.reason().filter(|_| status == Status::Dead).map(|why| format!(" [{why}]"));
     let Task { title, role, after, touches, .. } = task;
     let mut line = format!("{name}({status}");
     let role = role.filter(|role| role != DEFAULT_ROLE);

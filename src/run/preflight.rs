@@ -133,8 +133,8 @@ impl<'a> Preflight<'a> {
 
     /// The settings, and what the item says, may be run here.
     pub fn trusted(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
-        let is_trusted = |trust: &Trust<'_>| trust.item(&document.task_of(item)).map_err(Lack::NotTrusted);
-        self.trust.as_ref().map_or(Ok(()), is_trusted)
+        let is_trusted = |trust: &Trust<'_>| trust.front(document).and_then(|()| trust.item(&document.task_of(item)));
+        self.trust.as_ref().map_or(Ok(()), is_trusted).map_err(Lack::NotTrusted)
     }
 
     /// The same for agents of `role`, as a claim asks it.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::error::Error;
-use super::origin::{Clause, Origins, brought, overruled};
+use super::origin::{Clause, Origins, brought, file_name, overruled};
 use super::site::Site;
-use crate::board::document::parse;
+use crate::board::document::{Document, parse};
 use crate::board::eligible::Untrusted;
 use crate::board::task::{Status, Task};
 use crate::config::FILE;
@@ -59,6 +59,20 @@ impl<'s> Trust<'s> {
     pub fn item(&self, task: &Task) -> Result<(), Untrusted> {
         self.settings()?;
         self.refuse([Clause::of_item(task, String::new())])
+    }
+
+    /// What the queue of `document` says of all its items, and to a planner.
+    pub fn front(&self, document: &Document<'_>) -> Result<(), Untrusted> {
+        self.refuse(front(document, "the front matter of its queue".to_owned()))
+    }
+
+    /// The settings, the item, and what its queue says of it.
+    ///
+    /// # Errors
+    /// Not all of it is trusted, or the queue can't be read.
+    pub fn item_of(&self, queue: &Queue, task: &Task) -> Result<(), Error> {
+        self.front(&parse(&self.site.board.read(queue)?.content).0)?;
+        Ok(self.item(task)?)
     }
 
     /// All that stands on the board and in the files that were named, is open, and has not been trusted.
@@ -148,6 +162,11 @@ pub fn made_here(board: &Board, task: &Task) {
     }
 }
 
+/// What the queue says of all its items.
+fn front(document: &Document<'_>, name: String) -> Option<Clause> {
+    Clause::of_front(document.front(), name, document.front_text().to_owned())
+}
+
 /// Where the queue's text stands.
 fn place(queue: &Queue) -> PathBuf {
     fs::canonicalize(&queue.path).unwrap_or_else(|_| queue.path.clone())
@@ -185,8 +204,11 @@ fn standing(site: &Site) -> Vec<Stranger> {
     // What can't be read is told of by whoever needs it.
     let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content));
     let shown = site.texts.iter().map(|(path, text)| (path.clone(), text.clone()));
+    let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
     for (place, text) in queues.iter().filter_map(read).chain(shown) {
         let (document, _) = parse(&text);
+        let front = front(&document, file_name(&place, &folder));
+        all.extend(front.map(|part| unknown(part, place.clone(), Some(1))));
         for item in document.items() {
             // A person may talk with the agent of one that died.
             if !item.status.is_ended() || item.status == Status::Dead {

@@ -2,9 +2,10 @@
 
 use super::error::Error;
 use super::site::Site;
+use super::trust::Trust;
 use crate::board::document::parse;
 use crate::board::event::Kind;
-use crate::board::task::{Status, TaskId};
+use crate::board::task::{Status, Task, TaskId};
 use crate::board::wake::{Known, PlannerNeed, needs};
 use crate::config::Does;
 use crate::store::{self, Note, Queue, walk_log};
@@ -26,11 +27,17 @@ pub fn wake(site: &Site, queues: &[Queue], role: &str, note: &Note) -> Result<Op
     };
     let sent_back = |id: &TaskId| sent_back(site, id);
     let plans = |role: &str| site.config.roles.get(role).is_some_and(|role| role.does == Does::Plan);
-    let known = Known { status_of: &status_of, sent_back: &sent_back, plans: &plans };
+    let trust = Trust::of(site);
+    let may_be_told = |task: &Task| trust.item(task).is_ok();
+    let known = Known { status_of: &status_of, sent_back: &sent_back, plans: &plans, may_be_told: &may_be_told };
     for queue in queues {
         // One queue that can't be read keeps nobody from working on the others.
         let Ok(text) = site.board.read(queue) else { continue };
-        for need in needs(&queue.id, &parse(&text.content).0, causes, &known) {
+        let document = parse(&text.content).0;
+        if trust.front(&document).is_err() {
+            continue;
+        }
+        for need in needs(&queue.id, &document, causes, &known) {
             if status_of(&need.id).is_some() || was_added(site, &need.id)? {
                 continue;
             }
