@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, context: &Context, task: &TaskId) -> Result<Exit,
     Trust::of(&site).item_of(&found.queue, &site.board.task(task)?.task)?;
     let look = Preflight::of(&site);
     look.disk().and_then(|()| look.set_up())?;
-    sandbox::check(&role)?;
+    sandbox::try_out(&site, &role)?;
     let queues = context.queues(&site.board, &args.queues)?;
     let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
     let seek = Seek { is_chat: true, task: Some(task.clone()), ..site.seek(&name, &role_name, &queues)? };

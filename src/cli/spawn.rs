@@ -76,7 +76,7 @@ impl Verb for Args {
             CliError::new(Exit::Failed, lack.to_string()).with_hint(hint)
         })?;
         look.runner(&runner, role)?;
-        sandbox::check(role)?;
+        sandbox::try_out(&site, role)?;
         let answer = if context.is_dry {
             match attempt::launch(&site, &children::unifying(&site, &held)?) {
                 Err(run::Error::NothingToReview(why)) => RunResult::failed(why).into(),

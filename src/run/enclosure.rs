@@ -24,7 +24,7 @@ const BASE: [&str; 12] = [
     "/",
     "/",
     "--dev",
-    "/dev",
+    DEVICES,
     "--proc",
     "/proc",
     "--tmpfs",
@@ -33,6 +33,9 @@ const BASE: [&str; 12] = [
     "--unshare-ipc",
     "--die-with-parent",
 ];
+
+/// Folders that a sandbox has its own ones of.
+const DEVICES: &str = "/dev";
 
 /// Folders in which programs listen that do what they are told as the user, or as root: sessions' buses, container engines,
 /// agents of keys.
@@ -173,7 +176,9 @@ pub fn shown(board: &Board, repository: &Repository, program: Option<PathBuf>) -
     let real = program.as_ref().and_then(|program| program.canonicalize().ok());
     let seen = seen.chain([board.root().to_owned(), git.to_owned()]).chain(program).chain(real);
     let within = |path: PathBuf| {
-        if LISTENING.iter().any(|folder| path.starts_with(folder)) {
+        // All of one of these is never shown.
+        let is_below = |folder: &str| path.strip_prefix(folder).is_ok_and(|rest| rest.components().next().is_some());
+        if LISTENING.iter().chain([&DEVICES]).any(|folder| is_below(folder)) {
             return Some(path);
         }
         let name = path.strip_prefix(THROWN_AWAY).ok()?.components().next()?;

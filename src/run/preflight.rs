@@ -278,7 +278,7 @@ pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
     runner_named(&site.config, name, settings)?;
     Preflight::of(site).surroundings(role)?;
     brief::check(site, settings)?;
-    sandbox::try_out(settings)?;
+    sandbox::try_out(site, settings)?;
     Ok(try_out(site, name, settings)?)
 }
 

@@ -147,32 +147,47 @@ pub fn check(role: &Role) -> Result<(), NotReady> {
     ))
 }
 
-/// Checks that it can make a sandbox here, by starting it.
+/// Checks that it can make a sandbox here, by starting it, and that the repository is seen in it.
 ///
 /// # Errors
-/// It can't; not every container and not every kernel lets it.
-pub fn try_out(role: &Role) -> Result<(), NotReady> {
+/// It can't; not every container and not every kernel lets it. Or the repository is where a sandbox has a folder of its own.
+pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
     if !role.sandbox {
         return Ok(());
     }
     check(role)?;
-    started().map_err(|why| {
+    started(begin(Terminal::None), &["true"]).map_err(|why| {
         NotReady::new(
             format!("`sandbox: true` does not work here: {why}"),
             "let users make namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0, or of a container its \
              --security-opt), or set `sandbox: false` for the role in .tavern/config.yaml",
         )
-    })
+    })?;
+    let mut line = begin(Terminal::None);
+    show(&mut line, shown(&site.board, site.repository()?, None));
+    show_writable(&mut line, role);
+    show(&mut line, held(site)?);
+    let [root, git] = [site.board.dir(), site.repository()?.common_dir()].map(|path| path.to_string_lossy());
+    let seen = ["sh", "-c", "test -d \"$0\" && test -d \"$1\" && test -r \"$1/HEAD\"", &root, &git];
+    let is_seen = started(end(line, None), &seen);
+    Ok(is_seen.map_err(|_| {
+        let place = site.board.root().display();
+        let message = format!("in a sandbox the folder {place} is not seen: it is where a sandbox has one of its own");
+        NotReady::new(
+            message,
+            "move the repository elsewhere, or set `sandbox: false` for the role in .tavern/config.yaml",
+        )
+    })?)
 }
 
 /// Whether a sandbox can be had on this machine.
 pub fn works_here() -> bool {
-    find_program(OsStr::new(PROGRAM)).is_some() && started().is_ok()
+    find_program(OsStr::new(PROGRAM)).is_some() && started(begin(Terminal::None), &["true"]).is_ok()
 }
 
-/// Starts one in which nothing is done. Returns why it can't be.
-fn started() -> Result<(), String> {
-    let words = begin(Terminal::None).into_iter().chain(["true".into()]).map(quoted).collect::<Vec<_>>();
+/// Runs `command` in the sandbox that `line` makes. Returns why it can't be, or has failed.
+fn started(line: Vec<OsString>, command: &[&str]) -> Result<(), String> {
+    let words = line.into_iter().chain(command.iter().map(OsString::from)).map(quoted).collect::<Vec<_>>();
     let line = format!("exec {}", words.join(" "));
     let command = CommandSpec { timeout: Duration::from_secs(20), keep: 400, ..CommandSpec::new(line, "/") };
     match run_command(&command, &Interrupt::new()) {

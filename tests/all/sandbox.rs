@@ -369,3 +369,17 @@ fn init_says_where_one_can_be_had() {
         assert_eq!(ran.stderr.contains("bubblewrap works here"), is_told, "{ran}");
     }
 }
+
+#[test]
+fn a_repository_in_the_memory_of_the_machine_is_seen() {
+    let scratch = board("echo work >work.txt", &["test -s work.txt"]);
+    let Ok(memory) = tempfile::Builder::new().prefix("tavern-").tempdir_in("/dev/shm") else { return };
+    if !is_boxed(&scratch) {
+        return;
+    }
+    let place = memory.path().join("work");
+    let (from, to) = (scratch.work().display().to_string(), place.display().to_string());
+    scratch.command(Path::new("cp")).args(&["-a", &from, &to]).run().succeeds();
+    let agent = scratch.program("tavern-agent").args(&["--until-empty", "--name", "Frodo"]);
+    agent.within(&place).run().says("T-1 merged");
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::board::eligible::NotReady;
 use crate::board::event::Kind;
 use crate::board::problem::{Problem, Severity};
 use crate::board::task::{Status, TaskId};
@@ -247,7 +248,7 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
     // Those that start the same program in the same way need it only once.
     let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
     for (name, role) in &site.config.roles {
-        if let Err(error) = sandbox::try_out(role) {
+        if let Err(error) = sandbox::try_out(site, role).map_err(NotReady::from) {
             faults.error("no-sandbox", &config_file, format!("role `{name}`: {error}"), error.hint);
         }
         let way = (role.runner.as_str(), role.permission_mode.as_str());
