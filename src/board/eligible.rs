@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Item};
+use super::problem::one_line;
 use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
@@ -120,7 +121,7 @@ pub struct Untrusted {
 /// The first few of them.
 fn listed(names: &[String]) -> String {
     const NAMED: usize = 6;
-    let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let named = names.iter().take(NAMED).map(|name| one_line(name)).collect::<Vec<_>>().join(", ");
     let more = names.len().saturating_sub(NAMED);
     if more > 0 { format!("{named} and {more} more") } else { named }
 }

@@ -88,10 +88,11 @@ pub fn render(path: &str, text: &str, problem: &Problem) -> String {
     let Position { line, column } = Position::of(text, problem.span.start);
     let severity = problem.severity.as_str();
     let excerpt = excerpt(text, &problem.span);
-    let mut out = format!("{path}:{line}:{column}: {severity}: {}\n{excerpt}\n", problem.message);
+    let message = one_line(&problem.message);
+    let mut out = format!("{path}:{line}:{column}: {severity}: {message}\n{excerpt}\n");
     if !problem.hint.is_empty() {
         let gutter = " ".repeat(line.to_string().len());
-        let _ = writeln!(out, "{gutter} = hint: {}", problem.hint);
+        let _ = writeln!(out, "{gutter} = hint: {}", one_line(&problem.hint));
     }
     out
 }
@@ -121,6 +122,11 @@ pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     let lead = format!("{}{lead}", if before_mark.is_empty() { "" } else { " " });
     let carets = "^".repeat(text[start..end].chars().count().max(1));
     format!("{number} | {before_mark}{line}{after_mark}\n{gutter} | {lead}{carets}")
+}
+
+/// Words in which a name may have any characters: they are one line all the same.
+pub fn one_line(words: &str) -> String {
+    words.chars().map(printable).collect()
 }
 
 fn printable(c: char) -> char {

@@ -12,7 +12,8 @@ use crate::store::{Obstacle, Switch};
 use crate::{run, store};
 
 use super::exit::Exit;
-use super::{hints, human};
+use super::hints;
+use super::human::Painted;
 
 /// Why a program ends without having done its job. Library errors are converted into it; each rule about exit codes
 /// stands in such a conversion.
@@ -87,18 +88,16 @@ impl CliError {
 
     /// For people, on standard error.
     pub(super) fn print(&self) {
-        let mut text = String::new();
-        if !self.message.is_empty() {
-            text.push_str(&format!("{ERROR}error:{ERROR:#} {}\n", self.message));
-        }
-        for cause in &self.causes {
-            text.push_str(&format!("{ERROR}caused by:{ERROR:#} {cause}\n"));
-        }
-        if let Some(hint) = &self.hint {
-            text.push_str(&format!("{HINT}hint:{HINT:#} {hint}\n"));
-        }
+        let message = Some(&self.message).filter(|message| !message.is_empty());
+        let parts = message.map(|message| (ERROR, "error:", message)).into_iter();
+        let parts = parts.chain(self.causes.iter().map(|cause| (ERROR, "caused by:", cause)));
+        let parts = parts.chain(self.hint.iter().map(|hint| (HINT, "hint:", hint)));
+        let add = |text: Painted, (style, name, words): (Style, &str, &String)| {
+            text.and(style, name).and(Style::new(), &format!(" {words}\n"))
+        };
+        let text = parts.fold(Painted::default(), add);
         // Nobody is left to be told that standard error is closed.
-        let _ = anstream::stderr().lock().write_all(human::for_terminal(&text).as_bytes());
+        let _ = anstream::stderr().lock().write_all(text.as_str().as_bytes());
     }
 }
 

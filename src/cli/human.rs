@@ -1,7 +1,10 @@
 //! Numbers and words as people read them at a glance. JSON has them whole.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::Duration;
+
+use anstyle::Style;
 
 use crate::secrets::redact;
 
@@ -136,13 +139,53 @@ fn without_wide_gaps(line: &str) -> String {
     shown + rest
 }
 
-/// What Tavern colours its own output with.
-const STYLES: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m"];
+/// Text for people, whoever wrote its parts: a terminal obeys nothing of it but line ends, and the colours that Tavern has put around
+/// words that were filtered before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Painted(String);
 
-/// Text that goes to people, whoever wrote its parts: a terminal obeys nothing of it but line ends and colours.
-pub fn for_terminal(text: &str) -> String {
-    let kept =
-        |rest: &str| ["\n", "\r\n"].iter().chain(&STYLES).find(|kept| rest.starts_with(**kept)).map(|kept| kept.len());
+impl Painted {
+    /// Each line in the style that it has by how it begins.
+    pub fn by_line(text: &str, style: impl Fn(&str) -> Style) -> Painted {
+        let lines = for_terminal(text);
+        let painted = lines.lines().map(|line| {
+            let style = style(line);
+            format!("{style}{}{style:#}\n", line.trim_end_matches('\r'))
+        });
+        Painted(painted.collect())
+    }
+
+    /// With more behind it, in this style.
+    #[must_use]
+    pub fn and(self, style: Style, text: &str) -> Painted {
+        Painted(format!("{}{style}{}{style:#}", self.0, for_terminal(text)))
+    }
+
+    #[must_use]
+    pub fn followed_by(self, more: Painted) -> Painted {
+        Painted(self.0 + &more.0)
+    }
+
+    /// Without line ends at its end.
+    #[must_use]
+    pub fn trimmed(self) -> Painted {
+        Painted(self.0.trim_end().to_owned())
+    }
+
+    /// For a terminal alone.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Display> From<T> for Painted {
+    fn from(text: T) -> Painted {
+        Painted(for_terminal(&text.to_string()))
+    }
+}
+
+fn for_terminal(text: &str) -> String {
+    let kept = |rest: &str| ["\n", "\r\n"].iter().find(|kept| rest.starts_with(**kept)).map(|kept| kept.len());
     replaced(&redact(text), kept, |_| "·".to_owned())
 }
 
@@ -196,11 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_obeys_line_ends_and_colours_only() {
+    fn a_terminal_obeys_line_ends_only() {
         let rows = [
             ("", ""),
             ("plain ä\tb\r\nnext\n", "plain ä\tb\r\nnext\n"),
-            ("\x1b[1m\x1b[31merror:\x1b[0m x", "\x1b[1m\x1b[31merror:\x1b[0m x"),
+            ("\x1b[1m\x1b[31merror:\x1b[0m x", "·[1m·[31merror:·[0m x"),
             ("\x1b]0;title\x07\x1b[2J\x1b[8mhidden", "·]0;title··[2J·[8mhidden"),
             ("a\rb\u{9b}31m\u{7f}", "a·b·31m·"),
             ("\u{202e}txt.exe\u{2066}", "·txt.exe·"),

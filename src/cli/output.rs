@@ -1,7 +1,6 @@
 //! Standard output: data, one record after the other, in the form that was asked for.
 
 use std::cell::RefCell;
-use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};
 
 use anstream::AutoStream;
@@ -10,7 +9,7 @@ use serde::Serialize;
 use crate::process::quoted;
 
 use super::error::CliError;
-use super::human;
+use super::human::{self, Painted};
 use super::shared::{Format, Shared};
 
 /// Where records go. Nothing is seen before [`Output::flush`] or the program's end.
@@ -34,7 +33,7 @@ impl Output {
     }
 
     /// One record: `text` for people, the whole of `record` as JSON.
-    pub fn record(&self, record: &impl Serialize, text: impl Display) -> Result<(), CliError> {
+    pub fn record(&self, record: &impl Serialize, text: impl Into<Painted>) -> Result<(), CliError> {
         match self.format {
             Format::Text => self.line(text),
             Format::Json => {
@@ -49,7 +48,7 @@ impl Output {
     pub fn record_with_variables(
         &self,
         record: &impl Serialize,
-        text: impl Display,
+        text: impl Into<Painted>,
         variables: &[(&str, impl AsRef<str>)],
     ) -> Result<(), CliError> {
         if self.format != Format::Env {
@@ -61,7 +60,7 @@ impl Output {
     }
 
     /// A line that is for people only (a heading, a total): not there in JSON.
-    pub fn text(&self, text: impl Display) -> Result<(), CliError> {
+    pub fn text(&self, text: impl Into<Painted>) -> Result<(), CliError> {
         if self.format == Format::Text { self.line(text) } else { Ok(()) }
     }
 
@@ -71,12 +70,12 @@ impl Output {
     }
 
     /// Tells people, on standard error, what goes on; silent under `--quiet`.
-    pub fn note(&self, text: impl Display) {
+    pub fn note(&self, text: impl Into<Painted>) {
         if self.speaks {
             // Both streams often lead to the same terminal: what was said first is read first.
             let _ = self.sink.borrow_mut().flush();
             // A closed standard error is no reason to stop.
-            let _ = writeln!(anstream::stderr().lock(), "{}", human::for_terminal(&text.to_string()));
+            let _ = writeln!(anstream::stderr().lock(), "{}", text.into().as_str());
         }
     }
 
@@ -91,8 +90,8 @@ impl Output {
         flushed.map_err(|error| self.unwritten(&error))
     }
 
-    fn line(&self, text: impl Display) -> Result<(), CliError> {
-        self.print(&human::for_terminal(&text.to_string()))
+    fn line(&self, text: impl Into<Painted>) -> Result<(), CliError> {
+        self.print(text.into().as_str())
     }
 
     fn print(&self, line: &str) -> Result<(), CliError> {

@@ -8,7 +8,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::exit::Exit;
-use super::human;
 use crate::clock;
 use crate::interrupt::{Interrupt, InterruptCause};
 use crate::process::{Bell, end_overdue, has_living_children};
@@ -60,7 +59,7 @@ pub fn end_in_time(interrupt: &Interrupt) -> io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "the thread that would return it hangs in the system")]
 fn give_up(interrupt: &Interrupt) -> ! {
     let text = "error: something did not end when it was asked to: this ends without it; see `tavern reap --dry-run`\n";
-    let _ = anstream::stderr().lock().write_all(human::for_terminal(text).as_bytes());
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
     let exit = interrupt.cause().map_or(Exit::Terminated, Exit::from);
     std::process::exit(exit.code().into())
 }

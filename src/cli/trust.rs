@@ -9,6 +9,7 @@ use crate::config::without_comments;
 use crate::run::{Stranger, Trust};
 
 use super::flags::DryRun;
+use super::human::Painted;
 use super::unified::{Names, painted, unified};
 use super::{CliError, Context, Exit, Verb, human};
 
@@ -92,10 +93,17 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
     let place =
         line.map_or_else(|| file.display().to_string(), |line| format!("{}:{line}: {}", file.display(), part.name));
     let text = match was {
-        Some(was) => painted(&unified(Names { old: "trusted", new: "brought" }, was, &part.text)),
-        None => indented(&without_comments(&part.text).unwrap_or_else(|| part.text.clone())),
+        Some(was) => {
+            let difference = unified(Names { old: "trusted", new: "brought" }, was, &part.text);
+            painted(&human::without_gaps(&difference))
+        }
+        None => {
+            let text = without_comments(&part.text).unwrap_or_else(|| part.text.clone());
+            Painted::from(human::without_gaps(&indented(&text)))
+        }
     };
-    context.out.record(&record, format!("{}\n{}", human::words(&place), human::without_gaps(&text).trim_end()))
+    let heading = Painted::from(format!("{}\n", human::words(&place)));
+    context.out.record(&record, heading.followed_by(text).trimmed())
 }
 
 fn indented(text: &str) -> String {

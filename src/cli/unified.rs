@@ -1,11 +1,9 @@
 //! How two texts differ, as `diff -u` has it.
 
-use std::fmt::Write as _;
-
 use anstyle::{AnsiColor, Style};
 use similar::TextDiff;
 
-use super::human;
+use super::human::Painted;
 
 const OLD: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
@@ -23,18 +21,12 @@ pub(super) fn unified(names: Names<'_>, old: &str, new: &str) -> String {
     TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(names.old, names.new).to_string()
 }
 
-/// The same with colours, which are left out where no terminal looks on; control characters as `·`.
-pub(super) fn painted(unified: &str) -> String {
-    let mut text = String::with_capacity(unified.len());
-    for line in unified.lines() {
-        let style = match line.as_bytes().first() {
-            Some(b'-') => OLD,
-            Some(b'+') => NEW,
-            Some(b'@') => PLACE,
-            _ => Style::new(),
-        };
-        // Writing to a text can't fail.
-        let _ = writeln!(text, "{style}{}{style:#}", human::printable(line.trim_end_matches('\r')));
-    }
-    text
+/// The same with colours, which are left out where no terminal looks on.
+pub(super) fn painted(unified: &str) -> Painted {
+    Painted::by_line(unified, |line| match line.as_bytes().first() {
+        Some(b'-') => OLD,
+        Some(b'+') => NEW,
+        Some(b'@') => PLACE,
+        _ => Style::new(),
+    })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::board::problem::{Position, excerpt};
+use crate::board::problem::{Position, excerpt, one_line};
 use crate::near::nearest;
 use crate::yaml::YamlError;
 
@@ -93,7 +93,7 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, message) = (self.path.display(), &self.message);
+        let (path, message) = (self.path.display(), one_line(&self.message));
         let Some(span) = &self.span else { return write!(f, "{path}: {message}") };
         let Position { line, column } = Position::of(&self.text, span.start);
         write!(f, "{path}:{line}:{column}: {message}\n{}", excerpt(&self.text, span))

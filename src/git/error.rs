@@ -40,7 +40,7 @@ pub enum GitError {
     #[error("`{command}` was ended after {} s in `{}`", limit.as_secs(), dir.display())]
     TimedOut { command: String, dir: PathBuf, limit: Duration },
 
-    #[error("`{name}` can't be the name of a branch or reference")]
+    #[error("`{}` can't be the name of a branch or reference", name.escape_debug())]
     BadName { name: String },
     #[error("branch `{name}` can't be made beside branch `{other}`")]
     NameInTheWay { name: String, other: String },

@@ -12,6 +12,7 @@ use super::error::{Error, MOST_ITEMS};
 use super::find::Board;
 use super::replace::sync_folder;
 use super::stamp::Stamp;
+use crate::board::problem::one_line;
 use crate::failpoint;
 use crate::files;
 
@@ -42,7 +43,13 @@ pub struct Text {
 /// By its name a file is a queue's, or an archive's: not an editor's own.
 pub fn is_queue(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.'))
+    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.')) && can_be_shown(path)
+}
+
+/// The path has no control characters: else whatever names it would show lines that nobody wrote, and a list of paths would
+/// have others.
+pub fn can_be_shown(path: &Path) -> bool {
+    !path.to_string_lossy().contains(char::is_control)
 }
 
 /// Without the link that it may be. (The folders above are those of the board, which has none.)
@@ -98,6 +105,9 @@ impl Board {
             return Ok(self.queue_at(own));
         }
         for path in [here.join(name), self.root().join(name)] {
+            if !can_be_shown(&path) {
+                return Err(Error::NoQueue(one_line(name)));
+            }
             match files::led(&path, self.root()) {
                 Ok(path) if path.is_file() => return Ok(self.queue_at(path)),
                 Err(error) if error.kind() == files::REFUSED => return Err(Error::io("read", &path)(error)),

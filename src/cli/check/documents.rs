@@ -18,7 +18,7 @@ use crate::run::readiness::Readiness;
 use crate::run::surroundings::{needs_of_command, needs_of_script};
 use crate::run::{Preflight, Site, runner_named};
 use crate::runner::Runner;
-use crate::store::{Board, Error, has_too_many, is_queue};
+use crate::store::{Board, Error, can_be_shown, has_too_many, is_queue};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
 use super::mentions::mentioned;
@@ -77,7 +77,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
 fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
     let queues: Vec<PathBuf> = board.queues()?.into_iter().map(|queue| queue.path).collect();
     let entries = fs::read_dir(board.path("queues")).into_iter().flatten();
-    let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(|path| is_queue(path));
+    let is_page = |path: &PathBuf| is_queue(path) || (!can_be_shown(path) && path.extension() == Some("md".as_ref()));
+    let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(is_page);
     let mut odd: Vec<PathBuf> = found.filter(|path| !queues.contains(path)).collect();
     odd.sort();
     Ok(queues.into_iter().chain(odd).collect())
@@ -96,6 +97,10 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     let whole = |message: String, hint: &str| {
         Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
     };
+    if !can_be_shown(path) {
+        let message = "its name has control characters: nothing in it is read".to_owned();
+        return Err(whole(message, "give it another name"));
+    }
     if path.exists() && !path.is_file() {
         let what = if path.is_dir() { "a folder, not a file" } else { "not a text file" };
         return Err(whole(format!("this is {what}"), &format!("move it away: {move_away}")));

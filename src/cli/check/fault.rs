@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::board::problem::{Position, Problem, Severity, render};
+use crate::board::problem::{Position, Problem, Severity, one_line, render};
+use crate::cli::human;
 
 /// What to do about a limit that a runner does not keep.
 pub(super) const KEPT: &str =
@@ -65,7 +66,7 @@ impl Fault {
         message: String,
         hint: Option<String>,
     ) -> Fault {
-        let mut text = format!("{file}: {}: {message}", severity.as_str());
+        let mut text = format!("{file}: {}: {}", severity.as_str(), one_line(&message));
         if let Some(hint) = &hint {
             text.push_str(&format!("\n  = hint: {hint}"));
         }
@@ -101,5 +102,9 @@ impl Faults<'_> {
 /// A path as people would type it.
 pub(in crate::cli) fn shown(path: &Path, here: &Path) -> String {
     let shown = path.strip_prefix(here).unwrap_or(path);
-    if shown.as_os_str().is_empty() { ".".to_owned() } else { shown.display().to_string() }
+    if shown.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        human::printable(&shown.display().to_string()).into_owned()
+    }
 }

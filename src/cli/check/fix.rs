@@ -58,7 +58,7 @@ pub(super) fn fix(
     }
     for QueueFix { name, before, after, done, .. } in &fixes {
         let record = Record { file: name, fixed: done, diff: unified(Names { old: name, new: name }, before, after) };
-        context.out.record(&record, painted(&record.diff).trim_end())?;
+        context.out.record(&record, painted(&record.diff).trimmed())?;
     }
     let is_other = |queue: &Queue| {
         ["queues/archive", "templates", FILE].iter().any(|other| queue.path.starts_with(board.path(other)))

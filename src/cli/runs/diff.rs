@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::cli::human::Painted;
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit, human};
 use crate::clock;
@@ -49,8 +50,8 @@ impl Diff {
             let name = |run: &Metadata| format!("{}/{artifact}{suffix}", run.run);
             let diff = unified(Names { old: &name(old), new: &name(new) }, was, is);
             let text = match diff.as_str() {
-                "" => format!("{}: the same", file.unwrap_or(artifact)),
-                diff => painted(diff).trim_end().to_owned(),
+                "" => Painted::from(format!("{}: the same", file.unwrap_or(artifact))),
+                diff => painted(diff).trimmed(),
             };
             context.out.record(&Record { part, file, old: &old.run, new: &new.run, same: diff.is_empty(), diff }, text)
         };

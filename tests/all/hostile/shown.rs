@@ -124,3 +124,66 @@ fn names_of_branches_and_queues_are_quoted_where_they_are_to_be_pasted() {
         assert!(!bare.contains(name), "{line}");
     }
 }
+
+#[test]
+fn what_another_says_has_no_colours_of_ours() {
+    let own = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[36m"].concat();
+    let origin = Scratch::initialized();
+    origin.write(CONFIG, format!("{}\nroles: {{coder: {{runner: \"x{own}y\"}}}}\n# {own}\n", origin.read(CONFIG)));
+    let script = format!("echo '{own}'");
+    origin.write(QUEUE, format!("- [ ] T-1: On{own}e (done_when: \"{script}\")\n  ```sh\n  {script}\n  ```\n"));
+    origin.write(".tavern/templates/coder.md", own.clone());
+    origin.commit(&["--all"], "A list");
+    let clone = Scratch::empty();
+    clone.git(&["clone", "--quiet", &origin.work().display().to_string(), "."]);
+    for line in ["trust", "drain --dry-run", "check", "status", "status T-1", "claim --dry-run"] {
+        let ran = clone.line(&format!("tavern {line} --color always")).run();
+        let shown = ran.stdout.clone() + &ran.stderr;
+        for mark in ["On", "echo '", "`x"] {
+            assert!(!shown.contains(&format!("{mark}\u{1b}")), "{line}: {shown:?}");
+        }
+        assert!(!shown.contains(&own), "{line}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_name_that_ends_a_line_forges_none() {
+    let forged = "x\nerror: forged";
+    let clone = Scratch::shell("- [ ] T-1: One\n", "base: main\n");
+    clone.write(format!(".tavern/queues/{forged}.md"), "- [ ] T-2: Two\n");
+    clone.write(format!(".tavern/templates/{forged}.md"), "Words\n");
+    clone.write(format!("{forged}.md"), "- [ ] T-3: Three\n");
+    clone.write(".tavern/queues/more.md", "---\n\"go\\nal\": x\n\"review\\nerror: forged\": x\n---\n- [ ] T-4: Four\n");
+    clone.commit(&["--all"], "A list");
+    let other = Scratch::empty();
+    other.git(&["clone", "--quiet", &clone.work().display().to_string(), "."]);
+    let look = |scratch: &Scratch, line: &str| {
+        let ran = scratch.line(&format!("tavern {line}")).run().to_string();
+        let forged = ran.lines().any(|line| line.trim_start().starts_with("error: forged"));
+        assert!(!forged, "{line}: {ran}");
+        ran
+    };
+    let lines = [
+        "status",
+        "status --items",
+        "check",
+        "drain --dry-run",
+        "claim --dry-run",
+        "trust",
+        "log",
+        "runs",
+        "reap --dry-run",
+    ];
+    for line in lines {
+        look(&clone, line);
+        look(&other, line);
+    }
+    assert!(look(&clone, "check").contains("its name has control characters"));
+    clone.run("tavern-drain", &[&format!("{forged}.md")]).ends(2).says_not("\nerror: forged");
+    for (key, value) in
+        [(forged, "1"), ("roles", "{\"x\\nerror: forged\": {does: y}}"), ("base", "\"x\\nerror: forged\"")]
+    {
+        clone.write(CONFIG, format!("{}: {value}\n", serde_json::json!(key)));
+        lines.iter().for_each(|line| drop(look(&clone, line)));
+    }
+}
