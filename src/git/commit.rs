@@ -63,7 +63,7 @@ impl Repository {
         // What git would do for the state of a repository inside is up to that one's settings.
         let linked =
             if checkout.has_cells() { gitlinks(&self.call(checkout).args(listing).read()?) } else { Vec::new() };
-        for path in changes.nested.iter().chain(&linked) {
+        for path in changes.nested.iter().chain(&linked).filter(|path| !is_behind(path)) {
             call = call.arg(pathspec("exclude,top,literal", path));
         }
         call.limit(THOROUGH).read()?;

@@ -5,26 +5,31 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
-use super::cell::{LeftCell, boxed};
+use super::cell::{LeftCell, boxed, gitlinks};
+use super::worktree::{gone, remove_tree};
 use super::{GitError, Repository};
 use crate::files;
 
 /// Run inside: a bundle for each submodule in which there is what none of its remotes has, and the number and the place of each.
 const BUNDLE: &str = r#"number=0
-find "$GIT_DIR/modules" -name HEAD -type f 2>/dev/null | while read -r head; do
+find "$GIT_DIR/modules" "$GIT_DIR/inner" -name HEAD -type f 2>/dev/null | while read -r head; do
     module=${head%/HEAD}
     test -d "$module/objects" && test -d "$module/refs" || continue
     number=$((number + 1))
     if GIT_DIR=$module git bundle create --quiet "$1/$number.bundle" HEAD --branches --not --remotes 2>/dev/null; then
-        echo "$number ${module#"$GIT_DIR/modules/"}"
+        echo "$number ${module#"$GIT_DIR/"}"
     fi
 done
 "#;
+
+/// Where in a cell the repositories are that stood in the places of submodules, each by its number.
+const INNER: &str = "inner";
 
 /// What was committed in a submodule, and is nowhere else.
 #[derive(Clone, Debug)]
@@ -51,19 +56,58 @@ impl Repository {
         Ok(())
     }
 
-    /// What was committed in submodules of the cell, as bundles in its folder `out`.
-    pub fn submodules_of(&self, left: &LeftCell<'_>) -> Result<Vec<Bundle>, GitError> {
-        if !left.cell.join("modules").is_dir() {
+    /// Takes the repositories out of the worktree that stand in the places of submodules, by its index, and puts them into its cell: git
+    /// would obey their settings whenever somebody looks at the worktree. Their files stay. Returns their places, in order.
+    pub fn take_inner(&self, worktree: &Path, cell: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let checkout = match self.checkout(worktree) {
+            Err(GitError::NotAWorktree { .. }) => return Ok(Vec::new()),
+            checkout => checkout?,
+        };
+        let links = gitlinks(&self.call(&checkout).args(["ls-files", "--stage", "-z"]).read()?);
+        let is_own = |path: &Path| !path.ancestors().any(|above| checkout.root.join(above).is_symlink());
+        let is_there =
+            |path: &PathBuf| is_own(path) && checkout.root.join(path).join(".git").symlink_metadata().is_ok();
+        let mut places: Vec<PathBuf> = links.into_iter().filter(is_there).collect();
+        places.dedup();
+        for (number, place) in places.iter().enumerate() {
+            let (folder, to) = (checkout.root.join(place), cell.join(INNER).join(number.to_string()));
+            take(&folder, &to).map_err(GitError::io("take the repository out of", folder))?;
+        }
+        Ok(places)
+    }
+
+    /// What was committed in submodules of the cell, as bundles in its folder `out`. Some of them were taken from these places
+    /// in the worktree.
+    pub fn submodules_of(&self, left: &LeftCell<'_>, places: &[PathBuf]) -> Result<Vec<Bundle>, GitError> {
+        if !["modules", INNER].iter().any(|name| left.cell.join(name).is_dir()) {
             return Ok(Vec::new());
         }
         let told = boxed(left, &self.common_dir().join("objects"), BUNDLE)?;
         let told = String::from_utf8_lossy(&told);
         let bundle = |(number, submodule): (&str, &str)| {
             let number: u32 = number.parse().ok()?;
-            Some(Bundle { submodule: submodule.to_owned(), file: left.out.join(format!("{number}.bundle")) })
+            let submodule = match submodule.split_once('/')? {
+                (INNER, taken) => places.get(taken.parse::<usize>().ok()?)?.to_string_lossy().into_owned(),
+                (_, name) => name.to_owned(),
+            };
+            Some(Bundle { submodule, file: left.out.join(format!("{number}.bundle")) })
         };
         Ok(told.lines().filter_map(|line| line.split_once(' ')).filter_map(bundle).collect())
     }
+}
+
+/// Moves `.git` of the folder to `to`, whatever it is.
+fn take(folder: &Path, to: &Path) -> io::Result<()> {
+    let git = folder.join(".git");
+    let own = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+    own(folder)?;
+    if git.symlink_metadata()?.is_dir() {
+        own(&git)?;
+    }
+    let above = to.parent().unwrap_or(to);
+    fs::create_dir_all(above)?;
+    gone(remove_tree(to))?;
+    fs::rename(git, to)
 }
 
 /// A file that is not what its name says is left where it is.

@@ -386,7 +386,7 @@ fn sweep(path: &Path) {
 }
 
 /// Deletes a folder, also one with read-only folders in it (as package caches have), and while others delete it too.
-fn remove_tree(path: &Path) -> io::Result<()> {
+pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {
         match gone(fs::remove_dir_all(path)) {

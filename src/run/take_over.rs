@@ -134,9 +134,12 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<(), Error> {
     let worktree = worktree.ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))?;
     let wrapper = sandbox::of_look(site, &out)?;
     let left = LeftCell { cell: &cell.git(), out: &out, wrapper: &wrapper, branch: run.branch.as_deref() };
-    site.repository()?.receive(&worktree, &left)?;
+    let received = site.repository()?.receive(&worktree, &left);
+    // Also where the cell can't be read: people look at what stands in the worktree.
+    let inner = site.repository()?.take_inner(&worktree, &cell.git())?;
+    received?;
     site.repository()?.receive_lfs(&cell.git())?;
-    let bundles = site.repository()?.submodules_of(&left)?;
+    let bundles = site.repository()?.submodules_of(&left, &inner)?;
     keep_bundles(site, run, &bundles)
 }
 

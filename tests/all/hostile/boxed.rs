@@ -7,6 +7,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -398,4 +399,39 @@ fn a_filter_of_the_users_is_run_in_a_sandbox_over_what_was_worked_in_one() {
     is_done(&scratch);
     assert_eq!(scratch.git(&["show", "tavern/integration:it's $(echo 100%) x.txt"]), "WORK");
     assert!(!is_at_home(&scratch, "escaped") && !scratch.work().join(".git/escaped").exists());
+}
+
+/// What a person does first with work that has failed.
+#[test]
+fn a_look_at_the_worktree_obeys_no_repository_in_it() {
+    let bait = "git config core.fsmonitor 'echo x >>\"$HOME/escaped\"; :'";
+    let made = format!("git init -q there && (cd there && {bait} && git commit -q --allow-empty -m In)");
+    let script = format!(
+        "rm -rf lib && git -c protocol.file.allow=always submodule update --init --quiet lib\n(cd lib && {bait})\n{made}\n\
+         git init -q plain && (cd plain && {bait} && git commit -q --allow-empty -m In)\ngit add there\n\
+         ln -s \"$HOME\" away && git update-index --add --cacheinfo 160000,$(git -C there rev-parse HEAD),away/own\n\
+         chmod 500 there there/.git\necho again >>tries.txt\ngit add tries.txt && git commit -qm Work\n\
+         test -e lib/lib.txt && git -C lib log -1 --format=%s >said.txt"
+    );
+    let Some(scratch) = board(&script, &["false"], &json!({"max_attempts": 2})) else { return };
+    let lib = scratch.folder().join("lib").display().to_string();
+    let line = format!("git init -q {lib} && cd {lib} && echo 1 >lib.txt && git add lib.txt && git commit -qm Lib");
+    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    scratch.git(&["init", "-q", "../home/own"]);
+    scratch.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &lib, "lib"]);
+    scratch.git(&["commit", "-qm", "With a library"]);
+    scratch.settle();
+    work(&scratch);
+    let item = scratch.stands("T-1", "dead", 2);
+    let worktree = scratch.work().join(".tavern/worktrees/T-1").display().to_string();
+    for look in ["status", "diff", "add --all", "stash"] {
+        let words: Vec<&str> = ["-C", &worktree].into_iter().chain(look.split(' ')).collect();
+        scratch.command(Path::new("git")).args(&words).run();
+        assert!(!is_at_home(&scratch, "escaped"), "{look}: {item:#}");
+    }
+    assert!(is_at_home(&scratch, "own/.git"), "behind a link nothing is taken");
+    // What was committed there is kept, and the second run has set up its submodule anew.
+    scratch.run("tavern-log", &[]).says("the submodule `there` is on no remote of that");
+    assert_eq!(scratch.git(&["show", "tavern/T-1:tries.txt"]), "again\nagain");
+    assert_eq!(scratch.git(&["show", "tavern/T-1:said.txt"]), "Lib");
 }
