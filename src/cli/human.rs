@@ -162,7 +162,7 @@ impl Painted {
     }
 
     #[must_use]
-    pub fn followed_by(self, more: Painted) -> Painted {
+    pub fn followed_by(self, more: &Painted) -> Painted {
         Painted(self.0 + &more.0)
     }
 

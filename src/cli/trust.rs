@@ -103,7 +103,7 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
         }
     };
     let heading = Painted::from(format!("{}\n", human::words(&place)));
-    context.out.record(&record, heading.followed_by(text).trimmed())
+    context.out.record(&record, heading.followed_by(&text).trimmed())
 }
 
 fn indented(text: &str) -> String {

@@ -97,6 +97,7 @@ impl Repository {
 }
 
 /// Moves `.git` of the folder to `to`, whatever it is.
+#[expect(clippy::disallowed_methods, reason = "a repository of an agent's is moved into its cell")]
 fn take(folder: &Path, to: &Path) -> io::Result<()> {
     let git = folder.join(".git");
     let own = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o700));

@@ -48,7 +48,7 @@ impl Clause {
         let words = front.wording();
         let lines = words.replace("\\n", "\n").lines().map(|line| line.trim().to_owned()).collect();
         let digest = Digest::of("front", &words);
-        (!words.is_empty()).then(|| Clause { digest, name, text, lines, is_front: true })
+        (!words.is_empty()).then_some(Clause { digest, name, text, lines, is_front: true })
     }
 }
 

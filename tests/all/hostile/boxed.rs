@@ -405,12 +405,12 @@ fn a_filter_of_the_users_is_run_in_a_sandbox_over_what_was_worked_in_one() {
 #[test]
 fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     let bait = "git config core.fsmonitor 'echo x >>\"$HOME/escaped\"; :'";
-    let made = format!("git init -q there && (cd there && {bait} && git commit -q --allow-empty -m In)");
+    let made = format!("git init -q here && (cd here && echo 1 >f && git add f && git commit -qm In; {bait})");
     let script = format!(
         "rm -rf lib && git -c protocol.file.allow=always submodule update --init --quiet lib\n(cd lib && {bait})\n{made}\n\
-         git init -q plain && (cd plain && {bait} && git commit -q --allow-empty -m In)\ngit add there\n\
-         ln -s \"$HOME\" away && git update-index --add --cacheinfo 160000,$(git -C there rev-parse HEAD),away/own\n\
-         chmod 500 there there/.git\necho again >>tries.txt\ngit add tries.txt && git commit -qm Work\n\
+         git init -q plain && (cd plain && {bait} && git commit -q --allow-empty -m In)\ngit add here\n\
+         ln -s \"$HOME\" away && git update-index --add --cacheinfo 160000,$(git -C here rev-parse HEAD),away/own\n\
+         chmod 500 here here/.git\necho again >>tries.txt\ngit add tries.txt && git commit -qm Work\n\
          test -e lib/lib.txt && git -C lib log -1 --format=%s >said.txt"
     );
     let Some(scratch) = board(&script, &["false"], &json!({"max_attempts": 2})) else { return };
@@ -431,7 +431,7 @@ fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     }
     assert!(is_at_home(&scratch, "own/.git"), "behind a link nothing is taken");
     // What was committed there is kept, and the second run has set up its submodule anew.
-    scratch.run("tavern-log", &[]).says("the submodule `there` is on no remote of that");
+    scratch.run("tavern-log", &[]).says("the submodule `here` is on no remote of that");
     assert_eq!(scratch.git(&["show", "tavern/T-1:tries.txt"]), "again\nagain");
     assert_eq!(scratch.git(&["show", "tavern/T-1:said.txt"]), "Lib");
 }
