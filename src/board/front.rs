@@ -150,10 +150,13 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Fron
 impl Front {
     /// All of it that could be told to an agent, or changes what is run, a line a key.
     pub fn wording(&self) -> String {
-        let values = |front: &Front| serde_json::to_value(front).expect("it is plain data");
         let (id, name, kind, priority, empty_behavior) = Default::default();
-        let plain = values(&Front::default());
-        let said = values(&Front { id, name, kind, priority, empty_behavior, ..self.clone() });
+        let (plain, said) = (Front::default(), Front { id, name, kind, priority, empty_behavior, ..self.clone() });
+        // It is asked for each item of a queue, and most queues say nothing of this.
+        if said == plain {
+            return String::new();
+        }
+        let [plain, said] = [plain, said].map(|front| serde_json::to_value(front).expect("it is plain data"));
         let said = said.as_object().into_iter().flatten().filter(|(key, value)| plain[key.as_str()] != **value);
         said.map(|(key, value)| format!("{key}: {value}\n")).collect()
     }

@@ -289,12 +289,12 @@ impl State {
         self.mode == Mode::Unify && matches!(self.phase, Phase::Waiting { question: None, .. })
     }
 
-    /// The same without what a person has typed into it.
-    /// Nobody says why it stands so.
+    /// The same, and nobody says why it stands so.
     pub fn without_reason(self) -> State {
         State { reason: None, ..self }
     }
 
+    /// The same without what a person has typed into it.
     pub fn without_answer(mut self) -> State {
         if let Phase::Waiting { question: Some(question), .. }
         | Phase::InProgress { aside: Aside { question: Some(question), .. }, .. } = &mut self.phase
