@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Item};
-use super::problem::one_line;
+use super::problem::listed;
 use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
@@ -116,14 +116,6 @@ pub enum Lack {
 pub struct Untrusted {
     /// Files of the board, and items.
     pub what: Vec<String>,
-}
-
-/// The first few of them.
-fn listed(names: &[String]) -> String {
-    const NAMED: usize = 6;
-    let named = names.iter().take(NAMED).map(|name| one_line(name)).collect::<Vec<_>>().join(", ");
-    let more = names.len().saturating_sub(NAMED);
-    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 /// Why a runner can't be used, or nothing can be started here at all.

@@ -129,6 +129,14 @@ pub fn one_line(words: &str) -> String {
     words.chars().map(printable).collect()
 }
 
+/// The first few of these names, and how many more there are: in one line.
+pub fn listed(names: &[String]) -> String {
+    const NAMED: usize = 6;
+    let named = names.iter().take(NAMED).map(|name| one_line(name)).collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(NAMED);
+    if more > 0 { format!("{named} and {more} more") } else { named }
+}
+
 fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { '·' } else { c }
 }

@@ -276,6 +276,9 @@ pub(super) fn settled(settled: &Settled) -> String {
     format!("{settled}{hint}")
 }
 
+/// What to do about items that a save lacks and that stay.
+pub(super) const OF_STAYS: &str = "to remove them take them out again, after a reload";
+
 /// What to do about a save that was set aside.
 pub(super) fn of_aside(aside: &SetAside) -> String {
     let file = quoted(&aside.path);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::board::eligible::Lack;
+use crate::board::problem::listed;
 use crate::board::task::TaskId;
 use crate::run::readiness::lacks_of;
 use crate::store::{Board, Queue};
@@ -62,9 +63,12 @@ pub(super) fn lacks(context: &Context, board: &Board, task: &TaskId, queue: &Que
     lacks_of(&site.naming(std::slice::from_ref(queue)), queue, task)
 }
 
-/// Tells of queues that are gone, and of saves that were not believed: whoever did that would wonder.
+/// Tells of queues that are gone, and of saves that were not believed, or not in all: whoever did that would wonder.
 pub(super) fn tell_of_queues(context: &Context, board: &Board) {
     tell_removed(context, board);
+    for (queue, names) in board.stays().unwrap_or_default() {
+        context.out.note(format!("{}; {}", stays(&queue, &names), hints::OF_STAYS));
+    }
     for aside in board.set_aside() {
         let what = format!(
             "a save that lacks most of {}, or its end, was set aside in {}",
@@ -73,6 +77,11 @@ pub(super) fn tell_of_queues(context: &Context, board: &Board) {
         );
         context.out.note(format!("{what}, and the queue stands as it was; {}", hints::of_aside(&aside)));
     }
+}
+
+/// That the newest save of `queue` lacks what goes by these `names`.
+pub(super) fn stays(queue: &str, names: &[String]) -> String {
+    format!("an older text of {queue} was saved, and what it lacks stays: {}", listed(names))
 }
 
 /// Tells of queues whose file is gone, of settings and of templates.

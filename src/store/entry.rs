@@ -132,6 +132,11 @@ impl Entry {
         self.kind == Kind::Added && self.change.before().is_some()
     }
 
+    /// The event with which what was saved together was told.
+    pub(super) fn save(&self) -> u64 {
+        self.through.unwrap_or(self.seq)
+    }
+
     /// Tavern did not do it.
     pub(super) fn is_by_hand(&self) -> bool {
         self.agent.as_deref() == Some(HAND) || self.is_by_git()

@@ -29,9 +29,11 @@ use super::queue::{Queue, Text};
 use super::redo::{said, up_to_date};
 use super::returned::{with_later_ids, with_returned, without_archived};
 use super::stamp::Stamp;
+use super::stays;
 use crate::board::document::{Document, Item, open, parse};
 use crate::board::event::Kind;
 use crate::board::merge::{Changed, Conflict, bare, changes, merge, merge_named, prose};
+use crate::board::problem::listed;
 use crate::board::task::{Status, TaskId, Timestamp};
 use crate::files;
 use crate::process::file_in_use::is_being_written;
@@ -74,7 +76,10 @@ fn leave_out_told(board: &Board, queue: &Queue, entries: &mut Vec<Entry>) -> Res
             !open.is_empty() && lines < MOST_LINES
         })?;
     }
-    entries.retain(|entry| cause(entry).is_none_or(|cause| !told.contains(&cause)));
+    let is_told = |entry: &Entry| cause(entry).is_some_and(|cause| told.contains(&cause));
+    // What stays is told by the newest save of all.
+    let is_all_told = entries.iter().all(is_told);
+    entries.retain(|entry| !is_told(entry) || !is_all_told && stays::of(entry).is_some());
     Ok(())
 }
 
@@ -220,6 +225,9 @@ impl<'q> Copies<'q> {
     }
 }
 
+/// So the note begins of what an older text has otherwise than it stays.
+const NEWER: &str = "an older text was saved, and what is newer stays: ";
+
 /// Fewer open items than these a person takes out at once without being asked.
 const FEW: usize = 3;
 
@@ -353,10 +361,12 @@ fn merged(
         let named = &loaded.named;
         let mut merged = merge_named(&base, named, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
-        let back = restored_items(saved, &merged.text, &loaded.stale);
-        if !back.is_empty() {
-            let back = names(back.iter().map(TaskId::as_str));
-            entries.push(note(format!("an older copy was saved; what was newer was put back: {back}")));
+        let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
+        if !newer.is_empty() {
+            entries.push(note(format!("{NEWER}{}", listed(&newer))));
+        }
+        if !lacking.is_empty() {
+            entries.push(note(stays::cause(&lacking)));
         }
         merged
     };
@@ -366,8 +376,8 @@ fn merged(
         let back;
         (text, back) = with_uncommitted(board, from_git, &text, ours, &held)?;
         if !back.is_empty() {
-            let back = names(back.iter().map(String::as_str));
-            entries.push(note(format!("git took away what is held or in no commit, and it was put back: {back}")));
+            let what = "git took away what is held or in no commit, and it was put back";
+            entries.push(note(format!("{what}: {}", listed(&back))));
         }
     }
     entries.extend(copies.notes(now));
@@ -463,13 +473,6 @@ fn is_named(item: &str, held: &HashSet<TaskId>) -> bool {
     item.parse().is_ok_and(|id: TaskId| held.contains(&id))
 }
 
-fn names<'n>(all: impl ExactSizeIterator<Item = &'n str>) -> String {
-    let all_of_them = all.len();
-    let names: Vec<&str> = all.take(8).collect();
-    let more = all_of_them.saturating_sub(names.len());
-    if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
-}
-
 /// Something about a queue that changed none of its items.
 pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
     let (queue, agent) = (Some(queue.id.clone()), Some(HAND.to_owned()));
@@ -548,9 +551,15 @@ fn by_hand(queue: &Queue, changed: Changed, now: Timestamp) -> Option<Entry> {
     Some(Entry { kind, task: changed.task, cause, change, ..note(queue, String::new(), now) })
 }
 
-/// Of the items that were older in the save than ours, those that the result has otherwise than the save.
-fn restored_items(saved: &str, merged: &str, stale: &[TaskId]) -> Vec<TaskId> {
+/// The names of the items that the result has otherwise than the save, as they are `stale` there, and of those that the save lacks.
+fn not_as_saved(saved: &str, merged: &str, stale: &[TaskId]) -> (Vec<String>, Vec<String>) {
     let (saved, merged) = (parse(saved).0, parse(merged).0);
     let block = |document: &Document<'_>, id: &TaskId| document.find(id).map(|item| bare(document.block(item)));
-    stale.iter().filter(|id| block(&saved, id) != block(&merged, id)).cloned().collect()
+    let differ = stale.iter().filter(|id| block(&saved, id) != block(&merged, id));
+    let (newer, mut lacking): (Vec<String>, Vec<String>) =
+        differ.map(TaskId::to_string).partition(|id| id.parse().is_ok_and(|id| saved.find(&id).is_some()));
+    let titles: HashSet<&str> = saved.items().iter().map(|item| saved.title(item)).collect();
+    let nameless = merged.items().iter().filter(|item| item.id.is_none()).map(|item| merged.title(item));
+    lacking.extend(nameless.filter(|title| !titles.contains(title)).map(str::to_owned));
+    (newer, lacking)
 }

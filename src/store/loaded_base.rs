@@ -291,7 +291,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     lines.count(ours.text(), 1);
     // Saves of which something is not known to whoever made this one.
     let by_hand = entries.iter().filter(|entry| entry.is_by_hand());
-    let unknown: HashSet<u64> = by_hand.filter(|entry| saver.knows(entry) == Some(false)).map(save).collect();
+    let unknown: HashSet<u64> = by_hand.filter(|entry| saver.knows(entry) == Some(false)).map(Entry::save).collect();
     let (mut passed, mut is_saved_since) = (Vec::new(), false);
     for entry in entries {
         lines.count(entry.change.after().unwrap_or_default(), -1);
@@ -305,7 +305,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
             facts.retain(|told| theirs.contains_key(&told.fact.0));
         }
         passed.push(Passed { entry, distance: lines.distance, facts });
-        is_saved_since = is_saved_since || entry.is_by_hand() && !unknown.contains(&save(entry));
+        is_saved_since = is_saved_since || entry.is_by_hand() && !unknown.contains(&entry.save());
     }
     // What never was as it is in the save tells nothing of its age.
     let facts = passed.iter().flat_map(|event| &event.facts);
@@ -325,7 +325,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let mut best: Option<(usize, u64, usize)> = None;
     for (newer, Passed { entry, distance, facts }) in passed.iter().enumerate().rev() {
         // Nobody has loaded half of what came together, but for whoever wrote a line that Tavern has moved.
-        let is_whole = passed.get(newer + 1).is_none_or(|older| save(older.entry) != save(entry));
+        let is_whole = passed.get(newer + 1).is_none_or(|older| older.entry.save() != entry.save());
         let was_there = is_whole || entry.is_move_of_added();
         // Of several that are as near the oldest: what came later may never have been seen.
         if was_there && best.is_none_or(|(most, lines, _)| (wrong.len(), *distance) < (most, lines)) {
@@ -342,11 +342,6 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     }
     // Whoever saved last is right.
     best.filter(|(most, ..)| *most < wrong.len()).map_or(0, |(_, _, unseen)| unseen)
-}
-
-/// The event with which what was saved together was told.
-fn save(entry: &Entry) -> u64 {
-    entry.through.unwrap_or(entry.seq)
 }
 
 /// What an event tells of its items. `statuses` are those after it, and then those before it: where its lane says what an item

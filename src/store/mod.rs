@@ -51,6 +51,7 @@ mod set_up;
 mod since;
 mod slots;
 mod stamp;
+mod stays;
 mod submit;
 mod switch;
 mod transaction;

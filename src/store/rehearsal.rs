@@ -4,20 +4,27 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::entry::Entry;
+
 /// Of a board of which nothing is written.
 #[derive(Debug, Default)]
 pub(super) struct Rehearsal(Mutex<Decided>);
 
 #[derive(Debug, Default)]
 struct Decided {
-    events: u64,
+    entries: Vec<Entry>,
     files: HashMap<PathBuf, String>,
 }
 
 impl Rehearsal {
     /// How many events were decided.
     pub(super) fn events(&self) -> u64 {
-        self.decided().events
+        self.decided().entries.len() as u64
+    }
+
+    /// What was decided, the oldest first.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.decided().entries.clone()
     }
 
     /// The file's text, if that was changed.
@@ -30,10 +37,10 @@ impl Rehearsal {
         self.decided().files.keys().cloned().collect()
     }
 
-    /// Keeps a change: so many events, and the new texts of files.
-    pub(super) fn keep(&self, events: usize, files: impl Iterator<Item = (PathBuf, String)>) {
+    /// Keeps a change: its events, and the new texts of files.
+    pub(super) fn keep(&self, entries: Vec<Entry>, files: impl Iterator<Item = (PathBuf, String)>) {
         let mut decided = self.decided();
-        decided.events += events as u64;
+        decided.entries.extend(entries);
         decided.files.extend(files);
     }
 

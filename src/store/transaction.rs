@@ -64,12 +64,13 @@ impl Board {
     pub(super) fn transact<R>(&self, decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>) -> Result<R, Error> {
         if let Some(rehearsal) = &self.rehearsal {
             let last_seq = self.last_seq()? + rehearsal.events();
-            let (change, told) = decide(&View { board: self, last_seq, now: clock::now() })?;
+            let (mut change, told) = decide(&View { board: self, last_seq, now: clock::now() })?;
+            change.number(last_seq);
             let content = |file| match file {
                 Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
                 Rewrite::File { path, content } => (path, content),
             };
-            rehearsal.keep(change.entries.len(), change.files.into_iter().map(content));
+            rehearsal.keep(change.entries, change.files.into_iter().map(content));
             return Ok(told);
         }
         let mut locked = Locked::new(self)?;

@@ -137,15 +137,37 @@ fn what_was_added_while_an_editor_was_open_is_put_back_once() {
     let loaded = scratch.read(QUEUE);
     scratch.run("tavern-add", &["Write tests for logout", "--id", "T-6"]).succeeds();
     scratch.write(QUEUE, loaded.replace("- [ ] four\n", "- [ ] four\n- [ ] Write tests for login\n"));
+    let stays = "what it lacks stays: T-6";
+    scratch.run("tavern-status", &[]).says(stays);
     scratch.settle();
     let text = scratch.read(QUEUE);
     let (added, typed) = ("- [ ] T-6: Write tests for logout\n", "- [ ] Write tests for login\n");
     assert!(text.contains(added) && text.contains(typed), "{text}");
-    scratch.run("tavern-log", &[]).ends(0).says("what was newer was put back: T-6");
+    for program in ["tavern-status", "tavern-check", "tavern-log"] {
+        scratch.run(program, &[]).says(stays);
+    }
     // Whoever takes it out of what they were shown means it.
     scratch.write(QUEUE, text.replace(added, ""));
     scratch.settle();
     assert_eq!(scratch.read(QUEUE), text.replace(added, ""));
+    assert!(!scratch.run("tavern-status", &[]).stderr.contains(stays));
+}
+
+#[test]
+fn what_an_older_save_lacks_is_told_until_it_is_done_or_the_next_save() {
+    let scratch = Scratch::board(OWNED);
+    let loaded = scratch.read(QUEUE);
+    scratch.write(QUEUE, format!("{loaded}- [ ] Write docs, and tests\n"));
+    scratch.run("tavern-add", &["Write tests for logout", "--id", "T-6"]).succeeds();
+    scratch.write(QUEUE, &loaded);
+    scratch.settle();
+    let told =
+        || scratch.run("tavern-status", &[]).stderr.lines().find(|line| line.contains("stays")).map(str::to_owned);
+    has(&told().expect("it is told"), &["stays: T-6, Write docs, and tests; to remove them"]);
+    scratch.run("tavern-release", &["T-6", "--cancel"]).succeeds();
+    has(&told().expect("one is left"), &["stays: Write docs, and tests; to"]);
+    scratch.write(QUEUE, scratch.read(QUEUE).replace("- [ ] Write docs, and tests\n", ""));
+    assert_eq!(told(), None);
 }
 
 /// Each place in which somebody types: what is there, and what it becomes.
@@ -392,7 +414,7 @@ fn an_old_text_that_is_saved_again_and_again_is_told_once_until_something_change
     };
     assert_eq!([OWNED, &lacking, OWNED, &lacking].map(save), [1, 2, 2, 2]);
     scratch.run("tavern-claim", &["--task", "T-2"]).succeeds();
-    assert_eq!([OWNED, &lacking].map(save), [3, 3], "{:?}", State::of(&scratch).log);
+    assert_eq!([OWNED, &lacking, OWNED, &lacking].map(save), [3, 5, 5, 5], "{:?}", State::of(&scratch).log);
 }
 
 #[test]
@@ -512,7 +534,7 @@ fn a_save_counts_once_the_file_is_closed() {
     drop(file);
     scratch.settle();
     has(&scratch.queue(), &["T-1: öne", "T-2: two (agent: Frodo", "T-6: Write tests", "T-9: typed", "- [ ] four\n"]);
-    assert_eq!(by_hand(&scratch), ["noted -", "edited T-1", "added T-9 pending"]);
+    assert_eq!(by_hand(&scratch), ["noted -", "noted -", "edited T-1", "added T-9 pending"]);
     State::of(&scratch).agrees();
 }
 /// Between the moment in which a program sees when the file was written, and the one in which it reads it, somebody writes it.

@@ -21,7 +21,7 @@ use crate::run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, sandb
 use crate::store::{self, Board, ItemIndex, Switch, is_queue, walk_log};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
-use crate::cli::hints;
+use crate::cli::{hints, need};
 
 /// Of the log so many lines are read for what was merged last.
 const MOST_LINES: usize = 1_000;
@@ -33,6 +33,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
     templates(board, faults);
     leases(board, faults);
     set_aside(board, faults);
+    stays(board, faults);
     lost(board, faults);
     being_written(board, faults);
     archives(board, faults);
@@ -165,6 +166,16 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
             aside.queue.id
         );
         faults.warning(SET_ASIDE, &aside.path, message, hints::of_aside(&aside));
+    }
+}
+
+/// What a save lacks, and is there nevertheless.
+fn stays(board: &Board, faults: &mut Faults<'_>) {
+    let settled = board.clone().settled();
+    let board = settled.as_ref().unwrap_or(board);
+    for (queue, names) in board.stays().unwrap_or_default() {
+        let path = board.queue_by_id(&queue).map_or_else(|_| board.path("queues"), |queue| queue.path);
+        faults.warning("stays", &path, need::stays(&queue, &names), hints::OF_STAYS.to_owned());
     }
 }
 
