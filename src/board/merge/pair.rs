@@ -132,15 +132,25 @@ fn places<'m>(side: &[One<'m, '_>]) -> HashMap<&'m TaskId, usize> {
     side.iter().enumerate().filter_map(|(place, one)| Some((one.item.id.as_ref()?, place))).collect()
 }
 
-/// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same.
+/// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same. Two that are told apart
+/// by a number (`Chapter 1` and `Chapter 2`) are two.
 fn likeness(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty() && !other.is_empty() && (title.starts_with(other) || other.starts_with(title));
     if goes_on {
         return 1.0;
     }
+    if lacks_number(title, other) && lacks_number(other, title) {
+        return 0.0;
+    }
     let mut numbers = HashMap::new();
     let [one, other] = [title, other].map(|title| numbered(&mut numbers, beginning(title).chars()));
     diff_ratio(&capture_diff_slices(Algorithm::Myers, &one, &other), one.len(), other.len())
+}
+
+/// A number of `title` is not in `other`.
+fn lacks_number(title: &str, other: &str) -> bool {
+    let numbers = |text| str::split(text, |c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
+    numbers(title).any(|number| numbers(other).all(|known| known != number))
 }
 
 /// `longer` begins with the whole words of `title`.

@@ -73,6 +73,14 @@ const ROWS: &[Merged] = &[
         "- [x] T-1: Write tests for the parser, all\n- [ ] Write tests for the lexer\n",
         &[],
     ),
+    // Two that a number tells apart are two.
+    (
+        "- [ ] Review chapter 2\n",
+        "- [ ] T-1: Review chapter 2 (priority: 1)\n",
+        "- [ ] Review chapter 14\n",
+        "- [ ] T-1: Review chapter 2 (priority: 1)\n- [ ] Review chapter 14\n",
+        &["removed"],
+    ),
     // A new line that both have is one, whatever one of them made of the line before it.
     (
         "One.\n\n## Pending\n",
