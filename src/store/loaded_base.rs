@@ -273,6 +273,8 @@ struct FactChange {
     fact: (Name, Aspect),
     was_so: bool,
     is_so: bool,
+    /// Whoever saved may have taken the item out: before and since it may be so.
+    may_be_meant: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -302,20 +304,21 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         let may_be_meant = is_saved_since || entry.is_move_of_added();
         let mut texts = [entry.change.after(), entry.change.before()].into_iter().flatten();
         if may_be_meant && !texts.any(|text| saver.has(text)) {
-            facts.retain(|told| theirs.contains_key(&told.fact.0));
+            facts.iter_mut().for_each(|told| told.may_be_meant = !theirs.contains_key(&told.fact.0));
         }
         passed.push(Passed { entry, distance: lines.distance, facts });
         is_saved_since = is_saved_since || entry.is_by_hand() && !unknown.contains(&entry.save());
     }
     // What never was as it is in the save tells nothing of its age.
     let facts = passed.iter().flat_map(|event| &event.facts);
-    let telling: HashSet<_> = facts.filter(|told| told.was_so || told.is_so).map(|told| told.fact.clone()).collect();
+    let tells = |told: &&FactChange| !told.may_be_meant && (told.was_so || told.is_so);
+    let telling: HashSet<_> = facts.filter(tells).map(|told| told.fact.clone()).collect();
     passed.iter_mut().for_each(|event| event.facts.retain(|told| telling.contains(&told.fact)));
     // As they were before the oldest event.
     let mut wrong: HashSet<&(Name, Aspect)> = HashSet::new();
     for Passed { entry, facts, .. } in &passed {
         for told in facts {
-            if told.was_so || entry.is_by_hand() {
+            if told.was_so || told.may_be_meant || entry.is_by_hand() {
                 wrong.remove(&told.fact);
             } else {
                 wrong.insert(&told.fact);
@@ -332,7 +335,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
             best = Some((wrong.len(), *distance, newer + 1));
         }
         for told in facts {
-            if told.is_so {
+            if told.is_so || told.may_be_meant {
                 wrong.remove(&told.fact);
             } else if !entry.is_by_hand() {
                 // What a person has made of what Tavern wrote they may take back.
@@ -368,6 +371,7 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
             fact: (name.clone(), aspect),
             was_so: is_as_now(&before, aspect),
             is_so: is_as_now(&after, aspect),
+            may_be_meant: false,
         })
     });
     changes.collect()

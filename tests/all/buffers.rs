@@ -1,6 +1,6 @@
 //! Texts that somebody loaded long ago: what they show tells which version they rest on, whatever others saved since.
 
-use crate::support::{QUEUE, Scratch, has};
+use crate::support::{CONFIG, QUEUE, Scratch, has};
 
 const NAMELESS: &str = "- [ ] new item (worktree: false)\n";
 
@@ -96,4 +96,31 @@ fn an_old_text_takes_back_no_line_of_somebody_who_took_back_anothers() {
     has(&scratch.queue(), &["three\n  BOB"]);
     save(&scratch, &old);
     has(&scratch.queue(), &["three\n  BOB", "no luck"]);
+}
+
+/// What was archived a second time tells nothing of a text that never had it.
+#[test]
+fn a_text_from_between_two_archivings_of_the_same_items_undoes_nothing() {
+    let ended = |id| format!("- [x] T-{id}: Ended (completed: 2026-01-01T00:00:00Z)\n");
+    let lines: String = (5..9).map(ended).collect();
+    let scratch = Scratch::board(&format!("## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n\n## Completed\n\n{lines}"));
+    let archive = |after| {
+        scratch.write(CONFIG, format!("archive: {{after: {after}}}\n"));
+        scratch.settle();
+    };
+    let give_back = |id| {
+        let token = scratch.claim(id, &[]);
+        scratch.run("tavern-release", &[id, "--token", &token]).succeeds();
+    };
+    archive("30d");
+    let loaded = scratch.queue();
+    archive("9000d");
+    let again = lines.replace("Ended", "Ended, and more");
+    save(&scratch, &scratch.queue().replace("## Completed\n", &format!("## Completed\n\n{again}")));
+    give_back("T-1");
+    save(&scratch, &loaded);
+    give_back("T-2");
+    archive("30d");
+    save(&scratch, &loaded.replace("T-2: two", "T-2: two, typed"));
+    has(&scratch.queue(), &["T-1: one (returns: 1", "T-2: two, typed (returns: 1"]);
 }
