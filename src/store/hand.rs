@@ -556,9 +556,13 @@ fn not_as_saved(saved: &str, merged: &str, stale: &[TaskId]) -> (Vec<String>, Ve
     let (saved, merged) = (parse(saved).0, parse(merged).0);
     let block = |document: &Document<'_>, id: &TaskId| document.find(id).map(|item| bare(document.block(item)));
     let differ = stale.iter().filter(|id| block(&saved, id) != block(&merged, id));
-    let (newer, mut lacking): (Vec<String>, Vec<String>) =
-        differ.map(TaskId::to_string).partition(|id| id.parse().is_ok_and(|id| saved.find(&id).is_some()));
     let titles: HashSet<&str> = saved.items().iter().map(|item| saved.title(item)).collect();
+    // One that has got its ID since goes by its title there.
+    let is_there = |id: &&TaskId| {
+        saved.find(id).is_some() || merged.find(id).is_none_or(|item| titles.contains(merged.title(item)))
+    };
+    let (newer, lacking): (Vec<&TaskId>, Vec<&TaskId>) = differ.partition(is_there);
+    let [newer, mut lacking] = [newer, lacking].map(|ids| ids.into_iter().map(TaskId::to_string).collect::<Vec<_>>());
     let nameless = merged.items().iter().filter(|item| item.id.is_none()).map(|item| merged.title(item));
     lacking.extend(nameless.filter(|title| !titles.contains(title)).map(str::to_owned));
     (newer, lacking)
