@@ -96,13 +96,26 @@ pub(super) fn loaded(
         loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, &known), &|_| false).text;
     }
     // What git took away nobody has taken out, and who still has it brings it back: it has been popped from a stash.
-    let put_back = |text: String, [before, after]: &[String; 2]| merge(before, &text, after, &|_| false).text;
-    loaded.text = restored.iter().rev().fold(loaded.text, put_back);
+    loaded.text = restored.iter().rev().fold(loaded.text, |text, [before, after]| {
+        let after = without_what_was_there(after, before, &text);
+        merge(before, &text, &after, &|_| false).text
+    });
     // Who saves an old buffer goes on typing in it.
     loaded.text = known.iter().rev().fold(loaded.text, |text, entry| done_again(&text, entry).unwrap_or(text));
     loaded.stale = since.tasks().cloned().collect();
     loaded.stale.sort();
     Ok(loaded)
+}
+
+/// `after`, to which git put a queue back, without what that brought and stood in `text` all the same, as it was then.
+fn without_what_was_there(after: &str, before: &str, text: &str) -> String {
+    let mut there = Since::default();
+    let [brought, before, text] = [after, before, text].map(|text| parse(text).0);
+    let ids = brought.items().iter().filter_map(|item| item.id.as_ref());
+    for id in ids.filter(|id| before.find(id).is_none() && text.find(id).is_some()) {
+        there.set(id.clone(), None);
+    }
+    there.taken_back(after)
 }
 
 /// `ours` with its newest events taken back.

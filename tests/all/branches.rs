@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
+use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Scratch, has};
 
 const EMPTY: &str = "## Pending\n\n## In Progress\n\n## Completed\n";
 
@@ -406,6 +406,32 @@ fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before
     scratch.git(&["switch", "--quiet", "third"]);
     scratch.run("tavern-claim", &["--agent", "Sam"]).ends(3);
     scratch.stands(&id, "completed", 1);
+}
+
+/// git takes the archive back, so that an item which ended shows again: a text from before it ended does not open it.
+#[test]
+fn an_old_text_opens_nothing_that_git_has_taken_out_of_the_archive() {
+    let scratch = board(EMPTY, &pending(&FOUR.replace("one", "one (worktree: false, empty: allowed)")));
+    scratch.write(ARCHIVE, "# Archive of main\n");
+    scratch.git(&["add", ARCHIVE]);
+    scratch.commit(&["--all"], "Archive");
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+    let loaded = scratch.queue();
+    scratch.change(QUEUE, "T-1: one", "T-1: one, typed");
+    scratch.settle();
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+    let archive = || {
+        scratch.write(CONFIG, "archive: {after: 1s}\n");
+        scratch.at("+60", "tavern-reap", &[]).succeeds();
+        assert_eq!(items(&scratch).len(), 3, "{}", scratch.queue());
+    };
+    archive();
+    git(&scratch, "stash --quiet --all");
+    scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
+    scratch.settle();
+    has(&scratch.queue(), &["- [x] T-1: one, typed (", "T-3: three, typed"]);
 }
 
 #[test]
