@@ -16,6 +16,7 @@ use super::redo::said;
 use super::since::Since;
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::edit::Patch;
+use crate::board::event::Kind;
 use crate::board::front::Front;
 use crate::board::merge::{Named, merge, prose};
 use crate::board::metadata::{Field, Fields, Key, Owner};
@@ -79,6 +80,7 @@ pub(super) fn loaded(
     if unseen == 0 {
         return Ok(loaded);
     }
+    let archived = out_of_archives(&entries);
     let (mut rewound, mut known) = (Rewound::of(ours), Vec::new());
     for entry in entries.into_iter().take(unseen) {
         if entry.agent.as_deref() == Some(HAND) && saver.knows(&entry) == Some(true) {
@@ -97,7 +99,7 @@ pub(super) fn loaded(
     }
     // What git took away nobody has taken out, and who still has it brings it back: it has been popped from a stash.
     loaded.text = restored.iter().rev().fold(loaded.text, |text, [before, after]| {
-        let after = without_what_was_there(after, before, &text);
+        let after = without_own(after, before, &text, &archived);
         merge(before, &text, &after, &|_| false).text
     });
     // Who saves an old buffer goes on typing in it.
@@ -107,15 +109,30 @@ pub(super) fn loaded(
     Ok(loaded)
 }
 
-/// `after`, to which git put a queue back, without what that brought and stood in `text` all the same, as it was then.
-fn without_what_was_there(after: &str, before: &str, text: &str) -> String {
-    let mut there = Since::default();
+/// The items that git put back of which Tavern had archived them: `entries` are the newest first.
+fn out_of_archives(entries: &[Entry]) -> HashSet<TaskId> {
+    let (mut back, mut archived) = (HashSet::new(), HashSet::new());
+    for entry in entries {
+        let Some(id) = &entry.task else { continue };
+        if entry.is_restored() && matches!(entry.change, TextChange::Added { .. }) {
+            back.insert(id);
+        } else if back.remove(id) && entry.kind == Kind::Archived {
+            archived.insert(id.clone());
+        }
+    }
+    archived
+}
+
+/// `after`, to which git put a queue back, without what that brought and Tavern knew: it stood in `text` as it was then, or was
+/// archived.
+fn without_own(after: &str, before: &str, text: &str, archived: &HashSet<TaskId>) -> String {
+    let mut own = Since::default();
     let [brought, before, text] = [after, before, text].map(|text| parse(text).0);
     let ids = brought.items().iter().filter_map(|item| item.id.as_ref());
-    for id in ids.filter(|id| before.find(id).is_none() && text.find(id).is_some()) {
-        there.set(id.clone(), None);
+    for id in ids.filter(|id| before.find(id).is_none() && (text.find(id).is_some() || archived.contains(id))) {
+        own.set(id.clone(), None);
     }
-    there.taken_back(after)
+    own.taken_back(after)
 }
 
 /// `ours` with its newest events taken back.
@@ -350,8 +367,8 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         for told in facts {
             if told.is_so || told.may_be_meant {
                 wrong.remove(&told.fact);
-            } else if !entry.is_by_hand() {
-                // What a person has made of what Tavern wrote they may take back.
+            } else if !entry.is_by_hand() || entry.is_restored() {
+                // What a person has made of what Tavern wrote they may take back. What git put back nobody has made.
                 wrong.insert(&told.fact);
             }
         }

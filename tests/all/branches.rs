@@ -408,30 +408,31 @@ fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before
     scratch.stands(&id, "completed", 1);
 }
 
-/// git takes the archive back, so that an item which ended shows again: a text from before it ended does not open it.
+/// git takes the archive back, so that an item which ended shows again: no text from before opens it, or takes it out of nowhere.
 #[test]
-fn an_old_text_opens_nothing_that_git_has_taken_out_of_the_archive() {
-    let scratch = board(EMPTY, &pending(&FOUR.replace("one", "one (worktree: false, empty: allowed)")));
-    scratch.write(ARCHIVE, "# Archive of main\n");
-    scratch.git(&["add", ARCHIVE]);
-    scratch.commit(&["--all"], "Archive");
-    let token = scratch.claim("T-1", &[]);
-    scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
-    let loaded = scratch.queue();
-    scratch.change(QUEUE, "T-1: one", "T-1: one, typed");
-    scratch.settle();
-    let token = scratch.claim("T-1", &[]);
-    scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
-    let archive = || {
+fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_saved() {
+    for was_archived in [false, true] {
+        let scratch = board(EMPTY, &pending(&FOUR.replace("one", "one (worktree: false, empty: allowed)")));
+        scratch.write(ARCHIVE, "# Archive of main\n");
+        scratch.git(&["add", ARCHIVE]);
+        scratch.commit(&["--all"], "Archive");
+        let token = scratch.claim("T-1", &[]);
+        scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+        let given_back = scratch.queue();
+        scratch.change(QUEUE, "T-1: one", "T-1: one, typed");
+        scratch.settle();
+        let token = scratch.claim("T-1", &[]);
+        scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
         scratch.write(CONFIG, "archive: {after: 1s}\n");
         scratch.at("+60", "tavern-reap", &[]).succeeds();
-        assert_eq!(items(&scratch).len(), 3, "{}", scratch.queue());
-    };
-    archive();
-    git(&scratch, "stash --quiet --all");
-    scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
-    scratch.settle();
-    has(&scratch.queue(), &["- [x] T-1: one, typed (", "T-3: three, typed"]);
+        let archived = scratch.queue();
+        assert_eq!(items(&scratch).len(), 3, "{archived}");
+        git(&scratch, "stash --quiet --all");
+        let loaded = if was_archived { archived } else { given_back };
+        scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
+        scratch.settle();
+        has(&scratch.queue(), &["- [x] T-1: one, typed (", "T-3: three, typed"]);
+    }
 }
 
 #[test]
