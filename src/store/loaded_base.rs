@@ -416,12 +416,12 @@ fn standing<'n, 't>(theirs: &'n ByName<'t>, name: &Name) -> Option<&'n Facts<'t>
     theirs.get(name).or_else(|| name.as_ref().err().and_then(goes_on))
 }
 
-/// By how many lines the two differ.
-pub(super) fn distance(one: &str, other: &str) -> u64 {
+/// How far what was saved is from what may have been loaded: the items in which something that Tavern wrote is another, then lines.
+pub(super) fn distance(loaded: &str, saved: &str) -> (usize, u64) {
     let mut lines = Tally::default();
-    lines.count(one, 1);
-    lines.count(other, -1);
-    lines.distance
+    lines.count(loaded, 1);
+    lines.count(saved, -1);
+    (differing(&parse(loaded).0, &parse(saved).0).len(), lines.distance)
 }
 
 /// How often each line that says something is in a version and not in the save, or the other way round.
@@ -439,5 +439,22 @@ impl<'t> Tally<'t> {
             *more += times;
             self.distance += more.unsigned_abs();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An editor has loaded what git wrote before Tavern made it right, and goes on with it: words that it saved before are known.
+    #[test]
+    fn what_tavern_wrote_tells_more_of_what_was_loaded_than_how_many_words_were_typed() {
+        let loaded = "## Pending\n\n- [ ] T-1: one\n\n## Completed\n";
+        let typed = "Some.\n\nMore.\n\nStill more.\n\nThe last.\n\n";
+        let saved = format!("{typed}{loaded}");
+        let known = format!("{typed}## Pending\n\n## Completed\n\n- [x] T-1: one (attempt: 1)\n");
+        assert!(distance(loaded, &saved) < distance(&known, &saved));
+        // Of two in which that is the same it is the one with more of the words.
+        assert!(distance(&saved, &format!("{saved}Typed.\n")) < distance(loaded, &format!("{saved}Typed.\n")));
     }
 }
