@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -233,14 +233,16 @@ impl Repository {
         boxed(left, &self.common_dir().join("objects"), PACK)?;
         let path = left.out.join("pack");
         let reading = || GitError::io("read", &path);
-        let pack = files::read(&path).map_err(reading())?;
+        let mut pack = files::open(&path).map_err(reading())?;
         // `PACK`, version, number of objects; source: gitformat-pack(5).
-        let count = pack.get(8..12).and_then(|bytes| Some(u32::from_be_bytes(bytes.try_into().ok()?)));
+        let mut head = [0; 12];
+        pack.read_exact(&mut head).map_err(reading())?;
+        let [.., a, b, c, d] = head;
         let call = self.call(&self.main_checkout()).limit(THOROUGH);
-        match count {
-            Some(0) => return Ok(()),
-            Some(..LARGE) => call.args(["unpack-objects", "-q", "--strict"]).input(&pack)?.read()?,
-            _ => call.args(["index-pack", "--stdin", "--fix-thin", "--strict"]).input(&pack)?.read()?,
+        match u32::from_be_bytes([a, b, c, d]) {
+            0 => return Ok(()),
+            ..LARGE => call.args(["unpack-objects", "-q", "--strict"]).input_of(pack).read()?,
+            _ => call.args(["index-pack", "--stdin", "--fix-thin", "--strict"]).input_of(pack).read()?,
         };
         // What was written beside it is seen from now on.
         self.git.odb().and_then(|objects| objects.refresh()).map_err(GitError::library("read the objects"))

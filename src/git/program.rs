@@ -126,13 +126,18 @@ impl Call<'_> {
         Ok(self)
     }
 
-    pub(super) fn input(mut self, bytes: &[u8]) -> Result<Self, GitError> {
+    /// All of the file, which is not held in memory.
+    pub(super) fn input_of(mut self, file: File) -> Self {
+        self.input = Some(file);
+        self
+    }
+
+    pub(super) fn input(self, bytes: &[u8]) -> Result<Self, GitError> {
         // A file, which a git that outlives us reads to its end all the same.
         // Not in the user's folder for such files, which need not be there: git writes beside it anyway.
         let folder = self.repository.common_dir();
         let spooled = spooled(bytes, folder).map_err(GitError::io("write a temporary file in", folder))?;
-        self.input = Some(spooled);
-        Ok(self)
+        Ok(self.input_of(spooled))
     }
 
     /// Runs it; any exit status other than 0 is [`GitError::Program`]. Returns standard output.

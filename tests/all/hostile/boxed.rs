@@ -401,6 +401,17 @@ fn a_filter_of_the_users_is_run_in_a_sandbox_over_what_was_worked_in_one() {
     assert!(!is_at_home(&scratch, "escaped") && !scratch.work().join(".git/escaped").exists());
 }
 
+#[test]
+fn a_commit_may_be_larger_than_what_is_read_of_a_file() {
+    let script = "for name in core.compression core.looseCompression pack.compression; do git config $name 0; done\n\
+                  git config core.bigFileThreshold 1m\ntruncate -s 257M large && git add large && git commit -qm Large\n\
+                  git rm -q large && echo small >small.txt && git add small.txt && git commit -qm Small";
+    let Some(scratch) = board(script, &["true"], &json!({})) else { return };
+    work(&scratch);
+    is_done(&scratch);
+    assert_eq!(scratch.git(&["cat-file", "-s", "tavern/T-1^:large"]), (257 << 20).to_string());
+}
+
 /// What a person does first with work that has failed.
 #[test]
 fn a_look_at_the_worktree_obeys_no_repository_in_it() {
