@@ -35,7 +35,7 @@ const MOST_LETTERS: usize = 1000;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What is done for an agent; all else needs no board that can be written, or is a person's.
-const VERBS: [&str; 4] = ["add", "tell", "report", "renew"];
+const VERBS: [&str; 5] = ["add", "tell", "report", "renew", "commit"];
 
 /// Of a report, what needs no look at work that is still in its cell.
 const SAID: [&str; 3] = ["--failed", "--waiting", "--mode"];

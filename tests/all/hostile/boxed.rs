@@ -409,7 +409,18 @@ fn a_commit_may_be_larger_than_what_is_read_of_a_file() {
     let Some(scratch) = board(script, &["true"], &json!({})) else { return };
     work(&scratch);
     is_done(&scratch);
-    assert_eq!(scratch.git(&["cat-file", "-s", "tavern/T-1^:large"]), (257 << 20).to_string());
+    assert_eq!(scratch.git(&["show", "tavern/integration:small.txt"]), "small");
+}
+
+#[test]
+fn the_queues_are_committed_from_inside() {
+    let Some(scratch) = board("tavern commit && echo x >x.txt", &["true"], &json!({})) else { return };
+    scratch.git(&["add", "--all"]);
+    scratch.git(&["commit", "-qm", "Board"]);
+    work(&scratch);
+    is_done(&scratch);
+    let subject = scratch.git(&["log", "-1", "--format=%s", "main", "--", QUEUE]);
+    assert_eq!(subject, "tavern: T-1 pending → in_progress");
 }
 
 /// What a person does first with work that has failed.
