@@ -163,10 +163,8 @@ pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
              --security-opt), or set `sandbox: false` for the role in .tavern/config.yaml",
         )
     })?;
-    let mut line = begin(Terminal::None);
-    show(&mut line, shown(&site.board, site.repository()?, None));
-    show_writable(&mut line, role);
-    show(&mut line, held(site)?);
+    // Least is seen where git looks at what came of the work.
+    let line = alone(&site.board, site.repository()?);
     let [root, git] = [site.board.dir(), site.repository()?.common_dir()].map(|path| path.to_string_lossy());
     let seen = ["sh", "-c", "test -d \"$0\" && test -d \"$1\" && test -r \"$1/HEAD\"", &root, &git];
     let is_seen = started(end(line, None), &seen);

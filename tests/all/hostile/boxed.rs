@@ -5,7 +5,7 @@
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
@@ -410,6 +410,18 @@ fn a_commit_may_be_larger_than_what_is_read_of_a_file() {
     work(&scratch);
     is_done(&scratch);
     assert_eq!(scratch.git(&["show", "tavern/integration:small.txt"]), "small");
+}
+
+#[test]
+fn what_a_sandbox_does_not_show_is_not_worked_in_one() {
+    for hidden in [".", ".git"] {
+        let Some(scratch) = board("echo x >x.txt", &["true"], &json!({})) else { return };
+        // What a sandbox hides is where this leads.
+        symlink(scratch.work().join(hidden), scratch.folder().join("home/.gnupg")).expect("it is free");
+        scratch.run("tavern-agent", &["--until-empty"]).ends(1).says("in a sandbox the folder").says("is not seen");
+        let item = scratch.item("T-1");
+        assert_eq!((&item["status"], &item["attempt"]), (&json!("pending"), &json!(0)), "{hidden}: {item:#}");
+    }
 }
 
 #[test]
