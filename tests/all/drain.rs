@@ -305,3 +305,9 @@ fn a_drain_that_is_ended_tells_of_what_is_left_in_a_few_lines() {
     assert!(ran.stdout.lines().count() < 30, "{ran}");
     ran.says("0 completed, 500 left").says("… and 489 more: main: pending");
 }
+
+#[test]
+fn who_would_work_is_told_by_the_items() {
+    let scratch = Scratch::shell("- [ ] T-1: Write (runner: claude)\n- [ ] T-2: Other (role: nobody)\n", "");
+    scratch.run("tavern-drain", &["--dry-run"]).says("draining 2 items with 2 agents, runner claude\n");
+}

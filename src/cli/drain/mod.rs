@@ -1,15 +1,16 @@
 //! `tavern-drain`: a pool of agents that works a queue or a task file until it is empty.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::agent::Told;
-use crate::board::document::{Item, parse};
+use crate::board::document::{Document, Item, parse};
 use crate::board::eligible::DEFAULT_ROLE;
+use crate::board::task::Task;
 use crate::clock;
 use crate::pool::{News, PoolConfig, Seat, run};
 use crate::process::{self, Bell};
@@ -164,7 +165,7 @@ impl Args {
         let least = self.least.unwrap_or(if seats.len() == 1 { all.min(open) } else { 1 }).min(most);
         let config = PoolConfig { program, folder: context.here(), seats, least, most, is_work };
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
-        context.out.note(format!("draining {what}, {}", self.runners(site, crew)?));
+        context.out.note(format!("draining {what}, {}", runners(site, queues, crew)?));
         let bar = progress(context, open, what);
         let say = |line: String| bar.suspend(|| context.out.note(line));
         // Each agent meets the same obstacles, and each look the same roles.
@@ -204,14 +205,6 @@ impl Args {
         Ok(well?)
     }
 
-    /// What runs them, as people are told it.
-    fn runners(&self, site: &Site, crew: &[Post]) -> Result<String, CliError> {
-        let runner = |post: &Post| Ok(self.program.runner.as_ref().unwrap_or(&site.role(&post.role)?.runner).as_str());
-        let mut names = crew.iter().map(runner).collect::<Result<Vec<&str>, CliError>>()?;
-        names.dedup();
-        Ok(format!("{} {}", if names.len() == 1 { "runner" } else { "runners" }, names.join(", ")))
-    }
-
     fn agent_args(&self, context: &Context, site: &Site, queues: &[Queue], role: &str) -> Vec<OsString> {
         let mut args = ["--until-empty", "--quiet", "--format", "json", "--role", role].map(OsString::from).to_vec();
         args.extend(["--dir".into(), site.board.dir().into(), "--drain".into(), std::process::id().to_string().into()]);
@@ -232,6 +225,29 @@ struct WorkPlan {
     #[serde(flatten)]
     left: Left,
     commands: Vec<String>,
+}
+
+/// What runs the open items of `queues`, as people are told it: those of the roles where no item is for one yet.
+fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<String, CliError> {
+    let texts = queues.iter().map(|queue| site.board.read(queue)).collect::<Result<Vec<_>, _>>()?;
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let open = |document: &Document<'_>| {
+        let items = document.items().iter().filter(|item| !item.status.is_ended());
+        items.map(|item| document.task_of(item)).collect::<Vec<_>>()
+    };
+    let tasks: Vec<Task> = documents.iter().flat_map(open).collect();
+    let mut names = BTreeSet::new();
+    for post in crew {
+        let role = site.role(&post.role)?;
+        let is_own = |task: &&Task| task.role.as_deref().unwrap_or(DEFAULT_ROLE) == post.role;
+        let mut own = tasks.iter().filter(is_own).map(|task| site.runner_of(task, role)).peekable();
+        if own.peek().is_none() {
+            names.insert(site.runner.clone().unwrap_or_else(|| role.runner.clone()));
+        }
+        names.extend(own);
+    }
+    let word = if names.len() == 1 { "runner" } else { "runners" };
+    Ok(format!("{word} {}", names.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
 /// Of a dry run: the items, with what would be run for each.
