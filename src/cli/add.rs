@@ -57,6 +57,18 @@ pub struct Args {
     #[arg(long)]
     pub runner: Option<String>,
 
+    /// The model, as the agent program names it
+    #[arg(long)]
+    pub model: Option<String>,
+
+    /// Who has to approve it: a role, `person` or `none`; may be given several times
+    #[arg(long, value_name = "ROLE", value_delimiter = ',')]
+    pub review: Vec<String>,
+
+    /// How often it is tried at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_attempts: Option<u32>,
+
     /// Add it as a child of this item, which waits for it; without an ID, of the item in TAVERN_TASK
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, value_parser = task_id)]
     pub parent: Option<Option<TaskId>>,
@@ -216,6 +228,9 @@ impl Args {
         fields.extend(self.role.as_deref().map(|role| (Key::Role, Value::from(role))));
         fields.extend((!self.item.tags.is_empty()).then(|| (Key::Tags, self.item.tags.clone().into())));
         fields.extend(self.runner.as_deref().map(|runner| (Key::Runner, Value::from(runner))));
+        fields.extend(self.model.as_deref().map(|model| (Key::Model, Value::from(model))));
+        fields.extend((!self.review.is_empty()).then(|| (Key::Review, self.review.clone().into())));
+        fields.extend(self.max_attempts.map(|most| (Key::MaxAttempts, Value::from(most))));
         fields.extend(parent.map(|parent| (Key::Parent, Value::from(parent.as_str()))));
         fields.extend(self.on_failure.map(|then| (Key::OnFailure, Value::from(then.as_str()))));
         fields.extend(self.more.iter().cloned());
