@@ -1,5 +1,6 @@
 //! `tavern-commit`: commit the queues, and nothing else.
 
+use crate::config::Commit;
 use crate::run::commit::commit_now;
 
 use super::{CliError, Context, Exit, Verb};
@@ -7,7 +8,7 @@ use super::{CliError, Context, Exit, Verb};
 /// Commit the queues to git, and nothing else
 ///
 /// On the branch that is checked out, with a message that tells what became of which item since the last time. With
-/// `commit: transition` in config.yaml each program does it by itself. Your index and your other files stay as they are.
+/// `commit: transition` in config.yaml each program does it by itself; with `never` no agent can. Your index and your other files stay as they are.
 #[derive(clap::Args)]
 pub struct Args {}
 
@@ -16,7 +17,14 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        commit_now(&context.quick_site(context.board()?)?)?;
+        let site = context.quick_site(context.board()?)?;
+        // What is on the branch is a person's, unless they let Tavern commit there.
+        if site.config.commit == Commit::Never
+            && let Some(run) = context.own_run()
+        {
+            return Err(run.refused());
+        }
+        commit_now(&site)?;
         Ok(Exit::Done)
     }
 }

@@ -241,7 +241,7 @@ impl Repository {
         let call = self.call(&self.main_checkout()).limit(THOROUGH);
         match u32::from_be_bytes([a, b, c, d]) {
             0 => return Ok(()),
-            ..LARGE => call.args(["unpack-objects", "-q", "--strict"]).input_of(pack).read()?,
+            1..LARGE => call.args(["unpack-objects", "-q", "--strict"]).input_of(pack).read()?,
             _ => call.args(["index-pack", "--stdin", "--fix-thin", "--strict"]).input_of(pack).read()?,
         };
         // What was written beside it is seen from now on.

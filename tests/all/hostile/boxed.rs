@@ -425,14 +425,19 @@ fn what_a_sandbox_does_not_show_is_not_worked_in_one() {
 }
 
 #[test]
-fn the_queues_are_committed_from_inside() {
-    let Some(scratch) = board("tavern commit && echo x >x.txt", &["true"], &json!({})) else { return };
-    scratch.git(&["add", "--all"]);
-    scratch.git(&["commit", "-qm", "Board"]);
-    work(&scratch);
-    is_done(&scratch);
-    let subject = scratch.git(&["log", "-1", "--format=%s", "main", "--", QUEUE]);
-    assert_eq!(subject, "tavern: T-1 pending → in_progress");
+fn the_queues_are_committed_from_inside_where_a_person_lets_tavern_commit() {
+    for (commit, is_committed) in [("drain", true), ("never", false)] {
+        let script = "tavern commit || echo refused >x.txt; echo x >>x.txt";
+        let Some(scratch) = board(script, &["true"], &json!({"commit": commit})) else { return };
+        scratch.git(&["add", "--all"]);
+        scratch.git(&["commit", "-qm", "Board"]);
+        work(&scratch);
+        is_done(&scratch);
+        let subject = scratch.git(&["log", "-1", "--format=%s", "main", "--", QUEUE]);
+        assert_eq!(subject, if is_committed { "tavern: T-1 pending → in_progress" } else { "Board" });
+        let said = scratch.git(&["show", "tavern/integration:x.txt"]);
+        assert_eq!(said.contains("refused"), !is_committed, "{said}");
+    }
 }
 
 /// What a person does first with work that has failed.
