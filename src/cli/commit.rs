@@ -8,7 +8,8 @@ use super::{CliError, Context, Exit, Verb};
 /// Commit the queues to git, and nothing else
 ///
 /// On the branch that is checked out, with a message that tells what became of which item since the last time. With
-/// `commit: transition` in config.yaml each program does it by itself; with `never` no agent can. Your index and your other files stay as they are.
+/// `commit: transition` in config.yaml each program does it by itself; with `never` no agent can. Your index and your other files
+/// stay as they are.
 #[derive(clap::Args)]
 pub struct Args {}
 
