@@ -359,7 +359,9 @@ fn merged(
         }
         let base = as_read(board, &loaded.text, saved, &by_version)?;
         let named = &loaded.named;
-        let mut merged = merge_named(&base, named, &newest, &with_ids(saved, ours, &held), &|id| held.contains(id));
+        // git takes nobody's ID away: it has the item as it was before it got one.
+        let own = if from_git.is_some() { own.into_keys().collect() } else { held.clone() };
+        let mut merged = merge_named(&base, named, &newest, &with_ids(saved, ours, &own), &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
         if !newer.is_empty() {

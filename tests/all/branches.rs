@@ -408,6 +408,30 @@ fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before
     scratch.stands(&id, "completed", 1);
 }
 
+/// git merges the item without its ID, Tavern knows it, and git puts back what it had merged.
+#[test]
+fn what_git_puts_back_without_its_id_is_the_item_also_where_it_was_merged_so() {
+    let others: String = (1..8).map(|id| format!("- [ ] T-{id}: other\n")).collect();
+    let brought = format!("- [ ] one\n{others}- [ ] T-8: brought\n- [ ] T-9: brought\n");
+    let scratch = board(&pending(&others), &pending(&brought));
+    scratch.git(&["branch", "third"]);
+    let give_back = || {
+        let [id, token] = taken(&scratch);
+        scratch.run("tavern-release", &[&id, "--token", &token]).succeeds();
+        id
+    };
+    let id = give_back();
+    scratch.commit(&[QUEUE], "Given back");
+    git(&scratch, "switch --quiet other");
+    (1..8).for_each(|_| drop(give_back()));
+    scratch.commit(&[QUEUE], "Given back");
+    git(&scratch, "merge --quiet --no-edit third");
+    give_back();
+    git(&scratch, "reset --quiet --hard");
+    scratch.stands(&id, "pending", 0);
+    assert_eq!(items(&scratch).len(), 10, "{}", scratch.queue());
+}
+
 /// git takes the archive back, so that an item which ended shows again: no text from before opens it, or takes it out of nowhere.
 #[test]
 fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_saved() {
