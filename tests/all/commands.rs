@@ -163,7 +163,8 @@ fn normal_word(word: &str) -> String {
     let is_length = ["0ms", "00ms", "000ms", "0.0s", "0s"].contains(&shape.as_str());
     match () {
         () if is_minted => format!("T-mint{tail}"),
-        () if is_commit && core.bytes().any(|b| b.is_ascii_digit()) => format!("commit{tail}"),
+        // One commit in a thousand has no digit in its first seven.
+        () if is_commit => format!("commit{tail}"),
         () if is_time => format!("time{tail}"),
         () if is_length => format!("length{tail}"),
         () => word.to_owned(),
@@ -251,6 +252,7 @@ fn the_tour_of_the_readme_is_true() {
 fn what_differs_from_run_to_run_is_not_compared() {
     for (one, other) in [
         ("T-k3f9 merged as 1a2b3c4\n", "T-0000 merged as ffffff0\n"),
+        ("T-1 merged as 1234567", "T-1 merged as bdaebbc"),
         (
             "3 completed, 0 left, $0.00 in 0 s\nsee .tavern/runs/T-k3f9@5",
             "3 completed, 0 left, $0.00 in 12 s\nsee .tavern/runs/T-0000@5",
@@ -260,7 +262,7 @@ fn what_differs_from_run_to_run_is_not_compared() {
     ] {
         assert_eq!(normal(one), normal(other));
     }
-    for (one, other) in [("T-1", "T-2"), ("1 item", "2 items"), ("added", "abbaded"), ("exit 4", "exit 5")] {
+    for (one, other) in [("T-1", "T-2"), ("1 item", "2 items"), ("added", "decade"), ("exit 4", "exit 5")] {
         assert_ne!(normal(one), normal(other));
     }
 }
