@@ -15,10 +15,10 @@ use crate::board::task::{State, Status, TaskId};
 use conflict::Bound;
 use fields::{Taken, bodies, line_and_block};
 use lines::by_lines;
-use narrow::{Part, narrowed, without_beginnings};
+use narrow::{Part, narrowed, take_items, without_beginnings};
 use one::{One, Region, Side, directly_in};
 use settled::{Expected, settled};
-use versions::{marked, versions};
+use versions::{marked, marked_versions, versions};
 use weave::{Stretch, matches, weave};
 use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
@@ -166,6 +166,7 @@ impl<'m, 't> Merging<'m, 't> {
         let (ours, theirs) = (without_beginnings(&base, &ours, &theirs), without_beginnings(&base, &theirs, &ours));
         let mut atoms: Vec<Atom<'t>> = Vec::new();
         let mut marked: Vec<(usize, Bound)> = Vec::new();
+        let said = marked_versions(&ours);
         for stretch in weave(&base, &ours, &theirs) {
             match stretch {
                 Stretch::Same(range) | Stretch::Ours(range) => atoms.extend(&ours[range]),
@@ -175,10 +176,16 @@ impl<'m, 't> Merging<'m, 't> {
                     for part in narrowed(old, mine, other) {
                         match part {
                             Part::Agreed(agreed) => atoms.extend(agreed),
-                            Part::Contradiction { ours, theirs } => {
+                            Part::Contradiction { mut ours, mut theirs } => {
+                                atoms.extend(take_items(&mut ours, &mut theirs));
+                                let versions = versions(&ours, &theirs, &said);
+                                if let [only] = &versions[..] {
+                                    atoms.extend(only);
+                                    continue;
+                                }
                                 self.conflicts.push(Conflict { item: None, what: "text".into() });
                                 let mut bound = Bound::Ours;
-                                for version in versions(&ours, &theirs) {
+                                for version in versions {
                                     marked.push((atoms.len(), bound));
                                     atoms.extend(version);
                                     bound = Bound::Theirs;

@@ -173,6 +173,17 @@ fn contradiction<'t>(mut ours: Vec<Atom<'t>>, mut theirs: Vec<Atom<'t>>) -> [Par
     [Part::Agreed(head), Part::Contradiction { ours, theirs }, Part::Agreed(tail)]
 }
 
+/// Takes the items out of what contradicts, each once: they contradict nobody where the lines around them do.
+pub(super) fn take_items<'t>(ours: &mut Vec<Atom<'t>>, theirs: &mut Vec<Atom<'t>>) -> Vec<Atom<'t>> {
+    let mut items: Vec<Atom<'t>> = ours.extract_if(.., |atom| atom.is_item()).collect();
+    for item in theirs.extract_if(.., |atom| atom.is_item()) {
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    items
+}
+
 /// Both sides' versions of a stretch in one, if they don't contradict each other: items beside items, and lines that
 /// only one of them changed.
 fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {

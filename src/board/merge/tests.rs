@@ -340,6 +340,20 @@ fn as_little_as_possible_stands_from_both_sides() {
     assert_eq!((merged.text.as_str(), merged.has_markers), (expected, false));
 }
 
+/// Items contradict nobody where the lines around them do: they stand before the marks, and what was marked before is not
+/// marked again.
+#[test]
+fn no_item_stands_between_marks_and_no_mark_in_another() {
+    let marks =
+        "<!-- conflict: one side says -->\n<!-- conflict: the other side says -->\nNew.\n<!-- conflict: end -->\n";
+    let base = "## In Progress\n\nHere.\n\nOld.\n\n## Waiting\n- [ ] T-1: one\n";
+    let theirs = base.replace("Old.\n", "New.\n- [ ] T-3: three\n");
+    let items = "- [ ] T-2: two\n";
+    let ours = base.replace("Old.\n\n", &format!("{items}\n{marks}"));
+    let expected = base.replace("Old.\n\n", &format!("{items}- [ ] T-3: three\n\n{marks}"));
+    assert_eq!(merged(base, &ours, &theirs).text, expected);
+}
+
 #[test]
 fn a_line_that_an_open_fence_swallows_is_not_taken_out_with_its_item() {
     let base = "## Pending\n## Pending\n***\n## Pending\n## Waiting\n    - [ ] four in";

@@ -4,17 +4,13 @@
 use super::conflict::{Bound, MARK};
 use super::written::Atom;
 
-/// The versions of a stretch: those that stand in `mine`, and `other`.
-pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
-    if mine.iter().chain(other).any(Atom::is_item) {
-        let new = other.iter().copied().filter(|atom| !mine.contains(atom) || !atom.is_item());
-        return vec![mine.to_vec(), new.collect()];
-    }
+/// The versions of a stretch: those that stand in `mine`, and `other`, unless the text says it between marks already.
+pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>], marked: &[String]) -> Vec<Vec<Atom<'t>>> {
     let mut versions = standing(mine);
     let said: Vec<String> = versions.iter().map(|version| said(version)).collect();
     let new = self::said(other);
     let is_marked = versions.len() > 1;
-    if is_marked && said.contains(&new) {
+    if (is_marked && said.contains(&new)) || marked.contains(&new) {
         return versions;
     }
     match gone_on(&said, &new).filter(|_| is_marked) {
@@ -26,20 +22,33 @@ pub(super) fn versions<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Vec<Vec<Ato
 
 /// Between the marks of an earlier merge, else all of it.
 fn standing<'t>(mine: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
-    let mark = |atom: &Atom<'_>| match atom {
-        Atom::Line(line) => Bound::of(line.0),
-        _ => None,
-    };
     let is_said = |atom: &Atom<'_>| !atom.is_blank();
     let (first, last) = (mine.iter().position(is_said), mine.iter().rposition(is_said));
     let within = first.zip(last).and_then(|(first, last)| mine.get(first..=last));
     if let Some([begin, inner @ .., end]) = within
-        && (mark(begin), mark(end)) == (Some(Bound::Ours), Some(Bound::End))
-        && inner.iter().all(|atom| matches!(mark(atom), None | Some(Bound::Theirs)))
+        && (bound(begin), bound(end)) == (Some(Bound::Ours), Some(Bound::End))
+        && inner.iter().all(|atom| matches!(bound(atom), None | Some(Bound::Theirs)))
     {
-        return inner.split(|atom| mark(atom).is_some()).map(<[Atom<'t>]>::to_vec).collect();
+        return inner.split(|atom| bound(atom).is_some()).map(<[Atom<'t>]>::to_vec).collect();
     }
     vec![mine.to_vec()]
+}
+
+/// What stands in a text between the marks of earlier merges.
+pub(super) fn marked_versions(atoms: &[Atom<'_>]) -> Vec<String> {
+    let pieces = atoms.split_inclusive(|atom| bound(atom).is_some());
+    let versions = pieces.filter_map(|piece| match piece.split_last() {
+        Some((last, version)) if matches!(bound(last), Some(Bound::Theirs | Bound::End)) => Some(said(version)),
+        _ => None,
+    });
+    versions.filter(|version| !version.is_empty()).collect()
+}
+
+fn bound(atom: &Atom<'_>) -> Option<Bound> {
+    match atom {
+        Atom::Line(line) => Bound::of(line.0),
+        _ => None,
+    }
 }
 
 fn said(version: &[Atom<'_>]) -> String {
