@@ -166,7 +166,9 @@ impl<'m, 't> Merging<'m, 't> {
         let (ours, theirs) = (without_beginnings(&base, &ours, &theirs), without_beginnings(&base, &theirs, &ours));
         let mut atoms: Vec<Atom<'t>> = Vec::new();
         let mut marked: Vec<(usize, Bound)> = Vec::new();
-        let said = marked_versions(&ours);
+        // What the other side had loaded between marks it may have taken out there.
+        let [loaded, mut said] = [&base, &ours].map(|atoms| marked_versions(atoms));
+        said.retain(|version| !loaded.contains(version));
         for stretch in weave(&base, &ours, &theirs) {
             match stretch {
                 Stretch::Same(range) | Stretch::Ours(range) => atoms.extend(&ours[range]),
