@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use super::conflict::Bound;
 use super::weave::matches;
 use super::written::Atom;
 
@@ -20,7 +19,7 @@ pub(super) fn narrowed<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<
     if let Some(united) = united(base, ours, theirs) {
         return vec![Part::Agreed(united)];
     }
-    let is_bound = |atom: &Atom<'t>| matches!(atom, Atom::Line(line) if Bound::of(line.0).is_some());
+    let is_bound = |atom: &Atom<'t>| atom.bound().is_some();
     // What both have put behind what one of them changed they have put there once.
     let same = ours.iter().rev().zip(theirs.iter().rev()).take_while(|(mine, other)| mine == other && !is_bound(mine));
     let same = same.count();

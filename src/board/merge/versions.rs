@@ -26,29 +26,22 @@ fn standing<'t>(mine: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
     let (first, last) = (mine.iter().position(is_said), mine.iter().rposition(is_said));
     let within = first.zip(last).and_then(|(first, last)| mine.get(first..=last));
     if let Some([begin, inner @ .., end]) = within
-        && (bound(begin), bound(end)) == (Some(Bound::Ours), Some(Bound::End))
-        && inner.iter().all(|atom| matches!(bound(atom), None | Some(Bound::Theirs)))
+        && (begin.bound(), end.bound()) == (Some(Bound::Ours), Some(Bound::End))
+        && inner.iter().all(|atom| matches!(atom.bound(), None | Some(Bound::Theirs)))
     {
-        return inner.split(|atom| bound(atom).is_some()).map(<[Atom<'t>]>::to_vec).collect();
+        return inner.split(|atom| atom.bound().is_some()).map(<[Atom<'t>]>::to_vec).collect();
     }
     vec![mine.to_vec()]
 }
 
 /// What stands in a text between the marks of earlier merges.
 pub(super) fn marked_versions(atoms: &[Atom<'_>]) -> Vec<String> {
-    let pieces = atoms.split_inclusive(|atom| bound(atom).is_some());
+    let pieces = atoms.split_inclusive(|atom| atom.bound().is_some());
     let versions = pieces.filter_map(|piece| match piece.split_last() {
-        Some((last, version)) if matches!(bound(last), Some(Bound::Theirs | Bound::End)) => Some(said(version)),
+        Some((last, version)) if matches!(last.bound(), Some(Bound::Theirs | Bound::End)) => Some(said(version)),
         _ => None,
     });
     versions.filter(|version| !version.is_empty()).collect()
-}
-
-fn bound(atom: &Atom<'_>) -> Option<Bound> {
-    match atom {
-        Atom::Line(line) => Bound::of(line.0),
-        _ => None,
-    }
 }
 
 fn said(version: &[Atom<'_>]) -> String {

@@ -23,6 +23,11 @@ impl Atom<'_> {
     pub fn is_item(&self) -> bool {
         matches!(self, Atom::Item(_) | Atom::Block)
     }
+
+    /// The mark that it is.
+    pub fn bound(&self) -> Option<Bound> {
+        if let Atom::Line(line) = self { Bound::of(line.0) } else { None }
+    }
 }
 
 /// A line with its line end, which doesn't count where lines are compared.
