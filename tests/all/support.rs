@@ -416,7 +416,16 @@ impl Run {
             let copy = file.try_clone().expect("a file can be shared");
             self.command.stdout(file).stderr(copy);
         }
-        let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.command));
+        let mut child = None;
+        // What a test has just written its other threads' children have open until they are programs of their own.
+        wait_until("the program can be run", || {
+            child = match self.command.spawn() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => None,
+                spawned => Some(spawned.unwrap_or_else(|error| panic!("{:?}: {error}", self.command))),
+            };
+            child.is_some()
+        });
+        let mut child = child.expect("it runs");
         if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
             // A program that ends without reading its input is fine.
             let _ = stdin.write_all(&input);
