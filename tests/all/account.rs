@@ -85,8 +85,16 @@ impl Account {
             }
         }
         let told: BTreeMap<&str, End> = self.ends.values().map(|(item, end)| (item.as_str(), *end)).collect();
+        let typed = as_typed(scratch);
+        // It has got an ID on each of two branches, which a merge has brought together: one stands.
+        let has_another = |item: &str| {
+            typed.contains_key(item) && lanes.keys().any(|other| *other != item && typed.get(*other) == typed.get(item))
+        };
         for item in self.items.iter().map(String::as_str).chain(told.keys().copied()) {
             let stands = lanes.get(item).map_or(&[][..], Vec::as_slice);
+            if stands.is_empty() && has_another(item) {
+                continue;
+            }
             let is_right = |lane: &&str| told.get(item).is_none_or(|end| end.lanes().contains(lane));
             if stands.len() != 1 || !stands.iter().all(is_right) {
                 faults.push(format!("{item}, {:?}, stands in {stands:?}", told.get(item)));
@@ -134,6 +142,18 @@ impl Account {
     }
 }
 
+/// The items that got their IDs from Tavern, and what they were before.
+fn as_typed(scratch: &Scratch) -> BTreeMap<String, String> {
+    let mut typed = BTreeMap::new();
+    for event in log(scratch) {
+        let (Some(task), Some(before)) = (event["task"].as_str(), event["before"].as_str()) else { continue };
+        if !before.contains(&format!("{task}: ")) {
+            typed.entry(task.to_owned()).or_insert_with(|| before.to_owned());
+        }
+    }
+    typed
+}
+
 /// All events, the oldest first.
 pub fn log(scratch: &Scratch) -> Vec<Value> {
     let event = |line| serde_json::from_str(line).expect("a line of the log is JSON");
@@ -149,8 +169,12 @@ pub fn log_text(scratch: &Scratch) -> String {
 
 /// Tavern has it in the queue as it last saw or wrote it, or the log tells of it.
 pub fn is_known(scratch: &Scratch, word: &str) -> bool {
-    let seen = fs::read_to_string(scratch.work().join(".git/tavern/seen/main.md"));
-    seen.is_ok_and(|seen| seen.contains(word)) || log_text(scratch).contains(word)
+    seen(scratch).contains(word) || log_text(scratch).contains(word)
+}
+
+/// The queue as Tavern last saw or wrote it.
+pub fn seen(scratch: &Scratch) -> String {
+    fs::read_to_string(scratch.work().join(".git/tavern/seen/main.md")).unwrap_or_default()
 }
 
 /// Whether a commit that git still knows has it.

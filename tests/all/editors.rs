@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::account::{Account, End, is_committed, is_known, log, log_text};
+use crate::account::{Account, End, is_committed, is_known, log, log_text, seen};
 use crate::dice::{Dice, number};
 use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Run, Scratch, wait_until};
 use crate::typed::words;
@@ -44,6 +44,14 @@ struct Desk {
     begun: Instant,
     /// What git did, and after which event.
     story: Mutex<Vec<String>>,
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.keep_board();
+        }
+    }
 }
 
 /// Counts one down, also when its thread fails.
@@ -199,7 +207,11 @@ impl Desk {
     fn run(&self, line: &str, word: &str, old: &str) -> String {
         let path = self.path();
         let arguments = ["-c", line, "sh", word, &path.to_string_lossy(), old];
-        self.scratch.command(Path::new("sh")).args(&arguments).run().succeeds()
+        let told = self.scratch.command(Path::new("sh")).args(&arguments).run().succeeds();
+        if self.kept().is_some() {
+            self.keep_save("sh", &fs::read_to_string(&path).unwrap_or_default());
+        }
+        told
     }
 
     fn is_taken_over(&self, word: &str) {
@@ -209,9 +221,12 @@ impl Desk {
     fn save(&self, buffer: &mut Buffer, way: Way, dice: &mut Dice) {
         let mut account = self.account();
         let newest = self.load();
+        // What somebody has just saved may stand there as they saved it, and that may be an old text.
+        let seen = seen(&self.scratch);
         // A text that lacks words, and else reads like the newest, takes them out. Who was told that the file has changed loads it.
         let lacks = words(&newest).difference(&words(&buffer.text)).next().is_some();
-        let of_tavern = |line: &&str| line.starts_with("- [") && !newest.contains(*line);
+        let of_tavern =
+            |line: &&str| line.starts_with("- [") && ![&newest, &seen].iter().any(|text| text.contains(*line));
         let is_old = buffer.loaded.lines().filter(of_tavern).any(|line| {
             let title = line.split(" (").next().unwrap_or_default();
             buffer.text.contains(line) && newest.contains(&title[5..]) && title[5..].contains(": item")
@@ -251,6 +266,13 @@ impl Desk {
         let after = log_text(&self.scratch).lines().count();
         let moment = self.begun.elapsed().as_micros();
         fs::write(kept.join(format!("{moment:010}-{after}-{by}.md")), text).expect("there is room");
+    }
+
+    fn keep_board(&self) {
+        if let Some(kept) = self.kept().filter(|kept| kept.exists()) {
+            println!("kept in {}", kept.display());
+            drop(Command::new("cp").arg("-r").args([self.scratch.work(), kept.join("work")]).status());
+        }
     }
 
     /// One of Tavern's programs.
@@ -429,13 +451,8 @@ impl Desk {
             events.filter(|event| event.contains(what)).collect::<Vec<_>>().join("\n")
         };
         let told: String = faults.iter().take(3).map(|fault| format!("{fault}\n{}\n", about(fault))).collect();
-        match self.kept().filter(|kept| kept.exists()) {
-            Some(kept) if faults.is_empty() => drop(fs::remove_dir_all(kept)),
-            Some(kept) => {
-                println!("{story}: kept in {}", kept.display());
-                drop(Command::new("cp").arg("-r").args([self.scratch.work(), kept.join("work")]).status());
-            }
-            None => {}
+        if faults.is_empty() {
+            self.kept().into_iter().for_each(|kept| drop(fs::remove_dir_all(kept)));
         }
         assert!(faults.is_empty(), "{story}\n{faults:#?}\n{told}\n{}\n{}", self.told(), self.scratch.queue());
         println!(
