@@ -50,7 +50,7 @@ impl<'s, 't> Saved<'s, 't> {
 
     /// The `words` between the items as whoever saved knew them. What saves that they know of brought stands where the save has it,
     /// and what those took out is not there.
-    pub(super) fn with_known_lines(&self, words: &str, known: &[Entry]) -> String {
+    pub(super) fn with_known_lines<'e>(&self, words: &str, known: impl Iterator<Item = &'e Entry>) -> String {
         let (mut brought, mut taken) = (Vec::new(), HashSet::new());
         for entry in known {
             if let TextChange::Prose { before, after } = &entry.change {
@@ -146,10 +146,6 @@ fn goes_on(line: &str, part: &str) -> bool {
 
 /// `text` with what was done by hand to an item; `None` if it is there, or has nothing to be done to.
 pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
-    let merged = |before: &str, now: &str, after: &str| {
-        let merged = merge(before, now, after, &|_| false);
-        merged.conflicts.is_empty().then_some(merged.text)
-    };
     let (document, _) = parse(text);
     let find = |block: &str| {
         let named = entry.task.as_ref().and_then(|id| document.find(id));
@@ -165,7 +161,9 @@ pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
                 Some(id) => bare(text).replacen(id, "", 1),
                 None => bare(text),
             });
-            let block = merged(&before, &bare(document.block(item)), &after)?;
+            let merged = merge(&before, &bare(document.block(item)), &after, &|_| false);
+            // What came before it the saver need not know.
+            let block = if merged.conflicts.is_empty() { merged.text } else { after };
             set_item(&document, Some(item), Some((&block, status)))
         }
         TextChange::Added { .. } | TextChange::Removed { .. } | TextChange::Prose { .. } | TextChange::Nothing => {

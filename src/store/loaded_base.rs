@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::entry::{Entry, HAND, TextChange};
+use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::FromGit;
@@ -81,29 +81,38 @@ pub(super) fn loaded(
         return Ok(loaded);
     }
     let archived = out_of_archives(&entries);
-    let (mut rewound, mut known) = (Rewound::of(ours), Vec::new());
+    let mut rewound = Rewound::of(ours);
     for entry in entries.into_iter().take(unseen) {
-        if entry.agent.as_deref() == Some(HAND) && saver.knows(&entry) == Some(true) {
-            if matches!(entry.change, TextChange::Added { .. }) {
-                continue;
-            }
-            known.push(entry.clone());
+        let is_known = entry.is_by_hand() && !entry.is_restored() && saver.knows(&entry) == Some(true);
+        let is_skipped = match &entry.change {
+            // Who has it has seen it. What git added Tavern may have made right since.
+            TextChange::Added { after, .. } => !entry.is_by_git() && saver.has(after),
+            // What git took away nobody has taken out, and who still has it brings it back.
+            TextChange::Removed { before, .. } => entry.is_by_git() && !entry.is_restored() && saver.has(before),
+            _ => false,
+        };
+        if !is_skipped {
+            let known = is_known.then(|| Again::Known(Box::new(entry.clone())));
+            rewound.take_back(entry);
+            rewound.again.extend(known);
         }
-        rewound.take_back(entry);
     }
-    let Rewound { since, words, restored, .. } = rewound.whole();
+    let Rewound { since, words, again, .. } = rewound.whole();
     loaded.text = since.taken_back(ours);
     loaded.named = since.named(mine.front());
     if let Some(words) = words {
-        loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, &known), &|_| false).text;
+        let known = again.iter().filter_map(Again::known);
+        loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, known), &|_| false).text;
     }
-    // What git took away nobody has taken out, and who still has it brings it back: it has been popped from a stash.
-    loaded.text = restored.iter().rev().fold(loaded.text, |text, [before, after]| {
-        let after = without_own(after, before, &text, &archived);
-        merge(before, &text, &after, &|_| false).text
+    loaded.text = again.iter().rev().fold(loaded.text, |text, again| match again {
+        // Who saves an old buffer goes on typing in it.
+        Again::Known(entry) => done_again(&text, entry).unwrap_or(text),
+        // So is what git took away by putting the queue back: it has been popped from a stash.
+        Again::Restored { before, after } => {
+            let after = without_own(after, before, &text, &archived);
+            merge(before, &text, &after, &|_| false).text
+        }
     });
-    // Who saves an old buffer goes on typing in it.
-    loaded.text = known.iter().rev().fold(loaded.text, |text, entry| done_again(&text, entry).unwrap_or(text));
     loaded.stale = since.tasks().cloned().collect();
     loaded.stale.sort();
     Ok(loaded)
@@ -141,15 +150,32 @@ struct Rewound<'t> {
     since: Since,
     /// The words between the items, if they were others.
     words: Option<String>,
-    /// The versions before and after each time that git put the queue back to what HEAD holds, the newest first.
-    restored: Vec<[String; 2]>,
-    /// The version after the time that is being taken back.
+    /// The newest first.
+    again: Vec<Again>,
+    /// The version after the time that is being taken back at which git put the queue back.
     restored_to: Option<String>,
+}
+
+/// What is done again to what was loaded.
+enum Again {
+    /// What whoever saved knows that they or others have done.
+    Known(Box<Entry>),
+    /// That git put the queue back to what HEAD holds.
+    Restored { before: String, after: String },
+}
+
+impl Again {
+    fn known(&self) -> Option<&Entry> {
+        match self {
+            Again::Known(entry) => Some(entry),
+            Again::Restored { .. } => None,
+        }
+    }
 }
 
 impl<'t> Rewound<'t> {
     fn of(ours: &'t str) -> Rewound<'t> {
-        Rewound { ours, since: Since::default(), words: None, restored: Vec::new(), restored_to: None }
+        Rewound { ours, since: Since::default(), words: None, again: Vec::new(), restored_to: None }
     }
 
     fn take_back(&mut self, entry: Entry) {
@@ -171,7 +197,8 @@ impl<'t> Rewound<'t> {
 
     fn end_restored(&mut self) {
         if let Some(after) = self.restored_to.take() {
-            self.restored.push([self.text(), after]);
+            let before = self.text();
+            self.again.push(Again::Restored { before, after });
         }
     }
 
@@ -293,8 +320,6 @@ fn facts<'t>(document: &Document<'t>, item: &Item<'_>, status: Status) -> Facts<
 /// An event of the queue.
 struct Passed<'e> {
     entry: &'e Entry,
-    /// Lines by which the version before it differs from the save.
-    distance: u64,
     facts: Vec<FactChange>,
 }
 
@@ -318,16 +343,11 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let mine = items(ours, &ByName::new());
     let theirs = items(saved, &mine);
     let mut statuses: HashMap<Name, Status> = mine.into_iter().map(|(name, facts)| (name, facts.status)).collect();
-    let mut lines = Tally::default();
-    lines.count(saved.text(), -1);
-    lines.count(ours.text(), 1);
     // Saves of which something is not known to whoever made this one.
     let by_hand = entries.iter().filter(|entry| entry.is_by_hand());
     let unknown: HashSet<u64> = by_hand.filter(|entry| saver.knows(entry) == Some(false)).map(Entry::save).collect();
     let (mut passed, mut is_saved_since) = (Vec::new(), false);
     for entry in entries {
-        lines.count(entry.change.after().unwrap_or_default(), -1);
-        lines.count(entry.change.before().unwrap_or_default(), 1);
         let mut facts =
             if entry.change.is_of_item() { told(entry, ours.front(), &mut statuses, &theirs) } else { Vec::new() };
         // Whoever takes out what was there at a save of which they may know, or what they have added, means it.
@@ -336,7 +356,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         if may_be_meant && !texts.any(|text| saver.has(text)) {
             facts.iter_mut().for_each(|told| told.may_be_meant = !theirs.contains_key(&told.fact.0));
         }
-        passed.push(Passed { entry, distance: lines.distance, facts });
+        passed.push(Passed { entry, facts });
         is_saved_since = is_saved_since || entry.is_by_hand() && !unknown.contains(&entry.save());
     }
     // What never was as it is in the save tells nothing of its age.
@@ -355,14 +375,14 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
             }
         }
     }
-    let mut best: Option<(usize, u64, usize)> = None;
-    for (newer, Passed { entry, distance, facts }) in passed.iter().enumerate().rev() {
+    let mut best: Option<(usize, usize)> = None;
+    for (newer, Passed { entry, facts }) in passed.iter().enumerate().rev() {
         // Nobody has loaded half of what came together, but for whoever wrote a line that Tavern has moved.
         let is_whole = passed.get(newer + 1).is_none_or(|older| older.entry.save() != entry.save());
         let was_there = is_whole || entry.is_move_of_added();
         // Of several that are as near the oldest: what came later may never have been seen.
-        if was_there && best.is_none_or(|(most, lines, _)| (wrong.len(), *distance) < (most, lines)) {
-            best = Some((wrong.len(), *distance, newer + 1));
+        if was_there && best.is_none_or(|(most, _)| wrong.len() < most) {
+            best = Some((wrong.len(), newer + 1));
         }
         for told in facts {
             if told.is_so || told.may_be_meant {
@@ -374,7 +394,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         }
     }
     // Whoever saved last is right.
-    best.filter(|(most, ..)| *most < wrong.len()).map_or(0, |(_, _, unseen)| unseen)
+    best.filter(|(most, _)| *most < wrong.len()).map_or(0, |(_, unseen)| unseen)
 }
 
 /// What an event tells of its items. `statuses` are those after it, and then those before it: where its lane says what an item

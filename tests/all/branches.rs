@@ -497,6 +497,58 @@ fn an_old_buffer_that_is_saved_just_after_a_pull_undoes_nothing() {
     has(&clone.queue(), &["T-2: second", "T-3: third", "T-4: fourth"]);
 }
 
+/// Tavern takes over at once what was pulled and what somebody saved upon it.
+#[test]
+fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
+    let [origin, clone] = clone_of(FOUR);
+    pull(&origin, &clone, &format!("Words.\n\n{}", pending(&FOUR.replace("two", "2").replace("three", "3"))));
+    pull(&origin, &clone, &format!("Words.\n\nMore words.\n\n{}", pending(&FOUR.replace("two", "2!"))));
+    origin.change(QUEUE, "2!", "two, 3 and 4");
+    origin.change(QUEUE, "four\n", "four\n  Still more.\n");
+    origin.commit(&[QUEUE], "Still more");
+    clone.git(&["pull", "--quiet", "--ff-only"]);
+    let loaded = clone.queue();
+    clone.change(QUEUE, "- [ ] T-3", "- [ ] another\n- [ ] T-3");
+    clone.settle();
+    clone.claim("T-4", &[]);
+    clone.change(QUEUE, "Words.\n", "Words.\n\nBetween.\n");
+    clone.settle();
+    for typed in ["T-1: one MORE", "T-1: one MORE AND MORE"] {
+        clone.write(QUEUE, loaded.replace("T-1: one", typed));
+        clone.settle();
+        let queue = clone.queue();
+        has(&queue, &[typed, "- [ ] another\n", "Between.\n", "T-2: two, 3 and 4"]);
+        let mut words = ["Words.", "More words.", "Still more."].into_iter();
+        assert!(words.all(|words| queue.matches(&format!("{words}\n")).count() == 1), "{queue}");
+        clone.stands("T-4", "in_progress", 1);
+    }
+    is_calm(&clone);
+}
+
+/// HEAD has two items as they stood at different times, so no version of the queue tells of both.
+#[test]
+fn a_reset_to_what_was_merged_undoes_nothing() {
+    let scratch = board(&pending("- [ ] T-2: two\n"), &pending("- [ ] T-1: one\n- [ ] T-2: two\n"));
+    scratch.git(&["branch", "old"]);
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--failed", "no"]).ends(1);
+    scratch.commit(&[QUEUE], "Failed");
+    git(&scratch, "switch --quiet other");
+    scratch.run("tavern-add", &["nine", "--id", "T-9"]).succeeds();
+    let token = scratch.claim("T-9", &[]);
+    scratch.commit(&[QUEUE], "Held");
+    git(&scratch, "merge --quiet --no-edit old");
+    scratch.run("tavern-report", &["T-9", "--token", &token, "--waiting", "which?"]).ends(8);
+    let before = scratch.queue();
+    git(&scratch, "reset --quiet --hard");
+    assert_eq!(items(&scratch).len(), 3, "{}", scratch.queue());
+    for (item, status) in [("T-9", "waiting"), ("T-1", "pending")] {
+        assert_eq!(scratch.item(item)["status"], status, "{before}\n{}", scratch.queue());
+    }
+    has(&scratch.queue(), &["T-1: one (attempt: 1, "]);
+    is_calm(&scratch);
+}
+
 #[test]
 fn a_reset_takes_items_away_and_undoes_nothing() {
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
