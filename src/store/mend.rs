@@ -82,7 +82,9 @@ impl Board {
         }
         self.transact(|view| {
             // What was emptied is put back by whoever takes the lock.
-            if !lost.is_gone || fs::symlink_metadata(&lost.queue.path).is_ok() {
+            // git takes a file away before it writes another there.
+            let is_there = || fs::symlink_metadata(&lost.queue.path).is_ok() || self.is_git_at_work([&lost.queue]);
+            if !lost.is_gone || is_there() {
                 return Ok((Change::default(), !lost.is_gone));
             }
             let cause = Some("the file was removed; it was put back".to_owned());
