@@ -28,6 +28,8 @@ pub enum Provenance {
         /// The texts of the commits that HEAD was moved away from, the newest first. What somebody committed in the place of
         /// another text is no branch's any more.
         before: Vec<String>,
+        /// The first of these, if somebody committed it here since the reflog had so many bytes.
+        committed: Option<String>,
     },
 }
 
@@ -62,12 +64,14 @@ impl Repository {
                     return Ok(Some((text, Provenance::Committed)));
                 }
                 let goes_on = how.starts_with("pull") || how.starts_with("merge");
-                provenance = Provenance::Moved { how: how.to_owned(), goes_on, before: Vec::new() };
+                provenance = Provenance::Moved { how: how.to_owned(), goes_on, before: Vec::new(), committed: None };
             }
-            if let Provenance::Moved { before, .. } = &mut provenance
-                && !is_commit
-            {
-                before.extend(old.and_then(|old| self.text_of(old)));
+            if let Provenance::Moved { before, committed, .. } = &mut provenance {
+                if !is_commit {
+                    before.extend(old.and_then(|old| self.text_of(old)));
+                } else if let [newest] = &before[..] {
+                    committed.get_or_insert_with(|| newest.clone());
+                }
             }
         }
         Ok(Some((text, provenance)))
@@ -127,8 +131,9 @@ mod tests {
         assert_eq!(trace("two\n", 0), Some(Provenance::Committed));
         assert_eq!(trace("two\n", log()), Some(Provenance::Before));
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
-            let before = before.iter().map(|text| (*text).to_owned()).collect();
-            Some(Provenance::Moved { how: how.to_owned(), goes_on, before })
+            let before: Vec<String> = before.iter().map(|text| (*text).to_owned()).collect();
+            let committed = before.first().cloned();
+            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, committed })
         };
         let name = fixture.git(&["branch", "--show-current"]).trim().to_owned();
         fixture.git(&["checkout", "--quiet", "old"]);

@@ -13,7 +13,9 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let from = match provenance {
         Provenance::Before => FromGit::Restored,
         Provenance::Committed => return None,
-        Provenance::Moved { how, goes_on, before } => FromGit::Brought(Brought { how, goes_on, before }),
+        Provenance::Moved { how, goes_on, before, committed } => {
+            FromGit::Brought(Brought { how, goes_on, before, committed })
+        }
     };
     Some(HeadText { text, from })
 }

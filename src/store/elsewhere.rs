@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 
-use super::entry::{Entry, HAND};
+use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::log::{is_logged, walk_log};
@@ -142,7 +142,7 @@ impl Board {
             made = is_so.then_some(entry);
             made.is_none()
         })?;
-        Ok(made.is_some_and(|made| made.agent.as_deref() == Some(HAND)))
+        Ok(made.is_some_and(|made| made.is_typed()))
     }
 }
 

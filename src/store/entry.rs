@@ -117,7 +117,7 @@ impl Entry {
     /// Who appended a line had it where they wrote it, and Tavern moved it: two steps, the newest first.
     pub(super) fn steps(self) -> Vec<Entry> {
         match &self.change {
-            TextChange::Added { from: Some(from), to, after } if self.agent.as_deref() == Some(HAND) && from != to => {
+            TextChange::Added { from: Some(from), to, after } if self.is_typed() && from != to => {
                 let (before, after, moved) = (after.clone(), after.clone(), Some((*from, *to)));
                 let typed = TextChange::Added { from: None, to: *from, after: after.clone() };
                 let moved = TextChange::Edited { before, after, moved };
@@ -139,7 +139,12 @@ impl Entry {
 
     /// Tavern did not do it.
     pub(super) fn is_by_hand(&self) -> bool {
-        self.agent.as_deref() == Some(HAND) || self.is_by_git()
+        self.is_typed() || self.is_by_git()
+    }
+
+    /// It came with a text that a person has saved.
+    pub(super) fn is_typed(&self) -> bool {
+        self.agent.as_deref() == Some(HAND)
     }
 
     /// It came with a text that git has put there.

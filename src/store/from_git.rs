@@ -45,4 +45,6 @@ pub struct Brought {
     pub goes_on: bool,
     /// What stood there in the commits that HEAD was moved away from, the newest first.
     pub before: Vec<String>,
+    /// The first of these, if somebody has committed it since.
+    pub committed: Option<String>,
 }

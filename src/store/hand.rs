@@ -19,9 +19,10 @@ use super::elsewhere::TakenTwice;
 use super::entry::{Entry, GIT, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::from_git::{FromGit, HeadText};
+use super::from_git::{Brought, FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
+use super::known::with_shared_lines;
 use super::loaded_base::{Loaded, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
@@ -131,10 +132,10 @@ fn saved(
         let loaded =
             loaded(board, queue, &known, &Save { text, replaced_at, rests_on: None, from_git: None }, &HashSet::new())?;
         let [from_head, from_known] = [&head.text, &loaded.text].map(|loaded| distance(loaded, text));
-        // What HEAD held all the time Tavern has mostly written itself.
         let is_nearer = match head.from {
             FromGit::Brought(_) => from_head <= from_known,
-            FromGit::Restored => from_head < from_known,
+            // What HEAD held all the time Tavern has mostly written itself: lines tell nothing.
+            FromGit::Restored => from_head.0 < from_known.0,
         };
         Ok(is_nearer.then_some(head.text.as_str()))
     };
@@ -144,6 +145,16 @@ fn saved(
     let was_there = head.filter(|head| goes_on(&head.from)).map(|head| head.text.as_str());
     // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
     let is_brought = head.is_some_and(|head| matches!(head.from, FromGit::Brought(_)));
+    // Nobody has looked at what somebody committed just before git went on from it, or to another branch.
+    if let Some(FromGit::Brought(Brought { committed: Some(text), .. })) = gits_text.as_ref().map(|head| &head.from) {
+        let (save, mut change) = (Save { text, replaced_at: None, rests_on: None, from_git: None }, Change::default());
+        let merged = merged(board, queue, &save, [&known, &ours], come, now, &mut change)?;
+        if merged != ours {
+            ours = merged;
+            taken.entries.extend(change.entries);
+            taken.files.extend(change.files);
+        }
+    }
     let saves = [
         (below_old.or(below_typed).filter(|_| is_brought).or(was_there), None, None),
         (old.as_deref(), Some(seen.seq), below_old),
@@ -344,7 +355,11 @@ fn merged(
     } else {
         let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
         let loaded = match save.rests_on {
-            Some(text) => Loaded::whole(text),
+            Some(text) => {
+                let words = prose(text);
+                let shared = with_shared_lines(&words, &prose(&newest), &prose(saved));
+                Loaded::whole(&merge(&words, text, &shared, &|_| false).text)
+            }
             None => loaded(board, queue, &known, save, &returned)?,
         };
         if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {

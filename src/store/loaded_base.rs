@@ -9,7 +9,7 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::FromGit;
-use super::known::{Saved, done_again};
+use super::known::{Saved, done_again, with_shared_lines};
 use super::log::{MOST_LINES, task_of, walk_back, walk_log};
 use super::queue::Queue;
 use super::redo::said;
@@ -101,8 +101,9 @@ pub(super) fn loaded(
     loaded.text = since.taken_back(ours);
     loaded.named = since.named(mine.front());
     if let Some(words) = words {
-        let known = again.iter().filter_map(Again::known);
-        loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, known), &|_| false).text;
+        let now = prose(ours);
+        let words = with_shared_lines(&words, &now, &saver.prose);
+        loaded.text = merge(&now, &loaded.text, &words, &|_| false).text;
     }
     loaded.text = again.iter().rev().fold(loaded.text, |text, again| match again {
         // Who saves an old buffer goes on typing in it.
@@ -162,15 +163,6 @@ enum Again {
     Known(Box<Entry>),
     /// That git put the queue back to what HEAD holds.
     Restored { before: String, after: String },
-}
-
-impl Again {
-    fn known(&self) -> Option<&Entry> {
-        match self {
-            Again::Known(entry) => Some(entry),
-            Again::Restored { .. } => None,
-        }
-    }
 }
 
 impl<'t> Rewound<'t> {
@@ -328,6 +320,8 @@ struct FactChange {
     fact: (Name, Aspect),
     was_so: bool,
     is_so: bool,
+    /// The save has the item.
+    is_shown: bool,
     /// Whoever saved may have taken the item out: before and since it may be so.
     may_be_meant: bool,
 }
@@ -365,36 +359,64 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     let telling: HashSet<_> = facts.filter(tells).map(|told| told.fact.clone()).collect();
     passed.iter_mut().for_each(|event| event.facts.retain(|told| telling.contains(&told.fact)));
     // As they were before the oldest event.
-    let mut wrong: HashSet<&(Name, Aspect)> = HashSet::new();
+    let mut wrong = Wrong::default();
     for Passed { entry, facts, .. } in &passed {
         for told in facts {
-            if told.was_so || told.may_be_meant || entry.is_by_hand() {
-                wrong.remove(&told.fact);
+            if told.was_so || told.may_be_meant || entry.is_typed() {
+                wrong.remove(told);
             } else {
-                wrong.insert(&told.fact);
+                wrong.insert(told);
             }
         }
     }
-    let mut best: Option<(usize, usize)> = None;
+    let mut best = None;
     for (newer, Passed { entry, facts }) in passed.iter().enumerate().rev() {
         // Nobody has loaded half of what came together, but for whoever wrote a line that Tavern has moved.
         let is_whole = passed.get(newer + 1).is_none_or(|older| older.entry.save() != entry.save());
         let was_there = is_whole || entry.is_move_of_added();
         // Of several that are as near the oldest: what came later may never have been seen.
-        if was_there && best.is_none_or(|(most, _)| wrong.len() < most) {
-            best = Some((wrong.len(), newer + 1));
+        if was_there && best.is_none_or(|(nearest, _)| wrong.count() < nearest) {
+            best = Some((wrong.count(), newer + 1));
         }
         for told in facts {
             if told.is_so || told.may_be_meant {
-                wrong.remove(&told.fact);
-            } else if !entry.is_by_hand() || entry.is_restored() {
-                // What a person has made of what Tavern wrote they may take back. What git put back nobody has made.
-                wrong.insert(&told.fact);
+                wrong.remove(told);
+            } else if !entry.is_typed() {
+                // What a person has made of what Tavern wrote they may take back.
+                wrong.insert(told);
             }
         }
     }
     // Whoever saved last is right.
-    best.filter(|(most, _)| *most < wrong.len()).map_or(0, |(_, unseen)| unseen)
+    best.filter(|(nearest, _)| *nearest < wrong.count()).map_or(0, |(_, unseen)| unseen)
+}
+
+/// The facts that are others in a version than in the save.
+#[derive(Default)]
+struct Wrong<'p> {
+    /// Of items that the save shows.
+    shown: HashSet<&'p (Name, Aspect)>,
+    /// Of those that it lacks.
+    lacking: HashSet<&'p (Name, Aspect)>,
+}
+
+impl<'p> Wrong<'p> {
+    fn of(&mut self, told: &FactChange) -> &mut HashSet<&'p (Name, Aspect)> {
+        if told.is_shown { &mut self.shown } else { &mut self.lacking }
+    }
+
+    fn insert(&mut self, told: &'p FactChange) {
+        self.of(told).insert(&told.fact);
+    }
+
+    fn remove(&mut self, told: &'p FactChange) {
+        self.of(told).remove(&told.fact);
+    }
+
+    /// What a save shows tells more of its age than what it lacks: the saver may have taken that out.
+    fn count(&self) -> (usize, usize) {
+        (self.shown.len(), self.lacking.len())
+    }
 }
 
 /// What an event tells of its items. `statuses` are those after it, and then those before it: where its lane says what an item
@@ -409,18 +431,24 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
         statuses.insert(name.clone(), status);
         Some((name, facts(&document, item, status)))
     });
+    let is_git_at_whole = entry.is_by_git() && !entry.is_restored() && (before.is_none() || after.is_none());
     let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
     names.dedup();
     let changes = names.into_iter().flat_map(|name| {
         let now = standing(theirs, name);
         let is_as_now = |told: &Option<(Name, Facts<'_>)>, aspect: Aspect| {
             let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, facts)| facts);
+            // As git has it it may have stood otherwise, until Tavern made it right.
+            if is_git_at_whole && told.is_some() == now.is_some() {
+                return true;
+            }
             told.zip(now).map_or(told.is_none() && now.is_none(), |(told, now)| told.is_like(now, aspect))
         };
         [Aspect::Status, Aspect::Keys].map(|aspect| FactChange {
             fact: (name.clone(), aspect),
             was_so: is_as_now(&before, aspect),
             is_so: is_as_now(&after, aspect),
+            is_shown: now.is_some(),
             may_be_meant: false,
         })
     });

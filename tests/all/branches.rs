@@ -525,6 +525,28 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
     is_calm(&clone);
 }
 
+/// Nobody looked between what was committed and what git did then.
+#[test]
+fn what_was_committed_just_before_a_pull_is_there() {
+    let typed = |text: &str| {
+        let text = text.replacen("- [ ] T-1: one", "- [x] T-1: one", 1).replacen("T-2: two", "T-2: two MORE", 1);
+        format!("Words.\n\n{}", text.replacen("- [ ] nameless", "- [ ] nameless, typed on", 1))
+    };
+    for how in ["pull --quiet --no-rebase --no-edit", "cherry-pick FETCH_HEAD", "pull --quiet --rebase"] {
+        let [origin, clone] = clone_of(&format!("{FOUR}- [ ] nameless\n"));
+        origin.change(QUEUE, "T-4: four", "T-4: four, theirs");
+        origin.commit(&[QUEUE], "Theirs");
+        clone.write(QUEUE, typed(&clone.queue()));
+        clone.commit(&[QUEUE], "Mine");
+        clone.git(&["fetch", "--quiet"]);
+        git(&clone, how);
+        has(&clone.queue(), &["Words.\n", "- [x] T-1: one", "T-2: two MORE\n", "T-4: four, theirs\n"]);
+        assert_eq!(items(&clone).len(), 5, "{how}\n{}", clone.queue());
+        clone.run("tavern-log", &[]).says("T-2 was edited by").says("T-4 was edited by git");
+        is_calm(&clone);
+    }
+}
+
 /// HEAD has two items as they stood at different times, so no version of the queue tells of both.
 #[test]
 fn a_reset_to_what_was_merged_undoes_nothing() {

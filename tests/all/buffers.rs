@@ -124,3 +124,19 @@ fn a_text_from_between_two_archivings_of_the_same_items_undoes_nothing() {
     save(&scratch, &loaded.replace("T-2: two", "T-2: two, typed"));
     has(&scratch.queue(), &["T-1: one (returns: 1", "T-2: two, typed (returns: 1"]);
 }
+
+/// The last item that was added shows that the text is the newest.
+#[test]
+fn who_takes_most_items_out_of_the_newest_text_is_asked() {
+    let scratch = Scratch::pending("");
+    for number in 1..=6 {
+        scratch.run("tavern-add", &["some work", "--id", &format!("T-{number}")]).succeeds();
+    }
+    let queue = scratch.queue();
+    let is_kept = |line: &&str| !["T-2", "T-3", "T-4", "T-5"].iter().any(|id| line.contains(id));
+    save(&scratch, &queue.split_inclusive('\n').filter(is_kept).collect::<String>());
+    assert_eq!(scratch.queue(), queue);
+    scratch.run("tavern-check", &[]).ends(8).says("main.1.aside");
+    save(&scratch, &queue.split_inclusive('\n').filter(|line| !line.contains("T-3")).collect::<String>());
+    assert!(!scratch.queue().contains("T-3"), "{}", scratch.queue());
+}
