@@ -125,7 +125,7 @@ impl Verb for Args {
                 }
                 let is_ready = |document: &Document<'_>, item: &Item<'_>, purpose| match &seek.task {
                     _ if seek.is_for_program => look.ready(document, item, purpose, Some(&seek.role)),
-                    None => look.trusted(document, item),
+                    None => look.of_anybody(document, item, purpose),
                     // A person means this one, and is told.
                     Some(_) => Ok(()),
                 };

@@ -123,7 +123,7 @@ impl<'a> Preflight<'a> {
         purpose: Purpose,
         role: Option<&str>,
     ) -> Result<(), Lack> {
-        self.trusted(document, item)?;
+        self.of_anybody(document, item, purpose)?;
         match purpose {
             Purpose::Work => self.work(document, item),
             Purpose::Review => self.review(&document.task_of(item), role),
@@ -131,8 +131,17 @@ impl<'a> Preflight<'a> {
         }
     }
 
+    /// What keeps even a person from it, who needs no agent program: nobody trusts it, or work that it builds on is not here.
+    pub fn of_anybody(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
+        self.trusted(document, item)?;
+        let builds_on = if purpose == Purpose::Work { item.after.as_slice() } else { &[] };
+        let site = self.site.as_ref().filter(|_| !builds_on.is_empty() && document.task_of(item).worktree);
+        let missing = site.and_then(|(site, index)| builds_on.iter().find_map(|id| missing_work(site, id, index)));
+        missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
+    }
+
     /// The settings, and what the item says, may be run here.
-    pub fn trusted(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
+    fn trusted(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
         let is_trusted = |trust: &Trust<'_>| trust.front(document).and_then(|()| trust.item(&document.task_of(item)));
         self.trust.as_ref().map_or(Ok(()), is_trusted).map_err(Lack::NotTrusted)
     }
@@ -158,10 +167,7 @@ impl<'a> Preflight<'a> {
             return Err(Lack::NoScript { runner: runner.to_owned(), role: role.to_owned() });
         }
         self.is_open(runner)?;
-        task.map_or(Ok(()), |task| self.item(&task))?;
-        let site = self.site.as_ref().filter(|_| !item.after.is_empty() && document.task_of(item).worktree);
-        let missing = site.and_then(|(site, index)| item.after.iter().find_map(|id| missing_work(site, id, index)));
-        missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
+        task.map_or(Ok(()), |task| self.item(&task))
     }
 
     /// What `task` needs besides: the runner that it names, and the programs that its `done_when` begins with.

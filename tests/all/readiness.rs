@@ -202,7 +202,7 @@ fn what_builds_on_work_that_was_taken_back_waits_until_it_is_there_again() {
         let revert = scratch.git(&["log", "-1", "--format=%h"]);
         scratch.git(&["checkout", "--quiet", "main"]);
         let lack = format!("the work of T-1, {commit}, was taken back on `tavern/integration` by {revert}");
-        for (line, code) in [("tavern-status T-2", 0), ("tavern-check", 0), ("tavern-drain", 1)] {
+        for (line, code) in [("tavern-status T-2", 0), ("tavern-check", 0), ("tavern-claim", 3), ("tavern-drain", 1)] {
             scratch.line(line).run().ends(code).says(&lack);
         }
         scratch.stands("T-2", "pending", 0);
@@ -241,7 +241,9 @@ fn what_builds_on_work_of_another_clone_begins_only_where_that_work_is() {
         let sh = |line: &str| scratch.command(Path::new("sh")).args(&["-c", line]).run().ends(0);
         sh(&format!("git {clone} file://{} . && {change} && tavern trust --yes", first.work().display()));
         if let Some(way) = way {
-            for (line, code) in [("tavern-status T-2", 0), ("tavern-agent --dry-run", 0), ("tavern-drain", 1)] {
+            for (line, code) in
+                [("tavern-status T-2", 0), ("tavern-agent --dry-run", 0), ("tavern-claim", 3), ("tavern-drain", 1)]
+            {
                 scratch.line(line).run().ends(code).says(&format!("{lack}{way}"));
             }
             scratch.run("tavern-check", &[]).says(&lack[..lack.len() - 2]).says(way);
@@ -251,11 +253,16 @@ fn what_builds_on_work_of_another_clone_begins_only_where_that_work_is() {
         scratch.run("tavern-drain", &[]).ends(0);
         assert!(scratch.merged().contains("1.txt\n2.txt\n"), "{clone}, {change}");
     }
-    // Whoever moves the branch back, or deletes it, is told by `check` though nothing depends on the work.
-    first.change(QUEUE, " (after: T-1)", "");
+    // Whoever moves the branch back, or deletes it, is told, by `check` though nothing depends on the work.
     for change in [&["branch", "--force", "tavern/integration", "main"], &["branch", "-D", "--", "tavern/integration"]]
     {
         first.git(change);
+        first.run("tavern-claim", &[]).ends(3).says(&lack);
         first.run("tavern-check", &[]).says(&lack[..lack.len() - 2]);
     }
+    first.run("tavern-add", &["Three"]).ends(0);
+    assert_eq!(first.json("tavern-claim", &[])["title"], "Three", "what needs none of that work is taken");
+    first.change(QUEUE, " (after: T-1)", "");
+    first.run("tavern-check", &[]).says(&lack[..lack.len() - 2]);
+    first.run("tavern-claim", &[]).ends(0).says("T-2 Two");
 }
