@@ -9,7 +9,7 @@ use super::change::Change;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::hand::put_back;
+use super::hand::{is_blank, put_back};
 use super::moved::{Standing, gone};
 use super::queue::Queue;
 use crate::board::document::{Item, parse};
@@ -49,7 +49,7 @@ impl Board {
         for id in Baseline::queues(self) {
             let queue = self.queue_of(&id);
             let is_gone = fs::symlink_metadata(&queue.path).is_err();
-            let is_emptied = || self.read_file(&queue).is_ok_and(|text| text.content.trim().is_empty());
+            let is_emptied = || self.read_file(&queue).is_ok_and(|text| is_blank(&text.content));
             if !is_gone && !is_emptied() {
                 continue;
             }

@@ -442,6 +442,7 @@ fn a_queue_that_is_emptied_or_removed_is_put_back() {
     let scratch = Scratch::board(OWNED);
     for nothing in ["", "\0\0\0\n"] {
         scratch.write(QUEUE, nothing);
+        scratch.run("tavern-check", &[]).ends(0).says("this queue was emptied: Tavern has its text");
         scratch.settle();
         assert_eq!(scratch.queue(), OWNED);
     }
