@@ -12,19 +12,20 @@ use crate::near::nearest;
 use crate::process::find_program;
 use crate::run::{refuse_tracked, sandbox};
 use crate::runner::CommandRunner;
-use crate::store::{Board, GITIGNORE};
+use crate::store::{ATTRIBUTES, Board, IGNORE, whole};
 
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
-use merging::{ATTRIBUTES, attributes, missing_settings};
+use merging::missing_settings;
 
-mod merging;
+pub(super) mod merging;
 
 /// Make a board in this repository, or bring it up to date
 ///
 /// Writes `.tavern/` with a commented config.yaml, an empty queue, a .gitignore for the volatile part, and a
 /// .gitattributes by which git merges queues item by item. The merge driver for that, `tavern merge-driver`, is set in the
-/// repository's own git configuration. Safe to run again: existing files are not overwritten.
+/// repository's own git configuration. Safe to run again: what is there is kept. Of .gitignore and
+/// .gitattributes only lines that are missing are added.
 #[derive(clap::Args)]
 pub struct Args {
     /// The agent program of all roles: claude, shell, or another entry of `runners` [default: claude if it is on the
@@ -76,21 +77,19 @@ impl Verb for Args {
         let runner = self.runner.as_deref().unwrap_or_else(at_hand);
         let is_new = board.is_volatile();
         let queue = if self.demo { DEMO } else { QUEUE };
-        let mut files = vec![
-            (config::FILE, settings(runner, base.as_deref())?),
-            ("queues/main.md", queue.to_owned()),
-            (".gitignore", GITIGNORE.to_owned()),
-        ];
-        let found = files::read(board.path(ATTRIBUTES)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let wanted = attributes(found.as_deref()).filter(|_| !self.no_merge_driver);
+        let mut files = vec![(config::FILE, settings(runner, base.as_deref())?), ("queues/main.md", queue.to_owned())];
+        // What is no text is left alone.
+        let lacking = |name: &str| board.incomplete(name).unwrap_or_default();
+        let text = |name| lacking(name).map_or_else(|| whole(name).to_owned(), |lacking| lacking.text);
+        files.push((IGNORE, text(IGNORE)));
         if !self.no_merge_driver {
-            files.push((ATTRIBUTES, wanted.clone().unwrap_or_default()));
+            files.push((ATTRIBUTES, text(ATTRIBUTES)));
         }
         // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
         // empty queue as we wrote it has nothing to lose to sample items.
         let may_replace = |name: &str, text: &str| match name {
-            ".gitignore" => text == "*\n",
-            ATTRIBUTES => wanted.is_some() && found.as_deref() == Some(text),
+            IGNORE if text == "*\n" => true,
+            IGNORE | ATTRIBUTES => lacking(name).is_some_and(|lacking| lacking.found.as_deref() == Some(text)),
             _ => self.demo && text == QUEUE,
         };
         if board.is_of_older_version() {

@@ -39,7 +39,7 @@ pub(super) const PRIVATE: [&str; 5] = ["events", "leases", "seen", "slots", "typ
 const PRIVATE_FOLDER: &str = "tavern";
 
 /// What `.tavern/.gitignore` holds on a board that `tavern-init` made.
-pub const GITIGNORE: &str = include_str!("../../templates/gitignore");
+pub(super) const GITIGNORE: &str = include_str!("../../templates/gitignore");
 
 /// The names in `.tavern/` that are Tavern's own, and never in a commit.
 pub fn own_names() -> impl Iterator<Item = &'static str> {

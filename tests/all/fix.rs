@@ -303,3 +303,57 @@ fn settings_and_templates_that_went_before_they_were_committed_are_put_back() {
     scratch.git(&["commit", "--quiet", "--message=Without"]);
     scratch.run("tavern-status", &[]).says_not("config.yaml was removed");
 }
+
+#[test]
+fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
+    const IGNORE: &str = ".tavern/.gitignore";
+    const ATTRIBUTES: &str = ".tavern/.gitattributes";
+    const MERGES: &str = "/queues/**/*.md merge=tavern";
+    let half = "# Mine.\n*.bak\n/agents\nruns/";
+    for (path, damage, told) in [
+        (IGNORE, "", "this file is gone"),
+        (IGNORE, "\0\0\0\0", "this file is empty"),
+        (IGNORE, half, "this lacks /applied, /events/"),
+        (ATTRIBUTES, "", "this file is gone"),
+        (ATTRIBUTES, " \n", "this file is empty"),
+        (ATTRIBUTES, "* text", "this lacks /queues/**/*.md merge=tavern"),
+    ] {
+        for line in ["tavern-check --fix", "tavern-init"] {
+            let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One\n");
+            let whole = scratch.read(path);
+            scratch.write(path, damage);
+            if damage.is_empty() {
+                fs::remove_file(scratch.work().join(path)).expect("it is there");
+            }
+            let checked = scratch.run("tavern-check", &[]).ends(0);
+            checked.says(&format!("{path}: warning: {told}")).says("tavern check --fix");
+            let dry = scratch.line(&format!("{line} --dry-run")).run().ends(0);
+            let ran = scratch.line(line).run().ends(0).says(path);
+            let text = scratch.read(path);
+            if line == "tavern-check --fix" {
+                assert_eq!(dry.stdout, ran.stdout);
+            }
+            if damage.trim_matches(['\0', ' ', '\n']).is_empty() {
+                assert_eq!(text, whole, "{line}");
+            } else {
+                assert!(text.starts_with(&format!("{damage}\n")), "{text}");
+            }
+            let lines = if path == IGNORE { ["agents", "runs", "worktrees"].as_slice() } else { &[MERGES] };
+            for line in lines.iter().map(|line| line.trim_matches('/')) {
+                assert_eq!(text.lines().filter(|found| found.trim_matches('/') == line).count(), 1, "{line}\n{text}");
+            }
+            scratch.run("tavern-check", &[]).says_not(path);
+        }
+    }
+    // No text: a person looks at it.
+    let scratch = Scratch::board("");
+    scratch.write(IGNORE, b"caf\xe9\n");
+    scratch.run("tavern-check", &[]).ends(0).says("mv .tavern/.gitignore").says("tavern check --fix");
+    // A person's own way to say it.
+    scratch.write(IGNORE, "*\n");
+    scratch.write(ATTRIBUTES, "queues/* -merge\n");
+    scratch.run("tavern-check", &[]).says_not(".git");
+    let plain = Scratch::repository();
+    plain.run("tavern-init", &["--quiet", "--runner", "shell", "--no-merge-driver"]).succeeds();
+    plain.run("tavern-check", &[]).says("nothing is wrong");
+}

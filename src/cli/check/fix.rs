@@ -1,4 +1,5 @@
-//! `tavern-check --fix`: what can be mended without a person, IDs that stand twice, lost queues and archives, is shown and done.
+//! `tavern-check --fix`: what can be mended without a person, IDs that stand twice, and files or lines that were lost, is shown
+//! and done.
 //!
 //! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
 
@@ -13,10 +14,11 @@ use crate::board::task::TaskId;
 use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit};
 use crate::config::FILE;
-use crate::store::{Archived, Board, Lost, Queue, homes, tail_log};
+use crate::store::{ATTRIBUTES, Archived, Board, IGNORE, Incomplete, Lost, Queue, homes, tail_log};
 
 use super::documents::Page;
 use super::fault::shown;
+use super::git_files;
 
 /// A queue that is to be another.
 struct QueueFix {
@@ -26,8 +28,16 @@ struct QueueFix {
     after: String,
     /// In words, a line each.
     done: Vec<String>,
+    how: How,
+}
+
+enum How {
+    /// IDs are replaced.
+    Mend,
     /// It is there no more, or empty.
-    lost: Option<Lost>,
+    PutBack(Lost),
+    /// What git is told lacks lines, of those that were `found`.
+    Complete { name: &'static str, found: Option<String> },
 }
 
 #[derive(Serialize)]
@@ -61,13 +71,18 @@ pub(super) fn fix(
         context.out.record(&record, painted(&record.diff).trimmed())?;
     }
     let is_other = |queue: &Queue| {
-        ["queues/archive", "templates", FILE].iter().any(|other| queue.path.starts_with(board.path(other)))
+        ["queues/archive", "templates", FILE, IGNORE, ATTRIBUTES]
+            .iter()
+            .any(|other| queue.path.starts_with(board.path(other)))
     };
     let mut mended = Vec::new();
-    for QueueFix { name, queue, before, after, done, lost } in fixes {
-        let is_done = match lost {
-            Some(lost) => board.put_back(&lost)?,
-            None => board.mend(&queue, &before, &after, &done)?,
+    for QueueFix { name, queue, before, after, done, how } in fixes {
+        let is_done = match how {
+            How::Mend => board.mend(&queue, &before, &after, &done)?,
+            How::PutBack(lost) => board.put_back(&lost)?,
+            How::Complete { name, found } => {
+                board.set_up(&[(name, after.clone())], &|_, now| found.as_deref() == Some(now))? == [true]
+            }
         };
         if !is_done {
             let message = format!("{name} was changed meanwhile");
@@ -114,7 +129,7 @@ fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<
     let mended = pages.iter().zip(mended).filter(|((page, _), mended)| page.text != mended.text);
     let mended = mended.map(|((page, queue), Mended { text, done })| {
         let (name, queue, before) = (page.name.clone(), queue.clone(), page.text.clone());
-        QueueFix { name, queue, before, after: text, done, lost: None }
+        QueueFix { name, queue, before, after: text, done, how: How::Mend }
     });
     let mut others = if files.is_empty() { board.lost_archives()? } else { Vec::new() };
     others.extend(if files.is_empty() { board.lost_files() } else { Vec::new() });
@@ -124,9 +139,22 @@ fn plan(board: &Board, files: &[String], here: &Path, pages: &[Page]) -> Result<
         before: String::new(),
         after: lost.text.clone(),
         done: vec!["the file was lost; it is put back".to_owned()],
-        lost: Some(lost.clone()),
+        how: How::PutBack(lost.clone()),
     });
-    Ok(put_back.chain(mended).collect())
+    let incomplete = if files.is_empty() { git_files::incomplete(board) } else { Vec::new() };
+    // What is no text is a person's to move away.
+    let completed = incomplete.into_iter().filter_map(|(name, lacking)| {
+        let (Incomplete { found, lacks, text }, path) = (lacking.ok()?, board.path(name));
+        Some(QueueFix {
+            name: shown(&path, here),
+            queue: Queue { id: name.to_owned(), path },
+            before: found.clone().filter(|_| !lacks.is_empty()).unwrap_or_default(),
+            after: text,
+            done: vec!["the lines of Tavern's that it lacked are put back".to_owned()],
+            how: How::Complete { name, found },
+        })
+    });
+    Ok(put_back.chain(mended).chain(completed).collect())
 }
 
 /// What became of the first text under each ID, by queue. One that was added beside it is a copy, and no news of it.

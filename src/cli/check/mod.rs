@@ -17,6 +17,7 @@ use fault::Faults;
 mod documents;
 mod fault;
 mod fix;
+mod git_files;
 mod mentions;
 mod preflight;
 
@@ -31,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// Fix what needs no person: duplicate IDs are replaced, lost queues and archives are put back. Shows what it does
+    /// Fix what needs no person: duplicate IDs are replaced, what was lost is put back. Shows what it does
     #[arg(long)]
     pub fix: bool,
 

@@ -18,9 +18,11 @@ use crate::run::reap::{Action, ExpiredLeases, Scope, plan};
 use crate::run::surroundings::needs_of_command;
 use crate::run::unmerged::{Unmerged, missing_work};
 use crate::run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, sandbox};
-use crate::store::{self, Board, ItemIndex, Switch, is_queue, walk_log};
+use crate::store::{self, ATTRIBUTES, Board, ItemIndex, Switch, is_queue, walk_log};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
+use super::git_files;
+use crate::cli::init::merging::DRIVER;
 use crate::cli::{hints, need};
 
 /// Of the log so many lines are read for what was merged last.
@@ -48,6 +50,7 @@ pub(super) fn check(board: &Board, config: Option<&Config>, faults: &mut Faults<
             tracked.unwrap_or_else(|error| from_error("tracked", board.dir(), &error, faults));
             let found = programs(&site, faults);
             repository(&site, faults);
+            git_files::check(board, faults);
             copies(&site, faults);
             beside(&site, faults);
             leftovers(&site, faults);
@@ -309,11 +312,11 @@ fn copies(site: &Site, faults: &mut Faults<'_>) {
 fn repository(site: &Site, faults: &mut Faults<'_>) {
     let repository = site.repository().ok();
     // git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
-    let path = site.board.path(".gitattributes");
+    let path = site.board.path(ATTRIBUTES);
     let is_named = files::read_text(&path).is_ok_and(|text| text.contains("merge=tavern"));
-    let driver = repository.filter(|_| is_named).map(|repository| repository.setting("merge.tavern.driver"));
+    let driver = repository.filter(|_| is_named).map(|repository| repository.setting(DRIVER));
     if let Some(Ok(None)) = driver {
-        let message = "this clone has no `merge.tavern.driver`, so git merges queues line by line".to_owned();
+        let message = format!("this clone has no `{DRIVER}`, so git merges queues line by line");
         faults.warning("no-merge-driver", &path, message, "set it up: tavern init".to_owned());
     }
     if let Err(error) = site.known_base() {

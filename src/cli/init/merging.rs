@@ -1,41 +1,18 @@
-//! What lets git merge queues item by item: a line of `.tavern/.gitattributes`, and two settings of the repository.
+//! What lets git merge queues item by item, besides a line of `.tavern/.gitattributes`: two settings of the repository.
 
 use crate::cli::sibling::sibling;
 use crate::cli::{CliError, Exit};
 use crate::git::Repository;
 use crate::process::quoted;
 
-/// The file in `.tavern/` that says which files are queues.
-pub(super) const ATTRIBUTES: &str = ".gitattributes";
-
-/// In words of gitattributes: the queues, and those moved to the archive.
-const PATTERN: &str = "/queues/**/*.md";
-
 /// What git shows of the driver.
 const TITLE: (&str, &str) = ("merge.tavern.name", "Tavern: queues, item by item");
 
-const DRIVER: &str = "merge.tavern.driver";
+/// The setting that names the program.
+pub(in crate::cli) const DRIVER: &str = "merge.tavern.driver";
 
 /// Behind the program's path. Where the program is gone, or gives up, git's own merge of lines is made.
 const ARGUMENTS: &str = " %O %A %B %L %P || git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B";
-
-/// The attributes with our line in them; `None` if they speak of merging queues already.
-pub(super) fn attributes(found: Option<&str>) -> Option<String> {
-    let line = format!("{PATTERN} merge=tavern\n");
-    let Some(found) = found else {
-        return Some(format!("# Queues are merged item by item; `tavern init` tells git how.\n{line}"));
-    };
-    let is_said = found.lines().any(|line| {
-        let mut words = line.split_whitespace();
-        let pattern = words.next().unwrap_or_default();
-        pattern.trim_start_matches('/').starts_with("queues/") && words.any(|word| word.contains("merge"))
-    });
-    if is_said {
-        return None;
-    }
-    let gap = if found.is_empty() || found.ends_with('\n') { "" } else { "\n" };
-    Some(format!("{found}{gap}{line}"))
-}
 
 /// The settings of git that are missing, or that name a program of ours in an old place, with their values. A setting
 /// that a person has made stands.
