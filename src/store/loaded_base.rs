@@ -320,6 +320,9 @@ struct FactChange {
     fact: (Name, Aspect),
     was_so: bool,
     is_so: bool,
+    /// That it was, or is, not so tells of the save's age. What a person has made of what Tavern wrote they may take back.
+    tells_before: bool,
+    tells_after: bool,
     /// The save has the item.
     is_shown: bool,
     /// Whoever saved may have taken the item out: before and since it may be so.
@@ -360,9 +363,9 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
     passed.iter_mut().for_each(|event| event.facts.retain(|told| telling.contains(&told.fact)));
     // As they were before the oldest event.
     let mut wrong = Wrong::default();
-    for Passed { entry, facts, .. } in &passed {
+    for Passed { facts, .. } in &passed {
         for told in facts {
-            if told.was_so || told.may_be_meant || entry.is_typed() {
+            if told.was_so || told.may_be_meant || !told.tells_before {
                 wrong.remove(told);
             } else {
                 wrong.insert(told);
@@ -381,8 +384,7 @@ fn unseen(entries: &[Entry], ours: &Document<'_>, saved: &Document<'_>, saver: &
         for told in facts {
             if told.is_so || told.may_be_meant {
                 wrong.remove(told);
-            } else if !entry.is_typed() {
-                // What a person has made of what Tavern wrote they may take back.
+            } else if told.tells_after {
                 wrong.insert(told);
             }
         }
@@ -431,23 +433,24 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
         statuses.insert(name.clone(), status);
         Some((name, facts(&document, item, status)))
     });
-    let is_git_at_whole = entry.is_by_git() && !entry.is_restored() && (before.is_none() || after.is_none());
+    // As git has it it may have stood otherwise, until Tavern made it right.
+    let tells_state = !(entry.is_by_git() && !entry.is_restored() && (before.is_none() || after.is_none()));
+    let is_there =
+        |told: &Option<(Name, Facts<'_>)>, name: &Name| told.as_ref().is_some_and(|(other, _)| other == name);
     let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
     names.dedup();
     let changes = names.into_iter().flat_map(|name| {
         let now = standing(theirs, name);
         let is_as_now = |told: &Option<(Name, Facts<'_>)>, aspect: Aspect| {
             let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, facts)| facts);
-            // As git has it it may have stood otherwise, until Tavern made it right.
-            if is_git_at_whole && told.is_some() == now.is_some() {
-                return true;
-            }
             told.zip(now).map_or(told.is_none() && now.is_none(), |(told, now)| told.is_like(now, aspect))
         };
         [Aspect::Status, Aspect::Keys].map(|aspect| FactChange {
             fact: (name.clone(), aspect),
             was_so: is_as_now(&before, aspect),
             is_so: is_as_now(&after, aspect),
+            tells_before: !entry.is_typed() && (tells_state || is_there(&before, name) != now.is_some()),
+            tells_after: !entry.is_typed() && (tells_state || is_there(&after, name) != now.is_some()),
             is_shown: now.is_some(),
             may_be_meant: false,
         })

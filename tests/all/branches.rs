@@ -547,6 +547,29 @@ fn what_was_committed_just_before_a_pull_is_there() {
     }
 }
 
+/// git brings it as it was, until Tavern makes it right.
+#[test]
+fn what_was_archived_and_is_pulled_is_not_opened_by_whoever_loaded_what_git_wrote() {
+    let [origin, clone] = clone_of("- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+    let token = clone.claim("T-1", &[]);
+    clone.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+    clone.write(CONFIG, "archive: {after: 1s}\n");
+    clone.at("+60", "tavern-reap", &[]).succeeds();
+    clone.commit(&["--all"], "Archived");
+    origin.change(QUEUE, "T-1: one", "T-1: one, theirs");
+    origin.commit(&[QUEUE], "Theirs");
+    clone.git(&["pull", "--quiet", "--no-rebase", "--no-edit"]);
+    let loaded = clone.queue();
+    has(&loaded, &["- [ ] T-1: one, theirs"]);
+    clone.settle();
+    clone.stands("T-1", "completed", 1);
+    clone.commit(&[QUEUE], "Made right");
+    clone.write(QUEUE, loaded.replace("T-2: two", "T-2: two, typed"));
+    clone.settle();
+    has(&clone.queue(), &["T-2: two, typed\n", "T-1: one, theirs"]);
+    clone.stands("T-1", "completed", 1);
+}
+
 /// HEAD has two items as they stood at different times, so no version of the queue tells of both.
 #[test]
 fn a_reset_to_what_was_merged_undoes_nothing() {
