@@ -108,7 +108,7 @@ pub(super) fn loaded(
     loaded.text = again.iter().rev().fold(loaded.text, |text, again| match again {
         // Who saves an old buffer goes on typing in it.
         Again::Known(entry) => done_again(&text, entry).unwrap_or(text),
-        // So is what git took away by putting the queue back: it has been popped from a stash.
+        // Nobody has taken out what git took away by putting the queue back: it has been popped from a stash.
         Again::Restored { before, after } => {
             let after = without_own(after, before, &text, &archived);
             merge(before, &text, &after, &|_| false).text
