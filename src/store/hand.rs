@@ -22,7 +22,6 @@ use super::find::Board;
 use super::from_git::{Brought, FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
-use super::known::with_shared_lines;
 use super::loaded_base::{Loaded, Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
@@ -355,11 +354,7 @@ fn merged(
     } else {
         let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
         let loaded = match save.rests_on {
-            Some(text) => {
-                let words = prose(text);
-                let shared = with_shared_lines(&words, &prose(&newest), &prose(saved));
-                Loaded::whole(&merge(&words, text, &shared, &|_| false).text)
-            }
+            Some(text) => Loaded::whole(text),
             None => loaded(board, queue, &known, save, &returned)?,
         };
         if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {

@@ -1,6 +1,8 @@
 //! What whoever saved a queue knew of earlier saves: an editor that holds an old text goes on with what it saved itself. Knows
 //! nothing of what Tavern did.
 
+use std::collections::HashSet;
+
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
 use super::entry::{Entry, TextChange};
@@ -15,7 +17,7 @@ use crate::board::text::apply;
 /// What was saved.
 pub(super) struct Saved<'s, 't> {
     document: &'s Document<'t>,
-    pub prose: String,
+    prose: String,
 }
 
 impl<'s, 't> Saved<'s, 't> {
@@ -46,6 +48,40 @@ impl<'s, 't> Saved<'s, 't> {
         Some(is_known)
     }
 
+    /// The `words` between the items as whoever saved knew them. What saves that they know of brought stands where the save has it,
+    /// and what those took out is not there.
+    pub(super) fn with_known_lines<'e>(&self, words: &str, known: impl Iterator<Item = &'e Entry>) -> String {
+        let (mut brought, mut taken) = (Vec::new(), HashSet::new());
+        for entry in known {
+            if let TextChange::Prose { before, after } = &entry.change {
+                let (before, after): (Vec<&str>, Vec<&str>) = (said(before).collect(), said(after).collect());
+                taken.extend(before.iter().filter(|line| !after.contains(line)).map(|line| line.trim()));
+                brought.extend(after.into_iter().filter(|line| !before.contains(line)));
+            }
+        }
+        let brought_as = |line: &str| {
+            let same = brought.iter().find(|brought| brought.trim() == line.trim());
+            same.or_else(|| brought.iter().find(|brought| goes_on(line, brought)))
+        };
+        let (old, new) = (paragraphs(words), paragraphs(&self.prose));
+        let [old_lines, new_lines] =
+            [&old, &new].map(|all| all.iter().map(|(line, _)| line.trim()).collect::<Vec<_>>());
+        let mut lines = String::new();
+        for change in capture_diff_slices(Algorithm::Patience, &old_lines, &new_lines) {
+            let is_same = change.tag() == DiffTag::Equal;
+            for (line, empty) in &old[change.old_range()] {
+                if is_same || !taken.contains(line.trim()) {
+                    lines.extend([*line, *empty]);
+                }
+            }
+            for (line, empty) in new[change.new_range()].iter().filter(|_| !is_same) {
+                let end = &line[line.trim_end().len()..];
+                lines.extend(brought_as(line).into_iter().flat_map(|brought| [*brought, end, *empty]));
+            }
+        }
+        lines
+    }
+
     /// The item of a text of it is there, if only without its ID.
     pub(super) fn has(&self, text: &str) -> bool {
         self.find(&parse_alone(text, self.document.front())).is_some()
@@ -66,27 +102,6 @@ impl<'s, 't> Saved<'s, 't> {
         let same = nameless.clone().find(|other| self.document.title(other) == title);
         same.or_else(|| nameless.find(|other| self.document.title(other).starts_with(title)))
     }
-}
-
-/// The `words` between the items, with the lines that `ours` and `saved` both have since, where `saved` has them.
-pub(super) fn with_shared_lines(words: &str, ours: &str, saved: &str) -> String {
-    let (old, new) = (paragraphs(words), paragraphs(saved));
-    let [old_lines, new_lines] = [&old, &new].map(|all| all.iter().map(|(line, _)| line.trim()).collect::<Vec<_>>());
-    let shared: Vec<&str> = said(ours).map(str::trim).filter(|line| !old_lines.contains(line)).collect();
-    let as_shared = |line: &str| {
-        let same = shared.iter().find(|shared| **shared == line.trim());
-        same.or_else(|| shared.iter().find(|shared| goes_on(line, shared)))
-    };
-    let mut lines = String::new();
-    for change in capture_diff_slices(Algorithm::Patience, &old_lines, &new_lines) {
-        let is_same = change.tag() == DiffTag::Equal;
-        old[change.old_range()].iter().for_each(|(line, empty)| lines.extend([*line, *empty]));
-        for (line, empty) in new[change.new_range()].iter().filter(|_| !is_same) {
-            let end = &line[line.trim_end().len()..];
-            lines.extend(as_shared(line).into_iter().flat_map(|shared| [*shared, end, *empty]));
-        }
-    }
-    lines
 }
 
 /// Lines, each with the empty ones behind it.

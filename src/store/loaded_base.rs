@@ -9,7 +9,7 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::from_git::FromGit;
-use super::known::{Saved, done_again, with_shared_lines};
+use super::known::{Saved, done_again};
 use super::log::{MOST_LINES, task_of, walk_back, walk_log};
 use super::queue::Queue;
 use super::redo::said;
@@ -101,9 +101,8 @@ pub(super) fn loaded(
     loaded.text = since.taken_back(ours);
     loaded.named = since.named(mine.front());
     if let Some(words) = words {
-        let now = prose(ours);
-        let words = with_shared_lines(&words, &now, &saver.prose);
-        loaded.text = merge(&now, &loaded.text, &words, &|_| false).text;
+        let known = again.iter().filter_map(Again::known);
+        loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, known), &|_| false).text;
     }
     loaded.text = again.iter().rev().fold(loaded.text, |text, again| match again {
         // Who saves an old buffer goes on typing in it.
@@ -163,6 +162,15 @@ enum Again {
     Known(Box<Entry>),
     /// That git put the queue back to what HEAD holds.
     Restored { before: String, after: String },
+}
+
+impl Again {
+    fn known(&self) -> Option<&Entry> {
+        match self {
+            Again::Known(entry) => Some(entry),
+            Again::Restored { .. } => None,
+        }
+    }
 }
 
 impl<'t> Rewound<'t> {
