@@ -8,9 +8,9 @@ use std::ops::Range;
 use serde_yaml::Value;
 
 use crate::board::document::{Document, Item, Lane, Tail, parse};
-use crate::board::lane::{self, LaneKind, LanePlace, LaneSet};
+use crate::board::lane::{self, LaneKind, LanePlace, LaneSet, Said};
 use crate::board::markup;
-use crate::board::metadata::{self, Key};
+use crate::board::metadata::{self, Fields, Key};
 use crate::board::state::State;
 use crate::board::task::{Status, TaskId};
 use crate::board::text::{Edit, apply, apply_within};
@@ -183,12 +183,14 @@ impl<'t> Document<'t> {
     }
 
     /// The edits that give the item another text, and make it say the status where one is given: its block goes to the end
-    /// of that status's lane, as in [`Document::change`].
+    /// of that status's lane, as in [`Document::change`]. What says so there already stays as it was typed.
     pub(crate) fn rewritten(&self, item: &Item<'_>, block: &str, status: Option<Status>) -> Vec<Edit> {
         let status = status.filter(|status| *status != item.status);
         let Some(status) = status else { return vec![Edit::replace(item.span.clone(), block)] };
         self.placed(item, status, |place| {
-            vec![Edit::replace(item.span.clone(), said(block, status, place, self.lane_set))]
+            let is_said = is_said(block, status, place, self.lane_set);
+            let block = if is_said { block.to_owned() } else { said(block, status, place, self.lane_set) };
+            vec![Edit::replace(item.span.clone(), block)]
         })
     }
 
@@ -577,6 +579,17 @@ pub(crate) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet
         Some(item) => apply(block, &in_place(block, item, &Patch::default(), Some((status, needs_key)))),
         None => block.to_owned(),
     }
+}
+
+/// A rendered block without a key that speaks of it is of the status by its place and its box.
+fn is_said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> bool {
+    let (document, _) = parse(block);
+    document.items().first().is_some_and(|item| {
+        let Fields(keys) = document.fields(item);
+        let speaks = |key: &Key| matches!(key, Key::Status | Key::Completed);
+        let said = Said { ticked: item.checked, status: None, completed: false };
+        !keys.iter().any(|(key, _)| speaks(key)) && lane::status(place, said, lanes) == status
+    })
 }
 
 /// The block with its bullet in the first column.

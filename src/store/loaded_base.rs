@@ -77,10 +77,14 @@ pub(super) fn loaded(
     let is_later = |entry: &&Entry| replaced_at.is_some_and(|at| entry.seq >= at || entry.through == Some(at));
     let later = entries.iter().take_while(is_later).count();
     let unseen = unseen(&entries, &mine, &theirs, &saver).max(later);
+    let archived = out_of_archives(&entries);
+    let lacking = archived.iter().filter(|id| mine.find(id).is_some() && theirs.find(id).is_none());
+    let lacking: Vec<TaskId> = lacking.cloned().collect();
     if unseen == 0 {
+        loaded.text = without(ours, &lacking);
+        loaded.stale = lacking;
         return Ok(loaded);
     }
-    let archived = out_of_archives(&entries);
     let mut rewound = Rewound::of(ours);
     for entry in entries.into_iter().take(unseen) {
         let is_known = entry.is_by_hand() && !entry.is_restored() && saver.knows(&entry) == Some(true);
@@ -113,9 +117,18 @@ pub(super) fn loaded(
             merge(before, &text, &after, &|_| false).text
         }
     });
-    loaded.stale = since.tasks().cloned().collect();
+    loaded.text = without(&loaded.text, &lacking);
+    loaded.stale = since.tasks().cloned().chain(lacking).collect();
     loaded.stale.sort();
+    loaded.stale.dedup();
     Ok(loaded)
+}
+
+/// `text` without the items `gone`: nobody takes them out of what they never stood in.
+fn without(text: &str, gone: &[TaskId]) -> String {
+    let mut since = Since::default();
+    gone.iter().for_each(|id| since.set(id.clone(), None));
+    since.taken_back(text)
 }
 
 /// The items that git put back of which Tavern had archived them: `entries` are the newest first.
@@ -135,13 +148,11 @@ fn out_of_archives(entries: &[Entry]) -> HashSet<TaskId> {
 /// `after`, to which git put a queue back, without what that brought and Tavern knew: it stood in `text` as it was then, or was
 /// archived.
 fn without_own(after: &str, before: &str, text: &str, archived: &HashSet<TaskId>) -> String {
-    let mut own = Since::default();
     let [brought, before, text] = [after, before, text].map(|text| parse(text).0);
-    let ids = brought.items().iter().filter_map(|item| item.id.as_ref());
-    for id in ids.filter(|id| before.find(id).is_none() && (text.find(id).is_some() || archived.contains(id))) {
-        own.set(id.clone(), None);
-    }
-    own.taken_back(after)
+    let is_own = |id: &&TaskId| before.find(id).is_none() && (text.find(id).is_some() || archived.contains(*id));
+    let own: Vec<TaskId> =
+        brought.items().iter().filter_map(|item| item.id.as_ref()).filter(is_own).cloned().collect();
+    without(after, &own)
 }
 
 /// `ours` with its newest events taken back.

@@ -97,6 +97,21 @@ fn a_line_stays_pending_that_is_appended_to_a_file_that_is_replaced() {
     }
 }
 
+/// Whoever appended it has the file open still, or loads it again before Tavern has moved the line.
+#[test]
+fn a_line_stays_pending_that_head_does_not_have() {
+    for path in [OLD, QUEUE] {
+        let scratch = board("Completed");
+        scratch.commit(&["--all"], "Board");
+        append(&scratch, QUEUE, "a");
+        let appended = scratch.queue();
+        scratch.settle();
+        scratch.write(path, appended.replace("T-1: first\n", "T-1: first\n  Words.\n"));
+        stand(&scratch, &[("a", Status::Pending)]);
+        assert!(scratch.queue().contains("  Words.\n"), "{}", scratch.queue());
+    }
+}
+
 /// While a claim is about to replace the queue, after it has read it and after it has told the log.
 #[test]
 fn a_line_stays_pending_that_is_appended_while_another_is_claimed() {
