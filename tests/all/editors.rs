@@ -224,7 +224,7 @@ impl Desk {
         // What somebody has just saved may stand there as they saved it, and that may be an old text.
         let seen = seen(&self.scratch);
         // A text that lacks words, and else reads like the newest, takes them out. Who was told that the file has changed loads it.
-        let lacks = words(&newest).difference(&words(&buffer.text)).next().is_some();
+        let lacks = words(&format!("{newest}\n{seen}")).difference(&words(&buffer.text)).next().is_some();
         let of_tavern =
             |line: &&str| line.starts_with("- [") && ![&newest, &seen].iter().any(|text| text.contains(*line));
         let is_old = buffer.loaded.lines().filter(of_tavern).any(|line| {
