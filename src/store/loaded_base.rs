@@ -150,8 +150,7 @@ fn out_of_archives(entries: &[Entry]) -> HashSet<TaskId> {
 fn without_own(after: &str, before: &str, text: &str, archived: &HashSet<TaskId>) -> String {
     let [brought, before, text] = [after, before, text].map(|text| parse(text).0);
     let is_own = |id: &&TaskId| before.find(id).is_none() && (text.find(id).is_some() || archived.contains(*id));
-    let own: Vec<TaskId> =
-        brought.items().iter().filter_map(|item| item.id.as_ref()).filter(is_own).cloned().collect();
+    let own: Vec<TaskId> = brought.items().iter().filter_map(|item| item.id.as_ref()).filter(is_own).cloned().collect();
     without(after, &own)
 }
 
@@ -454,27 +453,33 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
     });
     // As git has it it may have stood otherwise, until Tavern made it right.
     let tells_state = !(entry.is_by_git() && !entry.is_restored() && (before.is_none() || after.is_none()));
-    let is_there =
-        |told: &Option<(Name, Facts<'_>)>, name: &Name| told.as_ref().is_some_and(|(other, _)| other == name);
     let mut names: Vec<&Name> = [&before, &after].into_iter().flatten().map(|(name, _)| name).collect();
     names.dedup();
     let changes = names.into_iter().flat_map(|name| {
-        let now = standing(theirs, name);
-        let is_as_now = |told: &Option<(Name, Facts<'_>)>, aspect: Aspect| {
-            let told = told.as_ref().filter(|(other, _)| other == name).map(|(_, facts)| facts);
-            told.zip(now).map_or(told.is_none() && now.is_none(), |(told, now)| told.is_like(now, aspect))
-        };
-        [Aspect::Status, Aspect::Keys].map(|aspect| FactChange {
+        let [before, after, now] = [named(before.as_ref(), name), named(after.as_ref(), name), standing(theirs, name)];
+        // Whoever types in an item leaves what Tavern wrote as it was.
+        let changed =
+            [Aspect::Status, Aspect::Keys].into_iter().filter(move |aspect| !are_like(before, after, *aspect));
+        changed.map(move |aspect| FactChange {
             fact: (name.clone(), aspect),
-            was_so: is_as_now(&before, aspect),
-            is_so: is_as_now(&after, aspect),
-            tells_before: !entry.is_typed() && (tells_state || is_there(&before, name) != now.is_some()),
-            tells_after: !entry.is_typed() && (tells_state || is_there(&after, name) != now.is_some()),
+            was_so: are_like(before, now, aspect),
+            is_so: are_like(after, now, aspect),
+            tells_before: !entry.is_typed() && (tells_state || before.is_some() != now.is_some()),
+            tells_after: !entry.is_typed() && (tells_state || after.is_some() != now.is_some()),
             is_shown: now.is_some(),
             may_be_meant: false,
         })
     });
     changes.collect()
+}
+
+fn named<'f, 't>(told: Option<&'f (Name, Facts<'t>)>, name: &Name) -> Option<&'f Facts<'t>> {
+    told.filter(|(other, _)| other == name).map(|(_, facts)| facts)
+}
+
+/// Neither is there, or both say the same.
+fn are_like(one: Option<&Facts<'_>>, other: Option<&Facts<'_>>, aspect: Aspect) -> bool {
+    one.zip(other).map_or(one.is_none() && other.is_none(), |(one, other)| one.is_like(other, aspect))
 }
 
 /// As it is in the save, where one without an ID may go on from its title.

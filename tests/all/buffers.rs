@@ -140,3 +140,18 @@ fn who_takes_most_items_out_of_the_newest_text_is_asked() {
     save(&scratch, &queue.split_inclusive('\n').filter(|line| !line.contains("T-3")).collect::<String>());
     assert!(!scratch.queue().contains("T-3"), "{}", scratch.queue());
 }
+
+/// What was typed in an item before it was taken tells nothing of whether the text is from before that.
+#[test]
+fn what_was_typed_in_an_item_stays_though_somebody_had_typed_in_it_before_it_was_taken() {
+    let scratch = Scratch::pending("- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+    scratch.settle();
+    save(&scratch, &scratch.queue().replace("T-1: one", "T-1: number one"));
+    let [id, token] = take(&scratch);
+    let loaded = scratch.queue();
+    save(&scratch, &loaded.replace("number one", "number one, typed"));
+    scratch.run("tavern-report", &[&id, "--token", &token, "--done"]).ends(0);
+    save(&scratch, &loaded.replace("T-2: two", "T-2: two, typed, too"));
+    scratch.stands("T-1", "completed", 1);
+    has(&scratch.queue(), &["- [x] T-1: number one, typed (", "T-2: two, typed, too"]);
+}
