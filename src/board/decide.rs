@@ -151,6 +151,19 @@ pub fn decide(task: &Task, lease: Option<&Lease>, event: &Event, now: Timestamp)
             let reason = reason.as_deref().map(one_line);
             State { phase, returns: 0, mode: unless_parked(state.mode), reason, ..state.clone() }
         }
+        (
+            Event::Resume { reason },
+            Phase::Pending { not_before: Some(_) } | Phase::InReview { not_before: Some(_), .. },
+            _,
+        ) => {
+            let phase = match &state.phase {
+                Phase::InReview { work, .. } => Phase::InReview { work: work.clone(), not_before: None },
+                _ => Phase::default(),
+            };
+            // What failed last is still to be told.
+            let reason = reason.as_deref().map(one_line).or_else(|| state.reason.clone());
+            State { phase, reason, ..state.clone() }
+        }
         (Event::Revive { reason }, Phase::Dead, _)
         | (Event::Reopen { reason }, Phase::Completed { .. } | Phase::Cancelled { .. }, _) => {
             // As if nobody had worked on it.

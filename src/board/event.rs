@@ -48,7 +48,7 @@ pub enum Event {
     Integrate { commit: Option<String> },
     /// Approved work could not be integrated.
     SendBack { retry: Retry, reason: String },
-    /// A person answers or releases a waiting task.
+    /// A person answers or releases a waiting task, or ends its back-off.
     Resume { reason: Option<String> },
     /// A person takes a task from the dead letter lane.
     Revive { reason: Option<String> },

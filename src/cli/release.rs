@@ -14,8 +14,8 @@ use super::{CliError, Context, Exit, Verb};
 
 /// Give an item back; or bring back one that waits, died or ended
 ///
-/// Without a flag, a held item goes back to pending without using an attempt, a waiting one is resumed, and
-/// a draft may be worked on from now on.
+/// Without a flag, a held item goes back to pending without using an attempt, a waiting one is resumed, one in back-off
+/// is tried now, and a draft may be worked on from now on.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -90,13 +90,16 @@ impl Verb for Args {
                 return Err(CliError::refused(message, hint));
             }
             (None, None) => {
-                match board.task(&self.held.task)?.task.status() {
+                let task = board.task(&self.held.task)?.task;
+                match task.status() {
                     // Another clone holds it, or its lease was lost.
                     status if self.force && status.is_held() => {
                         Event::Reap { token: None, life: Life::Unknown, retry, reason }
                     }
                     Status::Draft => Event::Allow { by: person() },
-                    status @ (Status::Pending | Status::InReview | Status::Approved) => {
+                    status @ (Status::Pending | Status::InReview | Status::Approved)
+                        if task.state.not_before().is_none() =>
+                    {
                         let task = &self.held.task;
                         let message = format!("nobody holds `{task}`: it is {status}, and can't be given back");
                         return Err(CliError::refused(message, format!("for details: tavern status {task}")));

@@ -23,17 +23,23 @@ use super::site::{ITEM_BRANCHES, Site};
 use super::take_over::{cells_aside, left_cells, take_over};
 use super::worktree;
 use crate::board::archive::Policy;
-use crate::board::document::parse;
+use crate::board::document::{Item, parse};
 use crate::board::event::{Blame, Event, Retry};
 use crate::board::lease::{Lease, Life, Token};
 use crate::board::state::State;
 use crate::board::task::{Status, Task, TaskId, Timestamp};
 use crate::clock;
 use crate::config::Commit;
-use crate::store::{self, AgentFile, Archived, Note, Slot, life, walk_log};
+use crate::store::{self, AgentFile, Archived, HAND, Note, Slot, life, walk_log};
 
 /// Temp files and half-written folders younger than this may still be somebody's.
 const YOUNG_SECONDS: i64 = 60;
+
+/// An event that lies further ahead was written by a clock that was wrong.
+const CLOCK_SECONDS: i64 = 60;
+
+/// So many of the newest events are looked at for a back-off.
+const MOST_EVENTS: usize = 10_000;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,6 +55,8 @@ pub enum Action {
     DropLease { task: TaskId, token: Option<Token> },
     /// Keep what an ended task's worktree holds, then remove it.
     RemoveWorktree { task: TaskId, path: PathBuf },
+    /// End the back-off of an item that was written while the clock was ahead.
+    EndBackOff { task: TaskId },
     /// Remove the file of an agent that is gone.
     RemoveAgent { name: String },
     /// Move items that have ended from a queue to its archive.
@@ -76,6 +84,9 @@ impl std::fmt::Display for Action {
             Action::DropLease { task, .. } => write!(f, "remove the lease of {task}, which is no longer in progress"),
             Action::RemoveWorktree { task, path } => {
                 write!(f, "remove the worktree of {task} ({}), keeping what it holds", path.display())
+            }
+            Action::EndBackOff { task } => {
+                write!(f, "let {task} be taken: its back-off was written while the clock was ahead")
             }
             Action::RemoveAgent { name } => write!(f, "remove the file of agent {name}, which is gone"),
             Action::Archive { queue, items: 1 } => write!(f, "move 1 ended item of queue {queue} to its archive"),
@@ -163,6 +174,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
         actions.push(Action::GiveBack { task, token: None, agent: None, blame: Blame::Nobody, why });
     }
+    actions.extend(items.ahead.iter().map(|task| Action::EndBackOff { task: task.clone() }));
     actions.extend(items.due.iter().map(|(queue, items)| Action::Archive { queue: queue.clone(), items: *items }));
     if scope != Scope::Leases {
         plan_dead(site, &leases, &leased, &items, now, &mut actions)?;
@@ -186,6 +198,8 @@ struct Items {
     lost: Vec<Lease>,
     /// Those that another clone holds.
     elsewhere: HashSet<TaskId>,
+    /// Those whose back-off was written while the clock was ahead.
+    ahead: Vec<TaskId>,
     /// False if a queue could not be read: what is not in `statuses` may still be in that one.
     is_all: bool,
     /// How many are to be archived, by queue.
@@ -194,8 +208,15 @@ struct Items {
 
 impl Items {
     fn of(site: &Site, scope: Scope, now: Timestamp) -> Result<Items, Error> {
-        let (statuses, lost, due, elsewhere) = (Vec::new(), Vec::new(), Vec::new(), HashSet::new());
-        let mut items = Items { statuses, lost, elsewhere, is_all: true, due };
+        let mut items = Items {
+            statuses: Vec::new(),
+            lost: Vec::new(),
+            elsewhere: HashSet::new(),
+            ahead: Vec::new(),
+            is_all: true,
+            due: Vec::new(),
+        };
+        let mut waiting = HashSet::new();
         let policy = archive_policy(site);
         let at_least = match scope {
             // The whole archive is written each time.
@@ -223,9 +244,12 @@ impl Items {
                     items.elsewhere.insert(id.clone());
                 }
             }
+            let waits = |item: &&Item<'_>| document.task_of(item).state.not_before().is_some_and(|until| until > now);
+            waiting.extend(document.items().iter().filter(waits).filter_map(|item| item.id.clone()));
             let due = site.board.due_for_archive(&text, &document, &policy, now, at_least)?;
             items.due.extend((due > 0).then_some((queue.id, due)));
         }
+        items.ahead = told_ahead(site, waiting, now)?;
         Ok(items)
     }
 
@@ -250,6 +274,23 @@ fn was_run_here(site: &Site, task: &TaskId, state: &State) -> Result<bool, Error
         }
     }
     Ok(false)
+}
+
+/// Of the tasks that are `waiting` those of which the log tells last of a time that is still to come, and no person did it.
+fn told_ahead(site: &Site, mut waiting: HashSet<TaskId>, now: Timestamp) -> Result<Vec<TaskId>, Error> {
+    let (mut ahead, mut looks) = (Vec::new(), 0);
+    if waiting.is_empty() {
+        return Ok(ahead);
+    }
+    walk_log(&site.board, None, &mut |entry| {
+        if let Some(task) = entry.task.filter(|task| waiting.remove(task)) {
+            let is_ahead = (entry.time - now).num_seconds() > CLOCK_SECONDS;
+            ahead.extend(Some(task).filter(|_| is_ahead && entry.agent.as_deref() != Some(HAND)));
+        }
+        looks += 1;
+        !waiting.is_empty() && looks < MOST_EVENTS
+    })?;
+    Ok(ahead)
 }
 
 fn archive_policy(site: &Site) -> Policy {
@@ -384,6 +425,14 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         Action::GiveBack { task, token, blame, why, .. } => give_back(site, task, *token, *blame, why),
         Action::PutBackLease { task, token } => Ok(site.board.put_back_lease(task, *token)?),
         Action::DropLease { task, token } => Ok(site.board.drop_stray_lease(task, *token)?),
+        Action::EndBackOff { task } => {
+            match site.board.submit(task, &Event::Resume { reason: None }, &Note::default()) {
+                Ok(_) => Ok(true),
+                // Somebody was faster.
+                Err(store::Error::Refused(_) | store::Error::NoTask(_)) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
+        }
         Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
         Action::DeleteBranch { task, .. } => match site.board.task(task) {
             Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {

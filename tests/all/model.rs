@@ -369,6 +369,7 @@ impl Item {
                 self.ends(if self.has_work { InReview } else { Pending });
                 (self.returns, self.is_parked) = (0, false);
             }
+            (Person::Resume, Pending | InReview) if self.not_before.is_some() => self.not_before = None,
             (Person::Revive, Dead) | (Person::Reopen, Completed | Cancelled) => {
                 self.ends(Pending);
                 (self.attempt, self.returns, self.rounds) = (0, 0, 0);

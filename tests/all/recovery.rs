@@ -177,6 +177,23 @@ fn a_lease_of_a_clock_that_was_ahead_lasts_no_longer_than_others_once_it_is_righ
 }
 
 #[test]
+fn a_back_off_of_a_clock_that_was_ahead_ends_once_it_is_right_and_what_a_person_typed_stays() {
+    let typed = "2099-01-01T00:00:00Z";
+    let scratch = prepared(&format!("- [ ] T-1: One\n- [ ] T-2: Two (not_before: {typed})\n"), "");
+    let token = scratch.at("+18000", "tavern-claim", &["--format", "json"]).json()["lease"]["token"].to_string();
+    scratch.at("+18000", "tavern-report", &["T-1", "--token", &token, "--failed", "no"]).ends(1);
+    scratch.at("+0", "tavern-claim", &[]).ends(3);
+    scratch.at("+0", "tavern-check", &[]).says("let T-1 be taken: its back-off was written while the clock was ahead");
+    scratch.at("+0", "tavern-reap", &[]).says("T-1").says_not("T-2");
+    scratch.at("+0", "tavern-claim", &["--task", "T-1"]).succeeds();
+    assert!(scratch.queue().contains(typed), "{}", scratch.queue());
+    // Who wants it tried now says so.
+    scratch.run("tavern-release", &["T-2"]).succeeds();
+    scratch.run("tavern-release", &["T-2"]).ends(4).says("it is pending");
+    scratch.run("tavern-claim", &["--task", "T-2"]).succeeds();
+}
+
+#[test]
 fn who_waited_for_the_lock_has_a_lease_from_when_they_got_it() {
     let scratch = prepared("- [ ] T-1: One\n", "");
     let adding = scratch.holding("log.appended", "tavern-add", &["Two"]);

@@ -378,7 +378,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::GiveBack { task, token: Some(_), .. }
             | Action::PutBackLease { task, .. }
             | Action::DropLease { task, .. } => board.private("leases").join(format!("{task}.yaml")),
-            Action::GiveBack { .. } => board.dir().to_owned(),
+            Action::GiveBack { .. } | Action::EndBackOff { .. } => board.dir().to_owned(),
             // Upkeep, of which nothing has died.
             Action::Archive { .. }
             | Action::DeleteBranch { .. }
@@ -390,7 +390,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
         let message = match &action {
-            Action::PutBackLease { .. } => format!("to do: {action}"),
+            Action::PutBackLease { .. } | Action::EndBackOff { .. } => format!("to do: {action}"),
             _ => format!("left by a process that died; to do: {action}"),
         };
         faults.warning("leftover", &path, message, "clean up: tavern reap".to_owned());
