@@ -28,8 +28,8 @@ pub enum Provenance {
         /// The texts of the commits that HEAD was moved away from, the newest first. What somebody committed in the place of
         /// another text is no branch's any more.
         before: Vec<String>,
-        /// The first of these, if somebody committed it here since the reflog had so many bytes.
-        committed: Option<String>,
+        /// Somebody committed the first of these here since the reflog had so many bytes.
+        is_after_commit: bool,
     },
 }
 
@@ -64,13 +64,14 @@ impl Repository {
                     return Ok(Some((text, Provenance::Committed)));
                 }
                 let goes_on = how.starts_with("pull") || how.starts_with("merge");
-                provenance = Provenance::Moved { how: how.to_owned(), goes_on, before: Vec::new(), committed: None };
+                provenance =
+                    Provenance::Moved { how: how.to_owned(), goes_on, before: Vec::new(), is_after_commit: false };
             }
-            if let Provenance::Moved { before, committed, .. } = &mut provenance {
-                if !is_commit {
+            if let Provenance::Moved { before, is_after_commit, .. } = &mut provenance {
+                if is_commit {
+                    *is_after_commit |= before.len() == 1;
+                } else {
                     before.extend(old.and_then(|old| self.text_of(old)));
-                } else if let [newest] = &before[..] {
-                    committed.get_or_insert_with(|| newest.clone());
                 }
             }
         }
@@ -132,8 +133,7 @@ mod tests {
         assert_eq!(trace("two\n", log()), Some(Provenance::Before));
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
             let before: Vec<String> = before.iter().map(|text| (*text).to_owned()).collect();
-            let committed = before.first().cloned();
-            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, committed })
+            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, is_after_commit: true })
         };
         let name = fixture.git(&["branch", "--show-current"]).trim().to_owned();
         fixture.git(&["checkout", "--quiet", "old"]);

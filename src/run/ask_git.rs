@@ -11,10 +11,10 @@ pub const ASK_GIT: AskGit = AskGit { head_text, is_bringing, is_on_a_branch };
 fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
     let from = match provenance {
-        Provenance::Before => FromGit::Restored,
-        Provenance::Committed => return None,
-        Provenance::Moved { how, goes_on, before, committed } => {
-            FromGit::Brought(Brought { how, goes_on, before, committed })
+        Provenance::Before => Some(FromGit::Restored),
+        Provenance::Committed => None,
+        Provenance::Moved { how, goes_on, before, is_after_commit } => {
+            Some(FromGit::Brought(Brought { how, goes_on, before, is_after_commit }))
         }
     };
     Some(HeadText { text, from })

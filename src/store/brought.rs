@@ -34,9 +34,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
 
 impl Board {
-    /// What git has brought or put back since Tavern last looked at the queue, if it has.
-    pub(super) fn gits_text(&self, queue: &Queue) -> Option<HeadText> {
-        let known = baseline::header(self, queue)?.moves_of_head?;
+    /// What HEAD holds of the queue, and how it came there since Tavern last looked.
+    pub(super) fn head_text(&self, queue: &Queue) -> Option<HeadText> {
+        let known = baseline::header(self, queue).map_or(Some(0), |header| header.moves_of_head)?;
         let (ask, root, path) = self.whom_to_ask(queue)?;
         (ask.head_text)(&root, &path, known)
     }

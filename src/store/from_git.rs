@@ -5,8 +5,7 @@ use std::path::Path;
 /// Whom to ask. Paths are from the root of the repository.
 #[derive(Clone, Copy, Debug)]
 pub struct AskGit {
-    /// What HEAD holds at a path, as far as that came since git's log of HEAD had so many bytes; `None`: nothing, or somebody
-    /// committed it.
+    /// What HEAD holds at a path, and how it came there since git's log of HEAD had so many bytes; `None`: nothing.
     pub head_text: fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>,
     /// git has written this text at the path, and is about to move HEAD to what has it.
     pub is_bringing: fn(root: &Path, path: &Path, text: &str) -> bool,
@@ -18,13 +17,23 @@ pub struct AskGit {
 #[derive(Clone, Debug)]
 pub struct HeadText {
     pub text: String,
-    pub from: FromGit,
+    /// `None`: somebody has committed it since.
+    pub from: Option<FromGit>,
 }
 
 impl HeadText {
     /// It is what `saved` says. Line ends don't matter.
     pub(super) fn is(&self, saved: &str) -> bool {
         self.text == saved || self.text.replace("\r\n", "\n") == saved.replace("\r\n", "\n")
+    }
+
+    /// What somebody has committed since, before git went on from it.
+    pub(super) fn committed(&self) -> Option<&str> {
+        match &self.from {
+            None => Some(&self.text),
+            Some(FromGit::Brought(brought)) if brought.is_after_commit => brought.before.first().map(String::as_str),
+            Some(_) => None,
+        }
     }
 }
 
@@ -45,6 +54,6 @@ pub struct Brought {
     pub goes_on: bool,
     /// What stood there in the commits that HEAD was moved away from, the newest first.
     pub before: Vec<String>,
-    /// The first of these, if somebody has committed it since.
-    pub committed: Option<String>,
+    /// Somebody has committed the first of these since.
+    pub is_after_commit: bool,
 }

@@ -19,7 +19,7 @@ use super::elsewhere::TakenTwice;
 use super::entry::{Entry, GIT, HAND, LeaseEntry, PROSE, RESTORED, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::from_git::{Brought, FromGit, HeadText};
+use super::from_git::{FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
 use super::loaded_base::{Loaded, Save, as_read, distance, loaded};
@@ -123,15 +123,19 @@ fn saved(
     let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
         .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
     // git may have put a text there in which they typed, and which stands in neither: it was there before both.
-    let gits_text = board.gits_text(queue);
-    let is_apart = |head: &&HeadText| [&old, &typed].iter().all(|saved| saved.as_ref() != Some(&head.text));
-    let head = gits_text.as_ref().filter(is_apart);
+    let head_text = board.head_text(queue);
+    let is_apart = |text: &str| [&old, &typed].iter().all(|saved| saved.as_deref() != Some(text));
+    let from_git = head_text.as_ref().and_then(|head| Some((head, head.from.as_ref()?)));
+    let head = from_git.filter(|(head, _)| is_apart(&head.text));
+    let loaded_of_known = |text: &str, replaced_at: Option<u64>| {
+        let save = Save { text, replaced_at, rests_on: None, from_git: None };
+        Ok::<_, Error>(loaded(board, queue, &known, &save, &HashSet::new())?.text)
+    };
     let below = |saved: &Option<String>, replaced_at: Option<u64>| {
-        let Some((text, head)) = saved.as_deref().zip(head) else { return Ok::<_, Error>(None) };
-        let loaded =
-            loaded(board, queue, &known, &Save { text, replaced_at, rests_on: None, from_git: None }, &HashSet::new())?;
-        let [from_head, from_known] = [&head.text, &loaded.text].map(|loaded| distance(loaded, text));
-        let is_nearer = match head.from {
+        let Some((text, (head, from))) = saved.as_deref().zip(head) else { return Ok::<_, Error>(None) };
+        let loaded = loaded_of_known(text, replaced_at)?;
+        let [from_head, from_known] = [&head.text, &loaded].map(|loaded| distance(loaded, text));
+        let is_nearer = match from {
             FromGit::Brought(_) => from_head <= from_known,
             // What HEAD held all the time Tavern has mostly written itself: lines tell nothing.
             FromGit::Restored => from_head.0 < from_known.0,
@@ -141,11 +145,12 @@ fn saved(
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, None)?);
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
     let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || is_gone);
-    let was_there = head.filter(|head| goes_on(&head.from)).map(|head| head.text.as_str());
+    let was_there = head.filter(|(_, from)| goes_on(from)).map(|(head, _)| head.text.as_str());
     // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
-    let is_brought = head.is_some_and(|head| matches!(head.from, FromGit::Brought(_)));
-    // Nobody has looked at what somebody committed just before git went on from it, or to another branch.
-    if let Some(FromGit::Brought(Brought { committed: Some(text), .. })) = gits_text.as_ref().map(|head| &head.from) {
+    let is_brought = head.is_some_and(|(_, from)| matches!(from, FromGit::Brought(_)));
+    // What somebody has committed nobody may have looked at, before they or git went on from it.
+    if let Some(text) = head_text.as_ref().and_then(HeadText::committed).filter(|text| *text != ours && is_apart(text))
+    {
         let (save, mut change) = (Save { text, replaced_at: None, rests_on: None, from_git: None }, Change::default());
         let merged = merged(board, queue, &save, [&known, &ours], come, now, &mut change)?;
         if merged != ours {
@@ -154,16 +159,21 @@ fn saved(
             taken.files.extend(change.files);
         }
     }
+    // Whoever saved since goes on from it, if nothing shows that their text is older.
+    let known_to_typed = match &typed {
+        Some(typed) if from_git.is_none() && ours != known && loaded_of_known(typed, None)? == known => ours.clone(),
+        _ => known.clone(),
+    };
     let saves = [
-        (below_old.or(below_typed).filter(|_| is_brought).or(was_there), None, None),
-        (old.as_deref(), Some(seen.seq), below_old),
-        (typed.as_deref(), None, below_typed),
+        (below_old.or(below_typed).filter(|_| is_brought).or(was_there), &known, None, None),
+        (old.as_deref(), &known, Some(seen.seq), below_old),
+        (typed.as_deref(), &known_to_typed, None, below_typed),
     ];
-    for (text, replaced_at, rests_on) in saves {
+    for (text, known, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
-            let from_git = gits_text.as_ref().filter(|head| head.is(text)).map(|head| &head.from);
+            let from_git = from_git.filter(|(head, _)| head.is(text)).map(|(_, from)| from);
             let save = Save { text, replaced_at, rests_on, from_git };
-            ours = merged(board, queue, &save, [&known, &ours], come, now, &mut taken)?;
+            ours = merged(board, queue, &save, [known, &ours], come, now, &mut taken)?;
         }
     }
     let is_shown = match &text {
@@ -175,17 +185,24 @@ fn saved(
     Ok(Some(taken))
 }
 
-/// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere.
+/// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than a
+/// commit was typed since: others may have loaded what was committed.
 fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: Timestamp) -> Result<Change, Error> {
     let (saved, own) = (text.content, HashMap::new());
     let (newest, returned) = with_returned(board, queue, &saved, &own, &saved)?;
-    let mut entries = Copies::of(&ItemIndex::of(board), queue, &own, &saved).notes(now);
+    let copies = Copies::of(&ItemIndex::of(board), queue, &own, &saved);
+    let mut entries = copies.notes(now);
     let typed = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
     let content = with_appended(None, typed.clone(), &|_| true);
-    let moved = changes(&typed, &content).into_iter().map(|changed| Changed { before: None, ..changed });
-    let added = changes("", &content).into_iter();
-    let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id))).chain(moved);
-    entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
+    let committed = board.head_text(queue).map(|head| head.text).filter(|head| !parse(head).0.items().is_empty());
+    if let Some(committed) = committed {
+        entries.extend(done_by_hand(&copies, &committed, &content, now));
+    } else {
+        let moved = changes(&typed, &content).into_iter().map(|changed| Changed { before: None, ..changed });
+        let added = changes("", &content).into_iter();
+        let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id))).chain(moved);
+        entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
+    }
     tell_moved(&mut entries, &typed, &content);
     let is_shown = content == saved;
     let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown };

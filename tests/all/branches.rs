@@ -532,6 +532,46 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
     is_calm(&clone);
 }
 
+/// Bob loads what was committed, which no program has taken over by then; Alice types, and only then somebody looks.
+#[test]
+fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
+    for is_known in [false, true] {
+        let scratch = Scratch::initialized();
+        if is_known {
+            scratch.settle();
+        }
+        scratch.write(QUEUE, pending(FOUR));
+        scratch.commit(&["--all"], "Four items");
+        scratch.run("tavern-status", &[]).succeeds();
+        let loaded = scratch.queue();
+        let typed =
+            loaded.replace("T-2: two\n", "T-2: two\n  Alice's.\n").replace("\n## In", "- [ ] T-5: five\n\n## In");
+        scratch.write(QUEUE, format!("Hers.\n\n{typed}"));
+        scratch.settle();
+        taken(&scratch);
+        scratch.write(QUEUE, loaded.replace("T-3: three\n", "T-3: three\n  Bob's.\n"));
+        scratch.settle();
+        has(&scratch.queue(), &["Hers.\n", "  Alice's.\n", "T-5: five\n", "  Bob's.\n"]);
+        is_calm(&scratch);
+    }
+}
+
+#[test]
+fn what_was_corrected_since_a_commit_stands_once() {
+    for is_known in [false, true] {
+        let scratch = Scratch::initialized();
+        if is_known {
+            scratch.settle();
+        }
+        scratch.write(QUEUE, format!("Wrods.\n\n{}", pending("- [ ] Fix lgoin\n- [ ] T-2: two, soon\n- [ ] three\n")));
+        scratch.commit(&["--all"], "Items");
+        let corrected = pending("- [ ] Fix login\n- [ ] T-2: two, very soon\n");
+        scratch.write(QUEUE, format!("Words.\n\n{corrected}"));
+        scratch.settle();
+        assert_eq!(scratch.queue(), format!("Words.\n\n{corrected}"));
+    }
+}
+
 /// Nobody looked between what was committed and what git did then.
 #[test]
 fn what_was_committed_just_before_a_pull_is_there() {
