@@ -22,7 +22,7 @@ use super::find::Board;
 use super::from_git::{FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
-use super::loaded_base::{Loaded, Save, as_read, distance, loaded};
+use super::loaded_base::{Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text};
@@ -370,10 +370,7 @@ fn merged(
         brought_text(board, brought, [ours, &newest, saved], &held)?
     } else {
         let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
-        let loaded = match save.rests_on {
-            Some(text) => Loaded::whole(text),
-            None => loaded(board, queue, &known, save, &returned)?,
-        };
+        let loaded = loaded(board, queue, &known, save, &returned)?;
         if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {
             entries.truncate(told);
             set_aside(board, queue, as_saved, now, entries, files);

@@ -33,7 +33,7 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    pub(super) fn whole(text: &str) -> Loaded {
+    fn whole(text: &str) -> Loaded {
         Loaded { text: text.to_owned(), stale: Vec::new(), named: Named::new() }
     }
 }
@@ -44,13 +44,14 @@ pub(super) struct Save<'s> {
     /// The event that the file shows which took the place of the one that was written to: of that, and what came with it, whoever
     /// wrote there knew nothing.
     pub replaced_at: Option<u64>,
-    /// What git had brought there just before, and was loaded.
+    /// What git had brought or put there just before, and was loaded.
     pub rests_on: Option<&'s str>,
     /// How it came from git itself.
     pub from_git: Option<&'s FromGit>,
 }
 
-/// The version of `ours` on which the save rests; `returned` are the items of it that were in no queue any more.
+/// The version of `ours` on which the save rests, or the text of git's that it is known to rest on, with what the saver knows of
+/// since; `returned` are the items of it that were in no queue any more.
 pub(super) fn loaded(
     board: &Board,
     queue: &Queue,
@@ -59,7 +60,7 @@ pub(super) fn loaded(
     returned: &HashSet<TaskId>,
 ) -> Result<Loaded, Error> {
     let (saved, replaced_at) = (save.text, save.replaced_at);
-    let mut loaded = Loaded::whole(ours);
+    let mut loaded = Loaded::whole(save.rests_on.unwrap_or(ours));
     let (mine, theirs) = (parse(ours).0, parse(saved).0);
     let may_be_older = || may_be_older(board, &differing(&mine, &theirs));
     if replaced_at.is_none() && returned.is_empty() && !may_be_older()? {
@@ -81,7 +82,7 @@ pub(super) fn loaded(
     let lacking = archived.iter().filter(|id| mine.find(id).is_some() && theirs.find(id).is_none());
     let lacking: Vec<TaskId> = lacking.cloned().collect();
     if unseen == 0 {
-        loaded.text = without(ours, &lacking);
+        loaded.text = without(&loaded.text, &lacking);
         loaded.stale = lacking;
         return Ok(loaded);
     }
@@ -101,12 +102,19 @@ pub(super) fn loaded(
             rewound.again.extend(known);
         }
     }
-    let Rewound { since, words, again, .. } = rewound.whole();
-    loaded.text = since.taken_back(ours);
+    let Rewound { since, mut words, mut again, .. } = rewound.whole();
     loaded.named = since.named(mine.front());
+    let now = prose(save.rests_on.unwrap_or(ours));
+    if save.rests_on.is_some() {
+        words = Some(now.clone());
+        // What git has done since it has done to this text too.
+        again.retain(|again| again.known().is_some_and(Entry::is_typed));
+    } else {
+        loaded.text = since.taken_back(ours);
+    }
     if let Some(words) = words {
         let known = again.iter().filter_map(Again::known);
-        loaded.text = merge(&prose(ours), &loaded.text, &saver.with_known_lines(&words, known), &|_| false).text;
+        loaded.text = merge(&now, &loaded.text, &saver.with_known_lines(&words, known), &|_| false).text;
     }
     loaded.text = again.iter().rev().fold(loaded.text, |text, again| match again {
         // Who saves an old buffer goes on typing in it.

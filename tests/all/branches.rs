@@ -532,6 +532,29 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
     is_calm(&clone);
 }
 
+/// Another branch lacks an item, and others have been done since: an editor loads what git puts back, and saves it twice.
+#[test]
+fn who_saves_again_what_head_has_finds_nothing_twice() {
+    let apart = |items: &str| pending(&items.replace('\n', "\n\n"));
+    let scratch = board(&apart(FOUR), &apart(&format!("{FOUR}- [ ] T-5: five\n")));
+    git(&scratch, "switch --quiet other");
+    git(&scratch, "switch --quiet main");
+    let cancel =
+        |ids: &[&str]| ids.iter().for_each(|id| drop(scratch.run("tavern-release", &[id, "--cancel"]).ends(0)));
+    cancel(&["T-1", "T-2", "T-3"]);
+    scratch.git(&["reset", "--quiet", "--hard"]);
+    let first = scratch.queue().replacen("- [ ] T-1", "\n  First.\n- [ ] T-1", 1);
+    scratch.write(QUEUE, &first);
+    scratch.settle();
+    cancel(&["T-4", "T-5"]);
+    scratch.write(QUEUE, format!("Second.\n\n{first}"));
+    scratch.settle();
+    let queue = scratch.queue();
+    assert_eq!([queue.matches("First.").count(), queue.matches("Second.").count()], [1, 1], "{queue}");
+    scratch.stands("T-1", "cancelled", 0);
+    is_calm(&scratch);
+}
+
 /// Bob loads what was committed, which no program has taken over by then; Alice types, and only then somebody looks.
 #[test]
 fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
