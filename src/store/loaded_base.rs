@@ -50,8 +50,8 @@ pub(super) struct Save<'s> {
     pub from_git: Option<&'s FromGit>,
 }
 
-/// The version of `ours` on which the save rests, or the text of git's that it is known to rest on, with what the saver knows of
-/// since; `returned` are the items of it that were in no queue any more.
+/// The version of `ours` on which the save rests, or the text of git's that it is known to rest on. What the saver knows of since is
+/// in it. `returned` are the items of the save that were in no queue any more.
 pub(super) fn loaded(
     board: &Board,
     queue: &Queue,
