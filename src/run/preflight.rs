@@ -134,9 +134,16 @@ impl<'a> Preflight<'a> {
     /// What keeps even a person from it, who needs no agent program: nobody trusts it, or work that it builds on is not here.
     pub fn of_anybody(&self, document: &Document<'_>, item: &Item<'_>, purpose: Purpose) -> Result<(), Lack> {
         self.trusted(document, item)?;
-        let builds_on = if purpose == Purpose::Work { item.after.as_slice() } else { &[] };
-        let site = self.site.as_ref().filter(|_| !builds_on.is_empty() && document.task_of(item).worktree);
-        let missing = site.and_then(|(site, index)| builds_on.iter().find_map(|id| missing_work(site, id, index)));
+        if purpose == Purpose::Work && !item.after.is_empty() {
+            self.work_is_here(&document.task_of(item))?;
+        }
+        Ok(())
+    }
+
+    /// What the task builds on is on the integration branch here.
+    pub fn work_is_here(&self, task: &Task) -> Result<(), Lack> {
+        let site = self.site.as_ref().filter(|_| task.worktree);
+        let missing = site.and_then(|(site, index)| task.after.iter().find_map(|id| missing_work(site, id, index)));
         missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
     }
 
