@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "whoever looks further is told how far")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -366,9 +366,15 @@ impl Desk {
         self.story.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
     }
 
-    /// All is committed when git does this.
+    /// All is committed when git does this. Where Tavern writes between the two again and again, it waits for once.
     fn git_committed(&self, line: &str) {
+        let mut tries = 0;
         wait_until(&format!("git did `{line}`"), || {
+            tries += 1;
+            let lock = File::open(self.scratch.work().join(".git/tavern/lock")).expect("it is there");
+            if tries > 10 {
+                lock.lock().expect("it can be waited for");
+            }
             self.git("commit --quiet --all --message=Queue");
             self.git(line)
         });
