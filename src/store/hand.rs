@@ -149,8 +149,8 @@ fn saved(
     // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
     let is_brought = head.is_some_and(|(_, from)| matches!(from, FromGit::Brought(_)));
     // What somebody has committed nobody may have looked at, before they or git went on from it.
-    if let Some(text) = head_text.as_ref().and_then(HeadText::committed).filter(|text| *text != ours && is_apart(text))
-    {
+    let committed = head_text.as_ref().and_then(HeadText::committed).filter(|_| typed.is_some() || from_git.is_some());
+    if let Some(text) = committed.filter(|text| *text != ours && is_apart(text)) {
         let (save, mut change) = (Save { text, replaced_at: None, rests_on: None, from_git: None }, Change::default());
         let merged = merged(board, queue, &save, [&known, &ours], come, now, &mut change)?;
         if merged != ours {

@@ -595,6 +595,28 @@ fn what_was_corrected_since_a_commit_stands_once() {
     }
 }
 
+/// What is staged is older than what stands in the file, or a part of it.
+#[test]
+fn what_was_committed_in_part_throws_nothing_away() {
+    for is_taken in [false, true] {
+        let scratch = board(EMPTY, &pending(FOUR));
+        scratch.write(QUEUE, format!("Staged.\n\n{}", scratch.queue()));
+        scratch.git(&["add", QUEUE]);
+        scratch.change(QUEUE, "T-2: two\n", "T-2: two\n  Not staged.\n");
+        scratch.change(QUEUE, "\n## In", "- [ ] nor this\n\n## In");
+        scratch.settle();
+        if is_taken {
+            taken(&scratch);
+        }
+        scratch.git(&["commit", "--quiet", "--message", "A part"]);
+        scratch.change(QUEUE, "T-4: four\n", "T-4: four\n  Typed since.\n");
+        let typed = scratch.queue();
+        scratch.settle();
+        assert_eq!(scratch.queue(), typed);
+        is_calm(&scratch);
+    }
+}
+
 /// Nobody looked between what was committed and what git did then.
 #[test]
 fn what_was_committed_just_before_a_pull_is_there() {
