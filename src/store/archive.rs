@@ -62,7 +62,9 @@ impl Board {
             let nothing = || (Change::default(), 0);
             let Some(own) = archive_of(self, queue) else { return Ok(nothing()) };
             let text = view.read(queue)?;
-            let old = content(self, &own)?;
+            // What was removed or torn is put back first: else nobody would see that it was.
+            let lost = self.lost_archives()?.into_iter().find(|lost| lost.queue.path == own.path);
+            let old = lost.map_or_else(|| content(self, &own), |lost| Ok(lost.text))?;
             let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
             let is_held = |id: &TaskId| held.contains(id);
             let ended = LongEnded::before(self, queue, policy, now);

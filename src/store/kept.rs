@@ -75,7 +75,10 @@ impl Board {
     /// Puts back a file that is no queue. False if it is there again.
     pub(super) fn put_back_file(&self, lost: &Lost) -> Result<bool, Error> {
         self.transact(|view| {
-            if files::read_text(&lost.queue.path).is_ok_and(|text| !is_blank(&text)) {
+            let is_it = |other: &Lost| (&other.queue.path, &other.text) == (&lost.queue.path, &lost.text);
+            let is_there = files::read_text(&lost.queue.path).is_ok_and(|text| !is_blank(&text));
+            // An archive that breaks off is there, too.
+            if is_there && !self.lost_archives()?.iter().any(is_it) {
                 return Ok((Change::default(), false));
             }
             let cause = Some("the file was removed; it was put back".to_owned());

@@ -1,4 +1,4 @@
-//! Archives whose file has gone: the log has what was moved there.
+//! Archives whose file has gone, or is torn: the log has what was moved there.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,24 +17,28 @@ use crate::board::event::Kind;
 use crate::board::task::TaskId;
 
 impl Board {
-    /// Archives that were removed or emptied, though the log tells of items that went there and are nowhere else.
+    /// Archives that were removed, emptied or torn, though the log tells of items that went there and are nowhere else.
     pub fn lost_archives(&self) -> Result<Vec<Lost>, Error> {
         let queues = self.queues()?;
-        let is_lost = |queue: &&Queue| {
-            archive_of(self, queue).is_some_and(|own| content(self, &own).is_ok_and(|text| is_blank(&text)))
+        let damaged = |queue: &Queue| {
+            let own = archive_of(self, queue)?;
+            let text = content(self, &own).ok().filter(|text| is_blank(text) || !text.ends_with('\n'))?;
+            Some((queue.id.clone(), own, text))
         };
-        let lost: Vec<&Queue> = queues.iter().filter(is_lost).collect();
-        if lost.is_empty() {
+        let damaged: Vec<(String, Queue, String)> = queues.iter().filter_map(damaged).collect();
+        if damaged.is_empty() {
             return Ok(Vec::new());
         }
         let texts = queues.iter().filter_map(|queue| self.read(queue).ok());
         let standing: HashSet<TaskId> = texts.flat_map(|text| statuses(&open(&text.content)).into_keys()).collect();
         let archived = self.went_to_archive(standing)?;
-        let lost = lost.into_iter().filter_map(|queue| {
-            let own = archive_of(self, queue)?;
-            let items: Vec<Gone> =
-                archived.iter().filter(|(id, _)| *id == queue.id).map(|(_, gone)| gone.clone()).collect();
-            let text = put_in(&head(&queue.id), &items).filter(|_| !items.is_empty())?;
+        let lost = damaged.into_iter().filter_map(|(id, own, text)| {
+            let went: Vec<&Gone> = archived.iter().filter(|(queue, _)| *queue == id).map(|(_, gone)| gone).collect();
+            let whole = if is_blank(&text) { head(&id) } else { before_tear(&text, &went)?.to_owned() };
+            let left = statuses(&open(&whole));
+            let is_lost = |gone: &&&Gone| gone.id.as_ref().is_none_or(|id| !left.contains_key(id));
+            let items: Vec<Gone> = went.iter().filter(is_lost).map(|gone| (*gone).clone()).collect();
+            let text = put_in(&whole, &items).filter(|_| !items.is_empty())?;
             Some(Lost { is_gone: fs::symlink_metadata(&own.path).is_err(), queue: own, text })
         });
         Ok(lost.collect())
@@ -56,4 +60,11 @@ impl Board {
         archived.reverse();
         Ok(archived)
     }
+}
+
+/// What stands before the beginning of an item with which `text` breaks off; `None`: it ends with a whole one, or in a person's words.
+fn before_tear<'t>(text: &'t str, went: &[&Gone]) -> Option<&'t str> {
+    let (before, torn) = text.split_at(text.rfind("\n- [")? + 1);
+    let is_torn = |gone: &&Gone| gone.block.starts_with(torn) && torn != gone.block.trim_end();
+    went.iter().any(is_torn).then_some(before)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Scratch};
+use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Scratch, has};
 
 fn fix(scratch: &Scratch, more: &[&str]) -> Ran {
     scratch.run("tavern-check", &[&["--fix"], more].concat())
@@ -96,7 +96,8 @@ fn an_archive_that_was_lost_is_put_back_from_the_log() {
     let scratch = Scratch::shell(done, "archive: {after: 30d}\n");
     scratch.run("tavern-reap", &[]).ends(0).says("move 1 ended item");
     let archived = scratch.read(ARCHIVE);
-    for damage in [None, Some(""), Some("\0\0\0")] {
+    let torn = archived.find("Two").expect("it is there") + 1;
+    for damage in [None, Some(""), Some("\0\0\0"), Some(&archived[..torn])] {
         match damage {
             Some(text) => drop(scratch.write(ARCHIVE, text)),
             None => fs::remove_dir_all(scratch.work().join(".tavern/queues/archive")).expect("it is ours"),
@@ -116,6 +117,26 @@ fn an_archive_that_was_lost_is_put_back_from_the_log() {
     scratch.run("tavern-release", &["T-2", "--reopen"]).ends(0);
     fs::remove_dir_all(scratch.work().join(".tavern/queues/archive")).expect("it is ours");
     scratch.run("tavern-check", &[]).says_not("archive");
+}
+
+/// What is archived next does not stand there alone.
+#[test]
+fn an_archive_that_was_lost_is_put_back_before_anything_is_moved_there() {
+    let scratch =
+        Scratch::shell("## Completed\n\n- [x] T-2: Two (completed: 2026-01-01T00:00:00Z)\n", "archive: {after: 30d}\n");
+    scratch.run("tavern-reap", &[]).ends(0).says("move 1 ended item");
+    let archived = scratch.read(ARCHIVE);
+    let torn = &archived[..=archived.find("Two").expect("it is there")];
+    for (id, damage) in ["T-3", "T-4", "T-5"].into_iter().zip([None, Some(""), Some(torn)]) {
+        match damage {
+            Some(text) => drop(scratch.write(ARCHIVE, text)),
+            None => fs::remove_file(scratch.work().join(ARCHIVE)).expect("it is there"),
+        }
+        let next = format!("## Completed\n\n- [x] {id}: more (completed: 2026-01-01T00:00:00Z)\n");
+        scratch.change(QUEUE, "## Completed\n", &next);
+        scratch.run("tavern-reap", &[]).ends(0).says("move 1 ended item");
+        has(&scratch.read(ARCHIVE), &["- [x] T-2: Two (", id]);
+    }
 }
 
 #[test]

@@ -211,7 +211,8 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         faults.warning("lost-file", &lost.queue.path, message, hints::of_lost(board, &lost));
     }
     for lost in board.lost_archives().unwrap_or_default() {
-        let message = format!("this archive was {}: the log has what was moved there", lost.how());
+        let how = if lost.is_gone { "removed" } else { "emptied or cut off" };
+        let message = format!("this archive was {how}: the log has what was moved there");
         faults.warning("lost-archive", &lost.queue.path, message, "put it back: tavern check --fix".to_owned());
     }
 }
