@@ -35,6 +35,8 @@ pub(super) struct Baseline {
     /// Of the replaced file.
     pub old: Option<Stamp>,
     moves_of_head: Option<u64>,
+    /// As in [`Sight`].
+    pub unshown: Option<u64>,
 }
 
 /// The files of a queue as they are now.
@@ -45,12 +47,14 @@ pub(super) struct Sight {
     /// How long git's log of where HEAD stood was, before the file was looked at; `None` if that is not known. git writes files
     /// before it moves HEAD: of no move up to there the file is still to come.
     pub moves_of_head: Option<u64>,
+    /// The first event that the file never showed, since somebody saved it in the moment of its replacement.
+    pub unshown: Option<u64>,
 }
 
 impl Sight {
     pub(super) fn of(board: &Board, queue: &Queue) -> Sight {
         let moves_of_head = Some(board.moves_of_head());
-        Sight { file: Stamp::at(&queue.path), old: Stamp::at(&old_path(board, queue)), moves_of_head }
+        Sight { file: Stamp::at(&queue.path), old: Stamp::at(&old_path(board, queue)), moves_of_head, unshown: None }
     }
 
     /// There is no file, nor anything else in its place.
@@ -71,8 +75,8 @@ impl Sight {
 
     /// As the baseline has them; `None` if there is none.
     pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
-        let Header { file, old, moves_of_head, .. } = header(board, queue)?;
-        Some(Sight { file: Some(file), old, moves_of_head })
+        let Header { file, old, moves_of_head, unshown, .. } = header(board, queue)?;
+        Some(Sight { file: Some(file), old, moves_of_head, unshown })
     }
 
     /// The same files, and nobody has written to them.
@@ -122,8 +126,8 @@ impl Baseline {
             let header = parsed(&bytes)?;
             let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
             let is_whole = xxh3_64(content.as_bytes()) == header.digest;
-            let Header { seq, file, old, moves_of_head, .. } = header;
-            is_whole.then_some(Baseline { seq, content, file, old, moves_of_head })
+            let Header { seq, file, old, moves_of_head, unshown, .. } = header;
+            is_whole.then_some(Baseline { seq, content, file, old, moves_of_head, unshown })
         };
         // To whoever has no lock it may have become the spare and been written over while they read it.
         read().or_else(read)
@@ -133,8 +137,9 @@ impl Baseline {
     pub(super) fn write(board: &Board, queue: &Queue, content: &str, sight: &Sight, seq: u64) -> Result<(), Error> {
         let digest = xxh3_64(content.as_bytes());
         let stamp = |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
-        let moves_of_head = sight.moves_of_head.map_or_else(String::new, |moves| moves.to_string());
-        let head = format!("{seq} {} {} {digest:x} {moves_of_head}\n", stamp(sight.file), stamp(sight.old));
+        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let (moves, unshown) = (number(sight.moves_of_head), number(sight.unshown));
+        let head = format!("{seq} {} {} {digest:x} {moves} {unshown}\n", stamp(sight.file), stamp(sight.old));
         let parts = [head.as_bytes(), content.as_bytes()];
         let path = path(board, queue);
         replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
@@ -154,8 +159,9 @@ impl Baseline {
     /// The replaced file, as of `old`, says nothing that the queue does not.
     pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
         match Baseline::read(board, queue).filter(|seen| seen.old != Some(old)) {
-            Some(Baseline { seq, content, file, moves_of_head, .. }) => {
-                Baseline::write(board, queue, &content, &Sight { file: Some(file), old: Some(old), moves_of_head }, seq)
+            Some(Baseline { seq, content, file, moves_of_head, unshown, .. }) => {
+                let sight = Sight { file: Some(file), old: Some(old), moves_of_head, unshown };
+                Baseline::write(board, queue, &content, &sight, seq)
             }
             None => Ok(()),
         }
@@ -211,6 +217,7 @@ pub(super) struct Header {
     digest: u64,
     /// As in [`Sight`]; nothing if an earlier version wrote the line.
     pub(super) moves_of_head: Option<u64>,
+    unshown: Option<u64>,
     /// Of the line, its end included.
     length: usize,
 }
@@ -229,8 +236,8 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
     let file = words.next()?.parse().ok()?;
     let old = words.next().filter(|word| *word != "-").map(str::parse).transpose().ok()?;
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
-    let moves_of_head = words.next().and_then(|word| word.parse().ok());
-    Some(Header { seq, file, old, digest, moves_of_head, length })
+    let [moves_of_head, unshown] = [words.next(), words.next()].map(|word| word.and_then(|word| word.parse().ok()));
+    Some(Header { seq, file, old, digest, moves_of_head, unshown, length })
 }
 
 #[cfg(test)]
@@ -242,7 +249,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a temp dir");
         let board = Board::open(scratch.path()).expect("it is there");
         let queue = Queue { id: "docs/TODO.md".to_owned(), path: scratch.path().join("docs/TODO.md") };
-        let sight = Sight { file: Some(Stamp::NONE), old: None, moves_of_head: None };
+        let sight = Sight { file: Some(Stamp::NONE), old: None, moves_of_head: None, unshown: None };
         let texts = ["one", "a longer one\n", "", "two"];
         for (seq, text) in (1..).zip(texts) {
             Baseline::write(&board, &queue, text, &sight, seq).expect("the folder is ours");

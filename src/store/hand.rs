@@ -142,7 +142,7 @@ fn saved(
         };
         Ok(is_nearer.then_some(head.text.as_str()))
     };
-    let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, None)?);
+    let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, seen.unshown)?);
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
     let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || is_gone);
     let was_there = head.filter(|(_, from)| goes_on(from)).map(|(head, _)| head.text.as_str());
@@ -161,13 +161,15 @@ fn saved(
     }
     // Whoever saved since goes on from it, if nothing shows that their text is older.
     let known_to_typed = match &typed {
-        Some(typed) if from_git.is_none() && ours != known && loaded_of_known(typed, None)? == known => ours.clone(),
+        Some(typed) if from_git.is_none() && ours != known && loaded_of_known(typed, seen.unshown)? == known => {
+            ours.clone()
+        }
         _ => known.clone(),
     };
     let saves = [
         (below_old.or(below_typed).filter(|_| is_brought).or(was_there), &known, None, None),
         (old.as_deref(), &known, Some(seen.seq), below_old),
-        (typed.as_deref(), &known_to_typed, None, below_typed),
+        (typed.as_deref(), &known_to_typed, seen.unshown, below_typed),
     ];
     for (text, known, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
@@ -189,7 +191,7 @@ fn saved(
 /// commit was typed since: others may have loaded what was committed.
 fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: Timestamp) -> Result<Change, Error> {
     let (saved, own) = (text.content, HashMap::new());
-    let (newest, returned) = with_returned(board, queue, &saved, &own, &saved)?;
+    let (newest, returned) = with_returned(board, queue, &saved, &own, &saved, None)?;
     let copies = Copies::of(&ItemIndex::of(board), queue, &own, &saved);
     let mut entries = copies.notes(now);
     let typed = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
@@ -364,12 +366,16 @@ fn merged(
         Entry { task: Some(id.clone()), ..note(format!("it was given {other} by hand; it is held, and keeps its ID")) }
     }));
     let own = statuses(&open(ours));
-    let (newest, returned) = with_returned(board, queue, ours, &own, saved)?;
+    let (newest, returned) = with_returned(board, queue, ours, &own, saved, save.replaced_at)?;
     let copies = Copies::of(&index, queue, &own, saved);
     let merged = if let Some(FromGit::Brought(brought)) = from_git {
         brought_text(board, brought, [ours, &newest, saved], &held)?
     } else {
-        let known = if known == ours { newest.clone() } else { with_returned(board, queue, known, &own, saved)?.0 };
+        let known = if known == ours {
+            newest.clone()
+        } else {
+            with_returned(board, queue, known, &own, saved, save.replaced_at)?.0
+        };
         let loaded = loaded(board, queue, &known, save, &returned)?;
         if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {
             entries.truncate(told);

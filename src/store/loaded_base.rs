@@ -41,8 +41,8 @@ impl Loaded {
 /// What somebody saved.
 pub(super) struct Save<'s> {
     pub text: &'s str,
-    /// The event that the file shows which took the place of the one that was written to: of that, and what came with it, whoever
-    /// wrote there knew nothing.
+    /// The event that the file shows which took the place of the one that was written to, or the first that none has shown: of that,
+    /// what came with it and what came since, whoever wrote there knew nothing.
     pub replaced_at: Option<u64>,
     /// What git had brought or put there just before, and was loaded.
     pub rests_on: Option<&'s str>,

@@ -271,7 +271,9 @@ impl<'b> Locked<'b> {
                     staged.map_or(Ok(()), Staged::put)?;
                     failpoint::hit("archive.written").map_err(stopped())?;
                 }
-                (Rewrite::Queue(rewrite), staged) => self.show_queue(&rewrite, staged)?,
+                (Rewrite::Queue(rewrite), staged) => {
+                    self.show_queue(&rewrite, staged, entries.first().map(|entry| entry.seq))?;
+                }
             }
         }
         failpoint::hit("submit.replaced").map_err(stopped())?;
@@ -284,7 +286,8 @@ impl<'b> Locked<'b> {
         failpoint::hit("submit.leased").map_err(stopped())
     }
 
-    fn show_queue(&self, rewrite: &QueueRewrite, staged: Option<Staged>) -> Result<(), Error> {
+    /// `first` is the first event of the change.
+    fn show_queue(&self, rewrite: &QueueRewrite, staged: Option<Staged>, first: Option<u64>) -> Result<(), Error> {
         let QueueRewrite { queue, expected, content, .. } = rewrite;
         let Some(staged) = staged else { return Baseline::write(self.board, queue, content, expected, self.seq) };
         let old = Replaced { path: old_path(self.board, queue), known: expected.old };
@@ -298,13 +301,14 @@ impl<'b> Locked<'b> {
                 // What git brings to where there is no file is still to come.
                 let looked = replaced.map_or_else(|| Sight::known(self.board, queue), |_| Some(found));
                 let moves_of_head = looked.and_then(|looked| looked.moves_of_head);
-                let sight = Sight { file: Some(file), old: replaced.or(expected.old), moves_of_head };
+                let sight = Sight { file: Some(file), old: replaced.or(expected.old), moves_of_head, unshown: None };
                 Baseline::write(self.board, queue, content, &sight, self.seq)
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
             // old and half new.
             (None, _) => {
-                let unknown = Sight { file: Some(Stamp::NONE), ..expected.clone() };
+                let unshown = Sight::known(self.board, queue).and_then(|known| known.unshown).or(first);
+                let unknown = Sight { file: Some(Stamp::NONE), unshown, ..expected.clone() };
                 Baseline::write(self.board, queue, content, &unknown, self.seq)
             }
         }

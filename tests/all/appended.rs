@@ -8,7 +8,7 @@ use tavern::board::document::parse;
 use tavern::board::task::Status;
 
 use crate::state::State;
-use crate::support::{QUEUE, Scratch};
+use crate::support::{QUEUE, Scratch, wait_until};
 
 const LANES: [&str; 3] = ["Dead Letter", "Done", "Archive"];
 
@@ -140,6 +140,30 @@ fn a_line_stays_pending_that_is_appended_while_another_is_claimed() {
             append(&scratch, OLD, "c");
             stand(&scratch, &[("a", Pending), ("b", Pending), ("c", Pending)]);
         }
+    }
+}
+
+/// The file never showed what was edited: it was appended to in the moment of its replacement.
+#[test]
+fn what_was_edited_stays_where_a_line_is_appended_at_the_same_moment() {
+    for place in ["log.appended", "replace.synced"] {
+        let scratch = Scratch::board("Words.\n\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n");
+        let script = "s/T-1: one/T-1: one, edited/; /T-2/d; s/Words/Other words/; $ a - [ ] four";
+        let editor = format!("sed -i '{script}'");
+        let go = scratch.folder().join("go");
+        let edit = scratch.program("tavern-edit").variable("EDITOR", &editor);
+        let edit = edit.variable("TAVERN_FAILPOINT", format!("{place}=hold:{}", go.display())).start();
+        wait_until("it is there", || go.with_extension("held").exists());
+        append(&scratch, QUEUE, "a");
+        std::fs::write(&go, "").expect("the folder is ours");
+        edit.end().ends(0);
+        scratch.settle();
+        let queue = scratch.queue();
+        let mut titles: Vec<&str> = queue.lines().filter_map(|line| line.strip_prefix("- [ ] ")).collect();
+        titles.sort_unstable();
+        let expected = ["T-1: one, edited", "T-3: three", "a (worktree: false, empty: allowed)", "four"];
+        assert_eq!(titles, expected, "{place}\n{queue}");
+        assert!(queue.starts_with("Other words.\n"), "{queue}");
     }
 }
 
