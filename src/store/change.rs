@@ -36,6 +36,8 @@ pub(super) struct QueueRewrite {
     pub(super) content: String,
     /// Its file says `content` already: only Tavern's own copy is to be written.
     pub(super) is_shown: bool,
+    /// It takes a save over, of which the file has shown what is new.
+    pub(super) is_of_save: bool,
 }
 
 /// An event, and what it makes of a queue and of a lease.
@@ -59,7 +61,7 @@ impl Change {
 
     /// `content` in the place of what is in the queue's files as of `sight`.
     pub(super) fn rewrite(queue: Queue, sight: Sight, content: String, entries: Vec<Entry>) -> Change {
-        let rewrite = QueueRewrite { queue, expected: sight, content, is_shown: false };
+        let rewrite = QueueRewrite { queue, expected: sight, content, is_shown: false, is_of_save: false };
         Change { entries, files: vec![Rewrite::Queue(rewrite)] }
     }
 

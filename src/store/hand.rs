@@ -182,7 +182,7 @@ fn saved(
         Some(text) => text.content == ours,
         None => !is_gone && ours == seen.content,
     };
-    let rewrite = QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown };
+    let rewrite = QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown, is_of_save: true };
     taken.files.insert(0, Rewrite::Queue(rewrite));
     Ok(Some(taken))
 }
@@ -207,7 +207,7 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
     }
     tell_moved(&mut entries, &typed, &content);
     let is_shown = content == saved;
-    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown };
+    let rewrite = QueueRewrite { queue: queue.clone(), expected, content, is_shown, is_of_save: true };
     Ok(Change { entries, files: vec![Rewrite::Queue(rewrite)] })
 }
 
@@ -311,7 +311,10 @@ pub(super) fn put_back(board: &Board, last: u64, queue: &Queue, note: Entry) -> 
     let Some(seen) = Baseline::read(board, queue) else { return Ok(None) };
     let content = up_to_date(board, last, queue, &seen)?;
     let expected = Sight::of(board, queue);
-    Ok(Some(kept(QueueRewrite { queue: queue.clone(), expected, content, is_shown: false }, vec![note])))
+    Ok(Some(kept(
+        QueueRewrite { queue: queue.clone(), expected, content, is_shown: false, is_of_save: false },
+        vec![note],
+    )))
 }
 
 fn kept(rewrite: QueueRewrite, entries: Vec<Entry>) -> Change {

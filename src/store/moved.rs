@@ -198,7 +198,13 @@ impl Moves<'_> {
             if is_renamed {
                 content.clear();
             }
-            change.files.push(Rewrite::Queue(QueueRewrite { queue, expected: sight, content, is_shown: true }));
+            change.files.push(Rewrite::Queue(QueueRewrite {
+                queue,
+                expected: sight,
+                content,
+                is_shown: true,
+                is_of_save: true,
+            }));
         }
         let entry = |task: &TaskId, queue: &str, change: TextChange, lease: Option<Lease>| Entry {
             task: Some(task.clone()),

@@ -307,6 +307,7 @@ impl<'b> Locked<'b> {
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
             // old and half new.
             (None, _) => {
+                let first = first.filter(|_| !rewrite.is_of_save);
                 let unshown = Sight::known(self.board, queue).and_then(|known| known.unshown).or(first);
                 let unknown = Sight { file: Some(Stamp::NONE), unshown, ..expected.clone() };
                 Baseline::write(self.board, queue, content, &unknown, self.seq)
