@@ -17,8 +17,8 @@ const MOST: usize = 64;
 pub enum Provenance {
     /// HEAD has held it all the time.
     Before,
-    /// Somebody committed it.
-    Committed,
+    /// Somebody committed it, after these texts, the oldest first.
+    Committed { earlier: Vec<String> },
     /// git brought it along.
     Moved {
         /// As the reflog says it, such as `checkout: moving from main to other`.
@@ -30,6 +30,8 @@ pub enum Provenance {
         before: Vec<String>,
         /// Somebody committed the first of these here since the reflog had so many bytes.
         is_after_commit: bool,
+        /// Nothing that HEAD was moved away from is left behind: its commit is an ancestor, or was rebased.
+        is_ahead: bool,
     },
 }
 
@@ -56,23 +58,29 @@ impl Repository {
             if old == last {
                 continue;
             }
-            last = old;
+            let since = std::mem::replace(&mut last, old);
             let how = entry.message().ok().flatten().unwrap_or_default();
             let is_commit = how.starts_with("commit");
             if provenance == Provenance::Before {
                 if is_commit {
-                    return Ok(Some((text, Provenance::Committed)));
+                    provenance = Provenance::Committed { earlier: Vec::new() };
+                    continue;
                 }
                 let goes_on = how.starts_with("pull") || how.starts_with("merge");
-                provenance =
-                    Provenance::Moved { how: how.to_owned(), goes_on, before: Vec::new(), is_after_commit: false };
+                let (how, before) = (how.to_owned(), Vec::new());
+                provenance = Provenance::Moved { how, goes_on, before, is_after_commit: false, is_ahead: true };
             }
-            if let Provenance::Moved { before, is_after_commit, .. } = &mut provenance {
-                if is_commit {
-                    *is_after_commit |= before.len() == 1;
-                } else {
+            match &mut provenance {
+                Provenance::Moved { before, is_after_commit, .. } if is_commit => *is_after_commit |= before.len() == 1,
+                Provenance::Moved { before, is_ahead, .. } => {
+                    let is_behind = |old| old == head || self.git.graph_descendant_of(head, old).unwrap_or_default();
+                    *is_ahead &= how.starts_with("rebase") || is_behind(entry.id_old());
                     before.extend(old.and_then(|old| self.text_of(old)));
                 }
+                Provenance::Committed { earlier } if is_commit => {
+                    earlier.splice(..0, since.and_then(|since| self.text_of(since)));
+                }
+                Provenance::Committed { .. } | Provenance::Before => break,
             }
         }
         Ok(Some((text, provenance)))
@@ -129,11 +137,11 @@ mod tests {
         fixture.git(&["branch", "old"]);
         commit("two\n");
         assert_eq!(trace("one\n", 0), None);
-        assert_eq!(trace("two\n", 0), Some(Provenance::Committed));
+        assert_eq!(trace("two\n", 0), Some(Provenance::Committed { earlier: vec!["one\n".to_owned()] }));
         assert_eq!(trace("two\n", log()), Some(Provenance::Before));
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
             let before: Vec<String> = before.iter().map(|text| (*text).to_owned()).collect();
-            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, is_after_commit: true })
+            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, is_after_commit: true, is_ahead: false })
         };
         let name = fixture.git(&["branch", "--show-current"]).trim().to_owned();
         fixture.git(&["checkout", "--quiet", "old"]);

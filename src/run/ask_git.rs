@@ -10,14 +10,14 @@ pub const ASK_GIT: AskGit = AskGit { head_text, is_bringing, is_on_a_branch };
 
 fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
-    let from = match provenance {
-        Provenance::Before => Some(FromGit::Restored),
-        Provenance::Committed => None,
-        Provenance::Moved { how, goes_on, before, is_after_commit } => {
-            Some(FromGit::Brought(Brought { how, goes_on, before, is_after_commit }))
+    let (earlier, from) = match provenance {
+        Provenance::Before => (Vec::new(), Some(FromGit::Restored)),
+        Provenance::Committed { earlier } => (earlier, None),
+        Provenance::Moved { how, goes_on, before, is_after_commit, is_ahead } => {
+            (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, is_after_commit, is_ahead })))
         }
     };
-    Some(HeadText { text, from })
+    Some(HeadText { text, earlier, from })
 }
 
 fn is_bringing(root: &Path, path: &Path, text: &str) -> bool {

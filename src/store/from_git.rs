@@ -17,6 +17,8 @@ pub struct AskGit {
 #[derive(Clone, Debug)]
 pub struct HeadText {
     pub text: String,
+    /// What somebody has committed before it since, the oldest first.
+    pub earlier: Vec<String>,
     /// `None`: somebody has committed it since.
     pub from: Option<FromGit>,
 }
@@ -27,12 +29,14 @@ impl HeadText {
         self.text == saved || self.text.replace("\r\n", "\n") == saved.replace("\r\n", "\n")
     }
 
-    /// What somebody has committed since, before git went on from it.
-    pub(super) fn committed(&self) -> Option<&str> {
+    /// What somebody has committed since, before git went on from it; the oldest first.
+    pub(super) fn committed(&self) -> Vec<&str> {
         match &self.from {
-            None => Some(&self.text),
-            Some(FromGit::Brought(brought)) if brought.is_after_commit => brought.before.first().map(String::as_str),
-            Some(_) => None,
+            None => self.earlier.iter().chain([&self.text]).map(String::as_str).collect(),
+            Some(FromGit::Brought(brought)) if brought.is_after_commit => {
+                brought.before.first().map(String::as_str).into_iter().collect()
+            }
+            Some(_) => Vec::new(),
         }
     }
 }
@@ -56,4 +60,6 @@ pub struct Brought {
     pub before: Vec<String>,
     /// Somebody has committed the first of these since.
     pub is_after_commit: bool,
+    /// No commit that HEAD was moved away from is left behind.
+    pub is_ahead: bool,
 }

@@ -144,28 +144,29 @@ fn saved(
     };
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, seen.unshown)?);
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
-    let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || is_gone);
+    let goes_on =
+        |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || brought.is_ahead || is_gone);
     let was_there = head.filter(|(_, from)| goes_on(from)).map(|(head, _)| head.text.as_str());
     // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
     let is_brought = head.is_some_and(|(_, from)| matches!(from, FromGit::Brought(_)));
+    // Whoever saved since a commit goes on from it, if nothing shows that their text is older.
+    let known_to = |text: &str, ours: &str| {
+        let goes_on = from_git.is_none() && ours != known && loaded_of_known(text, seen.unshown)? == known;
+        Ok::<_, Error>(if goes_on { ours.to_owned() } else { known.clone() })
+    };
     // What somebody has committed nobody may have looked at, before they or git went on from it.
-    let committed = head_text.as_ref().and_then(HeadText::committed).filter(|_| typed.is_some() || from_git.is_some());
-    if let Some(text) = committed.filter(|text| *text != ours && is_apart(text)) {
+    let is_saved_since = typed.is_some() || from_git.is_some();
+    let committed = head_text.iter().filter(|_| is_saved_since).flat_map(HeadText::committed);
+    for text in committed.filter(|text| is_apart(text)) {
         let (save, mut change) = (Save { text, replaced_at: None, rests_on: None, from_git: None }, Change::default());
-        let merged = merged(board, queue, &save, [&known, &ours], come, now, &mut change)?;
+        let merged = merged(board, queue, &save, [&known_to(text, &ours)?, &ours], come, now, &mut change)?;
         if merged != ours {
             ours = merged;
             taken.entries.extend(change.entries);
             taken.files.extend(change.files);
         }
     }
-    // Whoever saved since goes on from it, if nothing shows that their text is older.
-    let known_to_typed = match &typed {
-        Some(typed) if from_git.is_none() && ours != known && loaded_of_known(typed, seen.unshown)? == known => {
-            ours.clone()
-        }
-        _ => known.clone(),
-    };
+    let known_to_typed = typed.as_deref().map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
     let saves = [
         (below_old.or(below_typed).filter(|_| is_brought).or(was_there), &known, None, None),
         (old.as_deref(), &known, Some(seen.seq), below_old),
@@ -187,8 +188,8 @@ fn saved(
     Ok(Some(taken))
 }
 
-/// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than a
-/// commit was typed since: others may have loaded what was committed.
+/// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than what
+/// was committed was typed since: others may have loaded that.
 fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: Timestamp) -> Result<Change, Error> {
     let (saved, own) = (text.content, HashMap::new());
     let (newest, returned) = with_returned(board, queue, &saved, &own, &saved, None)?;
@@ -196,14 +197,24 @@ fn first_sight(board: &Board, queue: &Queue, text: Text, expected: Sight, now: T
     let mut entries = copies.notes(now);
     let typed = merge(&as_read(board, &newest, &saved, &returned)?, &newest, &saved, &|_| false).text;
     let content = with_appended(None, typed.clone(), &|_| true);
-    let committed = board.head_text(queue).map(|head| head.text).filter(|head| !parse(head).0.items().is_empty());
-    if let Some(committed) = committed {
-        entries.extend(done_by_hand(&copies, &committed, &content, now));
-    } else {
+    let head_text = board.head_text(queue);
+    let mut committed: Vec<&str> = head_text
+        .iter()
+        .flat_map(|head| match head.from {
+            None => head.committed(),
+            Some(_) => vec![head.text.as_str()],
+        })
+        .filter(|text| !parse(text).0.items().is_empty())
+        .collect();
+    if committed.is_empty() {
         let moved = changes(&typed, &content).into_iter().map(|changed| Changed { before: None, ..changed });
         let added = changes("", &content).into_iter();
         let added = added.filter(|changed| changed.task.as_ref().is_some_and(|id| returned.contains(id))).chain(moved);
         entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
+    }
+    committed.extend(Some(content.as_str()).filter(|_| !committed.is_empty()));
+    for versions in committed.windows(2) {
+        entries.extend(done_by_hand(&copies, versions[0], versions[1], now));
     }
     tell_moved(&mut entries, &typed, &content);
     let is_shown = content == saved;

@@ -595,6 +595,60 @@ fn what_was_corrected_since_a_commit_stands_once() {
     }
 }
 
+/// Bob loads what the first of two commits has.
+#[test]
+fn what_was_committed_twice_since_anybody_looked_stays_whoever_goes_on_in_the_first() {
+    for is_known in [false, true] {
+        let scratch = Scratch::initialized();
+        scratch.commit(&["--all"], "Board");
+        if is_known {
+            scratch.settle();
+        }
+        scratch.write(QUEUE, pending(&FOUR.replace("four", "fuor")));
+        scratch.commit(&["--all"], "Four items");
+        let loaded = scratch.queue();
+        scratch.change(QUEUE, "T-4: fuor", "T-4: four");
+        scratch.change(QUEUE, "T-2: two\n", "T-2: two\n  Alice's.\n- [ ] T-5: five\n");
+        scratch.commit(&["--all"], "More");
+        taken(&scratch);
+        scratch.write(QUEUE, loaded.replace("T-3: three\n", "T-3: three\n  Bob's.\n"));
+        scratch.settle();
+        has(&scratch.queue(), &["  Alice's.\n", "T-5: five\n", "  Bob's.\n", "T-4: four\n"]);
+        assert!(!scratch.queue().contains("fuor"), "{}", scratch.queue());
+        is_calm(&scratch);
+    }
+}
+
+/// Nobody looks after git, and then somebody saves a text from before.
+#[test]
+fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
+    for lines in [
+        &["switch --quiet main", "cherry-pick feature"][..],
+        &["rebase --quiet main"],
+        &["switch --quiet main", "switch --quiet feature"],
+        &["switch --quiet main", "reset --quiet --hard feature"],
+        &["switch --quiet main", "rebase --quiet feature"],
+    ] {
+        let scratch = board(EMPTY, &pending(FOUR));
+        let loaded = scratch.queue();
+        scratch.git(&["branch", "feature"]);
+        let taken = taken(&scratch);
+        scratch.commit(&[QUEUE], "Taken");
+        if lines[0] != "rebase --quiet main" {
+            scratch.git(&["branch", "--force", "feature"]);
+        }
+        git(&scratch, "switch --quiet feature");
+        scratch.change(QUEUE, "T-4: four\n", "T-4: four\n  Theirs.\n");
+        scratch.commit(&[QUEUE], "Words");
+        lines.iter().for_each(|line| drop(scratch.git(&line.split(' ').collect::<Vec<_>>())));
+        scratch.write(QUEUE, loaded.replace("T-2: two\n", "T-2: two\n  Mine.\n"));
+        scratch.settle();
+        has(&scratch.queue(), &["  Theirs.\n", "  Mine.\n"]);
+        scratch.stands(&taken[0], "in_progress", 1);
+        is_calm(&scratch);
+    }
+}
+
 /// What is staged is older than what stands in the file, or a part of it.
 #[test]
 fn what_was_committed_in_part_throws_nothing_away() {
