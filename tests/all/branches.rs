@@ -18,6 +18,13 @@ fn board(first: &str, then: &str) -> Scratch {
     scratch
 }
 
+/// One whose queue no program has seen, and one that is known.
+fn boards() -> [Scratch; 2] {
+    let boards = [Scratch::initialized(), Scratch::initialized()];
+    boards[1].settle();
+    boards
+}
+
 fn pending(items: &str) -> String {
     EMPTY.replacen("\n\n", &format!("\n\n{items}\n"), 1)
 }
@@ -558,11 +565,7 @@ fn who_saves_again_what_head_has_finds_nothing_twice() {
 /// Bob loads what was committed, which no program has taken over by then; Alice types, and only then somebody looks.
 #[test]
 fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
-    for is_known in [false, true] {
-        let scratch = Scratch::initialized();
-        if is_known {
-            scratch.settle();
-        }
+    for scratch in boards() {
         scratch.write(QUEUE, pending(FOUR));
         scratch.commit(&["--all"], "Four items");
         scratch.run("tavern-status", &[]).succeeds();
@@ -581,11 +584,7 @@ fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
 
 #[test]
 fn what_was_corrected_since_a_commit_stands_once() {
-    for is_known in [false, true] {
-        let scratch = Scratch::initialized();
-        if is_known {
-            scratch.settle();
-        }
+    for scratch in boards() {
         scratch.write(QUEUE, format!("Wrods.\n\n{}", pending("- [ ] Fix lgoin\n- [ ] T-2: two, soon\n- [ ] three\n")));
         scratch.commit(&["--all"], "Items");
         let corrected = pending("- [ ] Fix login\n- [ ] T-2: two, very soon\n");
@@ -598,12 +597,8 @@ fn what_was_corrected_since_a_commit_stands_once() {
 /// Bob loads what the first of two commits has.
 #[test]
 fn what_was_committed_twice_since_anybody_looked_stays_whoever_goes_on_in_the_first() {
-    for is_known in [false, true] {
-        let scratch = Scratch::initialized();
+    for scratch in boards() {
         scratch.commit(&["--all"], "Board");
-        if is_known {
-            scratch.settle();
-        }
         scratch.write(QUEUE, pending(&FOUR.replace("four", "fuor")));
         scratch.commit(&["--all"], "Four items");
         let loaded = scratch.queue();
