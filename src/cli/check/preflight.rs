@@ -391,7 +391,10 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
         let message = match &action {
-            Action::PutBackLease { .. } | Action::EndBackOff { .. } => format!("to do: {action}"),
+            // Whoever claims and reports by hand leaves a worktree, too.
+            Action::PutBackLease { .. } | Action::EndBackOff { .. } | Action::RemoveWorktree { .. } => {
+                format!("to do: {action}")
+            }
             _ => format!("left by a process that died; to do: {action}"),
         };
         faults.warning("leftover", &path, message, "clean up: tavern reap".to_owned());
