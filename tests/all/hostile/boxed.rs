@@ -460,14 +460,17 @@ fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     scratch.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &lib, "lib"]);
     scratch.git(&["commit", "-qm", "With a library"]);
     scratch.settle();
-    work(&scratch);
-    let item = scratch.stands("T-1", "dead", 2);
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
+    let item = scratch.stands("T-1", "pending", 1);
     let worktree = scratch.work().join(".tavern/worktrees/T-1").display().to_string();
+    assert!(scratch.work().join(".tavern/worktrees/T-1/here/f").exists());
     for look in ["status", "diff", "add --all", "stash"] {
         let words: Vec<&str> = ["-C", &worktree].into_iter().chain(look.split(' ')).collect();
-        scratch.command(Path::new("git")).args(&words).run();
+        scratch.command(Path::new("git")).args(&words).run().succeeds();
         assert!(!is_at_home(&scratch, "escaped"), "{look}: {item:#}");
     }
+    work(&scratch);
+    scratch.stands("T-1", "dead", 2);
     assert!(is_at_home(&scratch, "own/.git"), "behind a link nothing is taken");
     // What was committed there is kept, and the second run has set up its submodule anew.
     scratch.run("tavern-log", &[]).says("the submodule `here` is on no remote of that");
