@@ -55,12 +55,12 @@ impl Board {
         Ok(moved.map_or(0, |moved| moved.items.len()))
     }
 
-    /// Moves what is due from the queue to its archive; returns how many items.
+    /// Moves what is due from the queue to its archive; returns how many items. While git reads the two it waits for the next time.
     pub fn archive(&self, queue: &Queue, policy: &Policy) -> Result<usize, Error> {
         self.transact(|view| {
             let now = view.now;
             let nothing = || (Change::default(), 0);
-            let Some(own) = archive_of(self, queue) else { return Ok(nothing()) };
+            let Some(own) = archive_of(self, queue).filter(|_| !self.is_git_reading()) else { return Ok(nothing()) };
             let text = view.read(queue)?;
             // What was removed or torn is put back first: else nobody would see that it was.
             let lost = self.lost_archives()?.into_iter().find(|lost| lost.queue.path == own.path);

@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::baseline;
@@ -58,11 +59,18 @@ impl Board {
 
     /// git is writing files, one of these queues perhaps, or has written it, and moves HEAD thereafter.
     pub(super) fn is_git_at_work<'q>(&self, queues: impl IntoIterator<Item = &'q Queue>) -> bool {
-        let age = |name: &str| clock::since(fs::metadata(self.in_git(name)?).and_then(|file| file.modified()).ok()?);
-        let is_new = |name: &str| age(name).is_some_and(|age| age < LONGEST);
+        let is_new = |name: &str| self.in_git(name).is_some_and(|path| is_new(&path));
         is_new("index.lock")
             || is_new("HEAD.lock")
             || (is_new("index") && queues.into_iter().any(|queue| self.is_bringing(queue).unwrap_or_default()))
+    }
+
+    /// git may be reading files one after the other, for a commit or a stash: what moves from one to the other would be in neither.
+    pub(super) fn is_git_reading(&self) -> bool {
+        let entries = self.in_git("").and_then(|git| fs::read_dir(git).ok()).into_iter().flatten().flatten();
+        // A stash has an index of its own.
+        let is_lock = |name: &[u8]| name.starts_with(b"index") && name.ends_with(b".lock");
+        entries.filter(|entry| is_lock(entry.file_name().as_bytes())).any(|entry| is_new(&entry.path()))
     }
 
     fn is_bringing(&self, queue: &Queue) -> Option<bool> {
@@ -80,6 +88,11 @@ impl Board {
     fn in_git(&self, name: &str) -> Option<PathBuf> {
         self.private("").parent().filter(|_| self.private("") != self.path("")).map(|git| git.join(name))
     }
+}
+
+fn is_new(path: &Path) -> bool {
+    let age = fs::metadata(path).and_then(|file| file.modified()).ok().and_then(clock::since);
+    age.is_some_and(|age| age < LONGEST)
 }
 
 /// `saved`, which git has `brought` in the place of `ours`, with the items as they stand in `newest`, and with the words of `ours`

@@ -2,8 +2,8 @@
 //! replace. Knows no verb.
 //!
 //! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
-//! by whoever next holds the lock, from the event alone. The lock is never held across a child or a sleep, and across git only for a
-//! look at commits: at most 64 moves of HEAD, where a queue was saved by other hands.
+//! by whoever next holds the lock, from the event alone. The lock is never held across a child. It is held across git for a look at
+//! commits (at most 64 moves of HEAD, where a queue was saved by other hands), and until a commit or a stash has read what is replaced.
 #![expect(clippy::disallowed_methods, reason = "an editor is waited for, without the lock; folders are made")]
 
 use std::collections::HashSet;
@@ -270,6 +270,11 @@ impl<'b> Locked<'b> {
                 (Rewrite::File { .. }, staged) => {
                     staged.map_or(Ok(()), Staged::put)?;
                     failpoint::hit("archive.written").map_err(stopped())?;
+                    // A commit or a stash that has begun since has read this file as it was, and reads the queue so, too.
+                    let end = Deadline::after(PATIENCE);
+                    while self.board.is_git_reading() && !end.has_passed() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
                 }
                 (Rewrite::Queue(rewrite), staged) => {
                     self.show_queue(&rewrite, staged, entries.first().map(|entry| entry.seq))?;

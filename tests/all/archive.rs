@@ -1,6 +1,7 @@
 //! Ended items leave the queue for its archive, and are still known there; killed anywhere, none is lost.
 
 use std::fs;
+use std::path::Path;
 
 use tavern::board::document::parse;
 use tavern::board::task::Status;
@@ -8,7 +9,7 @@ use tavern::failpoint::LIST;
 
 use crate::fix::files;
 use crate::state::State;
-use crate::support::{ARCHIVE, CONFIG, QUEUE, Scratch, has};
+use crate::support::{ARCHIVE, CONFIG, QUEUE, Scratch, has, wait_until};
 
 fn board(queue: &str, archive: &str) -> Scratch {
     Scratch::shell(queue, &format!("base: main\narchive: {archive}\n"))
@@ -217,6 +218,36 @@ fn a_branch_switched_under_an_archive_loses_no_item() {
     scratch.run("tavern-check", &["--quiet"]).ends(0);
     scratch.settle();
     assert_eq!(archived(&scratch).len(), 1);
+}
+
+/// git reads the archive before the queue, and what comes from one into the other in between would be in neither.
+#[test]
+fn what_git_commits_or_stashes_in_the_middle_of_an_archive_has_all_items() {
+    for (line, index, made) in [("commit -qam More", "index", "HEAD"), ("stash push -q", "index.stash", "stash")] {
+        let done = "- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n";
+        let scratch = board(&lanes(""), "{after: 30d}");
+        scratch.write(ARCHIVE, "# Archive of main\n");
+        scratch.write(".gitattributes", "**/archive/main.md filter=slow\n");
+        scratch.settle();
+        scratch.commit(&["--all"], "Board");
+        let wait = "while [ ! -e ~/go ]; do sleep 0.02; done";
+        let clean = format!("cat; case ${{GIT_INDEX_FILE:-}} in *{index}*|'') : >~/reads; {wait};; esac");
+        scratch.git(&["config", "filter.slow.clean", &clean]);
+        scratch.write(ARCHIVE, "# Archive of main\n\nOld ones.\n");
+        scratch.write(QUEUE, lanes(done));
+        let git = scratch.command(Path::new("git")).args(&line.split(' ').collect::<Vec<_>>()).start();
+        wait_until("git reads the archive", || scratch.folder().join("home/reads").exists());
+        scratch.run("tavern-reap", &[]).succeeds();
+        scratch.write("../home/go", "");
+        git.end().succeeds();
+        let [queue, archive] = [QUEUE, ARCHIVE].map(|path| scratch.git(&["show", &format!("{made}:{path}")]));
+        has(&format!("{queue}{archive}"), &["T-1: One", "Old ones."]);
+        if made == "stash" {
+            scratch.git(&["stash", "pop", "-q"]);
+        }
+        scratch.run("tavern-reap", &[]).succeeds();
+        assert_eq!(archived(&scratch), ["T-1"], "{line}");
+    }
 }
 
 /// Somebody has the text from before open, in which it is pending.

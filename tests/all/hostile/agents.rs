@@ -18,7 +18,7 @@ const OTHERS: &str = "- [ ] T-2: Two\n- [ ] T-3: Three (approve: start)\n\n## In
                       ## Dead Letter\n\n- [ ] T-7: Seven\n";
 
 /// What only a person may do.
-const PERSONS: [&str; 24] = [
+const PERSONS: [&str; 25] = [
     "tell T-2 'Stop.' --from Boss",
     "tell T-5 This",
     "release T-2 --cancel",
@@ -38,6 +38,7 @@ const PERSONS: [&str; 24] = [
     "init",
     "add More",
     "add More --parent=T-2",
+    "add More --parent=T-1 --review none",
     "plan More",
     "merge",
     "reap",
