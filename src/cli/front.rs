@@ -13,7 +13,7 @@ use clap_complete::Shell;
 use serde::Serialize;
 
 use crate::near::nearest;
-use crate::process::quoted;
+use crate::process::{keep_inherited, quoted};
 
 use super::context::Context;
 use super::demo;
@@ -31,6 +31,7 @@ struct ListedProgram {
 
 /// The whole of `tavern`'s `main`.
 pub fn main() -> ExitCode {
+    keep_inherited();
     start(&std::env::args_os().skip(1).collect::<Vec<_>>()).into()
 }
 

@@ -16,6 +16,7 @@ use super::{
     add, agent, check, claim, commit, drain, edit, hints, init, log, mail, merge, merge_driver, plan, reap, release,
     renew, report, runs, spawn, status, tell, trust, undo,
 };
+use crate::process::keep_inherited;
 
 /// One job, as a program of its own and as a verb of `tavern`.
 pub struct Program {
@@ -53,6 +54,7 @@ pub const PROGRAMS: &[Program] = &[
 
 /// The whole of a program's `main`.
 pub fn main<V: Verb>() -> ExitCode {
+    keep_inherited();
     Program::of::<V>().start(V::NAME, &std::env::args_os().skip(1).collect::<Vec<_>>()).into()
 }
 

@@ -6,12 +6,14 @@
 //! - [`log`] and [`follow`]: its output as a file; [`bell`]: how waits are woken.
 //! - [`command`], [`output`], [`mod@foreground`]: a shell command or a program, run to its end; one that is given the terminal.
 //! - [`identity`], [`file_in_use`], [`mod@first_program`]: what other rooms ask of processes and commands.
+//! - [`descriptors`]: what this process was given and hands on to none.
 //!
 //! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
-//! [`table`], [`identity`], [`file_in_use`] and [`end`].
+//! [`table`], [`identity`], [`file_in_use`], [`descriptors`] and [`end`].
 
 pub mod bell;
 pub mod command;
+pub mod descriptors;
 pub mod end;
 pub mod excerpt;
 pub mod family;
@@ -30,6 +32,7 @@ pub mod table;
 
 pub use bell::Bell;
 pub use command::{CommandEnd, CommandResult, CommandSpec, quoted, run_command};
+pub use descriptors::keep_inherited;
 pub use end::end_marked;
 pub use family::{adopt_orphans, end_with_parent, has_living_children};
 pub use first_program::first_program;

@@ -110,6 +110,17 @@ fn keys_and_what_listens_are_not_seen() {
     assert_eq!(scratch.git(&["show", "tavern/integration:seen.txt"]), "");
 }
 
+/// Whoever starts Tavern has a lock, a job server or a folder open: `flock 9 … 9<folder`.
+#[test]
+fn what_was_open_before_leads_nobody_out() {
+    let way = "(echo x >/proc/self/fd/9/escaped) 2>/dev/null || true";
+    let Some(scratch) = board(&format!("{way}\necho x >x.txt"), &[way], &json!({})) else { return };
+    let line = format!("exec {} --until-empty 9<\"$HOME\"", program("tavern-agent").display());
+    scratch.command(Path::new("sh")).args(&["-c", &line]).run().succeeds();
+    is_done(&scratch);
+    assert!(!is_at_home(&scratch, "escaped"));
+}
+
 #[test]
 fn nobody_is_typed_for() {
     // What can't open the terminal can't put keys into it either (TIOCSTI).
