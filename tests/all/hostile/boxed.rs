@@ -488,3 +488,21 @@ fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     assert_eq!(scratch.git(&["show", "tavern/T-1:tries.txt"]), "again\nagain");
     assert_eq!(scratch.git(&["show", "tavern/T-1:said.txt"]), "Lib");
 }
+
+/// They run what the agent has made, after its program has ended.
+#[test]
+fn a_look_at_the_worktree_obeys_no_repository_of_its_commands() {
+    let check = "mkdir -p sub && git init -q sub && git -C sub commit -q --allow-empty -m In\n\
+                 git -C sub config core.fsmonitor 'echo x >>\"$HOME/escaped\"; :'";
+    let script = format!(
+        "cat >check.sh <<'X'\n{check}\nX\ngit add check.sh\n\
+         git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub\ngit commit -qm Work"
+    );
+    let Some(scratch) = board(&script, &["sh check.sh"], &json!({"review": ["person"]})) else { return };
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).succeeds();
+    scratch.stands("T-1", "in_review", 1);
+    let worktree = scratch.work().join(".tavern/worktrees/T-1");
+    assert!(worktree.join("sub").exists());
+    scratch.command(Path::new("git")).args(&["-C", &worktree.display().to_string(), "status"]).run().succeeds();
+    assert!(!is_at_home(&scratch, "escaped"));
+}
