@@ -9,10 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 use walkdir::WalkDir;
 
 use super::cell::{LeftCell, boxed, gitlinks};
-use super::worktree::{gone, remove_tree};
+use super::worktree::{REMOVED, gone, remove_tree, sweep};
 use super::{GitError, Repository};
 use crate::files;
 
@@ -74,6 +75,14 @@ impl Repository {
             take(&folder, &to).map_err(GitError::io("take the repository out of", folder))?;
         }
         Ok(places)
+    }
+
+    /// Removes those that commands have made in such places, and no agent. Their files stay.
+    pub fn remove_inner(&self, worktree: &Path) -> Result<(), GitError> {
+        let bin = worktree.with_file_name(format!("{REMOVED}{}", Uuid::new_v4()));
+        self.take_inner(worktree, &bin)?;
+        sweep(worktree);
+        Ok(())
     }
 
     /// What was committed in submodules of the cell, as bundles in its folder `out`. Some of them were taken from these places

@@ -26,7 +26,7 @@ use super::{CommitId, GitError, Head, Repository};
 use crate::clock;
 
 /// Folders with this prefix, beside worktrees, are what is left of removed ones.
-const REMOVED: &str = ".tavern-removed-";
+pub(super) const REMOVED: &str = ".tavern-removed-";
 
 /// How the `locked` mark of a worktree that is being made begins; its path follows.
 const MAKING: &str = "tavern is making ";
@@ -376,7 +376,7 @@ fn discard(path: &Path) -> Result<Option<PathBuf>, GitError> {
 }
 
 /// Deletes what killed processes left beside `path`. What can't be deleted now is left to the next call.
-fn sweep(path: &Path) {
+pub(super) fn sweep(path: &Path) {
     let Some(Ok(entries)) = path.parent().map(fs::read_dir) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(REMOVED) {

@@ -2,9 +2,7 @@
 //!
 //! `metadata.json`, `prompt.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
 //! `diff.patch` are made from them and from git, and may fail without harm.
-#![expect(clippy::disallowed_methods, reason = "a run writes its artifacts and worktree")]
 
-use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +10,7 @@ use crate::files;
 use crate::prompt::head;
 use crate::runner::{AgentEvent, LOGS};
 use crate::secrets::{Redacting, redact};
-use crate::store::{Board, Error, TEMP_PREFIX, replace, replace_volatile};
+use crate::store::{Board, Error, TEMP_PREFIX, replace_own, replace_volatile};
 
 /// A reviewer's verdict in the run's folder: its agent may write it there, else it is taken from the agent's answer.
 pub const VERDICT: &str = "verdict.yaml";
@@ -53,13 +51,7 @@ impl Artifacts {
 
     /// On disk when it returns: for what an event on the board rests on.
     pub fn write_durable(&self, name: &str, text: &str) -> Result<(), Error> {
-        replace(&self.dir.join(name), redact(text).as_bytes())
-    }
-
-    /// For what can be made again from the canonical files: not waited for, and torn by a crash at worst.
-    pub fn write_derived(&self, name: &str, text: &str) -> Result<(), Error> {
-        let path = self.dir.join(name);
-        fs::write(&path, redact(text).as_bytes()).map_err(Error::io("write", &path))
+        replace_own(&self.dir.join(name), redact(text).as_bytes())
     }
 
     /// Writes the logs of a program that has ended anew without the secrets in them: it wrote them itself, so that nothing
@@ -124,7 +116,7 @@ impl<'a> ToolCalls<'a> {
                 if self.count > MOST_CALLS {
                     let left_out = self.count - MOST_CALLS;
                     let text = format!("{left_out} more calls are in thread.jsonl\n");
-                    drop(self.artifacts.write_derived("tool_calls/left_out.txt", &text));
+                    drop(self.artifacts.write("tool_calls/left_out.txt", &text));
                     return;
                 }
                 let is_plain = |c: char| c.is_ascii_alphanumeric();
@@ -132,7 +124,7 @@ impl<'a> ToolCalls<'a> {
                 let file = format!("tool_calls/{:03}_{safe}.txt", self.count);
                 let input = serde_json::to_string_pretty(input).unwrap_or_default();
                 let text = format!("{name} {}\n", head(&input, MOST_BYTES));
-                drop(self.artifacts.write_derived(&file, &text));
+                drop(self.artifacts.write(&file, &text));
                 self.open.push(OpenCall { id: id.clone(), file, text });
             }
             AgentEvent::ToolResult { id, ok, text: result } => {
@@ -141,7 +133,7 @@ impl<'a> ToolCalls<'a> {
                 let verdict = if *ok { "ok" } else { "failed" };
                 drop(
                     self.artifacts
-                        .write_derived(&file, &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES))),
+                        .write(&file, &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES))),
                 );
             }
             _ => {}
@@ -151,6 +143,8 @@ impl<'a> ToolCalls<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

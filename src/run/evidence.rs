@@ -13,7 +13,6 @@ use crate::board::task::Task;
 use crate::config::Role;
 use crate::git::CommitId;
 use crate::process::{CommandEnd, CommandResult, CommandSpec, Mark, run_command};
-use crate::store::TEMP_PREFIX;
 
 /// What running them came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,25 +71,16 @@ pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, arti
         }
     }
     if role.sandbox && !task.done_when.is_empty() {
-        drop_inner(site, folder)?;
+        // The agent's own were taken out when its program ended.
+        site.repository()?.remove_inner(folder)?;
     }
     if evidence == Evidence::CutShort {
         text.push_str("interrupted before the last command had ended\n");
     }
     if !task.done_when.is_empty() {
-        Artifacts::create(&site.board, run)?.write_derived(artifact, &text)?;
+        Artifacts::create(&site.board, run)?.write(artifact, &text)?;
     }
     Ok(evidence)
-}
-
-/// Takes the repositories away that commands in a sandbox left in the places of submodules: git of whoever looks at the folder would
-/// obey their settings. What is in them no run made.
-fn drop_inner(site: &Site, folder: &Path) -> Result<(), Error> {
-    let private = site.board.private("");
-    let making = || tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(&private);
-    let aside = making().map_err(Error::io("write to", &private))?;
-    site.repository()?.take_inner(folder, aside.path())?;
-    Ok(())
 }
 
 /// One command's part of the artifact.

@@ -185,7 +185,7 @@ fn verify(
     if let Err(error) = furnish(site, role, task, mark_of(site, INTEGRATION), &folder) {
         if let Error::SetUp { command, how, output } = &error {
             let text = format!("$ {command}\n{how}\n{output}");
-            Artifacts::create(&site.board, &run)?.write_derived(MERGED, &text)?;
+            Artifacts::create(&site.board, &run)?.write(MERGED, &text)?;
         }
         let why = error.in_words();
         site.stuck.remember(&task.id, work, tip.clone(), &why);

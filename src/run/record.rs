@@ -351,7 +351,7 @@ const PATCH_LIMIT: usize = 4 << 20;
 fn keep_patch(site: &Site, artifacts: &Artifacts, base: &CommitId, tip: &CommitId) {
     let Ok(repository) = site.repository() else { return };
     let patch = repository.diff(base, tip, PATCH_LIMIT);
-    drop(patch.map(|patch| artifacts.write_derived("diff.patch", &patch.text)));
+    drop(patch.map(|patch| artifacts.write("diff.patch", &patch.text)));
 }
 
 /// What a program was not allowed to do, a line each.

@@ -82,7 +82,7 @@ pub use log::{tail_log, walk_log};
 pub use mend::{CHECK, Lost};
 pub use queue::{Queue, Text, can_be_shown, has_too_many, is_queue};
 pub use quota::Quota;
-pub use replace::{TEMP_PREFIX, replace, replace_volatile};
+pub use replace::{TEMP_PREFIX, replace, replace_own, replace_volatile};
 pub use seek::Seek;
 pub use slots::Slot;
 pub use submit::{Done, Found, Note};

@@ -22,12 +22,17 @@ use crate::process::file_in_use::is_being_written;
 /// Prefix of temp files: what a crash leaves behind is known by it, and reaped.
 pub const TEMP_PREFIX: &str = ".tavern-";
 
-/// Replaces `path` and returns when both the bytes and the name are on disk.
+/// Replaces `path`, or what it leads to, and returns when both the bytes and the name are on disk.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::durable(path, bytes)?.put()
 }
 
-/// Replaces `path` atomically but without waiting for the disk: for what tells of a run, which a power cut ends.
+/// The same for a file that Tavern alone writes: an agent's link in its place is replaced, and not followed.
+pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    Staged::synced(path, bytes)?.put()
+}
+
+/// Replaces `path`, a file that Tavern alone writes, atomically but without waiting for the disk: for what tells of a run, which a power cut ends.
 pub fn replace_volatile(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::volatile(path, &[bytes], None)?.put()
 }
@@ -61,22 +66,28 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// On disk when it returns.
+    /// On disk when it returns. A symlink is written through.
     pub(super) fn durable(path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
-        let (temp, path) = stage(path, &[bytes])?;
-        failpoint::hit("replace.written")
-            .and_then(|()| temp.as_file().sync_all())
-            .map_err(Error::io("write", &path))?;
-        Ok(Staged { temp, path, is_durable: true })
+        match path.is_symlink().then(|| fs::canonicalize(path)) {
+            Some(Ok(target)) => Staged::synced(&target, bytes),
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("follow", path)(error)),
+            _ => Staged::synced(path, bytes),
+        }
+    }
+
+    fn synced(path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
+        let temp = stage(path, &[bytes])?;
+        failpoint::hit("replace.written").and_then(|()| temp.as_file().sync_all()).map_err(Error::io("write", path))?;
+        Ok(Staged { temp, path: path.to_owned(), is_durable: true })
     }
 
     /// Of these parts in a row, with `modified` as its modification time (else now), and written to disk when the system likes.
     pub(super) fn volatile(path: &Path, parts: &[&[u8]], modified: Option<SystemTime>) -> Result<Staged, Error> {
-        let (temp, path) = stage(path, parts)?;
+        let temp = stage(path, parts)?;
         if let Some(modified) = modified {
-            temp.as_file().set_modified(modified).map_err(Error::io("set the time of", &path))?;
+            temp.as_file().set_modified(modified).map_err(Error::io("set the time of", path))?;
         }
-        Ok(Staged { temp, path, is_durable: false })
+        Ok(Staged { temp, path: path.to_owned(), is_durable: false })
     }
 
     /// Takes the file's place.
@@ -187,14 +198,9 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync the folder", folder))
 }
 
-/// The new bytes in a temp file beside the target, with the target's mode and owner. A symlink is written through.
-fn stage(path: &Path, parts: &[&[u8]]) -> Result<(NamedTempFile, PathBuf), Error> {
-    let path = match path.is_symlink().then(|| fs::canonicalize(path)) {
-        Some(Ok(target)) => target,
-        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("follow", path)(error)),
-        _ => path.to_owned(),
-    };
-    let folder = folder_of(&path);
+/// The new bytes in a temp file beside the file that is to be replaced, with the mode and the owner of that.
+fn stage(path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
+    let folder = folder_of(path);
     // Somebody may have removed it with all that was in it.
     files::make_folder(folder).map_err(Error::io("write to", folder))?;
     let mut temp = tempfile::Builder::new()
@@ -202,15 +208,18 @@ fn stage(path: &Path, parts: &[&[u8]]) -> Result<(NamedTempFile, PathBuf), Error
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(folder)
         .map_err(Error::io("write to", folder))?;
-    keep_mode(&path, temp.as_file()).map_err(Error::io("keep the owner of", &path))?;
+    keep_mode(path, temp.as_file()).map_err(Error::io("keep the owner of", path))?;
     failpoint::hit("replace.staged")
         .and_then(|()| parts.iter().try_for_each(|part| temp.write_all(part)))
-        .map_err(Error::io("write", &path))?;
-    Ok((temp, path))
+        .map_err(Error::io("write", path))?;
+    Ok(temp)
 }
 
 fn keep_mode(path: &Path, temp: &File) -> io::Result<()> {
-    let Ok(old) = fs::metadata(path) else { return Ok(()) };
+    let old = match fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() => old,
+        _ => return Ok(()),
+    };
     let new = temp.metadata()?;
     if old.mode() != new.mode() {
         temp.set_permissions(old.permissions())?;

@@ -148,3 +148,19 @@ fn a_file_without_an_end_is_not_read() {
         work_on(&scratch, place);
     }
 }
+
+/// An agent without a sandbox, in the folder of its own run.
+#[test]
+fn what_an_agent_puts_into_its_runs_folder_leads_nowhere() {
+    for put in ["ln -sf ~/kept", "ln -f ~/kept", "mkfifo"] {
+        let names = "result.txt verify.txt diff.patch prompt.md verdict.yaml plan.md";
+        let script = format!(
+            "  echo x >x.txt\n  for name in {names}; do rm -f \"$TAVERN_RUN/$name\"; {put} \"$TAVERN_RUN/$name\" || true; done"
+        );
+        let scratch = Scratch::shell(&format!("- [ ] T-1: One\n  ```sh\n{script}\n  ```\n"), AT_ONCE);
+        scratch.write("../home/kept", "kept");
+        scratch.run("tavern-agent", &["--once", "--name", "Frodo"]).succeeds();
+        scratch.stands("T-1", "completed", 1);
+        assert_eq!(scratch.read("../home/kept"), "kept", "{put}");
+    }
+}
