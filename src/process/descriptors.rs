@@ -4,7 +4,10 @@ use std::fs;
 
 /// From now on no program that is started gets them. In a sandbox a folder's would lead out of it (`/proc/self/fd/9/..`).
 /// Only for a program that has just begun: no other thread opens or closes any meanwhile.
-#[expect(unsafe_code, reason = "no crate sets it on a descriptor that is only a number; one that is closed by now is refused")]
+#[expect(
+    unsafe_code,
+    reason = "no crate sets it on a descriptor that is only a number; one that is closed by now is refused"
+)]
 pub fn keep_inherited() {
     let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

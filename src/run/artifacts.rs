@@ -131,10 +131,7 @@ impl<'a> ToolCalls<'a> {
                 let Some(place) = self.open.iter().position(|open| open.id == *id) else { return };
                 let OpenCall { file, text, .. } = self.open.swap_remove(place);
                 let verdict = if *ok { "ok" } else { "failed" };
-                drop(
-                    self.artifacts
-                        .write(&file, &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES))),
-                );
+                drop(self.artifacts.write(&file, &format!("{text}\n--- {verdict}\n{}\n", head(result, MOST_BYTES))));
             }
             _ => {}
         }

@@ -145,12 +145,12 @@ impl Staged {
         let temp = self.temp.into_temp_path();
         let exchange = || exchange_names(&temp, &self.path);
         match exchange() {
-            Ok(()) if Stamp::at(&temp) == Some(expected) => old.keep(&temp),
-            // Somebody saved it between our look and now.
+            Ok(()) if Stamp::at(&temp) == Some(expected) && old.keep(&temp, expected) => {}
+            // Somebody saved it between our look and now, or is about to.
             Ok(()) => {
                 // And again between the two, or has put it aside: what is in our hands then is not ours to remove.
                 if exchange().is_err() || Stamp::at(&temp) != Some(stamp) {
-                    old.keep(&temp);
+                    old.keep(&temp, stamp);
                 }
                 return Ok(None);
             }
@@ -172,14 +172,17 @@ pub(super) struct Replaced {
 }
 
 impl Replaced {
-    /// Keeps the file at `temp` in its place, unless somebody is at the one before it: who opened that long ago writes there.
-    fn keep(&self, temp: &Path) {
+    /// Keeps the file at `temp` in its place, unless somebody is at the one before it: who opened that long ago writes there. False
+    /// if somebody is at both: `temp` is where it was, and not as it was at `expected`, or is being written.
+    fn keep(&self, temp: &Path, expected: Stamp) -> bool {
+        // Who has written and left is seen by the stamp alone.
+        let is_free = |stamp: Option<Stamp>| !is_being_written(&[temp]) && Stamp::at(temp) == stamp;
         if exchange_names(temp, &self.path).is_err() {
             // Not kept where it is on another disk: then nobody can be asked to look there.
             drop(fs::rename(temp, &self.path).or_else(|_| fs::remove_file(temp)));
-        } else if Stamp::at(temp) != self.known || is_being_written(&[temp]) {
-            let _ = exchange_names(temp, &self.path);
+            return true;
         }
+        is_free(self.known) || exchange_names(temp, &self.path).is_err() || is_free(Some(expected))
     }
 }
 

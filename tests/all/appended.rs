@@ -8,7 +8,7 @@ use tavern::board::document::parse;
 use tavern::board::task::Status;
 
 use crate::state::State;
-use crate::support::{QUEUE, Scratch, wait_until};
+use crate::support::{QUEUE, Scratch, has, wait_until};
 
 const LANES: [&str; 3] = ["Dead Letter", "Done", "Archive"];
 
@@ -95,6 +95,25 @@ fn a_line_stays_pending_that_is_appended_to_a_file_that_is_replaced() {
         append(&scratch, OLD, "f");
         stand(&scratch, &[("a", Completed), ("b", Pending), ("e", Pending), ("f", Pending)]);
     }
+}
+
+/// An editor has the file before it open still, so that there is no room for another.
+#[test]
+fn a_line_is_kept_that_is_appended_to_one_of_two_files_that_were_replaced() {
+    let scratch = board("Completed");
+    scratch.run("tavern-add", &["More"]).succeeds();
+    let open = |path: &str| OpenOptions::new().append(true).open(scratch.work().join(path)).expect("it is there");
+    let editor = open(OLD);
+    let mut shell = open(QUEUE);
+    for title in ["And more", "And still more"] {
+        scratch.run("tavern-add", &[title]).succeeds();
+    }
+    shell.write_all(b"- [ ] Typed\n").expect("there is room");
+    drop((editor, shell));
+    scratch.settle();
+    let queue = scratch.queue();
+    has(&queue, &["Typed", "And more", "And still more"]);
+    State::of(&scratch).agrees();
 }
 
 /// Whoever appended it has the file open still, or loads it again before Tavern has moved the line.
