@@ -12,6 +12,7 @@ use std::rc::Rc;
 use git2::{AttrCheckFlags, AttrValue, ErrorCode, ObjectType, Oid, Reflog, ReflogEntry, Sort, TreeEntry};
 
 use super::{GitError, Repository};
+use crate::files;
 
 /// So many moves of HEAD that changed the files are told; what is older has been brought.
 const MOST_CHANGES: usize = 1024;
@@ -101,6 +102,24 @@ impl Repository {
         is_own
             && path.ancestors().all(can_be_read)
             && !["ident", "working-tree-encoding", "filter"].into_iter().any(is_converted)
+            && !self.was_converted(path)
+    }
+
+    /// By its index nobody but git has written the file, and it is not what git holds of it. Then git has converted it, whatever
+    /// its attributes say by now. Line ends alone are another matter.
+    fn was_converted(&self, path: &Path) -> bool {
+        let file = self.main_worktree().join(path);
+        let (Ok(found), Ok(mut index)) = (fs::symlink_metadata(&file), self.git.index()) else { return false };
+        let Some(entry) = index.read(false).ok().and_then(|()| index.get_path(path, 0)) else { return false };
+        let (seconds, nanoseconds) = (entry.mtime.seconds(), entry.mtime.nanoseconds());
+        // git keeps 32 bits of each.
+        let is_untouched = entry.file_size == found.len() as u32
+            && seconds == found.mtime() as i32
+            && (nanoseconds == 0 || i64::from(nanoseconds) == found.mtime_nsec());
+        let is_other = |bytes: &[u8]| Oid::hash_object(ObjectType::Blob, bytes).is_ok_and(|id| id != entry.id);
+        is_untouched
+            && files::read_text(&file)
+                .is_ok_and(|text| is_other(text.as_bytes()) && is_other(text.replace("\r\n", "\n").as_bytes()))
     }
 
     /// How the files at or below `paths` came here, the first first.

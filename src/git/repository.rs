@@ -63,6 +63,11 @@ impl Repository {
         if found.object_format() != git2::ObjectFormat::Sha1 {
             return Err(GitError::UnsupportedFormat { path: common_dir, reason: "SHA-256 ids".to_owned() });
         }
+        // What looks like one from within may be a folder that a clone has brought: its settings are nobody's here.
+        let is_within = canonical(dir).is_ok_and(|dir| dir.starts_with(&common_dir));
+        if is_within && common_dir.file_name().is_none_or(|name| name != ".git") {
+            return Err(GitError::Bare { path: common_dir });
+        }
         let main = if found.is_worktree() { seen_from_main(&common_dir)? } else { Some(found) };
         let bare = || GitError::Bare { path: common_dir.clone() };
         let git = main.ok_or_else(bare)?;
@@ -209,6 +214,12 @@ mod tests {
         assert!(matches!(discover(&bare), Err(GitError::Bare { path }) if path == bare));
         git_in(&bare, &["worktree", "add", "--quiet", "--detach", "../of-bare"]);
         assert!(matches!(discover(&fixture.beside("of-bare")), Err(GitError::Bare { path }) if path == bare));
+
+        fixture.git(&["clone", "--quiet", "--bare", ".", "docs"]);
+        let docs = fixture.root().join("docs");
+        git_in(&docs, &["config", "core.bare", "false"]);
+        git_in(&docs, &["config", "core.worktree", "objects"]);
+        assert!(matches!(discover(&docs), Err(GitError::Bare { path }) if path == docs));
 
         for (name, setting) in [("sha256", "--object-format=sha256"), ("tables", "--ref-format=reftable")] {
             git_in(&fixture.beside(""), &["init", "--quiet", setting, name]);

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::error::Error;
 use super::site::Site;
@@ -24,6 +25,8 @@ pub struct Clause {
     /// As it stands, to be shown.
     pub text: String,
     pub digest: Digest,
+    /// Of an item; it may get an ID, or another one, and still be the same.
+    title: Option<String>,
     /// What it says, line by line.
     lines: Vec<String>,
     is_front: bool,
@@ -33,14 +36,15 @@ impl Clause {
     /// The file `name` of the board, which says `text`.
     pub fn of_file(name: &str, text: String) -> Clause {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        Clause { digest: Digest::of(name, &text), name: name.to_owned(), text, lines, is_front: false }
+        let (digest, title) = (Digest::of(name, &text), None);
+        Clause { digest, name: name.to_owned(), text, title, lines, is_front: false }
     }
 
     /// What `task` says, with the defaults of its queue; `text` is how it stands there.
     pub fn of_item(task: &Task, text: String) -> Clause {
         let name = if task.id == TaskId::nobody() { task.title.clone() } else { task.id.to_string() };
         let digest = Digest::of("item", &task.wording());
-        Clause { digest, name, text, lines: task.wording_lines(), is_front: false }
+        Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines(), is_front: false }
     }
 
     /// What the queue in the file `name` says of all its items, and to a planner; `None` if that is nothing.
@@ -48,7 +52,23 @@ impl Clause {
         let words = front.wording();
         let lines = words.replace("\\n", "\n").lines().map(|line| line.trim().to_owned()).collect();
         let digest = Digest::of("front", &words);
-        (!words.is_empty()).then_some(Clause { digest, name, text, lines, is_front: true })
+        (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines, is_front: true })
+    }
+
+    /// By these it is found again: its name, and the title of an item.
+    fn keys(&self) -> impl Iterator<Item = String> {
+        [Some(self.name.clone()), self.title.as_ref().map(|title| format!("item {title}"))].into_iter().flatten()
+    }
+
+    /// Its lines that say something by themselves.
+    fn telling(&self) -> impl Iterator<Item = &String> {
+        self.lines.iter().filter(|line| line.contains(char::is_alphanumeric) && !line.ends_with(['[', '{']))
+    }
+
+    /// Each of its lines stands in `text`, be it as no item.
+    fn stands_in(&self, text: &str) -> bool {
+        let typed = self.text.lines().skip(1).map(str::trim).filter(|line| line.contains(char::is_alphanumeric));
+        self.title.as_deref().into_iter().chain(typed).all(|line| text.contains(line))
     }
 }
 
@@ -65,7 +85,7 @@ pub struct Origins {
     made: HashSet<Digest>,
     /// By name, what was last made here or trusted.
     was: HashMap<String, String>,
-    /// What HEAD holds, by name.
+    /// What HEAD holds, by its keys.
     head: HashMap<String, Digest>,
     /// What git has brought of the parts that were asked for.
     brought: Vec<Digest>,
@@ -82,6 +102,11 @@ pub(super) fn overruled(committed: &Digest) -> Digest {
     committed.of_kind("overruled")
 }
 
+/// By this it is known that a person has trusted what came with this clone.
+pub(super) fn agreed() -> Digest {
+    Digest::of("clone", "agreed")
+}
+
 impl Origins {
     /// Of the `parts`, each of which stands in the file that `places` has for it.
     pub(super) fn of(site: &Site, parts: &[&Clause], places: &[&Path], trusted: &Trusted) -> Result<Origins, Error> {
@@ -94,12 +119,16 @@ impl Origins {
         };
         let told_of = |path: &Path| within(path).filter(|path| repository.tells_of(path));
         let Some(mut paths) = all.iter().map(|path| told_of(path)).collect::<Option<Vec<PathBuf>>>() else {
-            return Ok(Origins::default());
+            let brought = parts.iter().map(|part| part.digest.clone()).collect();
+            return Ok(Origins { brought, ..Origins::default() });
         };
-        let mut asked = Vec::new();
+        let (mut asked, mut untold) = (Vec::new(), Vec::new());
         for (part, place) in parts.iter().zip(places) {
             // Of another repository's file nothing is told.
-            let Some(path) = told_of(place) else { continue };
+            let Some(path) = told_of(place) else {
+                untold.push(part.digest.clone());
+                continue;
+            };
             asked.push(*part);
             // What is below the board's folders is looked at anyway.
             if !paths.iter().any(|above| path.starts_with(above)) {
@@ -107,14 +136,26 @@ impl Origins {
             }
         }
         let folder = within(dir).unwrap_or_default();
-        let wanted = Sought::of(&asked);
-        let (brought, lines, origins) = Default::default();
-        let mut told = CloneHistory { trusted, wanted, folder, brought, lines, origins };
-        for arrival in repository.arrivals(&paths)? {
-            told.take(&arrival);
+        let arrivals = repository.arrivals(&paths)?;
+        let of_head = arrivals.iter().rev().find(|arrival| arrival.carrier != Carrier::Fetch);
+        let mut wanted = Sought::of(&asked);
+        wanted.add_like(&asked, of_head.map_or(&[][..], |arrival| &arrival.files));
+        let mut told = CloneHistory::new(trusted, wanted, folder);
+        for arrival in &arrivals {
+            told.take(arrival);
+        }
+        let mut moved =
+            arrivals.iter().filter(|arrival| arrival.carrier != Carrier::Fetch && !arrival.files.is_empty());
+        let is_cloned = moved.next().is_some_and(|first| first.carrier == Carrier::Move);
+        let is_agreed = !is_cloned || trusted.has(&agreed());
+        let others = told.lines_of_others();
+        for part in &asked {
+            if !told.is_settled(part) && (!is_agreed || told.is_of_others(part, &others)) {
+                told.brought.insert(part.digest.clone());
+            }
         }
         let came = asked.iter().map(|part| &part.digest).filter(|digest| told.brought.contains(digest));
-        told.origins.brought = came.cloned().collect();
+        told.origins.brought = came.cloned().chain(untold).collect();
         for part in asked {
             told.settle(part, Carrier::Commit);
         }
@@ -132,7 +173,7 @@ impl Origins {
 
     /// What HEAD holds in its place.
     pub(super) fn committed(&self, part: &Clause) -> Option<Digest> {
-        self.head.get(&part.name).cloned()
+        part.keys().find_map(|key| self.head.get(&key)).cloned()
     }
 
     /// What stood in its place when that was last made here or trusted.
@@ -158,6 +199,22 @@ impl Sought {
         Sought { names: parts.iter().map(|part| part.name.clone()).collect(), titles, fronts }
     }
 
+    /// Also items that say a line which one of the parts says.
+    fn add_like(&mut self, parts: &[&Clause], files: &[(PathBuf, Rc<str>)]) {
+        let said: HashSet<&String> = parts.iter().flat_map(|part| part.telling()).collect();
+        for (_, text) in files {
+            let (document, _) = parse(text);
+            for item in document.items() {
+                let task = document.task_of(item);
+                let part = Clause::of_item(&task, String::new());
+                if part.telling().any(|line| said.contains(line)) {
+                    self.names.insert(part.name);
+                    self.titles.insert(task.title);
+                }
+            }
+        }
+    }
+
     fn wants(&self, name: &str, title: &str) -> bool {
         self.names.contains(name) || self.titles.contains(title)
     }
@@ -175,51 +232,108 @@ struct CloneHistory<'t> {
     /// The board's, from the root of the work tree.
     folder: PathBuf,
     brought: HashSet<Digest>,
-    /// By name, each line of what was brought or made: whether somebody here had it first, or has trusted it.
+    /// By key, each line of what was brought or made: whether somebody here had it first, or has trusted it.
     lines: HashMap<String, HashMap<String, bool>>,
+    /// By key, the lines of what was last made here or trusted, and those that others have taken out of it.
+    own: HashMap<String, Vec<String>>,
+    taken: HashMap<String, HashSet<String>>,
+    /// Of HEAD.
+    head: Vec<Clause>,
+    /// What git has brought as a whole.
+    texts: Vec<Rc<str>>,
     origins: Origins,
 }
 
-impl CloneHistory<'_> {
+impl<'t> CloneHistory<'t> {
+    fn new(trusted: &'t Trusted, wanted: Sought, folder: PathBuf) -> CloneHistory<'t> {
+        let (brought, lines, own, taken) = Default::default();
+        let (head, texts, origins) = Default::default();
+        CloneHistory { trusted, wanted, folder, brought, lines, own, taken, head, texts, origins }
+    }
+
     fn take(&mut self, arrival: &Arrival) {
         let parts: Vec<Clause> = arrival.files.iter().flat_map(|(path, text)| self.parts_of(path, text)).collect();
         for part in &parts {
             self.settle(part, arrival.carrier);
         }
-        if arrival.carrier != Carrier::Fetch {
-            self.origins.head = parts.into_iter().map(|part| (part.name, part.digest)).collect();
+        if arrival.carrier != Carrier::Commit {
+            let new = arrival.files.iter().filter(|(_, text)| !self.texts.iter().any(|known| Rc::ptr_eq(known, text)));
+            let new: Vec<Rc<str>> = new.map(|(_, text)| Rc::clone(text)).collect();
+            self.texts.extend(new);
         }
+        if arrival.carrier != Carrier::Fetch {
+            let keys = |part: &Clause| part.keys().map(|key| (key, part.digest.clone())).collect::<Vec<_>>();
+            self.origins.head = parts.iter().flat_map(keys).collect();
+            self.head = parts;
+        }
+    }
+
+    fn is_settled(&self, part: &Clause) -> bool {
+        let is_known = self.brought.contains(&part.digest) || self.origins.made.contains(&part.digest);
+        is_known || self.trusted.has(&part.digest)
     }
 
     /// Whoever had it first counts; a person, unless they changed what git had brought and nobody has trusted, or have lines of it.
     fn settle(&mut self, part: &Clause, carrier: Carrier) {
-        let is_settled = self.brought.contains(&part.digest) || self.origins.made.contains(&part.digest);
-        let is_trusted = self.trusted.has(&part.digest);
-        if !is_settled && !is_trusted {
-            let before = self.origins.head.get(&part.name);
+        if !self.is_settled(part) {
+            let before = self.origins.committed(part);
             let is_brought = |before: &Digest| self.brought.contains(before) && !self.trusted.has(&overruled(before));
-            let rests_on_brought = before.is_some_and(is_brought);
+            let rests_on_brought = before.as_ref().is_some_and(is_brought);
             let is_by_hand = carrier == Carrier::Commit && !self.trusted.has(&brought(&part.digest));
-            if is_by_hand && !rests_on_brought && !self.has_lines_of_others(part) {
+            if is_by_hand && !rests_on_brought && !self.is_mixed(part) {
                 self.origins.made.insert(part.digest.clone());
             } else {
                 self.brought.insert(part.digest.clone());
+                for key in part.keys() {
+                    let own = self.own.get(&key).into_iter().flatten();
+                    let gone: Vec<String> = own.filter(|line| !part.lines.contains(line)).cloned().collect();
+                    self.taken.entry(key).or_default().extend(gone);
+                }
             }
         }
         let is_own = !self.brought.contains(&part.digest);
-        let is_seen = is_trusted || self.trusted.has(&overruled(&part.digest));
-        let lines = self.lines.entry(part.name.clone()).or_default();
-        for line in &part.lines {
-            *lines.entry(line.clone()).or_insert(is_own) |= is_seen;
+        let is_seen = self.trusted.has(&part.digest) || self.trusted.has(&overruled(&part.digest));
+        for key in part.keys() {
+            let lines = self.lines.entry(key.clone()).or_default();
+            for line in &part.lines {
+                *lines.entry(line.clone()).or_insert(is_own) |= is_seen;
+            }
+            if is_own {
+                self.own.insert(key, part.lines.clone());
+            }
         }
         if is_own {
             self.origins.was.insert(part.name.clone(), part.text.clone());
         }
     }
 
-    fn has_lines_of_others(&self, part: &Clause) -> bool {
-        let lines = self.lines.get(&part.name);
-        lines.is_some_and(|lines| part.lines.iter().any(|line| lines.get(line) == Some(&false)))
+    /// It has a line that others have added to what was here, or lacks one that they have taken out of it.
+    fn is_mixed(&self, part: &Clause) -> bool {
+        let has = |lines: &HashMap<String, bool>| part.lines.iter().any(|line| lines.get(line) == Some(&false));
+        let lacks = |key: &String| {
+            let (Some(own), Some(taken)) = (self.own.get(key), self.taken.get(key)) else { return false };
+            own.iter().any(|line| taken.contains(line) && !part.lines.contains(line))
+        };
+        part.keys().any(|key| self.lines.get(&key).is_some_and(has) || lacks(&key))
+    }
+
+    /// The lines of what HEAD holds, was brought and nobody has trusted, that stand in nothing that is trusted or was made here.
+    fn lines_of_others(&self) -> HashSet<String> {
+        let is_known =
+            |part: &&Clause| !self.brought.contains(&part.digest) || self.trusted.has(&overruled(&part.digest));
+        let (known, others): (Vec<&Clause>, Vec<&Clause>) = self.head.iter().partition(is_known);
+        let known: HashSet<&String> = known.into_iter().flat_map(Clause::telling).collect();
+        let own: HashSet<&String> = self.own.values().flatten().collect();
+        let others = others.into_iter().filter(|part| part.title.is_some()).flat_map(Clause::telling);
+        others.filter(|line| !known.contains(line) && !own.contains(line)).cloned().collect()
+    }
+
+    /// What stands there and was never committed is made of what others have brought. It has lines of an item that HEAD holds, under
+    /// whatever name, or it was there before as no item (in a fence that is closed now).
+    fn is_of_others(&self, part: &Clause, others: &HashSet<String>) -> bool {
+        let is_new = part.title.is_some() && self.origins.committed(part).is_none();
+        part.title.is_some() && part.telling().any(|line| others.contains(line))
+            || is_new && self.texts.iter().any(|text| part.stands_in(text))
     }
 
     fn parts_of(&self, path: &Path, text: &str) -> Vec<Clause> {

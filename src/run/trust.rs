@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::error::Error;
-use super::origin::{Clause, Origins, brought, file_name, overruled};
+use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
 use super::site::Site;
 use crate::board::document::{Document, parse};
 use crate::board::eligible::Untrusted;
@@ -98,7 +98,7 @@ impl<'s> Trust<'s> {
             let before = one.committed.filter(|committed| *committed != one.part.digest);
             [Some(one.part.digest), before.as_ref().map(overruled)].into_iter().flatten()
         });
-        Ok(self.with_trusted(|trusted| trusted.add(digests))?)
+        Ok(self.with_trusted(|trusted| trusted.add(digests.chain([agreed()])))?)
     }
 
     /// Trusts nothing from now on but what was made here.

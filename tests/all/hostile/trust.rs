@@ -326,9 +326,96 @@ fn what_git_mixes_into_a_persons_words_is_no_hand_of_a_person() {
         assert!(own.queue().contains("touch ~/theirs"), "{way}: {}", own.queue());
         own.run("tavern-drain", &[]).ends(4).says("nobody has trusted here: T-1");
         assert_eq!(ran(&own), [""; 0], "{way}");
-        // Whoever takes the line out again has only their own.
+        // The line that was theirs is gone, and so is the one that they took out: that is told.
         own.change(QUEUE, "touch ~/theirs", "echo 2 > 2.txt");
-        own.run("tavern-trust", &[]).ends(if way.contains("git commit") { 4 } else { 0 });
+        own.run("tavern-trust", &[]).ends(4);
+        // Whoever puts that back has only their own, but where git took more of it out.
+        own.change(QUEUE, "echo 2 > 2.txt", "echo 1 > 1.txt");
+        own.run("tavern-trust", &[]).ends(if way.contains("checkout") { 4 } else { 0 });
+    }
+}
+
+const THEIRS: &str = "  ```sh\n  touch ~/theirs; echo 1 >1.txt\n  ```\n";
+
+/// A clone of these files, in which each line was run, with `tavern` and `$UP` at hand. All that stands in the queue is asked for.
+#[track_caller]
+fn is_asked_for(files: &[(&str, String)], lines: &str) {
+    let up = Scratch::repository();
+    for (path, text) in files {
+        up.write(path, text);
+    }
+    up.commit(&["--all"], "A board");
+    let clone = clone_of(&up);
+    let run = clone.command(Path::new("sh")).args(&["-ec", lines]).variable("UP", up.work());
+    run.run().ends(0);
+    clone.run("tavern-drain", &[]).ends(4).says("nobody has trusted here");
+    assert_eq!(ran(&clone), [""; 0], "{lines}\n{}", clone.queue());
+}
+
+/// What stands in the file is in no commit then. A pattern may be quoted, and an attribute have another name.
+#[test]
+fn what_git_has_converted_is_no_hand_of_a_person() {
+    let item = || (QUEUE, format!("- [ ] Fix $Id$\n{THEIRS}"));
+    for rules in ["\"*.md\" ident\n", "[attr]a b\n[attr]b c\n[attr]c ident\n*.md a\n"] {
+        is_asked_for(&[item(), (".gitattributes", rules.to_owned())], "git status");
+    }
+    // Nor once the attribute is gone, though the file was written since.
+    let pull = "tavern status\n(cd $UP; git rm -q .gitattributes; git commit -qm Less)\ngit pull -q";
+    for then in ["", "\necho >>.tavern/queues/main.md"] {
+        is_asked_for(&[item(), (".gitattributes", "*.md ident\n".to_owned())], &format!("{pull}{then}"));
+    }
+}
+
+/// An ID is Tavern's to give.
+#[test]
+fn another_id_makes_nobody_elses_item_a_persons() {
+    let build =
+        "- [ ] Build\n  Fix teh readme.\n\n  Words.\n\n  More words.\n  ```sh\n  echo 1 >1.txt\n  exit 0\n  ```\n";
+    let claim = "tavern trust --yes\ntavern claim\ntavern release --force $(grep -o 'T-[a-z0-9]*' .tavern/queues/main.md | head -1)";
+    let theirs = "(cd $UP; sed -i 's,exit 0,touch ~/theirs,' .tavern/queues/main.md; git commit -qam Theirs)";
+    let pull = "git pull -q --rebase --autostash";
+    for edit in ["teh/the", "Build/Build it"] {
+        let lines =
+            format!("{claim}\nsed -i 's/{edit}/' .tavern/queues/main.md\n{theirs}\n{pull} || git stash drop -q");
+        is_asked_for(&[(QUEUE, build.to_owned())], &lines);
+    }
+    let two = format!("- [ ] T-8: A\n- [ ] T-8: Fix teh docs\n{THEIRS}");
+    let fix = "tavern check --fix || true\ntavern trust --dry-run || true\nsed -i 's/teh/the/' .tavern/queues/main.md";
+    is_asked_for(&[(QUEUE, two)], fix);
+}
+
+/// What was there as no item is no new one where somebody makes it one.
+#[test]
+fn what_a_person_lets_out_of_a_fence_is_not_theirs() {
+    let other = "- [ ] T-1: Nice\n  ```sh\n  true\n  ```\n";
+    for (opens, closes) in [("~~~", "~~~"), ("<!--", "-->")] {
+        let hidden = format!("{other}\n{opens}\nexample\n\n- [ ] T-2: Evil\n{THEIRS}");
+        for first in ["", "tavern trust --yes\n"] {
+            let lines = format!("{first}sed -i 's/^example/example\\n{closes}/' .tavern/queues/main.md");
+            is_asked_for(&[(QUEUE, hidden.clone())], &lines);
+        }
+    }
+}
+
+/// A line less may be as bad as one more.
+#[test]
+fn what_others_have_taken_out_is_no_hand_of_a_person() {
+    let item = format!(
+        "- [ ] T-1: Build\n  Fix teh readme.\n\n  Words.\n\n  More words.\n{}",
+        THEIRS.replace("sh\n", "sh\n  exit 0\n")
+    );
+    let config = "max_attempts: 3\n# teh\n#\n#\n#\nroles:\n  coder:\n    sandbox: true\n    model: m\n".to_owned();
+    for (files, out) in
+        [(vec![(QUEUE, item)], "exit 0"), (vec![(QUEUE, "- [ ] T-1: a\n".to_owned()), (CONFIG, config)], "sandbox")]
+    {
+        let path = files.last().expect("there is one").0;
+        let own = format!("tavern trust --yes\nsed -i s/teh/the/ {path}\ngit commit -qam Mine");
+        let theirs = format!("(cd $UP; sed -i '/{out}/d' {path}; git commit -qam Theirs)\ngit fetch -q");
+        for how in ["git merge -q --squash origin/main", "git cherry-pick -n origin/main"] {
+            for then in ["", "\ngit commit -qm Both"] {
+                is_asked_for(&files, &format!("{own}\n{theirs}\n{how}{then}"));
+            }
+        }
     }
 }
 
