@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::board::lease::Token;
 use crate::board::task::TaskId;
-use crate::process::table::{marks_around, programs_above};
+use crate::process::table::{marks_around, programs_above, variables_above};
 use crate::run::run_name;
+use crate::secrets::learn;
 use crate::store::Board;
 
 use super::{CliError, Context};
@@ -35,7 +36,10 @@ impl Context {
         if marks_around().is_empty() && programs_above(OWN_PROGRAM).is_empty() {
             return None;
         }
-        OwnRun::around(&self.board_or_place().ok()?)
+        let own = OwnRun::around(&self.board_or_place().ok()?)?;
+        // An agent is not given its supervisor's keys, and may have found one all the same.
+        learn(variables_above());
+        Some(own)
     }
 }
 

@@ -143,6 +143,16 @@ fn above() -> Vec<u32> {
     above
 }
 
+/// The variables that the processes above this one were started with, as far as they are text and can be read.
+pub fn variables_above() -> Vec<(String, String)> {
+    let environs = above().into_iter().filter_map(environ);
+    let variables = |environ: Vec<u8>| -> Vec<(String, String)> {
+        let texts = environ.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
+        texts.filter_map(|text| text.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    environs.flat_map(variables).collect()
+}
+
 /// The values of [`Mark::RUN`] of all processes that live.
 pub fn marks() -> Vec<String> {
     marks_of(all().into_iter().filter(|entry| !entry.is_zombie).map(|entry| entry.pid))

@@ -167,6 +167,18 @@ fn keys_and_tokens_are_in_nothing_that_is_written_or_shown() {
     );
 }
 
+/// Where it found the key its own programs do not know it from.
+#[test]
+fn a_key_is_redacted_also_where_an_agents_own_program_is_told_it() {
+    let script = "key=$(cat ~/found)\ntavern tell T-1 \"I used $key\" || true\ntavern add \"Rotate $key\" --parent --draft\n\
+                  tavern report --failed \"401 for $key\"";
+    let scratch = board(script, &[], "max_attempts: 1\n");
+    scratch.write("../home/found", KEY);
+    leak(&scratch);
+    has(&scratch.queue(), &["Rotate [redacted MY_API_KEY]", "401 for [redacted MY_API_KEY]"]);
+    is_told_nowhere(&scratch);
+}
+
 #[test]
 fn a_key_is_known_as_addresses_and_base64_have_it() {
     let script =
