@@ -232,8 +232,8 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             format!("install {program}; if the item is to bring it: `command -v {program} && {command}`")
         }
         Lack::ForeignTip { branch, tip, known } => format!(
-            "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git branch --force {} {known}",
-            quoted(branch)
+            "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
+            quoted(&format!("refs/heads/{branch}"))
         ),
         Lack::NotReady(not_ready) => return not_ready.hint.clone(),
         Lack::NotTrusted(_) => trust(queue),

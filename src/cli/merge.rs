@@ -104,8 +104,8 @@ impl Verb for Args {
 
 /// A person has looked at what somebody has put there.
 fn accept(context: &Context, site: &Site, commit: &str) -> Result<Exit, CliError> {
-    let branch = site.integration();
-    let Some(tip) = site.accept_tip(commit, person())? else {
+    let Some((branch, tip)) = site.accept_tip(commit, person())? else {
+        let branch = site.integration();
         let message = format!("`{branch}` is not at {commit}");
         return Err(CliError::refused(message, format!("look where it is: git log -1 {}", quoted(branch))));
     };

@@ -4,6 +4,8 @@
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
+use git2::ReflogEntry;
+
 use super::{CommitId, GitError, Repository};
 use crate::files;
 
@@ -42,6 +44,17 @@ impl Repository {
         Ok(moves.any(|entry| {
             CommitId::from(entry.id_new()) == *tip && entry.message().ok().flatten().is_some_and(|how| !is_look(how))
         }))
+    }
+
+    /// Where the local branch was before it was put to `tip` without a word, as `git update-ref` does; a commit, a merge or a fetch
+    /// tells of itself in its reflog. `None` where it was not, or there is no reflog.
+    pub fn put_in_silence(&self, branch: &str, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
+        let name = format!("refs/heads/{branch}");
+        let reflog = self.git.reflog(&name).map_err(GitError::library("read the reflog of a branch"))?;
+        let is_silent = |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_none_or(str::is_empty);
+        let silent: Vec<ReflogEntry<'_>> = reflog.iter().take(MOST_MOVES).take_while(is_silent).collect();
+        let is_there = silent.first().is_some_and(|newest| CommitId::from(newest.id_new()) == *tip);
+        Ok(silent.last().filter(|oldest| is_there && !oldest.id_old().is_zero()).map(|oldest| oldest.id_old().into()))
     }
 
     fn tips_file(&self, branch: &str) -> PathBuf {

@@ -222,9 +222,9 @@ impl Site {
         // Where nothing is known, as in a new clone, the branch is as it is found.
         let Some(known) = tips.last().filter(|_| !tips.contains(tip)) else { return Ok(None) };
         let (base, commit) = self.base()?;
-        let base = (base.as_deref() != Some(branch)).then_some(commit);
-        let tracking = self.remote()?.map(|remote| format!("refs/remotes/{remote}/{branch}"));
-        let tracking = tracking.map_or(Ok(None), |tracking| repository.commit_of(&tracking))?;
+        let is_own = base.as_deref() != Some(branch) && self.foreign_base(base.as_deref(), &commit)?.is_none();
+        let base = is_own.then_some(commit);
+        let tracking = self.tracking(branch)?;
         for own in base.iter().chain(&tracking) {
             if repository.is_ancestor(tip, own)? {
                 return Ok(None);
@@ -238,27 +238,60 @@ impl Site {
         Ok(Some((known.clone(), Lack::ForeignTip { branch: branch.to_owned(), tip: told, known: had })))
     }
 
-    /// The integration branch is where neither Tavern nor a person has put it.
+    /// Where the base was before somebody put it to `tip` without a word, and why it is not followed there. A person has accepted no
+    /// such tip, nor does its remote have it.
+    fn foreign_base(&self, base: Option<&str>, tip: &CommitId) -> Result<Option<(CommitId, Lack)>, Error> {
+        let repository = self.repository()?;
+        let Some(branch) = base.filter(|base| *base != self.integration()) else { return Ok(None) };
+        if repository.branch_tip(branch)?.as_ref() != Some(tip) {
+            return Ok(None);
+        }
+        let Some(known) = repository.put_in_silence(branch, tip)? else { return Ok(None) };
+        let tracking = self.tracking(branch)?;
+        let is_fetched = tracking.map_or(Ok(false), |tracking| repository.is_ancestor(tip, &tracking))?;
+        if is_fetched || repository.remembered_tips(branch)?.contains(tip) {
+            return Ok(None);
+        }
+        let [told, had] = [tip, &known].map(|commit| commit.short().to_owned());
+        Ok(Some((known, Lack::ForeignTip { branch: branch.to_owned(), tip: told, known: had })))
+    }
+
+    /// What is known of the remote's branch of this name.
+    fn tracking(&self, branch: &str) -> Result<Option<CommitId>, Error> {
+        let (repository, remote) = (self.repository()?, self.remote()?);
+        let tracking = remote.map(|remote| format!("refs/remotes/{remote}/{branch}"));
+        Ok(tracking.map_or(Ok(None), |tracking| repository.commit_of(&tracking))?)
+    }
+
+    /// The integration branch, or its base, is where neither Tavern nor a person has put it.
     pub fn foreign_tip(&self) -> Result<Option<Lack>, Error> {
+        let (base, commit) = self.base()?;
+        if let Some((_, lack)) = self.foreign_base(base.as_deref(), &commit)? {
+            return Ok(Some(lack));
+        }
         let Some(tip) = self.integration_tip()? else { return Ok(None) };
         Ok(self.foreign(&tip)?.map(|(_, lack)| lack))
     }
 
-    /// A person says that the integration branch is right where it is, at `revision`: that commit, or `None` if it is
-    /// elsewhere.
-    pub fn accept_tip(&self, revision: &str, by: String) -> Result<Option<CommitId>, Error> {
-        let (repository, branch) = (self.repository()?, self.integration());
-        let Some(tip) = repository.branch_tip(branch)? else { return Ok(None) };
-        if repository.commit_of(revision)?.as_ref() != Some(&tip) {
-            return Ok(None);
+    /// A person says that the integration branch, or a base that is not followed, is right where it is, at `revision`: which, and that
+    /// commit. `None` if it is elsewhere.
+    pub fn accept_tip(&self, revision: &str, by: String) -> Result<Option<(String, CommitId)>, Error> {
+        let (repository, (base, at)) = (self.repository()?, self.base()?);
+        let Some(commit) = repository.commit_of(revision)? else { return Ok(None) };
+        let is_foreign = self.foreign_base(base.as_deref(), &at)?.is_some();
+        for branch in [self.integration()].into_iter().chain(base.as_deref().filter(|_| is_foreign)) {
+            if repository.branch_tip(branch)?.as_ref() != Some(&commit) {
+                continue;
+            }
+            if !self.board.is_dry() {
+                repository.remember_tip(branch, &commit)?;
+                let cause = Some(format!("`{branch}` was accepted as it is"));
+                let commit = Some(commit.as_str().to_owned());
+                self.board.note(Entry { agent: Some(by), cause, commit, ..Entry::new(Kind::Noted, clock::now()) })?;
+            }
+            return Ok(Some((branch.to_owned(), commit)));
         }
-        if !self.board.is_dry() {
-            repository.remember_tip(branch, &tip)?;
-            let cause = Some(format!("`{branch}` was accepted as it is"));
-            let commit = Some(tip.as_str().to_owned());
-            self.board.note(Entry { agent: Some(by), cause, commit, ..Entry::new(Kind::Noted, clock::now()) })?;
-        }
-        Ok(Some(tip))
+        Ok(None)
     }
 
     /// Brings the integration branch up to its base, making it if it is not there. What stands in the way, such as a conflict, is
@@ -267,9 +300,14 @@ impl Site {
     pub fn follow_base(&self) -> Result<(CommitId, Option<Lack>), Error> {
         let (base, commit) = self.base()?;
         let branch = self.integration();
-        let start = self.integration_tip()?.unwrap_or_else(|| commit.clone());
+        let foreign_base = self.foreign_base(base.as_deref(), &commit)?;
+        let begins_at = || foreign_base.as_ref().map_or(&commit, |(known, _)| known).clone();
+        let start = self.integration_tip()?.unwrap_or_else(begins_at);
         if let Some((known, lack)) = self.foreign(&start)? {
             return Ok((known, Some(lack)));
+        }
+        if let Some((_, lack)) = foreign_base {
+            return Ok((start, Some(lack)));
         }
         if self.board.is_dry() {
             return Ok((self.repository()?.foresee_follow(start, commit)?, None));

@@ -128,7 +128,8 @@ fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
     scratch.stands("T-2", "approved", 1);
     assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/T-2"]).contains("evil.txt"));
     scratch.run("tavern-log", &[]).ends(0).says(&told);
-    let ways = format!("tavern merge --accept {tip}; or put it back: git branch --force tavern/integration ");
+    let ways =
+        format!("tavern merge --accept {tip}; or put it back: git update-ref -m back refs/heads/tavern/integration ");
     let merge = scratch.run("tavern-merge", &[]).ends(4).says(&told).says(&ways);
     let known = merge.stdout.trim().rsplit(' ').next().expect("it is named").to_owned();
     // The user only looks at it.
@@ -136,9 +137,46 @@ fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
     scratch.git(&["switch", "--quiet", "main"]);
     scratch.run("tavern-merge", &[]).ends(4).says(&told);
     scratch.run("tavern-merge", &["--accept", "main"]).ends(4).says("`tavern/integration` is not at main");
-    scratch.git(&["branch", "--force", "tavern/integration", &known]);
+    scratch.git(&["update-ref", "-m", "back", "refs/heads/tavern/integration", &known]);
     scratch.run("tavern-merge", &[]).ends(0).says("T-2 merged as");
     assert!(!scratch.merged().contains("evil.txt"));
+}
+
+/// What the base has is a person's, so an agent would put its commit there.
+#[test]
+fn a_base_that_an_agent_has_moved_is_not_followed() {
+    for also in ["", "git update-ref refs/heads/tavern/integration $evil"] {
+        let scratch = board(
+            "person",
+            &format!(
+                "echo evil >evil.txt\ngit add evil.txt\nevil=$(git commit-tree -p HEAD -m Evil $(git write-tree))\n\
+                 git rm -qf evil.txt\ngit update-ref refs/heads/main $evil\n{also}"
+            ),
+        );
+        scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+        let mut ran = attack(&scratch);
+        let moved = if also.is_empty() { &["main"][..] } else { &["tavern/integration", "main"] };
+        for branch in moved {
+            let told = format!("`{branch}` is at ");
+            ran = ran.ends(4).says(&told).says("where neither Tavern nor you have put it");
+            scratch.run("tavern-check", &[]).ends(5).says("`main` is at ");
+            assert!(!scratch.git(&["ls-tree", "--name-only", "tavern/T-1"]).contains("evil.txt"));
+            let back = ran.stdout.lines().find_map(|line| line.split("put it back: git ").nth(1)).expect("it is told");
+            scratch.git(&back.split(' ').collect::<Vec<_>>());
+            ran = scratch.run("tavern-merge", &[]);
+        }
+        ran.ends(0).says("T-1 merged as");
+        assert!(!scratch.merged().contains("evil.txt"));
+    }
+}
+
+#[test]
+fn a_base_that_a_person_accepts_is_followed() {
+    let scratch = board("person", "git update-ref refs/heads/main $(git commit-tree -p HEAD -m New HEAD^{tree})");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+    attack(&scratch).ends(4);
+    scratch.run("tavern-merge", &["--accept", "main"]).ends(0).says("main is accepted");
+    scratch.run("tavern-merge", &[]).ends(0).says("T-1 merged as");
 }
 
 #[test]
