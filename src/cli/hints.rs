@@ -233,7 +233,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         }
         Lack::ForeignTip { branch, tip, known } => format!(
             "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
-            quoted(&format!("refs/heads/{branch}"))
+            quoted(format!("refs/heads/{branch}"))
         ),
         Lack::NotReady(not_ready) => return not_ready.hint.clone(),
         Lack::NotTrusted(_) => trust(queue),
