@@ -494,7 +494,7 @@ fn board(seed: u64, ways: &[Way], claimers: u64, is_in_git: bool) {
 /// Boards with one, two and three editors by turns, until each way of saving was used so often.
 #[test]
 fn whoever_saves_claims_edits_or_archives_nothing_is_lost() {
-    let most = number("TAVERN_TEST_ROUNDS", 50);
+    let most = number("TAVERN_TEST_ROUNDS", 200);
     let first = number("TAVERN_TEST_SEED", 1);
     let boards = number("TAVERN_TEST_BOARDS", BOARDS);
     let has_git = number("TAVERN_TEST_GIT", 0) > 0;
