@@ -122,19 +122,18 @@ impl Origins {
             let brought = parts.iter().map(|part| part.digest.clone()).collect();
             return Ok(Origins { brought, ..Origins::default() });
         };
-        let (mut asked, mut untold) = (Vec::new(), Vec::new());
-        for (part, place) in parts.iter().zip(places) {
-            // Of another repository's file nothing is told.
-            let Some(path) = told_of(place) else {
-                untold.push(part.digest.clone());
-                continue;
-            };
-            asked.push(*part);
-            // What is below the board's folders is looked at anyway.
-            if !paths.iter().any(|above| path.starts_with(above)) {
-                paths.push(path);
-            }
-        }
+        let files: HashSet<&Path> = places.iter().copied().collect();
+        let is_told: HashMap<&Path, Option<PathBuf>> = files.into_iter().map(|file| (file, told_of(file))).collect();
+        // What is below the board's folders is looked at anyway.
+        let mut others: Vec<PathBuf> = is_told.values().flatten().cloned().collect();
+        others.retain(|path| !paths.iter().any(|above| path.starts_with(above)));
+        others.sort();
+        paths.extend(others);
+        // Of another repository's file nothing is told.
+        let (asked, untold): (Vec<_>, Vec<_>) =
+            parts.iter().zip(places).partition(|(_, place)| is_told[**place].is_some());
+        let asked: Vec<&Clause> = asked.into_iter().map(|(part, _)| *part).collect();
+        let untold = untold.into_iter().map(|(part, _)| part.digest.clone());
         let folder = within(dir).unwrap_or_default();
         let arrivals = repository.arrivals(&paths)?;
         let of_head = arrivals.iter().rev().find(|arrival| arrival.carrier != Carrier::Fetch);
