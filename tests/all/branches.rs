@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::state::State;
 use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Scratch, has};
 
 const EMPTY: &str = "## Pending\n\n## In Progress\n\n## Completed\n";
@@ -879,4 +880,36 @@ fn a_branch_without_a_queue_keeps_what_is_held() {
     scratch.stands("T-1", "cancelled", 0);
     assert_eq!(items(&scratch).len(), 4);
     is_calm(&scratch);
+}
+
+/// The item got its ID and its question on another branch; a pull has brought it as it was typed, among others.
+#[test]
+fn what_git_puts_back_without_its_id_undoes_no_question() {
+    let items: String = (1..=6).map(|number| format!("- [ ] A-{number}: x{number}\n")).collect();
+    let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## Waiting\n\n## Completed\n\n- [x] A-9: nine\n"));
+    scratch.settle();
+    scratch.commit(&["--all"], "Board");
+    let lines = r#"git branch other
+        git clone -q . ../elsewhere
+        sed -i 's/^- \[ \] A-1: x1/- [ ] Typed.\n&/' .tavern/queues/main.md
+        tavern reap
+        git commit -qam Typed
+        git -C ../elsewhere pull -q
+        eval "$(tavern claim --agent Frodo --format env)"
+        tavern report "$TAVERN_TASK" --token "$TAVERN_TOKEN" --waiting 'which?' || true
+        git commit -qam Asked
+        git switch -q other
+        tavern reap
+        sed -i 's/^- .x. A-9: nine/- [x] B-1: b (status: cancelled)\n- [x] B-2: b\n- [x] B-3: b (status: cancelled)/' \
+            ../elsewhere/.tavern/queues/main.md
+        git -C ../elsewhere commit -qam Elsewhere
+        for number in 1 3 4 5 6; do tavern release "A-$number" --cancel; done
+        git commit -qam Cancelled
+        git pull -q --no-rebase --no-edit ../elsewhere main
+        tavern release A-2 --cancel
+        git reset -q --hard
+        tavern reap"#;
+    scratch.command(Path::new("sh")).args(&["-ec", lines]).run().ends(0);
+    has(&scratch.queue(), &["Typed. (question: which?)"]);
+    State::of(&scratch).agrees();
 }
