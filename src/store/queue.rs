@@ -63,7 +63,7 @@ impl Board {
     /// names is the first of them.
     pub fn queues(&self) -> Result<Vec<Queue>, Error> {
         let folder = self.path("queues");
-        let mut names: Vec<String> = match fs::read_dir(&folder) {
+        let mut names: Vec<String> = match files::led(&folder, self.root()).and_then(fs::read_dir) {
             Ok(entries) => entries
                 .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
                 .filter(|name| is_queue(name.as_ref()))

@@ -149,6 +149,21 @@ fn a_file_without_an_end_is_not_read() {
     }
 }
 
+/// Not even the names in it are told.
+#[test]
+fn the_folder_of_the_queues_leads_nowhere() {
+    let scratch = Scratch::repository();
+    scratch.write("../home/private/pay-of-bob.md", "- [ ] T-1: One\n");
+    fs::create_dir(scratch.work().join(".tavern")).expect("the folder is ours");
+    symlink(scratch.folder().join("home/private"), scratch.work().join(".tavern/queues")).expect("the folder is ours");
+    for line in ["status", "check", "claim", "drain --dry-run"] {
+        let ran = scratch.line(&format!("tavern-{line}")).run();
+        assert!(!ran.to_string().contains("pay-of-bob"), "{line}: {ran}");
+        assert_ne!(ran.code, Some(0), "{line}: {ran}");
+        ran.says("it is a link that leads out of the repository");
+    }
+}
+
 /// An agent without a sandbox, in the folder of its own run.
 #[test]
 fn what_an_agent_puts_into_its_runs_folder_leads_nowhere() {
