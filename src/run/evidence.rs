@@ -45,12 +45,13 @@ pub fn run_done_when(site: &Site, task: &Task, bench: Bench<'_>, run: &str, arti
     let mut evidence = Evidence::Passed;
     let mut text = String::new();
     let wrapper = sandbox::of_command(site, role, folder)?;
+    let ceiling = surroundings::ceiling(&site.board.path("worktrees"));
     for command in &task.done_when {
         let spec = CommandSpec {
             timeout: site.config.verify.timeout.limit(),
             grace: site.config.grace.duration().min(Duration::from_secs(10)),
             keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
-            env: surroundings::of_commands(&site.config, [("TAVERN_TASK", task.id.to_string())]),
+            env: surroundings::of_commands(&site.config, [("TAVERN_TASK", task.id.to_string()), ceiling.clone()]),
             inherits: false,
             run: Some(mark.clone()),
             wrapper: wrapper.clone(),

@@ -91,7 +91,8 @@ fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) ->
         return Ok(());
     }
     let root = site.board.root().to_string_lossy().into_owned();
-    let ours = [("TAVERN_TASK", task.id.to_string()), ("TAVERN_ROOT", root)];
+    let ceiling = surroundings::ceiling(&site.board.path("worktrees"));
+    let ours = [("TAVERN_TASK", task.id.to_string()), ("TAVERN_ROOT", root), ceiling];
     let spec = CommandSpec {
         timeout: site.config.worktree.timeout.limit(),
         env: surroundings::of_commands(&site.config, ours),

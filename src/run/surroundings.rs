@@ -2,6 +2,8 @@
 //!
 //! An agent, or what it has written, reads all that it is given. A variable that is not UTF-8 is let through to nobody.
 
+use std::path::Path;
+
 use crate::config::{Config, Pass, RunnerConfig};
 use crate::runner::{Runner, Shell};
 
@@ -21,6 +23,16 @@ pub fn of_agents(
     let pass = pass_of_agents(config, name, program);
     let set = config.runners.get(name).map(|entry| entry.env.clone()).unwrap_or_default();
     own(|name| pass.lets(name)).chain(ours).chain(set).collect()
+}
+
+/// git that is started in a folder of `worktrees` looks for its repository no further up: above is the user's own, which it would take
+/// where the folder has none, or has none any more.
+pub fn ceiling(worktrees: &Path) -> (&'static str, String) {
+    const NAME: &str = "GIT_CEILING_DIRECTORIES";
+    let worktrees = worktrees.canonicalize().unwrap_or_else(|_| worktrees.to_owned());
+    let ours = worktrees.to_string_lossy().into_owned();
+    let own = std::env::var(NAME).ok().filter(|own| !own.is_empty());
+    (NAME, own.map_or_else(|| ours.clone(), |own| format!("{ours}:{own}")))
 }
 
 /// What `commands` lack that one of these texts names, in words that follow its failure: variables that are set here and not

@@ -83,6 +83,27 @@ fn what_is_made_in_a_folder_without_a_repository_is_kept_with_its_run() {
     }
 }
 
+/// Above the folder of an item is the user's own repository.
+#[test]
+fn git_in_a_folder_without_a_repository_takes_no_other() {
+    let line = "git add -A && git commit -qm Reached; true";
+    for (keys, lose) in [("worktree: false", ""), ("priority: 1", "rm -rf .git; ")] {
+        for runner in ["shell", "own"] {
+            let script = format!("{lose}{line}");
+            let item = format!(
+                "- [ ] T-1: Work ({keys}, runner: {runner})\n  ```sh\n  {script}\n  ```\n  ```yaml task\n  done_when: [{line:?}]\n  ```\n"
+            );
+            let command = serde_json::json!({"own": {"kind": "command", "command": ["/bin/sh", "-c", script]}});
+            let scratch = board(&item, &format!("max_attempts: 1\nrunners: {command}\n"));
+            scratch.write("mine.txt", "mine\n");
+            drop(scratch.run("tavern-agent", &["--once"]));
+            let told = |line: &str| scratch.git(&line.split(' ').collect::<Vec<_>>());
+            assert!(!told("log --all --format=%s").contains("Reached"), "{keys}, {runner}");
+            assert_eq!(told("status --short -- mine.txt"), "?? mine.txt", "{keys}, {runner}");
+        }
+    }
+}
+
 /// Outcome and reason of each run, oldest first.
 fn outcomes(scratch: &Scratch) -> Vec<(String, String)> {
     let runs = scratch.records("tavern-runs", &["list"]).into_iter();
