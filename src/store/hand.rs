@@ -398,16 +398,16 @@ fn merged(
         }
         // git takes nobody's ID away: it has the item as it was before it got one.
         let own = if from_git.is_some() { own.into_keys().collect() } else { held.clone() };
-        let with_ids = with_ids(saved, ours, &own);
+        let named = with_ids(saved, ours, &own);
         let mut by_version = &(come | &returned) | &held_otherwise(&newest, saved);
         let mut read = saved;
         if from_git.is_some() {
             // Nobody has put an item back to how it stood, also where it has got its ID since.
-            by_version.extend(statuses(&open(&with_ids)).into_keys());
-            read = &with_ids;
+            by_version.extend(statuses(&open(&named)).into_keys());
+            read = &named;
         }
         let base = as_read(board, &loaded.text, read, &by_version)?;
-        let mut merged = merge_named(&base, &loaded.named, &newest, &with_ids, &|id| held.contains(id));
+        let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| held.contains(id));
         merged.text = without_archived(&index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
         if !newer.is_empty() {

@@ -238,14 +238,14 @@ fn a_board_with_warnings_alone_is_fit_for_work() {
     scratch.run("tavern-add", &["No script"]).succeeds();
     let ran = scratch.run("tavern-check", &[]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 warning\n"), "{ran}");
-    // What died is told as `tavern-reap` would.
+    // What is left is told as `tavern-reap` would.
     let own = std::process::id().to_string();
     scratch.run("tavern-claim", &["--pid", &own]).succeeds();
     scratch.run("tavern-check", &[]).says("nothing is wrong with queue main and .tavern\n");
     scratch.write(".tavern/worktrees/T-404/x", "");
     let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
     assert!(planned.starts_with("remove the worktree of T-404 "), "{planned}");
-    let told = format!("warning: left by a process that died; to do: {}", planned.trim_end());
+    let told = format!("warning: to do: {}", planned.trim_end());
     scratch.run("tavern-check", &[]).says(&told);
 }
 
