@@ -55,9 +55,9 @@ impl Clause {
         (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines, is_front: true })
     }
 
-    /// By these it is found again: its name, and the title of an item.
-    fn keys(&self) -> impl Iterator<Item = String> {
-        [Some(self.name.clone()), self.title.as_ref().map(|title| format!("item {title}"))].into_iter().flatten()
+    /// The names under which it may have been known: its own, and that of an item which had no ID yet.
+    fn names(&self) -> impl Iterator<Item = &String> {
+        [Some(&self.name), self.title.as_ref()].into_iter().flatten()
     }
 
     /// Its lines that say something by themselves.
@@ -85,7 +85,7 @@ pub struct Origins {
     made: HashSet<Digest>,
     /// By name, what was last made here or trusted.
     was: HashMap<String, String>,
-    /// What HEAD holds, by its keys.
+    /// What HEAD holds, by name.
     head: HashMap<String, Digest>,
     /// What git has brought of the parts that were asked for.
     brought: Vec<Digest>,
@@ -172,7 +172,7 @@ impl Origins {
 
     /// What HEAD holds in its place.
     pub(super) fn committed(&self, part: &Clause) -> Option<Digest> {
-        part.keys().find_map(|key| self.head.get(&key)).cloned()
+        part.names().find_map(|name| self.head.get(name)).cloned()
     }
 
     /// What stood in its place when that was last made here or trusted.
@@ -231,9 +231,9 @@ struct CloneHistory<'t> {
     /// The board's, from the root of the work tree.
     folder: PathBuf,
     brought: HashSet<Digest>,
-    /// By key, each line of what was brought or made: whether somebody here had it first, or has trusted it.
+    /// By name, each line of what was brought or made: whether somebody here had it first, or has trusted it.
     lines: HashMap<String, HashMap<String, bool>>,
-    /// By key, the lines of what was last made here or trusted, and those that others have taken out of it.
+    /// By name, the lines of what was last made here or trusted, and those that others have taken out of it.
     own: HashMap<String, Vec<String>>,
     taken: HashMap<String, HashSet<String>>,
     /// Of HEAD.
@@ -261,8 +261,7 @@ impl<'t> CloneHistory<'t> {
             self.texts.extend(new);
         }
         if arrival.carrier != Carrier::Fetch {
-            let keys = |part: &Clause| part.keys().map(|key| (key, part.digest.clone())).collect::<Vec<_>>();
-            self.origins.head = parts.iter().flat_map(keys).collect();
+            self.origins.head = parts.iter().map(|part| (part.name.clone(), part.digest.clone())).collect();
             self.head = parts;
         }
     }
@@ -283,25 +282,19 @@ impl<'t> CloneHistory<'t> {
                 self.origins.made.insert(part.digest.clone());
             } else {
                 self.brought.insert(part.digest.clone());
-                for key in part.keys() {
-                    let own = self.own.get(&key).into_iter().flatten();
-                    let gone: Vec<String> = own.filter(|line| !part.lines.contains(line)).cloned().collect();
-                    self.taken.entry(key).or_default().extend(gone);
-                }
+                let own = part.names().filter_map(|name| self.own.get(name)).flatten();
+                let gone: Vec<String> = own.filter(|line| !part.lines.contains(line)).cloned().collect();
+                self.taken.entry(part.name.clone()).or_default().extend(gone);
             }
         }
         let is_own = !self.brought.contains(&part.digest);
         let is_seen = self.trusted.has(&part.digest) || self.trusted.has(&overruled(&part.digest));
-        for key in part.keys() {
-            let lines = self.lines.entry(key.clone()).or_default();
-            for line in &part.lines {
-                *lines.entry(line.clone()).or_insert(is_own) |= is_seen;
-            }
-            if is_own {
-                self.own.insert(key, part.lines.clone());
-            }
+        let lines = self.lines.entry(part.name.clone()).or_default();
+        for line in &part.lines {
+            *lines.entry(line.clone()).or_insert(is_own) |= is_seen;
         }
         if is_own {
+            self.own.insert(part.name.clone(), part.lines.clone());
             self.origins.was.insert(part.name.clone(), part.text.clone());
         }
     }
@@ -309,11 +302,9 @@ impl<'t> CloneHistory<'t> {
     /// It has a line that others have added to what was here, or lacks one that they have taken out of it.
     fn is_mixed(&self, part: &Clause) -> bool {
         let has = |lines: &HashMap<String, bool>| part.lines.iter().any(|line| lines.get(line) == Some(&false));
-        let lacks = |key: &String| {
-            let (Some(own), Some(taken)) = (self.own.get(key), self.taken.get(key)) else { return false };
-            own.iter().any(|line| taken.contains(line) && !part.lines.contains(line))
-        };
-        part.keys().any(|key| self.lines.get(&key).is_some_and(has) || lacks(&key))
+        let own = || part.names().filter_map(|name| self.own.get(name)).flatten();
+        let lacks = |taken: &HashSet<String>| own().any(|line| taken.contains(line) && !part.lines.contains(line));
+        part.names().any(|name| self.lines.get(name).is_some_and(has) || self.taken.get(name).is_some_and(lacks))
     }
 
     /// The lines of what HEAD holds, was brought and nobody has trusted, that stand in nothing that is trusted or was made here.
