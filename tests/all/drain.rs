@@ -310,7 +310,6 @@ fn a_drain_that_is_ended_tells_of_what_is_left_in_a_few_lines() {
 fn who_would_work_is_told_by_the_items() {
     let scratch = Scratch::shell("- [ ] T-1: Write (runner: claude)\n- [ ] T-2: Other (role: nobody)\n", "");
     scratch.run("tavern-drain", &["--dry-run"]).says("draining 2 items with 2 agents, runner claude\n");
-    scratch.write(QUEUE, "- [ ] T-1: Write (runner: claude)\n- [ ] T-3: Build\n");
+    scratch.write(QUEUE, "- [ ] T-1: Write (runner: claude)\n- [ ] T-3: Build\n  ```sh\n  true\n  ```\n");
     scratch.run("tavern-drain", &["--dry-run"]).says("draining 2 items with 2 agents, runners claude, shell\n");
-    scratch.run("tavern-drain", &["--dry-run", "--runner", "codex"]).says("with 2 agents, runner codex\n");
 }
