@@ -9,11 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 use walkdir::WalkDir;
 
 use super::cell::{LeftCell, boxed, gitlinks};
-use super::worktree::{REMOVED, gone, remove_tree, sweep};
+use super::worktree::{bin_beside, gone, remove_tree, sweep};
 use super::{GitError, Repository};
 use crate::files;
 
@@ -79,8 +78,7 @@ impl Repository {
 
     /// Removes those that commands have made in such places, and no agent. Their files stay.
     pub fn remove_inner(&self, worktree: &Path) -> Result<(), GitError> {
-        let bin = worktree.with_file_name(format!("{REMOVED}{}", Uuid::new_v4()));
-        self.take_inner(worktree, &bin)?;
+        self.take_inner(worktree, &bin_beside(worktree))?;
         sweep(worktree);
         Ok(())
     }

@@ -26,7 +26,7 @@ use super::{CommitId, GitError, Head, Repository};
 use crate::clock;
 
 /// Folders with this prefix, beside worktrees, are what is left of removed ones.
-pub(super) const REMOVED: &str = ".tavern-removed-";
+const REMOVED: &str = ".tavern-removed-";
 
 /// How the `locked` mark of a worktree that is being made begins; its path follows.
 const MAKING: &str = "tavern is making ";
@@ -369,10 +369,17 @@ fn is_absent_or_empty(path: &Path) -> Result<bool, GitError> {
 
 /// Moves the folder, if it is there, out of the way. One rename, since others [`sweep`] whatever has such a name at any moment.
 fn discard(path: &Path) -> Result<Option<PathBuf>, GitError> {
-    let Some(parent) = path.parent().filter(|_| path.exists()) else { return Ok(None) };
-    let bin = parent.join(format!("{REMOVED}{}", Uuid::new_v4()));
+    if path.parent().is_none() || !path.exists() {
+        return Ok(None);
+    }
+    let bin = bin_beside(path);
     fs::rename(path, &bin).map_err(GitError::io("move away", path))?;
     Ok(Some(bin))
+}
+
+/// Where what is removed goes first; [`sweep`] deletes it.
+pub(super) fn bin_beside(path: &Path) -> PathBuf {
+    path.with_file_name(format!("{REMOVED}{}", Uuid::new_v4()))
 }
 
 /// Deletes what killed processes left beside `path`. What can't be deleted now is left to the next call.

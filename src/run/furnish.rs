@@ -91,11 +91,10 @@ fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) ->
         return Ok(());
     }
     let root = site.board.root().to_string_lossy().into_owned();
-    let ceiling = surroundings::ceiling(&site.board.path("worktrees"));
-    let ours = [("TAVERN_TASK", task.id.to_string()), ("TAVERN_ROOT", root), ceiling];
+    let ours = [("TAVERN_TASK", task.id.to_string()), ("TAVERN_ROOT", root)];
     let spec = CommandSpec {
         timeout: site.config.worktree.timeout.limit(),
-        env: surroundings::of_commands(&site.config, ours),
+        env: surroundings::of_commands(site, ours),
         inherits: false,
         run: Some(mark),
         wrapper: sandbox::of_command(site, role, worktree)?,

@@ -267,8 +267,7 @@ fn environment(
         ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
     ];
     env.extend(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let (ceiling, folders) = surroundings::ceiling(&site.board.path("worktrees"));
-    env.push((ceiling.to_owned(), folders));
+    env.push(surroundings::ceiling(site));
     let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(ToOwned::to_owned));
     if let (Some(own), Some(path)) = (own, std::env::var_os("PATH")) {
         let paths = std::env::split_paths(&path).chain([own]);

@@ -2,14 +2,14 @@
 //!
 //! An agent, or what it has written, reads all that it is given. A variable that is not UTF-8 is let through to nobody.
 
-use std::path::Path;
-
+use super::site::Site;
 use crate::config::{Config, Pass, RunnerConfig};
 use crate::runner::{Runner, Shell};
 
 /// Of commands that are run for items: `done_when`, `worktree.setup`, with `ours` over it. No agent program's key is in it.
-pub fn of_commands<const N: usize>(config: &Config, ours: [(&str, String); N]) -> Vec<(String, String)> {
-    own(|name| config.pass.lets(name)).chain(ours.map(|(name, value)| (name.to_owned(), value))).collect()
+pub fn of_commands<const N: usize>(site: &Site, ours: [(&str, String); N]) -> Vec<(String, String)> {
+    let ours = ours.map(|(name, value)| (name.to_owned(), value));
+    own(|name| site.config.pass.lets(name)).chain([ceiling(site)]).chain(ours).collect()
 }
 
 /// Of the agents of the runner `name`, which is `program`: `ours` goes over what is let through, and what config.yaml sets for
@@ -25,14 +25,14 @@ pub fn of_agents(
     own(|name| pass.lets(name)).chain(ours).chain(set).collect()
 }
 
-/// git that is started in a folder of `worktrees` looks for its repository no further up: above is the user's own, which it would take
-/// where the folder has none, or has none any more.
-pub fn ceiling(worktrees: &Path) -> (&'static str, String) {
+/// git that is started in the folder of an item looks for its repository no further up than there: above is the user's own, which it
+/// would take where the folder has none, or has none any more.
+pub fn ceiling(site: &Site) -> (String, String) {
     const NAME: &str = "GIT_CEILING_DIRECTORIES";
-    let worktrees = worktrees.canonicalize().unwrap_or_else(|_| worktrees.to_owned());
-    let ours = worktrees.to_string_lossy().into_owned();
+    let folder = site.board.path("worktrees");
+    let folder = folder.canonicalize().unwrap_or(folder).to_string_lossy().into_owned();
     let own = std::env::var(NAME).ok().filter(|own| !own.is_empty());
-    (NAME, own.map_or_else(|| ours.clone(), |own| format!("{ours}:{own}")))
+    (NAME.to_owned(), [folder].into_iter().chain(own).collect::<Vec<_>>().join(":"))
 }
 
 /// What `commands` lack that one of these texts names, in words that follow its failure: variables that are set here and not
