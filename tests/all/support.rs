@@ -482,6 +482,16 @@ impl Drop for Running {
     }
 }
 
+impl Drop for Scratch {
+    /// Fails the test that leaves something behind. What a killed program had started, such as git, may write for a moment yet.
+    fn drop(&mut self) {
+        let path = self.folder.path().to_owned();
+        if !std::thread::panicking() {
+            wait_until(&format!("{} can be removed", path.display()), || fs::remove_dir_all(&path).is_ok());
+        }
+    }
+}
+
 /// A program that stands still, until it is let go on.
 pub struct Held {
     running: Running,

@@ -362,7 +362,8 @@ fn a_queue_that_is_a_link_is_watched_and_guarded_where_its_file_lies() {
     let item = format!("- [ ] T-1: Tick it\n  ```sh\n  {tick}\n  touch made\n  ```\n");
     scratch.write("docs/TODO.md", later + &item);
     wait_until("it wakes and merges", || scratch.run("tavern-log", &[]).succeeds().contains("T-1 was merged"));
-    running.kill();
+    running.signal(rustix::process::Signal::TERM);
+    running.end();
     assert!(scratch.merged().contains("made"));
     let merged = scratch.git(&["show", "tavern/integration:docs/TODO.md"]);
     assert_eq!(merged, "- [ ] T-9: Later (role: nobody)");
