@@ -353,6 +353,25 @@ fn an_item_that_got_its_id_since_is_not_doubled_by_an_old_text_that_is_saved_aga
     }
 }
 
+/// Nor who has typed in it there before: what they saved then is known.
+#[test]
+fn an_item_that_got_another_title_since_is_not_doubled_by_an_old_text_that_is_gone_on_with() {
+    let scratch = Scratch::board("- [ ] One.\n");
+    let id = scratch.json("tavern-claim", &[])["id"].as_str().expect("an ID").to_owned();
+    let save = |text: &str| {
+        scratch.write(QUEUE, text);
+        scratch.settle();
+    };
+    save("- [ ] One.\n  Two.\n");
+    scratch.change(QUEUE, &format!("{id}: One."), &format!("{id}: Three."));
+    scratch.settle();
+    save("- [ ] One.\n  Two.\n  Four.\n");
+    save("- [ ] One.\n  Two.\n  Four.\n  Five.\n");
+    let text = scratch.queue();
+    has(&text, &[&format!("{id}: Three."), "  Two.\n  Four.\n  Five.\n"]);
+    assert_eq!((text.matches("Two.").count(), text.matches("- [").count()), (1, 1), "{text}");
+}
+
 /// Nobody who has the old text open knows its new title, nor its ID.
 #[test]
 fn an_item_that_got_its_id_and_another_title_since_is_not_doubled_by_an_old_text() {
