@@ -10,7 +10,7 @@ use super::redo::said;
 use super::since::reading;
 use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::markup;
-use crate::board::merge::{bare, merge, prose};
+use crate::board::merge::{Named, bare, merge, prose};
 use crate::board::rewrite::set_item;
 use crate::board::text::apply;
 
@@ -144,33 +144,28 @@ fn goes_on(line: &str, part: &str) -> bool {
     part.split_whitespace().all(|part| words.any(|word| word.starts_with(part)))
 }
 
-/// `text` with what was done by hand to an item; `None` if it is there, or has nothing to be done to.
-pub(super) fn done_again(text: &str, entry: &Entry) -> Option<String> {
+/// `text` with what was done by hand to an item; `None` if it is there, or has nothing to be done to. What is `named` by how it
+/// read is named by how it reads then.
+pub(super) fn done_again(text: &str, entry: &Entry, named: &mut Named) -> Option<String> {
+    let TextChange::Edited { before, after, moved } = &entry.change else { return None };
     let (document, _) = parse(text);
-    let find = |block: &str| {
-        let named = entry.task.as_ref().and_then(|id| document.find(id));
-        named.or_else(|| reading(&document, block)).or_else(|| nameless(&document, block))
-    };
-    let edits = match &entry.change {
-        TextChange::Edited { before, after, moved } => {
-            let item = find(before)?;
-            let status = moved.filter(|(from, _)| *from == item.status).map(|(_, to)| to);
-            // It may not have had its ID then.
-            let id = entry.task.as_ref().filter(|_| item.id.is_none()).map(|id| format!("{id}: "));
-            let [before, after] = [before, after].map(|text| match &id {
-                Some(id) => bare(text).replacen(id, "", 1),
-                None => bare(text),
-            });
-            let merged = merge(&before, &bare(document.block(item)), &after, &|_| false);
-            // What came before it the saver need not know.
-            let block = if merged.conflicts.is_empty() { merged.text } else { after };
-            set_item(&document, Some(item), Some((&block, status)))
-        }
-        TextChange::Added { .. } | TextChange::Removed { .. } | TextChange::Prose { .. } | TextChange::Nothing => {
-            return None;
-        }
-    };
-    Some(apply(text, &edits))
+    let own = entry.task.as_ref().and_then(|id| document.find(id));
+    let item = own.or_else(|| reading(&document, before)).or_else(|| nameless(&document, before))?;
+    let status = moved.filter(|(from, _)| *from == item.status).map(|(_, to)| to);
+    // It may not have had its ID then.
+    let id = entry.task.as_ref().filter(|_| item.id.is_none()).map(|id| format!("{id}: "));
+    let [before, after] = [before, after].map(|text| match &id {
+        Some(id) => bare(text).replacen(id, "", 1),
+        None => bare(text),
+    });
+    let was = bare(document.block(item));
+    let merged = merge(&before, &was, &after, &|_| false);
+    // What came before it the saver need not know.
+    let block = if merged.conflicts.is_empty() { merged.text } else { after };
+    if let Some(id) = named.remove(&was) {
+        named.insert(bare(&block), id);
+    }
+    Some(apply(text, &set_item(&document, Some(item), Some((&block, status)))))
 }
 
 /// The item of this title, before it got its ID.

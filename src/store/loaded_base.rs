@@ -103,7 +103,7 @@ pub(super) fn loaded(
         }
     }
     let Rewound { since, mut words, mut again, .. } = rewound.whole();
-    loaded.named = since.named(mine.front());
+    let mut named = since.named(mine.front());
     let now = prose(save.rests_on.unwrap_or(ours));
     if save.rests_on.is_some() {
         words = Some(now.clone());
@@ -118,13 +118,14 @@ pub(super) fn loaded(
     }
     loaded.text = again.iter().rev().fold(loaded.text, |text, again| match again {
         // Who saves an old buffer goes on typing in it.
-        Again::Known(entry) => done_again(&text, entry).unwrap_or(text),
+        Again::Known(entry) => done_again(&text, entry, &mut named).unwrap_or(text),
         // Nobody has taken out what git took away by putting the queue back: it has been popped from a stash.
         Again::Restored { before, after } => {
             let after = without_own(after, before, &text, &archived);
             merge(before, &text, &after, &|_| false).text
         }
     });
+    loaded.named = named;
     loaded.text = without(&loaded.text, &lacking);
     loaded.stale = since.tasks().cloned().chain(lacking).collect();
     loaded.stale.sort();
