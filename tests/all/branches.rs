@@ -407,8 +407,8 @@ fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before
     scratch.git(&["branch", "third"]);
     let [id, token] = taken(&scratch);
     scratch.run("tavern-report", &[&id, "--token", &token, "--done"]).ends(0);
-    scratch.write(CONFIG, "archive: {after: 1s}\n");
-    scratch.at("+60", "tavern-reap", &[]).succeeds();
+    scratch.write(CONFIG, "archive: {after: 1h}\n");
+    scratch.at("+7200", "tavern-reap", &[]).succeeds();
     assert!(items(&scratch).is_empty(), "{}", scratch.queue());
     scratch.commit(&["--all"], "Done");
     scratch.git(&["switch", "--quiet", "third"]);
@@ -455,8 +455,8 @@ fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_sav
         scratch.settle();
         let token = scratch.claim("T-1", &[]);
         scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
-        scratch.write(CONFIG, "archive: {after: 1s}\n");
-        scratch.at("+60", "tavern-reap", &[]).succeeds();
+        scratch.write(CONFIG, "archive: {after: 1h}\n");
+        scratch.at("+7200", "tavern-reap", &[]).succeeds();
         let archived = scratch.queue();
         assert_eq!(items(&scratch).len(), 3, "{archived}");
         git(&scratch, "stash --quiet --all");
@@ -635,7 +635,10 @@ fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
         }
         git(&scratch, "switch --quiet feature");
         scratch.change(QUEUE, "T-4: four\n", "T-4: four\n  Theirs.\n");
-        scratch.commit(&[QUEUE], "Words");
+        scratch.git(&["add", QUEUE]);
+        // What is picked within the second would be the very same commit.
+        let commit = scratch.command(Path::new("git")).args(&["commit", "--quiet", "--message=Words"]);
+        commit.variable("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z").run().succeeds();
         lines.iter().for_each(|line| drop(scratch.git(&line.split(' ').collect::<Vec<_>>())));
         scratch.write(QUEUE, loaded.replace("T-2: two\n", "T-2: two\n  Mine.\n"));
         scratch.settle();
@@ -695,8 +698,8 @@ fn what_was_archived_and_is_pulled_is_not_opened_by_whoever_loaded_what_git_wrot
     let [origin, clone] = clone_of("- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
     let token = clone.claim("T-1", &[]);
     clone.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
-    clone.write(CONFIG, "archive: {after: 1s}\n");
-    clone.at("+60", "tavern-reap", &[]).succeeds();
+    clone.write(CONFIG, "archive: {after: 1h}\n");
+    clone.at("+7200", "tavern-reap", &[]).succeeds();
     clone.commit(&["--all"], "Archived");
     origin.change(QUEUE, "T-1: one", "T-1: one, theirs");
     origin.commit(&[QUEUE], "Theirs");
