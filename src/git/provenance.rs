@@ -12,6 +12,9 @@ use super::{GitError, Repository};
 /// So many moves of HEAD are looked at.
 const MOST: usize = 64;
 
+/// What puts commits onto what stood there, beside a pull and a merge.
+const ONTO: [&str; 4] = ["cherry-pick", "revert", "rebase", "am"];
+
 /// How a text came to be what HEAD holds at its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provenance {
@@ -30,7 +33,8 @@ pub enum Provenance {
         before: Vec<String>,
         /// Somebody committed the first of these here since the reflog had so many bytes.
         is_after_commit: bool,
-        /// Nothing that HEAD was moved away from is left behind: its commit is an ancestor, or was rebased.
+        /// It was put onto what stood there, or nothing that HEAD was moved away from is left behind: its commit is an ancestor, or
+        /// was rebased.
         is_ahead: bool,
     },
 }
@@ -52,7 +56,7 @@ impl Repository {
         let new = log.get(known as usize..).unwrap_or(&log);
         let moves = new.iter().filter(|byte| **byte == b'\n').count().min(MOST);
         let reflog = self.git.reflog("HEAD").map_err(GitError::library("read the reflog of HEAD"))?;
-        let (mut provenance, mut last) = (Provenance::Before, Some(now));
+        let (mut provenance, mut last, mut is_onto) = (Provenance::Before, Some(now), false);
         for entry in reflog.iter().take(moves) {
             let old = self.blob_at(entry.id_old(), path);
             if old == last {
@@ -67,6 +71,7 @@ impl Repository {
                     continue;
                 }
                 let goes_on = how.starts_with("pull") || how.starts_with("merge");
+                is_onto = goes_on || ONTO.iter().any(|word| how.starts_with(word));
                 let (how, before) = (how.to_owned(), Vec::new());
                 provenance = Provenance::Moved { how, goes_on, before, is_after_commit: false, is_ahead: true };
             }
@@ -74,7 +79,7 @@ impl Repository {
                 Provenance::Moved { before, is_after_commit, .. } if is_commit => *is_after_commit |= before.len() == 1,
                 Provenance::Moved { before, is_ahead, .. } => {
                     let is_behind = |old| old == head || self.git.graph_descendant_of(head, old).unwrap_or_default();
-                    *is_ahead &= how.starts_with("rebase") || is_behind(entry.id_old());
+                    *is_ahead &= is_onto || how.starts_with("rebase") || is_behind(entry.id_old());
                     before.extend(old.and_then(|old| self.text_of(old)));
                 }
                 Provenance::Committed { earlier } if is_commit => {

@@ -60,6 +60,6 @@ pub struct Brought {
     pub before: Vec<String>,
     /// Somebody has committed the first of these since.
     pub is_after_commit: bool,
-    /// No commit that HEAD was moved away from is left behind.
+    /// It was put onto what stood there, or no commit that HEAD was moved away from is left behind.
     pub is_ahead: bool,
 }

@@ -620,6 +620,7 @@ fn what_was_committed_twice_since_anybody_looked_stays_whoever_goes_on_in_the_fi
 fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
     for lines in [
         &["switch --quiet main", "cherry-pick feature"][..],
+        &["switch --quiet main", "cherry-pick more", "cherry-pick feature"],
         &["rebase --quiet main"],
         &["switch --quiet main", "switch --quiet feature"],
         &["switch --quiet main", "reset --quiet --hard feature"],
@@ -633,6 +634,9 @@ fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
         if lines[0] != "rebase --quiet main" {
             scratch.git(&["branch", "--force", "feature"]);
         }
+        git(&scratch, "switch --quiet -c more");
+        scratch.write(QUEUE, format!("More.\n\n{}", scratch.queue()));
+        scratch.commit(&[QUEUE], "More");
         git(&scratch, "switch --quiet feature");
         scratch.change(QUEUE, "T-4: four\n", "T-4: four\n  Theirs.\n");
         scratch.git(&["add", QUEUE]);
