@@ -876,6 +876,63 @@ fn a_rebase_with_markers_in_the_queue_loses_nothing() {
     assert_eq!(items(&clone), ["T-4: four", "T-6: six", "T-2: second", "x T-1: first"]);
 }
 
+/// What stood in others' commits below those that git puts there anew was never here.
+#[test]
+fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
+    let plain = "(worktree: false, empty: allowed)";
+    for lines in [
+        &["pull --quiet --rebase"][..],
+        &["fetch --quiet", "rebase --quiet --apply origin/main"],
+        &["fetch --quiet", "reset --quiet --hard origin/main", "cherry-pick ORIG_HEAD"],
+    ] {
+        let [origin, clone] =
+            clone_of(&["T-1", "T-2", "T-3", "T-4"].map(|id| format!("- [ ] {id}: do {plain}\n")).concat());
+        let done = |scratch: &Scratch, id: &str, how: &[&str]| {
+            let token = scratch.claim(id, &[]);
+            scratch.run("tavern-report", &[&[id, "--token", &token], how].concat());
+        };
+        done(&origin, "T-1", &["--done"]);
+        done(&origin, "T-2", &["--waiting", "which?"]);
+        origin.run("tavern-release", &["T-3", "--cancel"]).ends(0);
+        origin.commit(&[QUEUE], "Theirs");
+        done(&clone, "T-4", &["--done"]);
+        clone.commit(&[QUEUE], "Mine");
+        lines.iter().for_each(|line| drop(clone.git(&line.split(' ').collect::<Vec<_>>())));
+        clone.settle();
+        for (id, status) in [("T-1", "completed"), ("T-2", "waiting"), ("T-3", "cancelled"), ("T-4", "completed")] {
+            assert_eq!(clone.item(id)["status"], status, "{lines:?} {id}\n{}", clone.queue());
+        }
+        is_calm(&clone);
+    }
+}
+
+/// A commit that a rebase leaves out takes back nothing that was done here.
+#[test]
+fn a_rebase_that_skips_a_commit_undoes_nothing() {
+    for is_last in [true, false] {
+        let [origin, clone] = clone_of("- [ ] T-1: do (worktree: false, empty: allowed)\n- [ ] T-2: two\n");
+        let changed = |scratch: &Scratch, text: &str| {
+            scratch.write("code", text);
+            scratch.git(&["add", "code"]);
+        };
+        changed(&origin, "theirs\n");
+        origin.commit(&["code"], "Theirs");
+        changed(&clone, "mine\n");
+        let token = clone.claim("T-1", &[]);
+        clone.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+        clone.commit(&[QUEUE], "Mine");
+        if !is_last {
+            clone.change(QUEUE, "T-2: two", "T-2: two, mine");
+            clone.commit(&[QUEUE], "More");
+        }
+        git_stops(&clone, "pull --quiet --rebase");
+        clone.git(&["rebase", "--skip"]);
+        clone.settle();
+        clone.stands("T-1", "completed", 1);
+        is_calm(&clone);
+    }
+}
+
 #[test]
 fn a_branch_without_a_queue_keeps_what_is_held() {
     let scratch = Scratch::board(&pending(FOUR));
