@@ -12,8 +12,8 @@ use super::{GitError, Repository};
 /// So many moves of HEAD are looked at.
 const MOST: usize = 64;
 
-/// What puts commits onto what stood there, beside a pull and a merge.
-const ONTO: [&str; 4] = ["cherry-pick", "revert", "rebase", "am"];
+/// What puts commits onto what stood there, beside a pull, a merge and a rebase.
+const ONTO: [&str; 3] = ["cherry-pick", "revert", "am"];
 
 /// How a text came to be what HEAD holds at its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub enum Provenance {
         /// The texts of the commits that HEAD was moved away from, the newest first. What somebody committed in the place of
         /// another text is no branch's any more.
         before: Vec<String>,
-        /// Somebody committed the first of these here since the reflog had so many bytes.
-        is_after_commit: bool,
+        /// Those of them, and of the texts before them, that somebody committed here, the oldest first.
+        committed: Vec<String>,
         /// It was put onto what stood there, or nothing that HEAD was moved away from is left behind: its commit is an ancestor, or
         /// was rebased.
         is_ahead: bool,
@@ -70,16 +70,20 @@ impl Repository {
                     provenance = Provenance::Committed { earlier: Vec::new() };
                     continue;
                 }
-                let goes_on = how.starts_with("pull") || how.starts_with("merge");
-                is_onto = goes_on || ONTO.iter().any(|word| how.starts_with(word));
+                let goes_on = !is_rebase(how) && ["pull", "merge"].iter().any(|word| how.starts_with(word));
+                is_onto = goes_on || is_rebase(how) || ONTO.iter().any(|word| how.starts_with(word));
                 let (how, before) = (how.to_owned(), Vec::new());
-                provenance = Provenance::Moved { how, goes_on, before, is_after_commit: false, is_ahead: true };
+                provenance = Provenance::Moved { how, goes_on, before, committed: Vec::new(), is_ahead: true };
             }
             match &mut provenance {
-                Provenance::Moved { before, is_after_commit, .. } if is_commit => *is_after_commit |= before.len() == 1,
+                Provenance::Moved { committed, .. } if is_commit => {
+                    committed.splice(..0, since.and_then(|since| self.text_of(since)));
+                }
+                // Between its start and its end HEAD is moved away from nothing.
+                Provenance::Moved { .. } if is_rebase(how) && !how.contains("(start)") => {}
                 Provenance::Moved { before, is_ahead, .. } => {
                     let is_behind = |old| old == head || self.git.graph_descendant_of(head, old).unwrap_or_default();
-                    *is_ahead &= is_onto || how.starts_with("rebase") || is_behind(entry.id_old());
+                    *is_ahead &= is_onto || is_rebase(how) || is_behind(entry.id_old());
                     before.extend(old.and_then(|old| self.text_of(old)));
                 }
                 Provenance::Committed { earlier } if is_commit => {
@@ -122,6 +126,12 @@ impl Repository {
     }
 }
 
+/// A step of a rebase, of a pull's too: `pull --rebase (pick): …`. It may leave out commits that stood there.
+fn is_rebase(how: &str) -> bool {
+    let action = how.split_once(": ").map_or(how, |(action, _)| action);
+    how.starts_with("rebase") || (how.starts_with("pull") && action.ends_with(')') && action.contains(" ("))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{Fixture, discover};
@@ -146,7 +156,8 @@ mod tests {
         assert_eq!(trace("two\n", log()), Some(Provenance::Before));
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
             let before: Vec<String> = before.iter().map(|text| (*text).to_owned()).collect();
-            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, is_after_commit: true, is_ahead: false })
+            let committed = vec!["one\n".to_owned(), "two\n".to_owned()];
+            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, committed, is_ahead: false })
         };
         let name = fixture.git(&["branch", "--show-current"]).trim().to_owned();
         fixture.git(&["checkout", "--quiet", "old"]);

@@ -13,8 +13,8 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (earlier, from) = match provenance {
         Provenance::Before => (Vec::new(), Some(FromGit::Restored)),
         Provenance::Committed { earlier } => (earlier, None),
-        Provenance::Moved { how, goes_on, before, is_after_commit, is_ahead } => {
-            (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, is_after_commit, is_ahead })))
+        Provenance::Moved { how, goes_on, before, committed, is_ahead } => {
+            (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, committed, is_ahead })))
         }
     };
     Some(HeadText { text, earlier, from })

@@ -106,7 +106,7 @@ pub(super) fn brought_text(
     let before: Vec<Document<'_>> = brought.before.iter().map(|before| parse(before).0).collect();
     let ids = parse(ours).0.items().iter().filter_map(|item| item.id.clone()).collect();
     let saved = with_ids(saved, ours, &ids);
-    let [states, base] = states(board, brought, before.first(), newest, &saved)?;
+    let [states, base] = states(board, brought, &before, newest, &saved)?;
     let is_held = |id: &TaskId| held.contains(id);
     let mut merged = merge(&with_states(&saved, base), &with_states(&saved, states), &saved, &is_held);
     let committed = if before.is_empty() { ours.to_owned() } else { without_uncommitted(ours, &before) };
@@ -186,7 +186,7 @@ fn stands(document: &Document<'_>, item: &Item<'_>, other: &Document<'_>) -> boo
 fn states(
     board: &Board,
     brought: &Brought,
-    before: Option<&Document<'_>>,
+    before: &[Document<'_>],
     newest: &str,
     saved: &str,
 ) -> Result<[HashMap<TaskId, State>; 2], Error> {
@@ -200,7 +200,7 @@ fn states(
     let (mut states, mut base) = (HashMap::new(), HashMap::new());
     for id in differing {
         let (Some(here), Some(there)) = (of(&mine, &id), of(&theirs, &id)) else { continue };
-        let was = before.and_then(|before| of(before, &id));
+        let [was, stood] = [before.first(), before.last()].map(|before| before.and_then(|before| of(before, &id)));
         let is_known = of(&known, &id).map(State::without_answer) == Some(there.clone().without_answer());
         let rests_on = match was {
             // What somebody held when a branch was committed, and has given back since, is not held by them again.
@@ -208,7 +208,8 @@ fn states(
             Some(was) if brought.goes_on && was == here => was,
             // It was so here, and has gone on since.
             _ if is_known => there,
-            was => was.unwrap_or_else(|| here.clone()),
+            // It never was so here: what git has moved through since nobody here has seen.
+            _ => stood.unwrap_or_else(|| here.clone()),
         };
         base.insert(id.clone(), rests_on);
         states.insert(id, here);

@@ -33,10 +33,8 @@ impl HeadText {
     pub(super) fn committed(&self) -> Vec<&str> {
         match &self.from {
             None => self.earlier.iter().chain([&self.text]).map(String::as_str).collect(),
-            Some(FromGit::Brought(brought)) if brought.is_after_commit => {
-                brought.before.first().map(String::as_str).into_iter().collect()
-            }
-            Some(_) => Vec::new(),
+            Some(FromGit::Brought(brought)) => brought.committed.iter().map(String::as_str).collect(),
+            Some(FromGit::Restored) => Vec::new(),
         }
     }
 }
@@ -58,8 +56,8 @@ pub struct Brought {
     pub goes_on: bool,
     /// What stood there in the commits that HEAD was moved away from, the newest first.
     pub before: Vec<String>,
-    /// Somebody has committed the first of these since.
-    pub is_after_commit: bool,
+    /// What somebody has committed since, before or between the moves; the oldest first.
+    pub committed: Vec<String>,
     /// It was put onto what stood there, or no commit that HEAD was moved away from is left behind.
     pub is_ahead: bool,
 }
