@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tavern::runner::{AgentEvent, EndReason, Outcome, Prodding, Prods, SessionEnd, Signal};
+use tavern::runner::job::Opening;
+use tavern::runner::{AgentEvent, EndReason, Outcome, Prodding, Prods, SessionEnd, Signal, Usage};
 
 use super::project::{bash, say};
-use super::workshop::{Workshop, wait_for, wait_for_record, watch};
+use super::workshop::{Workshop, versions, wait_for, wait_for_record, watch};
 
 fn is_call(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::ToolCall { .. })
@@ -158,4 +159,25 @@ fn what_has_spent_its_tokens_is_not_prodded_on() {
     workshop.job.limits.tokens = Some(1000);
     let ended = run(&workshop);
     assert_eq!(workshop.provider.calls().len(), 1, "{ended:?}");
+}
+
+/// Newer versions go on counting from what the session had used before.
+#[test]
+fn a_run_that_goes_on_in_a_session_has_used_what_it_used_itself() {
+    for program in versions() {
+        let mut workshop = Workshop::new(json!([{"text": "DONE", "repeat": true}]));
+        workshop.claude.program.clone_from(program);
+        let first = run(&workshop);
+        assert!(first.usage.usd > 0.0, "{}: {first:?}", program.display());
+        workshop.job.opening = Opening::Resumed;
+        workshop.job.limits.usd = Some(first.usage.usd * 1.5);
+        workshop.job.limits.tokens = Some(first.usage.fresh() * 3 / 2);
+        for _ in 0..2 {
+            let next = run(&workshop);
+            let models: u64 = next.usage.models.values().map(Usage::total).sum();
+            assert_eq!(next.outcome, Outcome::Success, "{}: {next:?}", program.display());
+            assert_eq!((next.usage.total(), models), (first.usage.total(), first.usage.total()), "{next:?}");
+            assert!((next.usage.usd - first.usage.usd).abs() < 1e-9, "{next:?}");
+        }
+    }
 }

@@ -120,14 +120,18 @@ pub fn watch(session: &mut Session) -> Vec<AgentEvent> {
     }
 }
 
-/// The CLI's program, installed into the build folder by the project's own script once per test program.
+/// The CLI's program that all tests drive.
 pub fn installed() -> PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let install = || {
+    versions()[0].clone()
+}
+
+/// The program of each version, installed into the build folder by the project's own script once per test program.
+pub fn versions() -> &'static [PathBuf] {
+    static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/install-claude");
         let output = Command::new(&script).output().unwrap_or_else(|error| panic!("{}: {error}", script.display()));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
-    };
-    PROGRAM.get_or_init(install).clone()
+        String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect()
+    })
 }
