@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::event::{AgentEvent, Prodding};
-use super::job::Job;
+use super::job::{Job, Opening};
 use super::outcome::{EndReason, SessionEnd, Usage};
 use super::reading::Reading;
 use super::session::{Session, Speaker};
@@ -44,6 +44,8 @@ struct Conversation {
     answered_at: Option<Instant>,
     asked_at: Instant,
     requests: u32,
+    /// What the session had used before; `None` until the CLI has said so. From 2.1.330 on its figures contain that.
+    before: Option<Usage>,
     transcript: Transcript,
     stderr: File,
     stderr_before: u64,
@@ -55,7 +57,7 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
     let (stderr, stderr_before) = (log.try_clone()?, log.metadata()?.len());
     let transcript = Transcript::of(job);
     Session::start(spec, job, THREAD_LOG, Some(log), |child| {
-        let conversation = Conversation {
+        let mut conversation = Conversation {
             job: job.clone(),
             input: child.take_stdin().map(write_lines),
             reading: Reading::default(),
@@ -67,10 +69,14 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
             answered_at: None,
             asked_at: clock::instant(),
             requests: 0,
+            before: (job.opening == Opening::New).then(Usage::default),
             transcript,
             stderr,
             stderr_before,
         };
+        if conversation.before.is_none() {
+            conversation.request("get_usage");
+        }
         conversation.send(&user_message(&job.prompt));
         Box::new(conversation)
     })
@@ -148,6 +154,20 @@ impl Conversation {
         has_turns && self.overspent(&self.reading.usage).is_none() && self.reading.signal() == Signal::None
     }
 
+    /// The event, with what was used in this run alone. `None`: it tells what was used before.
+    fn of_this_run(&mut self, mut event: AgentEvent) -> Option<AgentEvent> {
+        match (&mut event, &self.before) {
+            (AgentEvent::Spent { usage }, None) => {
+                self.before = Some(usage.clone());
+                return None;
+            }
+            (AgentEvent::Spent { usage }, Some(before)) => *usage = usage.since(before),
+            (AgentEvent::Turn(turn), Some(before)) => turn.usage = turn.usage.since(before),
+            _ => {}
+        }
+        Some(event)
+    }
+
     fn ask_usage(&mut self) {
         if self.asked_at.elapsed() >= USAGE_INTERVAL {
             self.asked_at = clock::instant();
@@ -199,6 +219,7 @@ impl Speaker for Conversation {
         }
         let mut why = None;
         for event in stream::read(&line.text) {
+            let Some(event) = self.of_this_run(event) else { continue };
             self.reading.note(&event);
             why = why.or(self.react(&event, events));
             if self.is_news(&event) {

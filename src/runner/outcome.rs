@@ -224,6 +224,24 @@ impl Usage {
         self.fresh() + self.cache_read
     }
 
+    /// What has come to it since it was `before`.
+    pub fn since(&self, before: &Usage) -> Usage {
+        let models = self.models.iter().map(|(model, usage)| {
+            let was = before.models.get(model);
+            (model.clone(), was.map_or_else(|| usage.clone(), |was| usage.since(was)))
+        });
+        let models = models.filter(|(_, usage)| usage.total() > 0);
+        Usage {
+            input: self.input.saturating_sub(before.input),
+            output: self.output.saturating_sub(before.output),
+            cache_read: self.cache_read.saturating_sub(before.cache_read),
+            cache_write: self.cache_write.saturating_sub(before.cache_write),
+            usd: (self.usd - before.usd).max(0.0),
+            is_estimate: self.is_estimate,
+            models: models.collect(),
+        }
+    }
+
     /// `self` and `other` together.
     pub fn add(&mut self, other: &Usage) {
         self.input += other.input;
