@@ -92,6 +92,31 @@ fn a_background_shell_ends_with_its_agent() {
     assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
 }
 
+/// The CLI goes on by itself when the command has ended.
+#[test]
+fn who_waits_for_a_command_in_the_background_is_not_prodded() {
+    for program in versions() {
+        let command = "while [ ! -e go ]; do sleep 0.05; done; echo ready";
+        let wait = json!({"command": command, "run_in_background": true});
+        let mut workshop = Workshop::new(json!([
+            {"tool": "Bash", "input": wait},
+            say("I am told when it ends."),
+            say("It has ended.\n\nDONE"),
+        ]));
+        workshop.claude.program.clone_from(program);
+        workshop.job.prods = Prods { most: 3, undecided: "Go on.".to_owned(), silent: "Wake up.".to_owned() };
+        let mut session = workshop.start();
+        wait_for(&mut session, |event| matches!(event, AgentEvent::Turn(_)));
+        workshop.scratch.write("go", "");
+        let events = watch(&mut session);
+        let ended = session.finish();
+        let is_prod = |event: &AgentEvent| matches!(event, AgentEvent::Prodded { .. });
+        assert!(!events.iter().any(is_prod), "{}: {events:#?}", program.display());
+        assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
+        assert_eq!(workshop.provider.calls().len(), 3, "{}", program.display());
+    }
+}
+
 #[test]
 fn a_start_that_fails_says_why() {
     let mut workshop = Workshop::new(json!([{"text": "DONE"}]));
