@@ -119,7 +119,9 @@ impl Conversation {
                 // A turn of its own comes of it. If not, the time for lingering is soon over.
                 return;
             }
-            if has_answered && self.is_undecided() && self.prod(Prodding::Undecided, events) {
+            let is_undecided = has_answered && self.is_undecided();
+            // It waits for what runs in the background.
+            if is_undecided && (self.reading.has_open_task() || self.prod(Prodding::Undecided, events)) {
                 self.answered_at = None;
                 return;
             }

@@ -29,6 +29,14 @@ pub enum AgentEvent {
         ok: bool,
         text: String,
     },
+    /// A command or a sub-agent begins in the background, and may run on when the turn is over.
+    TaskStarted {
+        id: String,
+    },
+    /// It has ended; the agent is told so, in a turn that the program begins by itself.
+    TaskEnded {
+        id: String,
+    },
     /// The agent has been given this message. In a recording the first one is its prompt; a session leaves that out.
     Delivered {
         text: String,

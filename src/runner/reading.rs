@@ -3,7 +3,7 @@
 //! The rule behind all rules: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count
 //! only in what the program itself reports as the provider's failure, never in what the agent says or its tools print.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
@@ -35,6 +35,8 @@ pub struct Reading {
     asked: Option<String>,
     /// Names of the tools that run now, by the id of the call.
     open_tools: HashMap<String, String>,
+    /// What runs in the background, by its id; it outlasts the turn.
+    open_tasks: HashSet<String>,
     /// The provider's final failure in this turn.
     failure: Option<Failure>,
     /// The provider's last failure, if the program was still trying when nothing more came.
@@ -111,13 +113,20 @@ impl Reading {
             }
             AgentEvent::Spent { usage } => self.usage = usage.clone(),
             AgentEvent::Turn(turn) => self.note_turn(turn),
+            AgentEvent::TaskStarted { id } => drop(self.open_tasks.insert(id.clone())),
+            AgentEvent::TaskEnded { id } => drop(self.open_tasks.remove(id)),
             AgentEvent::Delivered { .. } | AgentEvent::Prodded { .. } => {}
         }
     }
 
-    /// A tool of the agent runs.
+    /// A tool of the agent runs, if only in the background.
     pub fn has_open_tool(&self) -> bool {
-        !self.open_tools.is_empty()
+        !self.open_tools.is_empty() || self.has_open_task()
+    }
+
+    /// Something runs in the background, of whose end the agent is told.
+    pub fn has_open_task(&self) -> bool {
+        !self.open_tasks.is_empty()
     }
 
     fn note_turn(&mut self, turn: &TurnResult) {

@@ -38,6 +38,8 @@ fn system(value: &Value) -> Option<AgentEvent> {
         "api_retry" => {
             Some(AgentEvent::Retry { status: status(&value["error_status"]), error: text(value, "error").to_owned() })
         }
+        "task_started" => Some(AgentEvent::TaskStarted { id: text(value, "task_id").to_owned() }),
+        "task_notification" => Some(AgentEvent::TaskEnded { id: text(value, "task_id").to_owned() }),
         _ => None,
     }
 }
