@@ -3,7 +3,7 @@
 //!
 //! A step is JSON. It says what is answered: `text`, `tool` and `input`, or `error` (an HTTP status) with `message` and
 //! `headers`. It says how: `delay` (seconds before the answer), `hang` (never answer), `stall` (begin to answer, then
-//! say nothing more). `repeat` (a number, or true for ever) says how often. Calls without the text in `for` pass the
+//! say nothing more), `drip` (seconds between two words of the answer). `repeat` (a number, or true for ever) says how often. Calls without the text in `for` pass the
 //! step over.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -197,10 +197,25 @@ fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
             state.sleep(600.0);
             return Ok(());
         }
-        write!(stream, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())?;
-        stream.flush()?;
+        let drip = step["drip"].as_f64().filter(|_| event["delta"]["type"] == "text_delta");
+        for event in drip.map_or_else(|| vec![event.clone()], |_| words(&event)) {
+            write!(stream, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())?;
+            stream.flush()?;
+            state.sleep(drip.unwrap_or_default());
+        }
     }
     Ok(())
+}
+
+/// A piece of text word by word.
+fn words(event: &Value) -> Vec<Value> {
+    let text = event["delta"]["text"].as_str().unwrap_or_default();
+    let word = |word: &str| {
+        let mut event = event.clone();
+        event["delta"]["text"] = json!(word);
+        event
+    };
+    text.split_inclusive(' ').map(word).collect()
 }
 
 fn reply(stream: &mut TcpStream, status: u64, body: &Value, headers: &Value) -> std::io::Result<()> {
