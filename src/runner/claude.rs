@@ -262,8 +262,9 @@ impl Claude {
     fn args(&self, job: &Job) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec!["--print".into()];
         args.extend(self.extra_args.iter().map(OsString::from));
-        // With a receipt for every message: the moment when the model is given it.
-        let live = "--input-format stream-json --output-format stream-json --verbose --replay-user-messages";
+        // With a receipt for every message, the moment when the model is given it; and a reply piece by piece, as signs of life.
+        let live = "--input-format stream-json --output-format stream-json --verbose --replay-user-messages \
+                    --include-partial-messages";
         args.extend(live.split(' ').map(OsString::from));
         let limits = [
             ("--max-turns", job.limits.turns.map(|turns| turns.to_string())),
@@ -316,7 +317,8 @@ mod tests {
         job.session = "U".to_owned();
         let mut claude = claude("claude");
         let line = |args: Vec<OsString>| args.join(OsStr::new(" ")).into_string().expect("it is text");
-        let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages";
+        let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages \
+                    --include-partial-messages";
         let new = "--allowedTools Bash Edit --permission-mode acceptEdits --session-id U";
         assert_eq!(line(claude.args(&job)), format!("{live} {new}"));
         assert_eq!(line(claude.attended_args(&job)), format!("{new} do it\n"));
