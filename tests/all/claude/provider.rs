@@ -29,6 +29,15 @@ fn a_refused_key_closes_the_runner_and_ends_a_drain() {
     has(&project.scratch.read(QUOTA), &["needs_person: true", "refused the key"]);
 }
 
+/// The CLI tries again by itself.
+#[test]
+fn one_refusal_ends_nothing() {
+    let steps = json!([{"error": 401, "message": "invalid x-api-key"}, bash(COMMIT), say("DONE")]);
+    let project = Project::new(ITEM, steps);
+    let told = project.work();
+    assert_eq!((project.outcomes(), closings(&told).len()), (vec!["success".to_owned()], 0), "{told:#?}");
+}
+
 #[test]
 fn a_limit_closes_the_runner_until_its_end_or_until_its_file_goes() {
     let limit = "You have reached your specified API usage limits. You will regain access on 2096-12-01 at 00:00 UTC.";
