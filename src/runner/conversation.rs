@@ -102,7 +102,6 @@ impl Conversation {
                 self.is_broken_off = false;
             }
             AgentEvent::Turn(_) => self.end_turn(events),
-            AgentEvent::Retry { error, .. } if error == "authentication_failed" => return Some(EndReason::Auth),
             AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } | AgentEvent::ToolResult { .. } => self.ask_usage(),
             AgentEvent::Spent { usage } => return self.overspent(usage),
             _ => {}
@@ -243,11 +242,10 @@ impl Speaker for Conversation {
         self.prod(Prodding::Silent, events)
     }
 
-    /// A polite word needs somebody who listens: not before the session has begun, not after the answer, and not between
-    /// two tries of a call, where nothing is running that would have to be ended in order.
-    fn break_off(&mut self, why: EndReason) -> bool {
+    /// A polite word needs somebody who listens: not before the session has begun, and not after the answer.
+    fn break_off(&mut self) -> bool {
         self.is_ending = true;
-        let is_listening = self.reading.session.is_some() && self.input.is_some() && why != EndReason::Auth;
+        let is_listening = self.reading.session.is_some() && self.input.is_some();
         if is_listening {
             self.request("interrupt");
         }

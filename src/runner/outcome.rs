@@ -54,8 +54,6 @@ pub enum EndReason {
     Tokens,
     Memory,
     LogSize,
-    /// The key was refused: trying on is in vain.
-    Auth,
     /// It had given its answer and closed nothing: it is only tidied away.
     Lingering,
 }
@@ -188,7 +186,6 @@ impl EndReason {
             EndReason::Stop | EndReason::Lingering => Outcome::Killed,
             EndReason::Wall | EndReason::Idle => Outcome::Timeout,
             EndReason::Usd | EndReason::Tokens | EndReason::Memory | EndReason::LogSize => Outcome::Budget,
-            EndReason::Auth => Outcome::Auth,
         }
     }
 
@@ -207,7 +204,6 @@ impl EndReason {
             EndReason::Tokens => "token limit reached",
             EndReason::Memory => "memory limit exceeded",
             EndReason::LogSize => "output limit exceeded",
-            EndReason::Auth => "the provider refused the key",
             EndReason::Lingering => "it did not end after its answer",
         }
     }

@@ -63,8 +63,8 @@ pub(super) trait Speaker: Send {
         false
     }
 
-    /// The program is being ended for `why`. True if it was asked to break off what it does, and listens.
-    fn break_off(&mut self, _why: EndReason) -> bool {
+    /// The program is being ended. True if it was asked to break off what it does, and listens.
+    fn break_off(&mut self) -> bool {
         false
     }
 
@@ -199,7 +199,7 @@ impl Session {
         if self.ending.is_some() {
             return;
         }
-        let is_asked = self.speaker.break_off(why);
+        let is_asked = self.speaker.break_off();
         if why.is_urgent() {
             self.take_step(why, EndingStep::Kill);
             // Read no more of a log that has grown too long; one that can't be read is not read either.
@@ -212,7 +212,7 @@ impl Session {
     /// Skip what is merely polite: end it by force, now.
     pub fn hurry(&mut self) {
         let why = self.ending.as_ref().map_or(EndReason::Stop, |ending| ending.why);
-        self.speaker.break_off(why);
+        self.speaker.break_off();
         self.take_step(why, EndingStep::Kill);
     }
 

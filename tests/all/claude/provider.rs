@@ -17,16 +17,14 @@ fn a_refused_key_closes_the_runner_and_ends_a_drain() {
     let items = "- [ ] T-1: Write hello\n- [ ] T-2: Write more\n- [ ] T-3: Need nobody (runner: shell)\n  ```sh\n  echo x > x\n  ```\n";
     let steps = json!([{"error": 401, "message": "invalid x-api-key", "repeat": true}]);
     let project = Project::new(items, steps);
-    // Left to itself the CLI would try for three minutes.
-    project.set(json!({"runners": {"claude": {"env": {"CLAUDE_CODE_MAX_RETRIES": "10"}}}}));
     let drained = project.scratch.run("tavern-drain", &["--agents", "1"]).ends(1);
     project.assert_tidy();
     let said: Vec<&str> = drained.stderr.lines().filter(|line| line.contains("closed until")).collect();
-    assert!(said.len() == 1 && said[0].contains("the provider refused the key; sign in"), "{drained}");
+    assert!(said.len() == 1 && said[0].contains("Invalid API key · Fix external API key; sign in"), "{drained}");
     assert!(drained.stdout.starts_with("1 completed, 2 left"), "{drained}");
     assert_eq!(project.scratch.stands("T-1", "pending", 0)["returns"], 1);
     assert_eq!(project.item("T-2")["runs"], json!([]));
-    has(&project.scratch.read(QUOTA), &["needs_person: true", "refused the key"]);
+    has(&project.scratch.read(QUOTA), &["needs_person: true", "Invalid API key"]);
 }
 
 /// The CLI tries again by itself.
