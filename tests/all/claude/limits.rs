@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::project::{Project, bash, say};
+use super::workshop::versions;
 
 /// The one run of an item with one attempt, under `settings`.
 fn one_run(settings: Value, item: &str, steps: Value) -> (Project, Value) {
@@ -80,5 +81,25 @@ fn time_and_memory_bound_every_kind_of_program() {
         assert_eq!((&run["outcome"], &run["reason"]), (&json!(outcome), &json!(reason)), "{run:#}");
         // What it had to say until then is kept.
         assert_eq!(project.scratch.read(".tavern/runs/T-1@1/result.txt").trim_end(), "begun");
+    }
+}
+
+/// It would work elsewhere than where its work is looked for, or hand it on before anybody has verified it.
+#[test]
+fn nobody_unattended_pushes_or_leaves_the_worktree() {
+    for program in versions() {
+        let push = "git init -q --bare ../elsewhere; cd .; git push ../elsewhere HEAD:refs/heads/pushed";
+        let steps =
+            json!([bash(push), bash("git push"), bash("echo hi > hello; git add -A; git commit -qm hi"), say("DONE")]);
+        let project = Project::with(json!({"runners": {"claude": {"program": program}}}), ITEM, steps);
+        project.work();
+        project.scratch.stands("T-1", "completed", 1);
+        let calls = project.provider.calls();
+        let offered = calls[0].body["tools"].to_string();
+        for tool in ["EnterWorktree", "ExitWorktree", "CronCreate"] {
+            assert!(!offered.contains(&format!("\"name\":\"{tool}\"")), "{}: {tool}", program.display());
+        }
+        assert!(!project.worktree("T-1", "../elsewhere/refs/heads/pushed").exists(), "{}", program.display());
+        assert_eq!(project.runs()[0]["denials"].as_array().map(Vec::len), Some(2), "{:#}", project.runs()[0]);
     }
 }
