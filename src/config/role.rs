@@ -60,6 +60,8 @@ pub struct Role {
     pub permission_mode: String,
     /// Claude's tools that need no permission.
     pub allowed_tools: Vec<String>,
+    /// Claude's tools that nobody unattended may use, whatever else is allowed.
+    pub denied_tools: Vec<String>,
     /// Whether its agent programs may write only where their work is.
     pub sandbox: bool,
     /// Where they may write besides, in a sandbox; `~` is the user's home.
@@ -83,6 +85,9 @@ impl Default for Role {
             once: false,
             permission_mode: "acceptEdits".to_owned(),
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
+            denied_tools: ["EnterWorktree", "ExitWorktree", "CronCreate", "Bash(git push:*)"]
+                .map(str::to_owned)
+                .to_vec(),
             sandbox: false,
             writable: Vec::new(),
             network: Network::All,

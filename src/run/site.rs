@@ -365,6 +365,7 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
             program: PathBuf::from(entry.program.as_deref().unwrap_or("claude")),
             permission_mode: role.permission_mode.clone(),
             allowed_tools: role.allowed_tools.clone(),
+            denied_tools: role.denied_tools.clone(),
             obeys_repository,
             extra_args: entry.args.clone(),
         }),

@@ -25,6 +25,8 @@ pub struct Claude {
     pub permission_mode: String,
     /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`.
     pub allowed_tools: Vec<String>,
+    /// `--disallowedTools`: tools that are not offered, and rules that go before all others.
+    pub denied_tools: Vec<String>,
     /// Whether it obeys the settings, hooks, servers and memory files of the repository. One that judges the repository's
     /// content must not be led by it.
     pub obeys_repository: bool,
@@ -273,17 +275,14 @@ impl Claude {
         for (option, most) in limits {
             args.extend(most.into_iter().flat_map(|most| [option.into(), most.into()]));
         }
+        args.extend(tools_option("--disallowedTools", &self.denied_tools));
         args.extend(self.common_args(job));
         args
     }
 
     fn common_args(&self, job: &Job) -> Vec<OsString> {
         let mut args: Vec<OsString> = Vec::new();
-        // This one takes any number of values, so what follows must be an option.
-        if !self.allowed_tools.is_empty() {
-            args.push("--allowedTools".into());
-            args.extend(self.allowed_tools.iter().map(OsString::from));
-        }
+        args.extend(tools_option("--allowedTools", &self.allowed_tools));
         if !self.obeys_repository {
             args.extend(OBEYS_USER.map(OsString::from));
         }
@@ -293,6 +292,12 @@ impl Claude {
         args.extend([opening.into(), (&job.session).into()]);
         args
     }
+}
+
+/// The option takes any number of values, so what follows must be an option.
+fn tools_option<'t>(option: &'t str, tools: &'t [String]) -> impl Iterator<Item = OsString> + 't {
+    let option = (!tools.is_empty()).then(|| OsString::from(option));
+    option.into_iter().chain(tools.iter().map(OsString::from))
 }
 
 #[cfg(test)]
@@ -305,6 +310,7 @@ mod tests {
             program: program.into(),
             permission_mode: "acceptEdits".to_owned(),
             allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned()],
+            denied_tools: vec!["CronCreate".to_owned()],
             obeys_repository: true,
             extra_args: Vec::new(),
         }
@@ -319,15 +325,16 @@ mod tests {
         let line = |args: Vec<OsString>| args.join(OsStr::new(" ")).into_string().expect("it is text");
         let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages \
                     --include-partial-messages";
+        let denied = "--disallowedTools CronCreate";
         let new = "--allowedTools Bash Edit --permission-mode acceptEdits --session-id U";
-        assert_eq!(line(claude.args(&job)), format!("{live} {new}"));
+        assert_eq!(line(claude.args(&job)), format!("{live} {denied} {new}"));
         assert_eq!(line(claude.attended_args(&job)), format!("{new} do it\n"));
         job.opening = Opening::Resumed;
         job.model = Some("sonnet".to_owned());
         job.limits.turns = Some(3);
         job.limits.usd = Some(0.5);
         let resumed = "--allowedTools Bash Edit --model sonnet --permission-mode acceptEdits --resume U";
-        assert_eq!(line(claude.args(&job)), format!("{live} --max-turns 3 --max-budget-usd 0.5 {resumed}"));
+        assert_eq!(line(claude.args(&job)), format!("{live} --max-turns 3 --max-budget-usd 0.5 {denied} {resumed}"));
         assert_eq!(line(claude.attended_args(&job)), format!("{resumed} do it\n"));
         claude.obeys_repository = false;
         assert!(line(claude.args(&job)).contains("Edit --setting-sources user --strict-mcp-config --model"));

@@ -65,6 +65,7 @@ impl Workshop {
             permission_mode: "acceptEdits".to_owned(),
             obeys_repository: true,
             allowed_tools: ["Bash", "Read", "Edit", "Write", "Glob", "Grep"].map(str::to_owned).to_vec(),
+            denied_tools: Vec::new(),
             extra_args: Vec::new(),
         };
         Workshop { scratch, provider, claude, job }
