@@ -105,6 +105,35 @@ fn what_people_do_to_approved_work_takes_no_approval_away() {
     assert_eq!(scratch.item("T-1")["commit"], merge[..7]);
 }
 
+/// What git shows and takes in the place of an object (`git replace`) is no part of what was approved, nor of what is verified.
+#[test]
+fn what_is_merged_and_verified_is_what_its_ids_name() {
+    let other = "evil=$(echo evil | git hash-object -w --stdin)\n\
+                 tree=$(git ls-tree tavern/T-1 | sed \"s/[0-9a-f]*\\t1.txt/$evil\\t1.txt/\" | git mktree)\n";
+    for replace in [
+        "git replace tavern/T-1^{tree} $tree",
+        "git replace tavern/T-1 $(git commit-tree -p tavern/T-1^ -m Evil $tree)",
+        "git replace tavern/T-1:1.txt $evil",
+    ] {
+        let scratch =
+            board("person, done_when: [test \"$(git show HEAD:1.txt)\" = good]", &format!("{other}{replace}"));
+        scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+        attack(&scratch).ends(0).says("T-1 merged as");
+        let told = "git shows other objects in the place of 1 of yours (refs/replace/)";
+        scratch.run("tavern-check", &[]).says(told).says("git --no-replace-objects show");
+        assert_eq!(scratch.git(&["--no-replace-objects", "show", "tavern/integration:1.txt"]), "good", "{replace}");
+    }
+    let pass = "printf '#!/bin/sh\\n' | git hash-object -w --stdin";
+    let scratch = board("person", &format!("git replace main:check.sh $({pass})"));
+    scratch.executable("check.sh", "#!/bin/sh\ngrep good 2.txt\n");
+    scratch.commit(&["check.sh"], "Check");
+    attack(&scratch);
+    let script = "```sh\necho evil > 2.txt\n```";
+    scratch.run("tavern-add", &["Write", "--id", "T-3", "--description", script, "--done-when", "./check.sh"]).ends(0);
+    scratch.run("tavern-agent", &["--once"]);
+    scratch.stands("T-3", "pending", 1);
+}
+
 /// T-1 puts the integration branch to a commit of its own; T-2 works.
 fn moved() -> (Scratch, Ran) {
     let evil = "echo evil > evil.txt; git add evil.txt; git commit -qm Evil\n  \
