@@ -82,6 +82,13 @@ impl Repository {
         Ok(found)
     }
 
+    /// In the place of so many objects git shows others to people (`git replace`).
+    pub fn count_replaced(&self) -> Result<usize, GitError> {
+        let mut listed =
+            self.git.references_glob("refs/replace/*").map_err(GitError::library("list what is replaced"))?;
+        Ok(listed.names().count())
+    }
+
     /// Moves `reference` (`refs/…` in full) from `expect` to `to`, or not at all.
     ///
     /// [`GitError::Moved`] if it is elsewhere by now; [`GitError::CheckedOut`] if it is a branch that is checked out, or

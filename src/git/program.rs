@@ -54,7 +54,7 @@ const SETTINGS: [&str; 16] = [
 
 /// What `git rev-parse --local-env-vars` lists, without the user's own `-c` settings and what no program is handed on anyway,
 /// and what changes the meaning of paths.
-const FOREIGN: [&str; 10] = [
+const FOREIGN: [&str; 9] = [
     "GIT_ATTR_SOURCE",
     "GIT_CONFIG",
     "GIT_GLOB_PATHSPECS",
@@ -63,7 +63,6 @@ const FOREIGN: [&str; 10] = [
     "GIT_IMPLICIT_WORK_TREE",
     "GIT_LITERAL_PATHSPECS",
     "GIT_NOGLOB_PATHSPECS",
-    "GIT_NO_REPLACE_OBJECTS",
     "GIT_SHALLOW_FILE",
 ];
 

@@ -16,7 +16,7 @@ use super::mark::Mark;
 use super::running_program::{Root, RunningProgram};
 
 /// A program to start. Its environment is `env` and the mark, over this process's own if it inherits that: without the variables
-/// that point git at another repository, and without `env_remove`.
+/// that point git at another repository, and without `env_remove`. To git each object is what its ID names.
 #[derive(Debug)]
 pub struct Spec {
     /// A program and its arguments that start the program and stay its parent: a sandbox. Mostly nothing.
@@ -51,6 +51,10 @@ const GIT_VARIABLES: [&str; 8] = [
     "GIT_NAMESPACE",
     "GIT_PREFIX",
 ];
+
+/// git shows no object in the place of another (`git replace`): what is judged, verified and merged is what its ID names, and whoever
+/// can write a reference can't change that.
+const TRUE_OBJECTS: (&str, &str) = ("GIT_NO_REPLACE_OBJECTS", "1");
 
 /// Set for programs that nobody sits before: git and ssh fail where they would ask or edit.
 pub const UNATTENDED: [(&str, &str); 6] = [
@@ -152,7 +156,7 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
         command.env_remove(name);
     }
     let set = spec.env.iter().map(|(name, value)| (name, value));
-    command.envs(set).envs(spec.mark.iter().map(|mark| (mark.name(), mark.value())));
+    command.envs([TRUE_OBJECTS]).envs(set).envs(spec.mark.iter().map(|mark| (mark.name(), mark.value())));
     Ok(command)
 }
 

@@ -10,6 +10,7 @@ use crate::board::problem::{Problem, Severity};
 use crate::board::task::{Status, TaskId};
 use crate::config::{Config, Role};
 use crate::files;
+use crate::git::Repository;
 use crate::interrupt::Interrupt;
 use crate::process::file_in_use::is_being_written;
 use crate::process::quoted;
@@ -328,6 +329,11 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
     if let Ok(Some(lack)) = site.foreign_tip() {
         let hint = hints::lack(&lack, None, None).unwrap_or_default();
         faults.error("foreign-tip", site.board.root(), lack.to_string(), hint);
+    }
+    if let Some(Ok(replaced @ 1..)) = repository.map(Repository::count_replaced) {
+        let message = format!("git shows other objects in the place of {replaced} of yours (refs/replace/)");
+        let hint = "Tavern merges those that the IDs name; see them: git replace, git --no-replace-objects show ID";
+        faults.warning("replaced-objects", site.board.root(), message, hint.to_owned());
     }
     let branch = site.integration();
     if let Some(Ok(Some(path))) = repository.map(|repository| repository.checked_out_at(branch)) {
