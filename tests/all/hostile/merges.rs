@@ -174,17 +174,26 @@ fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
 /// What the base has is a person's, so an agent would put its commit there.
 #[test]
 fn a_base_that_an_agent_has_moved_is_not_followed() {
-    for also in ["", "git update-ref refs/heads/tavern/integration $evil"] {
+    let main = "../../../.git/refs/heads/main";
+    let log = "../../../.git/logs/refs/heads/main";
+    let update = "git update-ref refs/heads/main $evil";
+    for (way, moved) in [
+        (update.to_owned(), &["main"][..]),
+        (format!("{update}\ngit update-ref refs/heads/tavern/integration $evil"), &["tavern/integration", "main"]),
+        (format!("echo $evil >{main}"), &["main"]),
+        (format!("echo $evil refs/heads/main >../../../.git/packed-refs\nrm {main}"), &["main"]),
+        (format!("rm {log}\ngit -c core.logAllRefUpdates=false update-ref refs/heads/main $evil"), &["main"]),
+        (format!("git update-ref -d refs/heads/main\n{update}"), &["main"]),
+    ] {
         let scratch = board(
             "person",
             &format!(
                 "echo evil >evil.txt\ngit add evil.txt\nevil=$(git commit-tree -p HEAD -m Evil $(git write-tree))\n\
-                 git rm -qf evil.txt\ngit update-ref refs/heads/main $evil\n{also}"
+                 git rm -qf evil.txt\n{way}"
             ),
         );
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
         let mut ran = attack(&scratch);
-        let moved = if also.is_empty() { &["main"][..] } else { &["tavern/integration", "main"] };
         for branch in moved {
             let told = format!("`{branch}` is at ");
             ran = ran.ends(4).says(&told).says("where neither Tavern nor you have put it");
@@ -195,7 +204,55 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
             ran = scratch.run("tavern-merge", &[]);
         }
         ran.ends(0).says("T-1 merged as");
-        assert!(!scratch.merged().contains("evil.txt"));
+        assert!(!scratch.merged().contains("evil.txt"), "{way}");
+    }
+}
+
+#[test]
+fn a_base_of_which_git_keeps_no_log_is_followed() {
+    let scratch = Scratch::pending("- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n");
+    scratch.git(&["config", "core.logAllRefUpdates", "false"]);
+    std::fs::remove_dir_all(scratch.work().join(".git/logs")).expect("it is ours");
+    scratch.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged as");
+    scratch.write("mine.txt", "mine");
+    scratch.commit(&["mine.txt"], "Mine");
+    let script = "```sh\necho 2 > 2.txt\n```";
+    scratch.run("tavern-add", &["Two", "--id", "T-2", "--description", script]).ends(0);
+    scratch.run("tavern-agent", &["--once"]).ends(0).says("T-2 merged as");
+    assert!(scratch.merged().contains("mine.txt"));
+    assert!(!scratch.work().join(".git/logs/refs/heads/main").exists(), "looking begins no log");
+}
+
+/// What the remote has is a person's, too.
+#[test]
+fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
+    let remote = "refs/remotes/origin/tavern";
+    for plant in [
+        format!("git update-ref {remote}/integration $evil"),
+        format!("mkdir -p ../../../.git/{remote}\n  echo $evil >../../../.git/{remote}/integration"),
+    ] {
+        for moved in ["-d refs/heads/tavern/integration", "refs/heads/tavern/integration $evil"] {
+            let evil =
+                "echo evil > evil.txt; git add evil.txt\n  evil=$(git commit-tree -p HEAD -m Evil $(git write-tree))";
+            let scratch = Scratch::pending(&format!(
+                "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n\
+                 - [ ] T-2: Two (empty: allowed)\n  ```sh\n  {evil}\n  git rm -qf evil.txt\n  {plant}\n  git update-ref {moved}\n  ```\n\
+                 - [ ] T-3: Three\n  ```sh\n  echo 3 > 3.txt\n  ```\n"
+            ));
+            scratch.git(&["remote", "add", "origin", "../nowhere"]);
+            scratch.run("tavern-agent", &["--once"]).ends(0).says("T-1 merged as");
+            scratch.run("tavern-agent", &["--once"]);
+            scratch.run("tavern-agent", &["--once"]);
+            scratch.stands("T-3", "approved", 1);
+            assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/T-3"]), "1.txt\n3.txt\nREADME.md", "{plant}");
+            let ran = scratch.run("tavern-merge", &[]).ends(4).says("`tavern/integration` is at ");
+            let accept = ran.stdout.split(" --accept ").nth(1).expect("it is told").split(';').next().expect("a word");
+            scratch.run("tavern-merge", &["--accept", accept, "--dry-run"]).ends(0);
+            let back = ran.stdout.lines().find_map(|line| line.split("put it back: git ").nth(1)).expect("it is told");
+            scratch.git(&back.split(' ').collect::<Vec<_>>());
+            scratch.run("tavern-merge", &[]).ends(0).says("T-3 merged as");
+            assert_eq!(scratch.merged(), "1.txt\n3.txt\nREADME.md");
+        }
     }
 }
 
