@@ -51,3 +51,4 @@ pub use merge::{Follow, Merge};
 pub use provenance::Provenance;
 pub use repository::{Head, Repository};
 pub use salvage::Salvage;
+pub use tips::LastWord;

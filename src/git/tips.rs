@@ -4,13 +4,24 @@
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
-use git2::ReflogEntry;
+use git2::{Reflog, ReflogEntry};
 
+use super::branch::oid;
 use super::{CommitId, GitError, Repository};
 use crate::files;
 
 /// So many moves of HEAD are looked at.
 const MOST_MOVES: usize = 4096;
+
+/// Where a reference was by the last move that git's log has a word for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LastWord {
+    Here,
+    /// It was moved from there without a word.
+    Elsewhere(CommitId),
+    /// There is no log, or nothing in it.
+    Nowhere,
+}
 
 impl Repository {
     /// The tips that were remembered of `branch`, the newest last; none if nothing is known of it.
@@ -38,23 +49,42 @@ impl Repository {
 
     /// HEAD of the main work tree came to `tip` by a commit, a merge, a pull or the like; switching there is only looking at it.
     pub fn was_made_in_checkout(&self, tip: &CommitId) -> Result<bool, GitError> {
-        let reflog = self.git.reflog("HEAD").map_err(GitError::library("read the reflog of HEAD"))?;
+        let Some(log) = self.log_of("HEAD")? else { return Ok(false) };
         let is_look = |how: &str| how.starts_with("checkout:");
-        let mut moves = reflog.iter().take(MOST_MOVES);
+        let mut moves = log.iter().take(MOST_MOVES);
         Ok(moves.any(|entry| {
             CommitId::from(entry.id_new()) == *tip && entry.message().ok().flatten().is_some_and(|how| !is_look(how))
         }))
     }
 
-    /// Where the local branch was before it was put to `tip` without a word, as `git update-ref` does; a commit, a merge or a fetch
-    /// tells of itself in its reflog. `None` where it was not, or there is no reflog.
-    pub fn put_in_silence(&self, branch: &str, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
-        let name = format!("refs/heads/{branch}");
-        let reflog = self.git.reflog(&name).map_err(GitError::library("read the reflog of a branch"))?;
-        let is_silent = |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_none_or(str::is_empty);
-        let silent: Vec<ReflogEntry<'_>> = reflog.iter().take(MOST_MOVES).take_while(is_silent).collect();
-        let is_there = silent.first().is_some_and(|newest| CommitId::from(newest.id_new()) == *tip);
-        Ok(silent.last().filter(|oldest| is_there && !oldest.id_old().is_zero()).map(|oldest| oldest.id_old().into()))
+    /// What git's log of `reference` says of it at `tip`. Whoever writes the file of a reference, or runs `git update-ref`, leaves no
+    /// word; a commit, a merge or a fetch does.
+    pub fn last_word(&self, reference: &str, tip: &CommitId) -> Result<LastWord, GitError> {
+        let led = self.git.find_reference(reference).and_then(|found| found.resolve());
+        let name = led.ok().and_then(|led| Some(led.name().ok()?.to_owned()));
+        let Some(log) = name.map_or(Ok(None), |name| self.log_of(&name))? else { return Ok(LastWord::Nowhere) };
+        let has_word = |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_some_and(|how| !how.is_empty());
+        // git writes it just before it moves the branch.
+        let is_of_tip = |entry: &ReflogEntry<'_>| [entry.id_new(), entry.id_old()].contains(&oid(tip));
+        if log.get(0).is_some_and(|newest| has_word(&newest) && is_of_tip(&newest)) {
+            return Ok(LastWord::Here);
+        }
+        let last = log.iter().take(MOST_MOVES).find(has_word).map(|entry| entry.id_new());
+        let oldest = || log.iter().take(MOST_MOVES).next_back().map(|entry| entry.id_old());
+        let known = last.or_else(oldest).filter(|id| !id.is_zero());
+        Ok(known.map_or(LastWord::Nowhere, |id| LastWord::Elsewhere(id.into())))
+    }
+
+    /// git writes down how branches move, unless it is told not to.
+    pub fn keeps_logs(&self) -> bool {
+        let setting = self.git.config().and_then(|config| config.get_bool("core.logAllRefUpdates"));
+        !setting.is_ok_and(|is_on| !is_on)
+    }
+
+    /// libgit2 begins a log where it is to read one that is not there.
+    fn log_of(&self, name: &str) -> Result<Option<Reflog>, GitError> {
+        let read = || if self.git.reference_has_log(name)? { self.git.reflog(name).map(Some) } else { Ok(None) };
+        read().map_err(GitError::library(format!("read the reflog of `{name}`")))
     }
 
     fn tips_file(&self, branch: &str) -> PathBuf {

@@ -13,7 +13,7 @@ use crate::board::event::Kind;
 use crate::board::task::{Task, TaskId};
 use crate::clock::{self, Deadline};
 use crate::config::{Config, Does, Integration, Role, RunnerKind};
-use crate::git::{CommitId, Follow, GitError, Head, Repository};
+use crate::git::{CommitId, Follow, GitError, Head, LastWord, Repository};
 use crate::interrupt::Interrupt;
 use crate::near::nearest;
 use crate::process::quoted;
@@ -199,7 +199,7 @@ impl Site {
     pub fn integration_tip(&self) -> Result<Option<CommitId>, Error> {
         let (repository, branch) = (self.repository()?, self.integration());
         let Some(tip) = repository.branch_tip(branch)? else {
-            let tracking = self.remote()?.map(|remote| format!("refs/remotes/{remote}/{branch}"));
+            let tracking = self.tracking(branch)?;
             return Ok(tracking.map_or(Ok(None), |tracking| repository.commit_of(&tracking))?);
         };
         Ok(Some(tip))
@@ -224,8 +224,8 @@ impl Site {
         let (base, commit) = self.base()?;
         let is_own = base.as_deref() != Some(branch) && self.foreign_base(base.as_deref(), &commit)?.is_none();
         let base = is_own.then_some(commit);
-        let tracking = self.tracking(branch)?;
-        for own in base.iter().chain(&tracking) {
+        let fetched = self.fetched(branch)?;
+        for own in base.iter().chain(&fetched) {
             if repository.is_ancestor(tip, own)? {
                 return Ok(None);
             }
@@ -239,28 +239,56 @@ impl Site {
     }
 
     /// Where the base was before somebody put it to `tip` without a word, and why it is not followed there. A person has accepted no
-    /// such tip, nor does its remote have it.
+    /// such tip, nor does its remote have it. Of a branch that git has never kept a log of nothing can be told.
     fn foreign_base(&self, base: Option<&str>, tip: &CommitId) -> Result<Option<(CommitId, Lack)>, Error> {
         let repository = self.repository()?;
         let Some(branch) = base.filter(|base| *base != self.integration()) else { return Ok(None) };
-        if repository.branch_tip(branch)?.as_ref() != Some(tip) {
+        let tips = repository.remembered_tips(branch)?;
+        if tips.contains(tip) {
             return Ok(None);
         }
-        let Some(known) = repository.put_in_silence(branch, tip)? else { return Ok(None) };
-        let tracking = self.tracking(branch)?;
-        let is_fetched = tracking.map_or(Ok(false), |tracking| repository.is_ancestor(tip, &tracking))?;
-        if is_fetched || repository.remembered_tips(branch)?.contains(tip) {
+        let known = match repository.last_word(&format!("refs/heads/{branch}"), tip)? {
+            LastWord::Here => return Ok(None),
+            LastWord::Elsewhere(known) => Some(known),
+            LastWord::Nowhere => tips.last().cloned(),
+        };
+        // It may be a tag, or have moved on since.
+        let is_there = repository.branch_tip(branch)?.as_ref() == Some(tip);
+        let Some(known) = known.filter(|_| is_there) else { return Ok(None) };
+        if self.fetched(branch)?.map_or(Ok(false), |fetched| repository.is_ancestor(tip, &fetched))? {
             return Ok(None);
         }
         let [told, had] = [tip, &known].map(|commit| commit.short().to_owned());
         Ok(Some((known, Lack::ForeignTip { branch: branch.to_owned(), tip: told, known: had })))
     }
 
-    /// What is known of the remote's branch of this name.
-    fn tracking(&self, branch: &str) -> Result<Option<CommitId>, Error> {
-        let (repository, remote) = (self.repository()?, self.remote()?);
-        let tracking = remote.map(|remote| format!("refs/remotes/{remote}/{branch}"));
-        Ok(tracking.map_or(Ok(None), |tracking| repository.commit_of(&tracking))?)
+    /// From now on it is known that there was a word for the base at `tip`, though git's log be removed.
+    fn remember_base(&self, base: Option<&str>, tip: &CommitId) -> Result<(), Error> {
+        let repository = self.repository()?;
+        let Some(branch) = base.filter(|base| *base != self.integration()) else { return Ok(()) };
+        if !repository.remembered_tips(branch)?.contains(tip)
+            && repository.last_word(&format!("refs/heads/{branch}"), tip)? == LastWord::Here
+        {
+            repository.remember_tip(branch, tip)?;
+        }
+        Ok(())
+    }
+
+    /// The remote's branch of this name, as somebody has fetched or pushed it.
+    fn fetched(&self, branch: &str) -> Result<Option<CommitId>, Error> {
+        let (repository, Some(reference)) = (self.repository()?, self.tracking(branch)?) else { return Ok(None) };
+        let Some(tip) = repository.commit_of(&reference)? else { return Ok(None) };
+        let is_told = match repository.last_word(&reference, &tip)? {
+            LastWord::Here => true,
+            LastWord::Elsewhere(_) => false,
+            LastWord::Nowhere => !repository.keeps_logs(),
+        };
+        Ok(Some(tip).filter(|_| is_told))
+    }
+
+    /// What stands here for the remote's branch of this name.
+    fn tracking(&self, branch: &str) -> Result<Option<String>, Error> {
+        Ok(self.remote()?.map(|remote| format!("refs/remotes/{remote}/{branch}")))
     }
 
     /// The integration branch, or its base, is where neither Tavern nor a person has put it.
@@ -280,7 +308,9 @@ impl Site {
         let Some(commit) = repository.commit_of(revision)? else { return Ok(None) };
         let is_foreign = self.foreign_base(base.as_deref(), &at)?.is_some();
         for branch in [self.integration()].into_iter().chain(base.as_deref().filter(|_| is_foreign)) {
-            if repository.branch_tip(branch)?.as_ref() != Some(&commit) {
+            let is_integration = branch == self.integration();
+            let tip = if is_integration { self.integration_tip()? } else { repository.branch_tip(branch)? };
+            if tip.as_ref() != Some(&commit) {
                 continue;
             }
             if !self.board.is_dry() {
@@ -312,6 +342,7 @@ impl Site {
         if self.board.is_dry() {
             return Ok((self.repository()?.foresee_follow(start, commit)?, None));
         }
+        self.remember_base(base.as_deref(), &commit)?;
         if !self.repository()?.remembered_tips(branch)?.contains(&start) {
             self.repository()?.remember_tip(branch, &start)?;
         }
