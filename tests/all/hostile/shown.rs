@@ -187,3 +187,31 @@ fn a_name_that_ends_a_line_forges_none() {
         lines.iter().for_each(|line| drop(look(&clone, line)));
     }
 }
+
+#[test]
+fn what_is_told_to_be_typed_has_no_name_for_a_flag() {
+    let items = "- [ ] T-2: Two\n- [ ] T-3: Three (status: draft)\n";
+    let clone = Scratch::shell("- [ ] T-1: One (after: T-2)\n", "base: main\n");
+    clone.write(".tavern/queues/--trust.md", items);
+    clone.write("--trust.md", items);
+    for line in [
+        "check",
+        "check --dir .tavern -- --trust.md",
+        "status",
+        "drain --dry-run -- --trust.md",
+        "add X --queue=--trust",
+        "claim",
+    ] {
+        let ran = clone.line(&format!("tavern {line}")).run();
+        for told in ran.to_string().lines().filter_map(|line| line.split_once("tavern ").map(|(_, told)| told)) {
+            assert!(
+                !told.starts_with('-') && !told.split(' ').any(|word| word.starts_with("--trust")),
+                "{line}: {ran}"
+            );
+        }
+    }
+    let told = "its name begins with `-`, as a flag does: nothing in it is read";
+    clone.run("tavern-check", &[]).ends(5).says(told).says("give it another name");
+    std::fs::remove_file(clone.work().join(".tavern/queues/--trust.md")).expect("it is ours");
+    clone.run("tavern-check", &[]).says_not(told);
+}
