@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 use anstream::AutoStream;
 use serde::Serialize;
 
-use crate::process::quoted;
+use crate::process::argument;
 
 use super::error::CliError;
 use super::human::{self, Painted};
@@ -55,7 +55,7 @@ impl Output {
             return self.record(record, text);
         }
         let pairs: Vec<String> =
-            variables.iter().map(|(name, value)| format!("{name}={}", quoted(value.as_ref()))).collect();
+            variables.iter().map(|(name, value)| format!("{name}={}", argument(value.as_ref()))).collect();
         self.print(&pairs.join(" "))
     }
 

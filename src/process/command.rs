@@ -58,8 +58,15 @@ pub struct CommandResult {
     pub digest: String,
 }
 
-/// As one word of a POSIX shell.
-pub fn quoted(word: impl AsRef<OsStr>) -> String {
+/// A name as one word of a POSIX shell, for people to paste: no program takes it for a flag, whoever chose it.
+pub fn quoted(name: impl AsRef<OsStr>) -> String {
+    let name = name.as_ref();
+    let word = argument(name);
+    if name.as_encoded_bytes().starts_with(b"-") { format!("./{word}") } else { word }
+}
+
+/// Anything, also a flag, as one word of a POSIX shell.
+pub fn argument(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -154,6 +161,22 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_name_is_one_word_and_no_flag() {
+        for (name, typed) in [
+            ("a-b", "a-b"),
+            ("a b", "'a b'"),
+            ("", "''"),
+            ("it's", r"'it'\''s'"),
+            ("-rf", "./-rf"),
+            ("--x y", "./'--x y'"),
+            ("'-x", r"''\''-x'"),
+        ] {
+            assert_eq!(quoted(name), typed);
+        }
+        assert_eq!(["-c", "a b"].map(argument).join(" "), "-c 'a b'");
+    }
 
     fn run(command: &str) -> CommandResult {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -31,7 +31,7 @@ pub mod start;
 pub mod table;
 
 pub use bell::Bell;
-pub use command::{CommandEnd, CommandResult, CommandSpec, quoted, run_command};
+pub use command::{CommandEnd, CommandResult, CommandSpec, argument, quoted, run_command};
 pub use descriptors::keep_inherited;
 pub use end::end_marked;
 pub use family::{adopt_orphans, end_with_parent, has_living_children};

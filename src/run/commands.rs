@@ -8,7 +8,7 @@ use crate::board::document::parse;
 use crate::board::eligible::DEFAULT_ROLE;
 use crate::board::task::Task;
 use crate::config::{Does, Role, RunnerKind};
-use crate::process::quoted;
+use crate::process::argument;
 use crate::runner::CommandRunner;
 use crate::store::Queue;
 
@@ -38,7 +38,7 @@ pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<Stri
 }
 
 fn program(site: &Site, runner: &str, script: Option<&str>) -> Option<String> {
-    let line = |words: &[String]| words.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let line = |words: &[String]| words.iter().map(argument).collect::<Vec<_>>().join(" ");
     let Some(entry) = site.config.runners.get(runner) else {
         return CommandRunner::preset(runner).map(|preset| line(&preset.argv));
     };

@@ -25,7 +25,7 @@ use crate::board::task::Task;
 use crate::clock;
 use crate::config::Role;
 use crate::process::start::UNATTENDED;
-use crate::process::{Attended, Bell, Spec, attend, quoted};
+use crate::process::{Attended, Bell, Spec, argument, attend, quoted};
 use crate::runner::job::Opening;
 use crate::runner::{Job, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage};
 use crate::secrets::redact;
@@ -70,7 +70,7 @@ pub struct CommandLine {
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cd {} &&", quoted(&self.worktree))?;
-        self.command.iter().try_for_each(|word| write!(f, " {}", quoted(word)))
+        self.command.iter().try_for_each(|word| write!(f, " {}", argument(word)))
     }
 }
 

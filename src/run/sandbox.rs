@@ -16,7 +16,7 @@ use crate::board::eligible::NotReady;
 use crate::config::{Network, Role};
 use crate::git::matches;
 use crate::interrupt::Interrupt;
-use crate::process::{CommandSpec, find_program, quoted, run_command};
+use crate::process::{CommandSpec, argument, find_program, run_command};
 use crate::runner::shell::SCRIPT;
 use crate::runner::{PROMPT, ProgramHome, ProgramState};
 
@@ -185,7 +185,7 @@ pub fn works_here() -> bool {
 
 /// Runs `command` in the sandbox that `line` makes. Returns why it can't be, or has failed.
 fn started(line: Vec<OsString>, command: &[&str]) -> Result<(), String> {
-    let words = line.into_iter().chain(command.iter().map(OsString::from)).map(quoted).collect::<Vec<_>>();
+    let words = line.into_iter().chain(command.iter().map(OsString::from)).map(argument).collect::<Vec<_>>();
     let line = format!("exec {}", words.join(" "));
     let command = CommandSpec { timeout: Duration::from_secs(20), keep: 400, ..CommandSpec::new(line, "/") };
     match run_command(&command, &Interrupt::new()) {

@@ -80,7 +80,7 @@ pub use index::{ItemIndex, children as children_in, homes};
 pub use leases::{holder, host, life, no_process, this_process};
 pub use log::{tail_log, walk_log};
 pub use mend::{CHECK, Lost};
-pub use queue::{Queue, Text, can_be_shown, has_too_many, is_queue};
+pub use queue::{Queue, Text, fault_of_name, has_too_many, is_queue};
 pub use quota::Quota;
 pub use replace::{TEMP_PREFIX, replace, replace_own, replace_volatile};
 pub use seek::Seek;

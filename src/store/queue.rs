@@ -43,13 +43,17 @@ pub struct Text {
 /// By its name a file is a queue's, or an archive's: not an editor's own.
 pub fn is_queue(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.')) && can_be_shown(path)
+    name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.')) && fault_of_name(path).is_none()
 }
 
-/// The path has no control characters: else whatever names it would show lines that nobody wrote, and a list of paths would
-/// have others.
-pub fn can_be_shown(path: &Path) -> bool {
-    !path.to_string_lossy().contains(char::is_control)
+/// Why nothing at this path is read. With control characters whatever names it would show lines that nobody wrote, and a list of
+/// paths would have others; and nobody is told to type a flag where a queue is meant.
+pub fn fault_of_name(path: &Path) -> Option<&'static str> {
+    if path.to_string_lossy().contains(char::is_control) {
+        return Some("has control characters");
+    }
+    let is_flag = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"-"));
+    is_flag.then_some("begins with `-`, as a flag does")
 }
 
 /// Without the link that it may be. (The folders above are those of the board, which has none.)
@@ -105,7 +109,7 @@ impl Board {
             return Ok(self.queue_at(own));
         }
         for path in [here.join(name), self.root().join(name)] {
-            if !can_be_shown(&path) {
+            if fault_of_name(&path).is_some() {
                 return Err(Error::NoQueue(one_line(name)));
             }
             match files::led(&path, self.root()) {

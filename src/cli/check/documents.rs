@@ -18,7 +18,7 @@ use crate::run::readiness::Readiness;
 use crate::run::surroundings::{needs_of_command, needs_of_script};
 use crate::run::{Preflight, Site, runner_named};
 use crate::runner::Runner;
-use crate::store::{Board, Error, can_be_shown, has_too_many, is_queue};
+use crate::store::{Board, Error, fault_of_name, has_too_many, is_queue};
 
 use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
 use super::mentions::mentioned;
@@ -77,7 +77,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
 fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
     let queues: Vec<PathBuf> = board.queues()?.into_iter().map(|queue| queue.path).collect();
     let entries = fs::read_dir(board.path("queues")).into_iter().flatten();
-    let is_page = |path: &PathBuf| is_queue(path) || (!can_be_shown(path) && path.extension() == Some("md".as_ref()));
+    let is_page =
+        |path: &PathBuf| is_queue(path) || (fault_of_name(path).is_some() && path.extension() == Some("md".as_ref()));
     let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(is_page);
     let mut odd: Vec<PathBuf> = found.filter(|path| !queues.contains(path)).collect();
     odd.sort();
@@ -97,9 +98,8 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     let whole = |message: String, hint: &str| {
         Fault::whole(Severity::Error, "unreadable-queue", &name, message, Some(hint.to_owned()))
     };
-    if !can_be_shown(path) {
-        let message = "its name has control characters: nothing in it is read".to_owned();
-        return Err(whole(message, "give it another name"));
+    if let Some(fault) = fault_of_name(path) {
+        return Err(whole(format!("its name {fault}: nothing in it is read"), "give it another name"));
     }
     if path.exists() && !path.is_file() {
         let what = if path.is_dir() { "a folder, not a file" } else { "not a text file" };
