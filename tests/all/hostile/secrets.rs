@@ -227,6 +227,15 @@ fn what_is_said_of_an_item_names_no_secret() {
     assert_eq!(scratch.letters("T-1").len(), 1);
     run("tavern-release", &["T-2", "--cancel", "--reason", &words]).ends(0);
     run("tavern-add", &["Three", "--description", &words]).ends(0);
+    let check = format!("curl -H 'token: {KEY}'");
+    let fields = ["--tag", KEY, "--done-when", &check, "--touches", KEY, "--model", TOKEN, "--tag", "mine"];
+    run("tavern-add", &[&["Four", "--id", "T-4"], &fields[..]].concat()).ends(0);
+    run("tavern-plan", &["Five", "--tag", KEY]).ends(0);
+    run("tavern-tell", &["T-1", "Go on.", "--from", KEY]).ends(0);
+    let four = scratch.item("T-4");
+    assert_eq!(four["tags"], serde_json::json!(["[redacted MY_API_KEY]", "mine"]), "{four}");
+    assert_eq!(four["done_when"][0], "curl -H 'token: [redacted MY_API_KEY]'", "{four}");
+    assert_eq!(four["model"], "[redacted GitHub token]", "{four}");
     is_told_nowhere(&scratch);
     has(&scratch.queue(), &["[redacted GitHub token] and [redacted MY_API_KEY]"]);
 }
