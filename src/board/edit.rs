@@ -45,10 +45,22 @@ pub struct NewItem {
 }
 
 impl NewItem {
-    /// The same with what it says to people in other words.
+    /// The same with all that it says in other words.
     #[must_use]
     pub fn with_words(self, told: impl Fn(&str) -> String) -> NewItem {
-        NewItem { title: told(&self.title), description: told(&self.description), ..self }
+        let of =
+            |fields: Vec<(Key, Value)>| fields.into_iter().map(|(key, value)| (key, reworded(value, &told))).collect();
+        let (fields, yaml_fields) = (of(self.fields), of(self.yaml_fields));
+        NewItem { title: told(&self.title), description: told(&self.description), fields, yaml_fields, ..self }
+    }
+}
+
+/// A text, or a list of them, as no key of a new item has more.
+fn reworded(value: Value, told: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => told(&text).into(),
+        Value::Sequence(values) => values.into_iter().map(|value| reworded(value, told)).collect(),
+        value => value,
     }
 }
 

@@ -88,7 +88,7 @@ impl Board {
             let sent = Entry {
                 seq: view.last_seq + 1,
                 task: Some(task.clone()),
-                agent: Some(from.to_owned()),
+                agent: Some(redact(from).into_owned()),
                 run,
                 cause: Some(redact(text).into_owned()),
                 ..Entry::new(Kind::Sent, view.now)

@@ -231,8 +231,8 @@ impl<'b> Locked<'b> {
         }
         change.number(self.seq);
         let Change { mut entries, files } = change;
-        for cause in entries.iter_mut().filter_map(|entry| entry.cause.as_mut()) {
-            *cause = redact(cause).into_owned();
+        for words in entries.iter_mut().flat_map(|entry| [&mut entry.cause, &mut entry.agent]).flatten() {
+            *words = redact(words).into_owned();
         }
         let files: Vec<(Rewrite, Option<Staged>)> = files.into_iter().map(stage).collect::<Result<_, Error>>()?;
         let stage_lease = |entry: &Entry| match &entry.lease {
