@@ -489,6 +489,25 @@ fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     assert_eq!(scratch.git(&["show", "tavern/T-1:said.txt"]), "Lib");
 }
 
+/// Its commit has a submodule that its index has no more, until a person puts that back.
+#[test]
+fn a_look_after_a_reset_obeys_no_repository_in_the_worktree() {
+    let script = "git init -q sub && git -C sub commit -q --allow-empty -m In\n\
+                  git -C sub config core.fsmonitor 'echo x >>\"$HOME/escaped\"; :'\n\
+                  git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),sub\n\
+                  git commit -qm Work && git rm -q --cached sub; exit 1";
+    let Some(scratch) = board(script, &["true"], &json!({"max_attempts": 2})) else { return };
+    scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);
+    let item = scratch.stands("T-1", "pending", 1);
+    let worktree = scratch.work().join(".tavern/worktrees/T-1").display().to_string();
+    assert_eq!(scratch.git(&["ls-tree", "--name-only", "tavern/T-1", "sub"]), "sub", "{item:#}");
+    for look in ["reset -q", "status", "checkout HEAD -- .", "diff"] {
+        let words: Vec<&str> = ["-C", &worktree].into_iter().chain(look.split(' ')).collect();
+        scratch.command(Path::new("git")).args(&words).run().succeeds();
+        assert!(!is_at_home(&scratch, "escaped"), "{look}: {item:#}");
+    }
+}
+
 /// They run what the agent has made, after its program has ended.
 #[test]
 fn a_look_at_the_worktree_obeys_no_repository_of_its_commands() {
