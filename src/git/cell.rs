@@ -304,9 +304,9 @@ fn own(left: &LeftCell<'_>) -> Option<String> {
     left.branch.map(|branch| format!("refs/heads/{branch}"))
 }
 
-/// The places of other repositories in an index, as `git ls-files --stage -z` lists it.
-pub(super) fn gitlinks(stages: &[u8]) -> Vec<PathBuf> {
-    let links = records(stages).filter(|entry| entry.starts_with(b"160000 "));
+/// The places of other repositories in an index, as `git ls-files --stage -z` lists it, or in a tree, as `git ls-tree -z` does.
+pub(super) fn gitlinks(listed: &[u8]) -> Vec<PathBuf> {
+    let links = records(listed).filter(|entry| entry.starts_with(b"160000 "));
     links.filter_map(|entry| Some(path_of(entry.splitn(2, |byte| *byte == b'\t').nth(1)?))).collect()
 }
 

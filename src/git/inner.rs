@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
 use super::cell::{LeftCell, boxed, gitlinks};
+use super::repository::Head;
 use super::worktree::{bin_beside, gone, remove_tree, sweep};
 use super::{GitError, Repository};
 use crate::files;
@@ -56,18 +57,23 @@ impl Repository {
         Ok(())
     }
 
-    /// Takes the repositories out of the worktree that stand in the places of submodules, by its index, and puts them into its cell: git
-    /// would obey their settings whenever somebody looks at the worktree. Their files stay. Returns their places, in order.
+    /// Takes the repositories out of the worktree that stand in the places of submodules, by its index or by HEAD, which may become its
+    /// index (`git reset`), and puts them into its cell: git would obey their settings whenever somebody looks at the worktree. Their
+    /// files stay. Returns their places, in order.
     pub fn take_inner(&self, worktree: &Path, cell: &Path) -> Result<Vec<PathBuf>, GitError> {
         let checkout = match self.checkout(worktree) {
             Err(GitError::NotAWorktree { .. }) => return Ok(Vec::new()),
             checkout => checkout?,
         };
-        let links = gitlinks(&self.call(&checkout).args(["ls-files", "--stage", "-z"]).read()?);
+        let mut links = gitlinks(&self.call(&checkout).args(["ls-files", "--stage", "-z"]).read()?);
+        if !matches!(self.head_in(&checkout.git_dir)?, Head::Unborn { .. }) {
+            links.extend(gitlinks(&self.call(&checkout).args(["ls-tree", "-r", "-z", "--full-tree", "HEAD"]).read()?));
+        }
         let is_own = |path: &Path| !path.ancestors().any(|above| checkout.root.join(above).is_symlink());
         let is_there =
             |path: &PathBuf| is_own(path) && checkout.root.join(path).join(".git").symlink_metadata().is_ok();
         let mut places: Vec<PathBuf> = links.into_iter().filter(is_there).collect();
+        places.sort();
         places.dedup();
         for (number, place) in places.iter().enumerate() {
             let (folder, to) = (checkout.root.join(place), cell.join(INNER).join(number.to_string()));
