@@ -155,3 +155,25 @@ fn what_was_typed_in_an_item_stays_though_somebody_had_typed_in_it_before_it_was
     scratch.stands("T-1", "completed", 1);
     has(&scratch.queue(), &["- [x] T-1: number one, typed (", "T-2: two, typed, too"]);
 }
+
+/// Whoever typed the item shows nothing of the text's age, and whoever took it does.
+#[test]
+fn what_was_typed_in_a_held_item_stays_whoever_goes_on_in_a_text_from_before() {
+    let typed = [("one", "one WORD"), ("one", "WORD"), ("(", "(tags: WORD, "), ("\n- [ ] T-2", "\n  WORD\n- [ ] T-2")];
+    let ends: [(&str, &[&str]); 3] =
+        [("tavern-report", &["--done"]), ("tavern-report", &["--failed", "no luck"]), ("tavern-release", &["--quiet"])];
+    for (program, how) in ends {
+        for (from, to) in typed {
+            let scratch = Scratch::board("## In Progress\n\n## Completed\n\n## Pending\n\n");
+            save(&scratch, &(scratch.queue() + "- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n"));
+            let token = scratch.claim("T-1", &[]);
+            let loaded = scratch.queue();
+            save(&scratch, &loaded.replacen(from, to, 1));
+            scratch.run(program, &[&["T-1", "--token", &token], how].concat());
+            let became = scratch.item("T-1")["status"].clone();
+            save(&scratch, &(loaded + "- [ ] another\n"));
+            has(&scratch.queue(), &["WORD", "- [ ] another"]);
+            assert_eq!(scratch.item("T-1")["status"], became);
+        }
+    }
+}
