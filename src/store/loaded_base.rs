@@ -479,7 +479,8 @@ fn told(entry: &Entry, front: &Front, statuses: &mut HashMap<Name, Status>, thei
             may_be_meant: false,
         })
     });
-    changes.collect()
+    // What a person has made of it tells nothing where the save has it neither so nor as it was: others have made it so since.
+    changes.filter(|told| !entry.is_typed() || told.was_so || told.is_so).collect()
 }
 
 fn named<'f, 't>(told: Option<&'f (Name, Facts<'t>)>, name: &Name) -> Option<&'f Facts<'t>> {
