@@ -132,6 +132,47 @@ fn an_item_that_is_moved_by_two_saves_has_its_newest_state() {
     }
 }
 
+/// It was not cut: whoever saves the text had never seen it.
+#[test]
+fn what_an_old_text_lacks_stays_where_it_is_though_a_copy_of_it_stands_elsewhere() {
+    for is_held in [false, true] {
+        let scratch = Scratch::board(MAIN);
+        let loaded = scratch.queue();
+        scratch.change(QUEUE, "- [ ] four\n", "- [ ] four\n- [ ] T-7: Seven\n");
+        scratch.settle();
+        let copy = "- [ ] T-7: Seven\n";
+        scratch.write(WORK, copy);
+        scratch.settle();
+        for id in ["T-1", "T-7"].iter().take(if is_held { 2 } else { 1 }) {
+            scratch.claim(id, &[]);
+        }
+        let line = scratch.queue().lines().find(|line| line.contains("T-7")).expect("it is there").to_owned();
+        scratch.change(QUEUE, &line, &format!("{line}\n  Words."));
+        scratch.settle();
+        scratch.write(QUEUE, loaded.replace("four", "four, typed"));
+        scratch.settle();
+        has(&scratch.queue(), &[&format!("{line}\n  Words.\n"), "four, typed"]);
+        assert_eq!(scratch.read(WORK), copy);
+        scratch.run("tavern-log", &[]).says("what it lacks stays: T-7").says_not("moved to work");
+    }
+}
+
+#[test]
+fn an_item_whose_copy_was_pasted_before_goes_along_with_what_was_typed_since() {
+    let scratch = Scratch::board(MAIN);
+    scratch.write(WORK, "- [ ] T-3: Three\n");
+    scratch.settle();
+    scratch.change(QUEUE, "- [ ] T-3: Three\n", "- [ ] T-3: Three\n  Words.\n");
+    scratch.settle();
+    scratch.change(QUEUE, "- [ ] T-3: Three\n  Words.\n", "");
+    scratch.settle();
+    assert_eq!(scratch.read(WORK), "- [ ] T-3: Three\n  Words.\n");
+    assert!(!scratch.queue().contains("T-3"), "{}", scratch.queue());
+    let log = State::of(&scratch).log.len();
+    scratch.settle();
+    assert_eq!(State::of(&scratch).log.len(), log);
+}
+
 #[test]
 fn a_copy_of_a_queue_is_worked_by_nobody() {
     let sh = "\n  ```sh\n  true\n  ```";
