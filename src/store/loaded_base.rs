@@ -133,6 +133,19 @@ pub(super) fn loaded(
     Ok(loaded)
 }
 
+/// The items of `ours` that whoever saved this had never seen. An item that the save has as it was shows that the text is older.
+pub(super) fn never_seen(board: &Board, queue: &Queue, ours: &str, saved: &str) -> Result<HashSet<TaskId>, Error> {
+    let save = Save { text: saved, replaced_at: None, rests_on: None, from_git: None };
+    let loaded = loaded(board, queue, ours, &save, &HashSet::new())?;
+    let [mine, theirs, then] = [ours, saved, &loaded.text].map(|text| parse(text).0);
+    let is_stale = |id: &TaskId| loaded.stale.contains(id) && theirs.find(id).is_some();
+    if !differing(&mine, &theirs).iter().flatten().any(is_stale) {
+        return Ok(HashSet::new());
+    }
+    let ids = mine.items().iter().filter_map(|item| item.id.clone());
+    Ok(ids.filter(|id| then.find(id).is_none()).collect())
+}
+
 /// `text` without the items `gone`: nobody takes them out of what they never stood in.
 fn without(text: &str, gone: &[TaskId]) -> String {
     let mut since = Since::default();

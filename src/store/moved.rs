@@ -11,6 +11,8 @@ use super::entry::{Entry, HAND, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::homes;
+use super::loaded_base::never_seen;
+use super::log::walk_log;
 use super::queue::Queue;
 use super::redo::up_to_date;
 use super::since::Since;
@@ -77,20 +79,32 @@ pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: T
     for queue in saved.chain(&gone) {
         let Some(ours) = moves.accepted(queue)? else { continue };
         let (document, is_gone) = (parse(&ours).0, gone.contains(queue));
-        let left = match board.read_whole(queue) {
-            Some(Ok(text)) => named(&parse(&text.content).0),
-            Some(Err(_)) if is_gone => HashSet::new(),
+        let saved = match board.read_whole(queue) {
+            Some(Ok(text)) => Some(text.content),
+            Some(Err(_)) if is_gone => None,
             // Nobody knows what is in it.
             _ => continue,
         };
+        let left = saved.as_ref().map_or_else(HashSet::new, |saved| named(&parse(saved).0));
         if is_gone {
             // So that it is known that this was looked for.
             moves.text(queue)?;
         }
+        let mut unseen = None;
         for item in whole(&document).filter(|item| !left.contains(&name(&document, item))) {
             let to = standing.elsewhere(queue, &document, item);
             match (&item.id, to.first()) {
-                (Some(id), Some(_)) => moves.item(queue, &document, item, id, &to)?,
+                (Some(id), Some(_)) => {
+                    let copies = moves.copies(id, &to)?;
+                    // It was not cut by whoever had never seen it.
+                    if let (false, None, Some(saved)) = (copies.is_empty(), &unseen, &saved) {
+                        unseen = Some(never_seen(board, queue, &ours, saved)?);
+                    }
+                    let is_unseen = !copies.is_empty() && unseen.as_ref().is_some_and(|unseen| unseen.contains(id));
+                    if !is_unseen {
+                        moves.item(queue, &document, (item, id), (&to, copies))?;
+                    }
+                }
                 // Of a line without an ID nothing is known that would have to go along.
                 (None, Some(_)) if is_gone => moves.text(queue)?.set.set_nameless(document.block(item), item.status),
                 _ => {}
@@ -113,8 +127,9 @@ struct Accepted {
     queue: Queue,
     /// As it was taken over last; of a queue that nobody has seen yet, as it was saved.
     ours: String,
-    /// The file is as it is: what else was saved is taken over next.
     sight: Sight,
+    /// The file is as it is: what else was saved is taken over next. Else it has nothing of its own, and is written.
+    is_saved: bool,
     set: Since,
 }
 
@@ -137,35 +152,41 @@ impl Moves<'_> {
 
     fn text(&mut self, queue: &Queue) -> Result<&mut Accepted, Error> {
         if !self.texts.contains_key(&queue.id) {
-            let sight = Sight::known(self.board, queue).unwrap_or_else(|| Sight::of(self.board, queue));
-            let sight = Sight { file: Some(Stamp::NONE), ..sight };
+            let found = Sight::of(self.board, queue);
+            let is_saved = !found.is_seen(self.board, queue);
+            let sight = Sight::known(self.board, queue).unwrap_or(found);
             let ours = match self.accepted(queue)? {
                 Some(ours) => ours,
                 None => self.board.read(queue)?.content,
             };
-            let accepted = Accepted { queue: queue.clone(), ours, sight, set: Since::default() };
+            let accepted = Accepted { queue: queue.clone(), ours, sight, is_saved, set: Since::default() };
             self.texts.insert(queue.id.clone(), accepted);
         }
         Ok(self.texts.get_mut(&queue.id).expect("it was just put in"))
     }
 
-    /// `item`, which has gone from `queue`, stands in the queues `to`: the first of them it was moved to.
+    /// Of the queues `to` those in which it stood before.
+    fn copies(&self, id: &TaskId, to: &[&Queue]) -> Result<Vec<String>, Error> {
+        let mut copies = Vec::new();
+        for other in to {
+            let accepted = self.accepted(other)?;
+            copies.extend(accepted.filter(|text| parse(text).0.find(id).is_some()).map(|_| other.id.clone()));
+        }
+        Ok(copies)
+    }
+
+    /// `item`, which has gone from `queue`, stands in the queues `to`: the first of them it was moved to. In some of them were
+    /// `copies` of it before.
     fn item(
         &mut self,
         queue: &Queue,
         document: &Document<'_>,
-        item: &Item<'_>,
-        id: &TaskId,
-        to: &[&Queue],
+        (item, id): (&Item<'_>, &TaskId),
+        (to, copies): (&[&Queue], Vec<String>),
     ) -> Result<(), Error> {
-        let mut known = Vec::new();
-        for other in to {
-            let accepted = self.accepted(other)?;
-            known.extend(accepted.filter(|text| parse(text).0.find(id).is_some()).map(|_| other.id.clone()));
-        }
         // It stood in both before: if the other one is the item, it was its copy that went.
-        if !known.is_empty() {
-            let places = known.iter().cloned().chain([queue.id.clone()]).collect();
+        if !copies.is_empty() {
+            let places = copies.into_iter().chain([queue.id.clone()]).collect();
             let home = homes(self.board, BTreeMap::from([(id.clone(), places)]))?.remove(id);
             if home.is_some_and(|home| home != queue.id) {
                 return Ok(());
@@ -179,7 +200,11 @@ impl Moves<'_> {
             leases.filter(|lease| lease.queue == queue.id).map(|lease| Lease { queue: to.id.clone(), ..lease });
         let (status, block, leases) = (item.status, document.block(item).to_owned(), leases.collect());
         self.text(queue)?.set.set(id.clone(), None);
-        self.text(to)?.set.set(id.clone(), Some((block.clone(), status)));
+        let copied = self.accepted(to)?.and_then(|text| copied(&text, id));
+        let is_older = copied.map_or(Ok(false), |copied| is_version(self.board, id, &copied))?;
+        let accepted = self.text(to)?;
+        accepted.is_saved |= !is_older;
+        accepted.set.set(id.clone(), Some((block.clone(), status)));
         let (from, to) = (queue.id.clone(), to.id.clone());
         self.items.push(MovedItem { id: id.clone(), from, to, status, block, leases });
         Ok(())
@@ -188,7 +213,10 @@ impl Moves<'_> {
     fn change(self, gone: &[Queue], now: Timestamp) -> Change {
         let mut change = Change::default();
         let mut blocks: HashMap<String, HashMap<TaskId, String>> = HashMap::new();
-        for Accepted { queue, ours, sight, set } in self.texts.into_values() {
+        for Accepted { queue, ours, mut sight, is_saved, set } in self.texts.into_values() {
+            if is_saved {
+                sight.file = Some(Stamp::NONE);
+            }
             let mut content = set.taken_back(&ours);
             let (document, _) = parse(&content);
             let items = whole(&document).filter_map(|item| Some((item.id.clone()?, document.block(item).to_owned())));
@@ -202,8 +230,8 @@ impl Moves<'_> {
                 queue,
                 expected: sight,
                 content,
-                is_shown: true,
-                is_of_save: true,
+                is_shown: is_saved,
+                is_of_save: is_saved,
             }));
         }
         let entry = |task: &TaskId, queue: &str, change: TextChange, lease: Option<Lease>| Entry {
@@ -225,4 +253,20 @@ impl Moves<'_> {
         }
         change
     }
+}
+
+fn copied(text: &str, id: &TaskId) -> Option<String> {
+    let document = parse(text).0;
+    document.find(id).map(|item| document.block(item).to_owned())
+}
+
+/// The item was once as `block` says.
+fn is_version(board: &Board, id: &TaskId, block: &str) -> Result<bool, Error> {
+    let (block, mut is_version) = (bare(block), false);
+    walk_log(board, Some(id), &mut |entry| {
+        let mut texts = [entry.change.after(), entry.change.before()].into_iter().flatten();
+        is_version = texts.any(|text| bare(text) == block);
+        !is_version
+    })?;
+    Ok(is_version)
 }
