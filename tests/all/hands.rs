@@ -968,3 +968,27 @@ fn a_held_item_keeps_its_id_whatever_is_typed_there() {
     assert_eq!(State::of(&scratch).status("X-1"), Some(Status::Pending));
     scratch.run("tavern-check", &[]).says_not("nobody holds this");
 }
+
+/// All its files are others then than those that Tavern knows.
+#[test]
+fn a_copy_of_a_board_reads_as_the_board_does() {
+    let scratch = Scratch::board(OWNED);
+    scratch.change(QUEUE, "T-1: one", "T-1: one, but not on Fridays");
+    scratch.run("tavern-add", &["another", "--id", "T-9"]).succeeds();
+    scratch.change(QUEUE, ", but not on Fridays", "");
+    scratch.settle();
+    let log = State::of(&scratch).log.len();
+    let ways = ["cp -a . ../copy", "cp -r . ../copy", "mkdir ../copy; tar -c . | tar -xC ../copy"];
+    for (way, typed) in ways.iter().flat_map(|way| [(way, ""), (way, "\nTyped.\n")]) {
+        scratch.command("sh".as_ref()).args(&["-c", &format!("rm -rf ../copy; {way}")]).run().succeeds();
+        let copy = scratch.folder().join("copy");
+        // In that without its times nobody knows whether somebody had typed in the replaced file.
+        let typed = if *way == ways[0] { typed } else { "" };
+        let text = scratch.queue() + typed;
+        fs::write(copy.join(QUEUE), &text).expect("the folder is ours");
+        scratch.program("tavern-reap").within(&copy).run().succeeds();
+        assert_eq!(fs::read_to_string(copy.join(QUEUE)).expect("it is there"), text, "{way}");
+        let told = scratch.program("tavern-log").within(&copy).run().stdout;
+        assert_eq!(told.lines().count(), log + usize::from(!typed.is_empty()), "{way}\n{told}");
+    }
+}
