@@ -106,6 +106,7 @@ fn saved(
     // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
     // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
     let old = Some(old_path(board, queue)).filter(|_| seen.old != sight.old && sight.old != Some(seen.file));
+    let old = old.filter(|_| !is_copied(&seen, &sight, text.as_ref()));
     let saved = old.as_ref().and_then(|old| files::read_text(old).ok()).filter(|saved| !is_blank(saved));
     // What was read is whole if nobody is writing it, and nobody has since.
     let read: Vec<&Path> = text.iter().map(|_| queue.path.as_path()).chain(old.as_deref()).collect();
@@ -188,6 +189,17 @@ fn saved(
     let rewrite = QueueRewrite { queue: queue.clone(), expected: sight, content: ours, is_shown, is_of_save: true };
     taken.files.insert(0, Rewrite::Queue(rewrite));
     Ok(Some(taken))
+}
+
+/// The replaced file came with a copy of the whole board: whoever had it open before writes to another. Where its times are new, it
+/// is known by the queue, which is another file, too, and says what was known.
+fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
+    let Some((known, old)) = seen.old.zip(sight.old) else { return false };
+    let is_another = |one: Stamp, other: Stamp| one != Stamp::NONE && !one.is_same_file(&other);
+    let is_queue_copied = || text.is_some_and(|text| is_another(seen.file, text.stamp) && text.content == seen.content);
+    // A program that was killed may have put the queue itself there.
+    let is_queues_own = seen.file.is_same_file(&old);
+    is_another(known, old) && !is_queues_own && known.is_as_long(&old) && (known.is_as_new(&old) || is_queue_copied())
 }
 
 /// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than what

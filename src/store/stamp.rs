@@ -27,6 +27,19 @@ impl Stamp {
         fs::metadata(path).ok().map(|file| Stamp::of(&file))
     }
 
+    /// Whoever has the one open writes to the other.
+    pub(super) fn is_same_file(&self, other: &Stamp) -> bool {
+        self.inode == other.inode
+    }
+
+    pub(super) fn is_as_long(&self, other: &Stamp) -> bool {
+        self.length == other.length
+    }
+
+    pub(super) fn is_as_new(&self, other: &Stamp) -> bool {
+        self.modified == other.modified
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.length == 0
     }
