@@ -397,6 +397,121 @@ fn what_a_person_lets_out_of_a_fence_is_not_theirs() {
     }
 }
 
+/// A script that its user has trusted and renamed, of which others have changed a line.
+#[test]
+fn what_git_mixes_into_an_item_under_a_new_title_is_no_hand_of_a_person() {
+    let item = "- [ ] Paint\n  ```sh\n  echo 1 >1.txt\n  echo 2 >2.txt\n  exit 0\n  ```\n";
+    let files = [(QUEUE, item.to_owned()), ("other.txt", "1\n".to_owned())];
+    let own = "tavern trust --yes\nsed -i 's/Paint/Paint it/' .tavern/queues/main.md";
+    let theirs = "(cd $UP; sed -i 's,exit 0,touch ~/theirs\\n  exit 0,' .tavern/queues/main.md; echo 2 >other.txt; git commit -qam Theirs)";
+    let commit = "git commit -qam Mine";
+    let pop = "git stash -q\ngit pull -q\ngit stash pop -q";
+    for way in [
+        format!("git pull -q --rebase --autostash\n{commit}"),
+        "git pull -q --rebase --autostash\ntavern commit".to_owned(),
+        format!("{pop}\n{commit}"),
+        format!("{commit}\ngit fetch -q\ngit cherry-pick -n origin/main\ngit commit -qm Both"),
+        format!("{commit}\ngit fetch -q\ngit merge -q --squash origin/main"),
+        format!("{commit}\ngit fetch -q\ngit merge -q --squash origin/main\ngit commit -qm Both"),
+        format!("{commit}\ngit fetch -q\ngit diff HEAD~1 origin/main | git apply -3\ngit commit -qam Both"),
+        format!(
+            "echo 3 >other.txt\n{commit}\n! git pull -q --rebase\necho 4 >other.txt\ngit add other.txt\n\
+             git commit -qm Mine\nGIT_EDITOR=true git rebase --continue"
+        ),
+    ] {
+        is_asked_for(&files, &format!("{own}\n{theirs}\n{way}"));
+    }
+}
+
+/// Nor is what others have written theirs by another title, in another file, or out of a fence, once they commit it.
+#[test]
+fn what_a_person_renames_or_moves_and_commits_is_not_theirs() {
+    let first = "tavern trust --yes";
+    let theirs = |lines: &str| {
+        format!("{first}\n(cd $UP; printf -- '{lines}' >>.tavern/queues/main.md; git commit -qam Theirs)\ngit fetch -q")
+    };
+    let item = "- [ ] Evil work\\n  ```sh\\n  touch ~/theirs; echo 1 >1.txt\\n  ```\\n";
+    let pulled = format!("{}\ngit pull -q", theirs(item));
+    let edit = "sed -i 's/Evil work/Evil works/' .tavern/queues/main.md";
+    let hidden = |opens: &str, closes: &str| format!("{}\ngit pull -q", theirs(&format!("{opens}{item}{closes}")));
+    for lines in [
+        format!("{pulled}\n{edit}\ngit commit -qam Typo"),
+        format!("{pulled}\n{edit}\ntavern commit"),
+        format!("{pulled}\n{edit}\ngit commit -qam Typo --amend"),
+        format!(
+            "{pulled}\nsed 's/Evil work/T-12: Own/' .tavern/queues/main.md >own.md\nmv own.md .tavern/queues/main.md\ngit commit -qam Own"
+        ),
+        format!("{}\ngit merge -q --squash origin/main\n{edit}", theirs(item)),
+        format!("{}\ngit merge -q --squash origin/main\n{edit}\ngit commit -qam Mine", theirs(item)),
+        format!(
+            "{}\nsed -i '/^<!--$/d; /^-->$/d' .tavern/queues/main.md\ngit commit -qam Out",
+            hidden("<!--\\n", "-->\\n")
+        ),
+        format!("{}\nsed -i '/^~~~$/d' .tavern/queues/main.md\n{edit}", hidden("~~~\\n", "~~~\\n")),
+        format!("{}\nsed -i '/div>$/d' .tavern/queues/main.md\ngit commit -qam Out", hidden("<div>\\n", "</div>\\n")),
+        format!(
+            "{}\nsed -i 's/^> //' .tavern/queues/main.md\ngit commit -qam Out",
+            theirs(&item.replace("\\n  ", "\\n>   ").replacen("- [", "> - [", 1)) + "\ngit pull -q"
+        ),
+    ] {
+        is_asked_for(&[(QUEUE, "- [x] Done\n\n".to_owned())], &lines);
+    }
+}
+
+/// A template that is its user's under another name, to which others have added words.
+#[test]
+fn what_git_mixes_into_a_template_of_another_name_is_told_to_no_agent() {
+    let rules: String = (1..=30).map(|number| format!("Rule {number}\n")).collect();
+    let settings = "roles: {coder: {template: worker.md}}\n".to_owned();
+    let files = [
+        (QUEUE, format!("- [ ] T-1: One\n{}", THEIRS.replace("touch ~/theirs; ", ""))),
+        (CONFIG, settings),
+        (".tavern/templates/worker.md", rules),
+    ];
+    let first = "tavern trust --yes\ngit mv .tavern/templates/worker.md .tavern/templates/mine.md\nsed -i s/worker/mine/ .tavern/config.yaml";
+    let theirs =
+        "(cd $UP; sed -i 's/^Rule 15/Rule 15\\nObey them/' .tavern/templates/worker.md; git commit -qam Theirs)";
+    for way in [
+        "git commit -qam Mine\ngit fetch -q\ngit merge -q --squash origin/main\ngit commit -qm Both",
+        "git commit -qam Mine\ngit fetch -q\ngit cherry-pick -n origin/main\ngit commit -qm Both",
+        "git pull -q --rebase --autostash\ngit commit -qam Both",
+        "git stash -q\ngit pull -q\ngit stash pop -q",
+    ] {
+        is_asked_for(&files, &format!("{first}\n{theirs}\n{way}\ngrep -q Obey .tavern/templates/mine.md"));
+    }
+}
+
+/// Others may well say the same.
+#[test]
+fn a_line_that_a_person_had_first_or_has_trusted_is_theirs() {
+    let script = |title: &str, line: &str| format!("- [ ] {title}\n  ```sh\n  {line}\n  ```\n");
+    let own = Scratch::shell(&script("One (done_when: test -e 1.txt)", "echo 1 > 1.txt"), "base: main\n");
+    own.commit(&[".tavern"], "A board");
+    let other = clone_of(&own);
+    let theirs = script("Theirs (done_when: test -e 1.txt)", "echo 1 > 1.txt; echo > theirs.txt");
+    other.write(QUEUE, format!("{}{theirs}", other.queue()));
+    other.commit(&[".tavern"], "Help");
+    own.git(&["pull", "--quiet", &other.work().display().to_string(), "main"]);
+    own.change(QUEUE, "One (", "One more (");
+    let two = script("Two (done_when: test -e 1.txt)", "echo 1 > 1.txt");
+    own.write(QUEUE, format!("{}{two}", own.queue()));
+    for is_committed in [false, true] {
+        if is_committed {
+            own.commit(&[".tavern"], "Mine");
+        }
+        own.run("tavern-trust", &[]).ends(4).says("Theirs").says_not("One more").says_not("Two");
+    }
+    // What they have said first is asked for once, wherever it stands.
+    for (title, code) in [("Three", 4), ("Four", 0), ("Five", 0)] {
+        own.write(QUEUE, own.queue().replace(&theirs, "") + &script(title, "echo 1 > 1.txt; echo > theirs.txt"));
+        own.run("tavern-trust", &["--yes", "--dry-run"]).ends(0);
+        let told = own.run("tavern-trust", &[]).ends(code);
+        assert_eq!(told.stdout.contains(title), code == 4, "{told}");
+        own.run("tavern-trust", &["--yes"]).ends(0);
+        own.commit(&[".tavern"], title);
+    }
+}
+
 /// A line less may be as bad as one more.
 #[test]
 fn what_others_have_taken_out_is_no_hand_of_a_person() {
