@@ -1,6 +1,7 @@
 //! A task: one item of a queue, read into typed fields. Knows nothing of how it is spelt in Markdown.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::front::Front;
 use super::metadata::{Field, Fields, Key};
@@ -112,7 +113,26 @@ impl Task {
     /// All of it that could be run, or told to an agent, as one text. Of its state that is what passes for a person's word, and why it
     /// died, which planners are told. Not its ID, what else Tavern writes, nor what only puts it in order.
     pub fn wording(&self) -> String {
-        let words = Task {
+        let mut text = serde_json::to_string_pretty(&self.words()).expect("it is plain data");
+        text.extend(self.words_for_a_person().map(|(key, words)| format!("\n{key}: {words}")));
+        text
+    }
+
+    /// What its [`wording`](Self::wording) says that not every item does, line by line: those of its description as they stand, all
+    /// else with its key, after a blank that no other line begins with.
+    pub fn wording_lines(&self) -> Vec<String> {
+        let lines = |task: &Task| {
+            let mut lines = Vec::new();
+            add_lines("", &serde_json::to_value(task.words()).expect("it is plain data"), &mut lines);
+            lines.extend(task.words_for_a_person().map(|(key, words)| format!(" {key}: {words}")));
+            lines
+        };
+        let plain = lines(&Task::new(TaskId::nobody(), ""));
+        lines(self).into_iter().filter(|line| !plain.contains(line)).collect()
+    }
+
+    fn words(&self) -> Task {
+        Task {
             id: TaskId::nobody(),
             state: State::default(),
             priority: DEFAULT_PRIORITY,
@@ -120,23 +140,14 @@ impl Task {
             tags: Vec::new(),
             parent: None,
             ..self.clone()
-        };
-        let mut text = serde_json::to_string_pretty(&words).expect("it is plain data");
+        }
+    }
+
+    fn words_for_a_person(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let reason = self.reason().filter(|_| self.status() == Status::Dead);
         let allowed = self.state.allowed.then_some("true");
         let said = [("answer", self.state.answer()), ("allowed", allowed), ("reason", reason)];
-        text.extend(said.into_iter().filter_map(|(key, words)| Some(format!("\n{key}: {}", words?))));
-        text
-    }
-
-    /// The lines of its [`wording`](Self::wording), and of each text in it, that not every item has.
-    pub fn wording_lines(&self) -> Vec<String> {
-        let lines = |task: &Task| -> Vec<String> {
-            let lines = task.wording().replace("\\n", "\n");
-            lines.lines().map(|line| line.trim().trim_end_matches(',').to_owned()).collect()
-        };
-        let plain = lines(&Task::new(TaskId::nobody(), ""));
-        lines(self).into_iter().filter(|line| !plain.contains(line)).collect()
+        said.into_iter().filter_map(|(key, words)| Some((key, words?)))
     }
 
     pub fn mode(&self) -> Mode {
@@ -223,6 +234,22 @@ impl Task {
     /// How many answers stand in its text.
     pub fn answers_in_text(&self) -> u32 {
         u32::try_from(self.description.lines().filter(|line| is_answer(line)).count()).unwrap_or(u32::MAX)
+    }
+}
+
+/// What `key` is, line by line.
+fn add_lines(key: &str, value: &Value, lines: &mut Vec<String>) {
+    match value {
+        Value::Null => {}
+        Value::Array(values) => values.iter().for_each(|value| add_lines(key, value, lines)),
+        Value::Object(keys) => keys.iter().for_each(|(key, value)| add_lines(key, value, lines)),
+        Value::String(text) => {
+            let said = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.extend(
+                said.map(|line| if key == "description" { line.to_owned() } else { format!(" {key}: {line}") }),
+            );
+        }
+        Value::Bool(_) | Value::Number(_) => lines.push(format!(" {key}: {value}")),
     }
 }
 

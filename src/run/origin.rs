@@ -2,7 +2,7 @@
 //!
 //! What nobody has committed was made here. Of what is in a commit counts who had it first: a commit that was made here, or a
 //! clone, a pull, a switch, a fetch. Whoever edits what git has brought, and nobody has trusted, does not make it theirs by that,
-//! and neither does git where it puts lines of it among others.
+//! and neither does git where it puts lines of it among others. A line is whose it was first, whatever it stands in now.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::error::Error;
 use super::site::Site;
 use crate::board::document::parse;
-use crate::board::front::{Front, read};
+use crate::board::front::Front;
 use crate::board::task::{Task, TaskId};
 use crate::config::FILE;
 use crate::git::{Arrival, Carrier};
@@ -29,7 +29,6 @@ pub struct Clause {
     title: Option<String>,
     /// What it says, line by line.
     lines: Vec<String>,
-    is_front: bool,
 }
 
 impl Clause {
@@ -37,14 +36,14 @@ impl Clause {
     pub fn of_file(name: &str, text: String) -> Clause {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         let (digest, title) = (Digest::of(name, &text), None);
-        Clause { digest, name: name.to_owned(), text, title, lines, is_front: false }
+        Clause { digest, name: name.to_owned(), text, title, lines }
     }
 
     /// What `task` says, with the defaults of its queue; `text` is how it stands there.
     pub fn of_item(task: &Task, text: String) -> Clause {
         let name = if task.id == TaskId::nobody() { task.title.clone() } else { task.id.to_string() };
         let digest = Digest::of("item", &task.wording());
-        Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines(), is_front: false }
+        Clause { digest, name, text, title: Some(task.title.clone()), lines: task.wording_lines() }
     }
 
     /// What the queue in the file `name` says of all its items, and to a planner; `None` if that is nothing.
@@ -52,7 +51,7 @@ impl Clause {
         let words = front.wording();
         let lines = words.replace("\\n", "\n").lines().map(|line| line.trim().to_owned()).collect();
         let digest = Digest::of("front", &words);
-        (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines, is_front: true })
+        (!words.is_empty()).then_some(Clause { digest, name, text, title: None, lines })
     }
 
     /// The names under which it may have been known: its own, and that of an item which had no ID yet.
@@ -60,16 +59,25 @@ impl Clause {
         [Some(&self.name), self.title.as_ref()].into_iter().flatten()
     }
 
-    /// Its lines that say something by themselves.
-    fn telling(&self) -> impl Iterator<Item = &String> {
-        self.lines.iter().filter(|line| line.contains(char::is_alphanumeric) && !line.ends_with(['[', '{']))
+    /// Its lines that say something wherever they stand; of an item also the first, as it is typed.
+    fn telling(&self) -> impl Iterator<Item = &str> {
+        let typed = self.text.lines().next().map(str::trim);
+        self.lines.iter().map(String::as_str).chain(typed).filter(|line| is_telling(line))
     }
+}
 
-    /// Each of its lines stands in `text`, be it as no item.
-    fn stands_in(&self, text: &str) -> bool {
-        let typed = self.text.lines().skip(1).map(str::trim).filter(|line| line.contains(char::is_alphanumeric));
-        self.title.as_deref().into_iter().chain(typed).all(|line| text.contains(line))
-    }
+/// It says something: it is neither the mark of a block nor a bracket or the like, such as many texts have.
+fn is_telling(line: &str) -> bool {
+    const MARKS: [&str; 4] = ["", "sh", "yaml", "yaml task"];
+    let mark = ["```", "~~~"].iter().find_map(|fence| line.strip_prefix(fence));
+    let says = |letter: char| letter.is_alphanumeric() || "/*?$".contains(letter);
+    line.contains(says) && mark.is_none_or(|mark| !MARKS.contains(&mark.trim()))
+}
+
+/// Without what quotes it, or makes a comment of it.
+fn bare(line: &str) -> &str {
+    let line = line.trim_start_matches(|letter: char| letter == '>' || letter.is_whitespace());
+    line.trim_start_matches("<!--").trim().trim_end_matches("-->").trim()
 }
 
 /// What the file at `path` is called, of the board in `folder`.
@@ -108,8 +116,14 @@ pub(super) fn agreed() -> Digest {
 }
 
 impl Origins {
-    /// Of the `parts`, each of which stands in the file that `places` has for it.
-    pub(super) fn of(site: &Site, parts: &[&Clause], places: &[&Path], trusted: &Trusted) -> Result<Origins, Error> {
+    /// Of the `parts`, each of which stands in the file that `places` has for it; `known` are those beside them that are trusted.
+    pub(super) fn of(
+        site: &Site,
+        parts: &[&Clause],
+        places: &[&Path],
+        known: &[Clause],
+        trusted: &Trusted,
+    ) -> Result<Origins, Error> {
         let repository = site.repository()?;
         let dir = site.board.dir();
         let all = [FILE, "templates", "queues"].map(|name| dir.join(name));
@@ -136,28 +150,23 @@ impl Origins {
         let untold = untold.into_iter().map(|(part, _)| part.digest.clone());
         let folder = within(dir).unwrap_or_default();
         let arrivals = repository.arrivals(&paths)?;
-        let of_head = arrivals.iter().rev().find(|arrival| arrival.carrier != Carrier::Fetch);
-        let mut wanted = Sought::of(&asked);
-        wanted.add_like(&asked, of_head.map_or(&[][..], |arrival| &arrival.files));
-        let mut told = CloneHistory::new(trusted, wanted, folder);
+        let mut told = CloneHistory::new(trusted, Sought::of(&asked), folder);
         for arrival in &arrivals {
             told.take(arrival);
         }
+        known.iter().for_each(|part| told.lines.note(part.telling(), Author::Trusted));
         let mut moved =
             arrivals.iter().filter(|arrival| arrival.carrier != Carrier::Fetch && !arrival.files.is_empty());
         let is_cloned = moved.next().is_some_and(|first| first.carrier == Carrier::Move);
         let is_agreed = !is_cloned || trusted.has(&agreed());
-        let others = told.lines_of_others();
         for part in &asked {
-            if !told.is_settled(part) && (!is_agreed || told.is_of_others(part, &others)) {
+            if !is_agreed && !told.is_settled(part) {
                 told.brought.insert(part.digest.clone());
             }
+            told.settle(part, Carrier::Commit);
         }
         let came = asked.iter().map(|part| &part.digest).filter(|digest| told.brought.contains(digest));
         told.origins.brought = came.cloned().chain(untold).collect();
-        for part in asked {
-            told.settle(part, Carrier::Commit);
-        }
         Ok(told.origins)
     }
 
@@ -181,46 +190,51 @@ impl Origins {
     }
 }
 
-/// Names and words by which texts are passed over that have nothing to do with what is asked.
+/// Names and lines of what is asked for: what has none of them has nothing to do with it.
 struct Sought {
     names: HashSet<String>,
-    titles: HashSet<String>,
-    /// What queues say of all their items.
-    fronts: bool,
+    lines: HashSet<String>,
 }
 
 impl Sought {
     fn of(parts: &[&Clause]) -> Sought {
-        let title =
-            |part: &&Clause| parse(&part.text).0.items().first().map(|item| part.text[item.title.clone()].to_owned());
-        let titles = parts.iter().filter_map(title).collect();
-        let fronts = parts.iter().any(|part| part.is_front);
-        Sought { names: parts.iter().map(|part| part.name.clone()).collect(), titles, fronts }
+        let names = parts.iter().flat_map(|part| part.names()).cloned().collect();
+        let lines = parts.iter().flat_map(|part| part.telling()).map(str::to_owned).collect();
+        Sought { names, lines }
     }
 
-    /// Also items that say a line which one of the parts says.
-    fn add_like(&mut self, parts: &[&Clause], files: &[(PathBuf, Rc<str>)]) {
-        let said: HashSet<&String> = parts.iter().flat_map(|part| part.telling()).collect();
-        for (_, text) in files {
-            let (document, _) = parse(text);
-            for item in document.items() {
-                let task = document.task_of(item);
-                let part = Clause::of_item(&task, String::new());
-                if part.telling().any(|line| said.contains(line)) {
-                    self.names.insert(part.name);
-                    self.titles.insert(task.title);
-                }
+    fn wants(&self, part: &Clause) -> bool {
+        part.names().any(|name| self.names.contains(name)) || part.telling().any(|line| self.lines.contains(line))
+    }
+}
+
+/// Who had a line first, of all that the board says and has said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Author {
+    Person,
+    Others,
+    /// Whoever it was, a person has trusted it.
+    Trusted,
+}
+
+/// The lines that are asked for, wherever they stand.
+struct LineAuthors {
+    wanted: HashSet<String>,
+    authors: HashMap<String, Author>,
+}
+
+impl LineAuthors {
+    fn note<'t>(&mut self, lines: impl Iterator<Item = &'t str>, author: Author) {
+        for line in lines.filter(|line| self.wanted.contains(*line)) {
+            let first = self.authors.entry(line.to_owned()).or_insert(author);
+            if author == Author::Trusted {
+                *first = author;
             }
         }
     }
 
-    fn wants(&self, name: &str, title: &str) -> bool {
-        self.names.contains(name) || self.titles.contains(title)
-    }
-
-    /// A few words are looked for before a text is read.
-    fn may_be_in(&self, text: &str) -> bool {
-        self.names.len() > 16 || self.names.iter().chain(&self.titles).any(|word| text.contains(word.as_str()))
+    fn are_of_others(&self, part: &Clause) -> bool {
+        part.telling().any(|line| self.authors.get(line) == Some(&Author::Others))
     }
 }
 
@@ -231,39 +245,62 @@ struct CloneHistory<'t> {
     /// The board's, from the root of the work tree.
     folder: PathBuf,
     brought: HashSet<Digest>,
+    lines: LineAuthors,
     /// By name, each line of what was brought or made: whether somebody here had it first, or has trusted it.
-    lines: HashMap<String, HashMap<String, bool>>,
+    named: HashMap<String, HashMap<String, bool>>,
     /// By name, the lines of what was last made here or trusted, and those that others have taken out of it.
     own: HashMap<String, Vec<String>>,
     taken: HashMap<String, HashSet<String>>,
-    /// Of HEAD.
-    head: Vec<Clause>,
-    /// What git has brought as a whole.
-    texts: Vec<Rc<str>>,
+    /// Each text is read once, and so is each item as it stands, below the front matter of its queue.
+    read: HashMap<(PathBuf, *const u8), Vec<Rc<Clause>>>,
+    items: HashMap<String, Option<Rc<Clause>>>,
     origins: Origins,
 }
 
 impl<'t> CloneHistory<'t> {
     fn new(trusted: &'t Trusted, wanted: Sought, folder: PathBuf) -> CloneHistory<'t> {
-        let (brought, lines, own, taken) = Default::default();
-        let (head, texts, origins) = Default::default();
-        CloneHistory { trusted, wanted, folder, brought, lines, own, taken, head, texts, origins }
+        let lines = LineAuthors { wanted: wanted.lines.clone(), authors: HashMap::new() };
+        let (brought, named, own, taken) = Default::default();
+        let (read, items, origins) = Default::default();
+        CloneHistory { trusted, wanted, folder, brought, lines, named, own, taken, read, items, origins }
     }
 
     fn take(&mut self, arrival: &Arrival) {
-        let parts: Vec<Clause> = arrival.files.iter().flat_map(|(path, text)| self.parts_of(path, text)).collect();
+        let mut parts: Vec<Rc<Clause>> = Vec::new();
+        for (path, text) in &arrival.files {
+            let key = (path.clone(), text.as_ptr());
+            if !self.read.contains_key(&key) {
+                let found = self.parts_of(path, text);
+                self.note_lines(text, &found, arrival.carrier);
+                self.read.insert(key.clone(), found);
+            }
+            parts.extend(self.read[&key].iter().cloned());
+        }
         for part in &parts {
             self.settle(part, arrival.carrier);
         }
-        if arrival.carrier != Carrier::Commit {
-            let new = arrival.files.iter().filter(|(_, text)| !self.texts.iter().any(|known| Rc::ptr_eq(known, text)));
-            let new: Vec<Rc<str>> = new.map(|(_, text)| Rc::clone(text)).collect();
-            self.texts.extend(new);
-        }
         if arrival.carrier != Carrier::Fetch {
             self.origins.head = parts.iter().map(|part| (part.name.clone(), part.digest.clone())).collect();
-            self.head = parts;
         }
+    }
+
+    /// Of a text that is new, and of the parts in it. Only what a person has trusted is theirs whoever had it first.
+    fn note_lines(&mut self, text: &str, parts: &[Rc<Clause>], carrier: Carrier) {
+        let author = if carrier == Carrier::Commit { Author::Person } else { Author::Others };
+        for part in parts {
+            let digest = &part.digest;
+            let is_trusted = self.trusted.has(digest) || self.trusted.has(&overruled(digest));
+            let is_told = !is_trusted && self.trusted.has(&brought(digest));
+            let author = if is_trusted {
+                Author::Trusted
+            } else if is_told {
+                Author::Others
+            } else {
+                author
+            };
+            self.lines.note(part.telling(), author);
+        }
+        self.lines.note(text.lines().flat_map(|line| [line.trim(), bare(line)]), author);
     }
 
     fn is_settled(&self, part: &Clause) -> bool {
@@ -289,7 +326,7 @@ impl<'t> CloneHistory<'t> {
         }
         let is_own = !self.brought.contains(&part.digest);
         let is_seen = self.trusted.has(&part.digest) || self.trusted.has(&overruled(&part.digest));
-        let lines = self.lines.entry(part.name.clone()).or_default();
+        let lines = self.named.entry(part.name.clone()).or_default();
         for line in &part.lines {
             *lines.entry(line.clone()).or_insert(is_own) |= is_seen;
         }
@@ -299,55 +336,34 @@ impl<'t> CloneHistory<'t> {
         }
     }
 
-    /// It has a line that others have added to what was here, or lacks one that they have taken out of it.
+    /// It has a line that others have added to what was here, or had first, or it lacks one that they have taken out of it.
     fn is_mixed(&self, part: &Clause) -> bool {
         let has = |lines: &HashMap<String, bool>| part.lines.iter().any(|line| lines.get(line) == Some(&false));
         let own = || part.names().filter_map(|name| self.own.get(name)).flatten();
         let lacks = |taken: &HashSet<String>| own().any(|line| taken.contains(line) && !part.lines.contains(line));
-        part.names().any(|name| self.lines.get(name).is_some_and(has) || self.taken.get(name).is_some_and(lacks))
+        self.lines.are_of_others(part)
+            || part.names().any(|name| self.named.get(name).is_some_and(has) || self.taken.get(name).is_some_and(lacks))
     }
 
-    /// The lines of what HEAD holds, was brought and nobody has trusted, that stand in nothing that is trusted or was made here.
-    fn lines_of_others(&self) -> HashSet<String> {
-        let is_known =
-            |part: &&Clause| !self.brought.contains(&part.digest) || self.trusted.has(&overruled(&part.digest));
-        let (known, others): (Vec<&Clause>, Vec<&Clause>) = self.head.iter().partition(is_known);
-        let known: HashSet<&String> = known.into_iter().flat_map(Clause::telling).collect();
-        let own: HashSet<&String> = self.own.values().flatten().collect();
-        let others = others.into_iter().filter(|part| part.title.is_some()).flat_map(Clause::telling);
-        others.filter(|line| !known.contains(line) && !own.contains(line)).cloned().collect()
-    }
-
-    /// What stands there and was never committed is made of what others have brought. It has lines of an item that HEAD holds, under
-    /// whatever name, or it was there before as no item (in a fence that is closed now).
-    fn is_of_others(&self, part: &Clause, others: &HashSet<String>) -> bool {
-        let is_new = part.title.is_some() && self.origins.committed(part).is_none();
-        part.title.is_some() && part.telling().any(|line| others.contains(line))
-            || is_new && self.texts.iter().any(|text| part.stands_in(text))
-    }
-
-    fn parts_of(&self, path: &Path, text: &str) -> Vec<Clause> {
+    /// What of a text has to do with what is asked for.
+    fn parts_of(&mut self, path: &Path, text: &str) -> Vec<Rc<Clause>> {
+        let wanted = &self.wanted;
+        let is_wanted = |part: Clause| Some(part).filter(|part| wanted.wants(part)).map(Rc::new);
         if let Ok(name) = path.strip_prefix(&self.folder)
             && !name.starts_with("queues")
         {
-            let name = name.to_string_lossy();
-            let is_wanted = self.wanted.names.contains(name.as_ref());
-            return is_wanted.then(|| Clause::of_file(&name, text.to_owned())).into_iter().collect();
-        }
-        let front = self.wanted.fronts.then(|| {
-            let (front, end) = read(text, &mut Vec::new());
-            Clause::of_front(&front, file_name(path, &self.folder), text[..end].to_owned())
-        });
-        let mut found: Vec<Clause> = front.flatten().into_iter().collect();
-        if !self.wanted.may_be_in(text) {
-            return found;
+            return is_wanted(Clause::of_file(&name.to_string_lossy(), text.to_owned())).into_iter().collect();
         }
         let (document, _) = parse(text);
-        let name = |item: &crate::board::document::Item<'_>| {
-            item.id.as_ref().map_or_else(|| document.title(item).to_owned(), ToString::to_string)
-        };
-        let items = document.items().iter().filter(|item| self.wanted.wants(&name(item), document.title(item)));
-        found.extend(items.map(|item| Clause::of_item(&document.task_of(item), document.block(item).to_owned())));
+        let said = document.front_text();
+        let front = Clause::of_front(document.front(), file_name(path, &self.folder), said.to_owned());
+        let mut found: Vec<Rc<Clause>> = front.and_then(is_wanted).into_iter().collect();
+        for item in document.items() {
+            let block = document.block(item);
+            let key = format!("{said}\0{}\0{block}", item.status);
+            let read = || is_wanted(Clause::of_item(&document.task_of(item), block.to_owned()));
+            found.extend(self.items.entry(key).or_insert_with(read).clone());
+        }
         found
     }
 }

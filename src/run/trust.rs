@@ -123,15 +123,18 @@ impl<'s> Trust<'s> {
 
     /// Looks where all that is not known came from, and remembers what was made here.
     fn look(&self) -> Vec<Stranger> {
-        let mut unknown = standing(self.site);
-        unknown.retain(|one| !self.with_trusted(|trusted| trusted.has(&one.part.digest)));
+        let is_trusted = |one: &Stranger| self.with_trusted(|trusted| trusted.has(&one.part.digest));
+        let (known, mut unknown): (Vec<Stranger>, Vec<Stranger>) =
+            standing(self.site).into_iter().partition(is_trusted);
         if unknown.is_empty() {
             return unknown;
         }
         let parts: Vec<&Clause> = unknown.iter().map(|one| &one.part).collect();
         let paths: Vec<&Path> = unknown.iter().map(|one| one.place.as_path()).collect();
+        let known: Vec<Clause> = known.into_iter().map(|one| one.part).collect();
         // What git can't tell of counts as brought by it.
-        let origins = self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, trusted)).unwrap_or_default();
+        let origins = self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, &known, trusted));
+        let origins = origins.unwrap_or_default();
         let made: Vec<Digest> =
             parts.iter().filter(|part| origins.is_made_here(part)).map(|part| part.digest.clone()).collect();
         let is_made: HashSet<Digest> = made.iter().cloned().collect();
