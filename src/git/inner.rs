@@ -57,9 +57,9 @@ impl Repository {
         Ok(())
     }
 
-    /// Takes the repositories out of the worktree that stand in the places of submodules, by its index or by HEAD, which may become its
-    /// index (`git reset`), and puts them into its cell: git would obey their settings whenever somebody looks at the worktree. Their
-    /// files stay. Returns their places, in order.
+    /// Takes the repositories out of the worktree that stand in the places of submodules, and puts them into its cell: git would obey their
+    /// settings whenever somebody looks at the worktree. A submodule is what its index has, or HEAD, which `git reset` puts there.
+    /// Their files stay. Returns their places, in order.
     pub fn take_inner(&self, worktree: &Path, cell: &Path) -> Result<Vec<PathBuf>, GitError> {
         let checkout = match self.checkout(worktree) {
             Err(GitError::NotAWorktree { .. }) => return Ok(Vec::new()),
