@@ -15,23 +15,16 @@ pub struct AnswerBlock {
 /// block.
 pub fn last_block(text: &str, kinds: &[&str]) -> Option<AnswerBlock> {
     let lines: Vec<&str> = text.lines().collect();
-    let mut last = None;
-    let mut at = 0;
-    while at < lines.len() {
-        let open = CodeFence::of(lines[at]);
-        at += 1;
-        let Some(open) = open else { continue };
-        let is_close = |line: &&str| CodeFence::of(line).is_some_and(|fence| fence.closes(&open));
-        let close = lines[at..].iter().position(is_close).map(|length| at + length);
-        let end = close.unwrap_or(lines.len());
-        if kinds.iter().any(|kind| kind.eq_ignore_ascii_case(open.kind)) {
-            let is_at_end = close.is_some_and(|close| lines[close + 1..].iter().all(|line| line.trim().is_empty()));
-            let text = lines[at..end].iter().map(|line| format!("{line}\n")).collect();
-            last = Some(AnswerBlock { text, is_closed: close.is_some(), is_at_end });
-        }
-        at = end + 1;
-    }
-    last
+    let is_kind = |block: &FencedLines<'_>| kinds.iter().any(|kind| kind.eq_ignore_ascii_case(block.open.kind));
+    let FencedLines { at, close, .. } = fenced(&lines).into_iter().rev().find(is_kind)?;
+    let is_at_end = close.is_some_and(|close| lines[close + 1..].iter().all(|line| line.trim().is_empty()));
+    let text = lines[at..close.unwrap_or(lines.len())].iter().map(|line| format!("{line}\n")).collect();
+    Some(AnswerBlock { text, is_closed: close.is_some(), is_at_end })
+}
+
+/// The end of `text` stands in a fenced block.
+pub fn ends_in_block(text: &str) -> bool {
+    fenced(&text.lines().collect::<Vec<_>>()).last().is_some_and(|block| block.close.is_none())
 }
 
 /// The last checklist of `text`: the lines between a fence ` ```markdown ` (or `md`) and the one that closes it.
@@ -41,6 +34,27 @@ pub fn checklist(text: &str) -> Result<String, String> {
         Some(block) if !block.is_closed => Err("the ```markdown block of its answer is not closed".to_owned()),
         Some(block) => Ok(block.text),
     }
+}
+
+/// A block: from which line on its text stands, and which line closes it.
+struct FencedLines<'t> {
+    open: CodeFence<'t>,
+    at: usize,
+    close: Option<usize>,
+}
+
+fn fenced<'t>(lines: &[&'t str]) -> Vec<FencedLines<'t>> {
+    let (mut blocks, mut at) = (Vec::new(), 0);
+    while at < lines.len() {
+        let open = CodeFence::of(lines[at]);
+        at += 1;
+        let Some(open) = open else { continue };
+        let is_close = |line: &&str| CodeFence::of(line).is_some_and(|fence| fence.closes(&open));
+        let close = lines[at..].iter().position(is_close).map(|length| at + length);
+        blocks.push(FencedLines { open, at, close });
+        at = close.unwrap_or(lines.len()) + 1;
+    }
+    blocks
 }
 
 /// A line of a fence.

@@ -1,5 +1,6 @@
 //! What an agent says of its work in the last lines of its answer. It is a wish, not an outcome.
 
+use super::answer::ends_in_block;
 use super::question;
 
 /// Read from the end of the final text only: what an agent quotes or echoes in between is no signal.
@@ -15,26 +16,17 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Read the last paragraph of `text`: it opens with the word for a question, or its last line is the word for done.
+    /// Read the last line of `text`, or the block with a question that it ends with. What stands in any other block was quoted.
     pub fn read(text: &str) -> Signal {
-        let lines: Vec<&str> = text.trim_end().lines().map(str::trim).collect();
-        let Some(last) = lines.last() else { return Signal::None };
+        let Some(last) = text.trim_end().lines().last().filter(|_| !ends_in_block(text)).map(str::trim) else {
+            return Signal::None;
+        };
         if is_done(last) {
             return Signal::Done;
         }
-        if let Some(question) = question::in_answer(text) {
-            return Signal::Waiting(question);
-        }
-        // A question may take several lines, but no blank one.
-        let paragraph = lines.rsplit(|line| line.is_empty()).next().unwrap_or_default();
-        for (index, line) in paragraph.iter().enumerate().rev() {
-            if let Some(question) = asked(line) {
-                let rest = paragraph[index + 1..].iter().copied();
-                let whole = std::iter::once(question).chain(rest).collect::<Vec<_>>().join("\n");
-                return Signal::Waiting(whole.trim().chars().take(question::LONGEST).collect());
-            }
-        }
-        Signal::None
+        let question =
+            question::in_answer(text).or_else(|| Some(asked(last)?.chars().take(question::LONGEST).collect()));
+        question.map_or(Signal::None, Signal::Waiting)
     }
 }
 
@@ -81,7 +73,12 @@ mod tests {
             ("CONDONE", Signal::None),
             ("DONELY", Signal::None),
             ("WAITING: which database?", waiting("which database?")),
-            ("text\n\n**WAITING:** which one?\n- a\n- b", waiting("which one?\n- a\n- b")),
+            ("text\n\n**WAITING:** which one?\n- a\n- b", Signal::None),
+            ("It printed:\nWAITING: for the lock\nand went on.", Signal::None),
+            ("```\nWAITING: for the lock\n```", Signal::None),
+            ("It hangs:\n```\nWAITING: for the lock", Signal::None),
+            ("~~~\n```\nDONE", Signal::None),
+            ("```\nlog\n```\nWAITING: which one?", waiting("which one?")),
             ("**NEED INPUT**: the key", waiting("the key")),
             ("WAITING", waiting("")),
             ("WAITING: for the tests\n\nThey pass now.\nDONE", Signal::Done),

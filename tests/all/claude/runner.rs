@@ -77,11 +77,11 @@ fn a_silent_agent_is_broken_off_and_told_to_go_on() {
 #[test]
 fn who_speaks_slowly_is_not_silent() {
     for program in versions() {
-        let text = "word ".repeat(40) + "\n\nDONE";
-        let mut workshop = Workshop::new(json!([{"text": text, "drip": 0.25}]));
+        let text = "word ".repeat(36) + "\n\nDONE";
+        let mut workshop = Workshop::new(json!([{"text": text, "drip": 0.5}]));
         workshop.claude.program.clone_from(program);
         // On a busy machine the program is silent for long before its first word.
-        workshop.job.limits.idle = Some(Duration::from_secs(8));
+        workshop.job.limits.idle = Some(Duration::from_secs(12));
         let ended = run(&workshop);
         assert_eq!((ended.outcome, &ended.signal), (Outcome::Success, &Signal::Done), "{ended:?}");
         assert_eq!(workshop.provider.calls().len(), 1, "{}", program.display());
