@@ -22,7 +22,7 @@ use super::find::Board;
 use super::from_git::{FromGit, HeadText};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
-use super::loaded_base::{Save, as_read, distance, loaded, shows_head};
+use super::loaded_base::{Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
 use super::queue::{Queue, Text};
@@ -139,9 +139,7 @@ fn saved(
         let is_nearer = match from {
             FromGit::Brought(_) => from_head <= from_known,
             // What HEAD held all the time Tavern has mostly written itself: lines tell nothing.
-            FromGit::Restored => {
-                from_head.0 < from_known.0 && shows_head(board, queue, [&head.text, &known, &loaded], text)?
-            }
+            FromGit::Restored => from_head.0 < from_known.0,
         };
         Ok(is_nearer.then_some(head.text.as_str()))
     };

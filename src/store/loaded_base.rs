@@ -146,45 +146,6 @@ pub(super) fn never_seen(board: &Board, queue: &Queue, ours: &str, saved: &str) 
     Ok(ids.filter(|id| then.find(id).is_none()).collect())
 }
 
-/// Something in the save is as in `head`, which HEAD holds, and otherwise than in what was `loaded` of ours, and no person has made
-/// it otherwise since: that they may take back. What the save lacks they may have taken out.
-pub(super) fn shows_head(
-    board: &Board,
-    queue: &Queue,
-    [head, ours, loaded]: [&str; 3],
-    saved: &str,
-) -> Result<bool, Error> {
-    let [head, mine, loaded, saved] = [head, ours, loaded, saved].map(|text| parse(text).0);
-    let theirs = items(&saved, &ByName::new());
-    let [of_head, of_loaded, mut statuses] = [&head, &loaded, &mine].map(|document| items(document, &theirs));
-    let is_of_head = |(name, aspect): &(&Name, Aspect)| {
-        let [head, loaded, saved] = [&of_head, &of_loaded, &theirs].map(|items| items.get(*name));
-        are_like(head, saved, *aspect) && !are_like(loaded, saved, *aspect)
-    };
-    let all = theirs.keys().flat_map(|name| [(name, Aspect::Status), (name, Aspect::Keys)]);
-    let mut left: HashSet<(Name, Aspect)> =
-        all.filter(is_of_head).map(|(name, aspect)| (name.clone(), aspect)).collect();
-    let mut statuses = statuses.drain().map(|(name, facts)| (name, facts.status)).collect();
-    let (mut is_of_tavern, mut looks) = (false, 0);
-    if left.is_empty() {
-        return Ok(false);
-    }
-    walk_log(board, None, &mut |entry| {
-        looks += 1;
-        let is_told = entry.queue.as_ref() == Some(&queue.id) && entry.change.is_of_item();
-        for step in entry.steps().into_iter().filter(|_| is_told) {
-            for told in told(&step, mine.front(), &mut statuses, &theirs) {
-                is_of_tavern |= left.contains(&told.fact) && !step.is_typed();
-                if told.was_so {
-                    left.remove(&told.fact);
-                }
-            }
-        }
-        !is_of_tavern && !left.is_empty() && looks < MOST_LINES
-    })?;
-    Ok(is_of_tavern || !left.is_empty())
-}
-
 /// `text` without the items `gone`: nobody takes them out of what they never stood in.
 fn without(text: &str, gone: &[TaskId]) -> String {
     let mut since = Since::default();
