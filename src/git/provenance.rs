@@ -70,8 +70,9 @@ impl Repository {
                     provenance = Provenance::Committed { earlier: Vec::new() };
                     continue;
                 }
-                let goes_on = !is_rebase(how) && ["pull", "merge"].iter().any(|word| how.starts_with(word));
-                is_onto = goes_on || is_rebase(how) || ONTO.iter().any(|word| how.starts_with(word));
+                let begins = |words: &[&str]| words.iter().any(|word| how.starts_with(word));
+                let goes_on = !is_rebase(how) && begins(&["pull", "merge"]);
+                is_onto = goes_on || is_rebase(how) || begins(&ONTO);
                 let (how, before) = (how.to_owned(), Vec::new());
                 provenance = Provenance::Moved { how, goes_on, before, committed: Vec::new(), is_ahead: true };
             }

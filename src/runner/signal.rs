@@ -1,4 +1,4 @@
-//! What an agent says of its work in the last lines of its answer. It is a wish, not an outcome.
+//! What an agent says of its work in the last line of its answer. It is a wish, not an outcome.
 
 use super::answer::ends_in_block;
 use super::question;
