@@ -113,6 +113,53 @@ fn who_takes_back_their_own_edit_means_it() {
     }
 }
 
+/// What they save is nearer to what HEAD holds, and no older text.
+#[test]
+fn who_takes_back_what_was_typed_since_a_commit_means_it() {
+    let board = "## Draft\n\n## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n\n## Completed\n";
+    let edits = [
+        // Added, and taken out or renamed.
+        ("- [ ] T-3: three\n", "- [ ] T-3: three\n- [ ] T-9: nine\n", "- [ ] T-3: three\n"),
+        ("- [ ] T-3: three\n", "- [ ] T-3: three\n- [ ] T-9: nine\n", "- [ ] T-3: three\n- [ ] NEW-9: nine\n"),
+        // Ticked, and moved.
+        ("- [ ] T-1: one\n", "- [x] T-1: one\n", "- [ ] T-1: one\n"),
+        ("## Pending\n\n- [ ] T-1: one\n", "- [ ] T-1: one\n\n## Pending\n\n", "## Pending\n\n- [ ] T-1: one\n"),
+        // Taken out, and put back.
+        ("- [ ] T-1: one\n", "", "- [ ] T-1: one\n"),
+    ];
+    for (from, to, back) in edits {
+        let scratch = Scratch::board(board);
+        scratch.commit(&["--all"], "Board");
+        let save = |text: String| {
+            scratch.write(QUEUE, &text);
+            scratch.settle();
+            assert_eq!(scratch.queue(), text, "{to}");
+        };
+        save(board.replace(from, to));
+        save(board.replace(from, to).replace("two", "two, typed"));
+        save(board.replace(from, back).replace("two", "two, typed, and more"));
+        save(board.replace(from, back).replace("two", "two, typed, and still more"));
+    }
+}
+
+#[test]
+fn what_tavern_added_since_a_commit_is_taken_out_by_who_does_so_again() {
+    // Without more, and with words typed at the same time. The first is what HEAD holds, but git has not put it there.
+    for typed in ["two", "two, typed"] {
+        let scratch = Scratch::board(OWNED);
+        scratch.commit(&["--all"], "Board");
+        scratch.settle();
+        scratch.run("tavern-add", &["another", "--id", "T-9"]).succeeds();
+        let text = scratch.queue().replace("two", typed);
+        let lacking = text.replace("- [ ] T-9: another\n", "");
+        for expected in [&text, &lacking] {
+            scratch.write(QUEUE, &lacking);
+            scratch.settle();
+            assert_eq!(scratch.queue(), *expected);
+        }
+    }
+}
+
 #[test]
 fn a_held_item_cannot_be_edited_away() {
     let scratch = Scratch::board(OWNED);
