@@ -6,7 +6,7 @@ use crate::git::{Provenance, Repository};
 use crate::store::{AskGit, Brought, FromGit, HeadText};
 
 /// What can't be read is as if it came by hand.
-pub const ASK_GIT: AskGit = AskGit { head_text, is_bringing, is_on_a_branch };
+pub const ASK_GIT: AskGit = AskGit { head_text, may_have_written, is_bringing, is_on_a_branch };
 
 fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
@@ -18,6 +18,10 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
         }
     };
     Some(HeadText { text, earlier, from })
+}
+
+fn may_have_written(root: &Path, path: &Path, modified: (i64, i64)) -> bool {
+    Repository::discover(root).and_then(|repository| repository.may_have_written(path, modified)).unwrap_or(true)
 }
 
 fn is_bringing(root: &Path, path: &Path, text: &str) -> bool {

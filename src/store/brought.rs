@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::baseline;
+use super::baseline::{self, Header};
 use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -35,11 +35,16 @@ const LONGEST: Duration = Duration::from_secs(10);
 const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
 
 impl Board {
-    /// What HEAD holds of the queue, and how it came there since Tavern last looked.
+    /// What HEAD holds of the queue, and how it came there since Tavern last looked. What was there all the time counts only if git
+    /// may have put it into the file since: else whoever saves something like it has typed that.
     pub(super) fn head_text(&self, queue: &Queue) -> Option<HeadText> {
-        let known = baseline::header(self, queue).map_or(Some(0), |header| header.moves_of_head)?;
+        let header = baseline::header(self, queue);
+        let known = header.as_ref().map_or(Some(0), |header| header.moves_of_head)?;
         let (ask, root, path) = self.whom_to_ask(queue)?;
-        (ask.head_text)(&root, &path, known)
+        let head = (ask.head_text)(&root, &path, known)?;
+        let is_put = |header: Header| (ask.may_have_written)(&root, &path, header.file.modified());
+        let is_there = !matches!(head.from, Some(FromGit::Restored)) || header.is_none_or(is_put);
+        is_there.then_some(head)
     }
 
     /// With the root and the queue's path from there.

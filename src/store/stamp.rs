@@ -40,6 +40,11 @@ impl Stamp {
         self.modified == other.modified
     }
 
+    /// In seconds and nanoseconds.
+    pub(super) fn modified(&self) -> (i64, i64) {
+        self.modified
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.length == 0
     }
