@@ -98,6 +98,26 @@ fn an_old_text_takes_back_no_line_of_somebody_who_took_back_anothers() {
     has(&scratch.queue(), &["three\n  BOB", "no luck"]);
 }
 
+/// What took the place of a line is known where it stands, and not behind the lines that the save has changed next to it.
+#[test]
+fn who_changes_the_line_beside_one_that_was_changed_doubles_nothing() {
+    for (before, after) in [("WORD two\n\n", "WORD 2\n\n"), ("", "WORD 2\n\n")] {
+        let words = format!("WORD one\n\n{before}WORD three\n\nWORD four\n\n");
+        let scratch =
+            Scratch::board(&format!("{words}## Pending\n\n- [ ] T-1: item\n\n## In Progress\n\n## Completed\n"));
+        let token = scratch.claim("T-1", &[]);
+        let place = format!("{before}WORD three");
+        save(&scratch, &scratch.queue().replace(&place, &format!("{after}WORD three")));
+        let loaded = scratch.queue();
+        scratch.run("tavern-release", &["T-1", "--token", &token]).succeeds();
+        save(&scratch, &loaded.replace("three", "3"));
+        let queue = scratch.queue();
+        let lines: Vec<&str> =
+            queue.lines().filter(|line| line.contains("WORD") || line.contains("conflict")).collect();
+        assert_eq!(lines, ["WORD one", "WORD 2", "WORD 3", "WORD four"]);
+    }
+}
+
 /// What was archived a second time tells nothing of a text that never had it.
 #[test]
 fn a_text_from_between_two_archivings_of_the_same_items_undoes_nothing() {
