@@ -48,20 +48,24 @@ impl<'s, 't> Saved<'s, 't> {
         Some(is_known)
     }
 
-    /// The `words` between the items as whoever saved knew them. What saves that they know of brought stands where the save has it,
-    /// and what those took out is not there.
+    /// The `words` between the items as whoever saved knew them. What saves that they know of brought stands where it was brought to,
+    /// else where the save has it, and what those took out is not there.
     pub(super) fn with_known_lines<'e>(&self, words: &str, known: impl Iterator<Item = &'e Entry>) -> String {
         let (mut brought, mut taken) = (Vec::new(), HashSet::new());
         for entry in known {
             if let TextChange::Prose { before, after } = &entry.change {
                 let (before, after): (Vec<&str>, Vec<&str>) = (said(before).collect(), said(after).collect());
                 taken.extend(before.iter().filter(|line| !after.contains(line)).map(|line| line.trim()));
-                brought.extend(after.into_iter().filter(|line| !before.contains(line)));
+                for (at, said) in after.iter().enumerate().filter(|(_, line)| !before.contains(line)) {
+                    let [below, above] =
+                        [at.checked_sub(1), at.checked_add(1)].map(|at| after.get(at?).map(|line| line.trim()));
+                    brought.push(Brought { said, below, above });
+                }
             }
         }
         let brought_as = |line: &str| {
-            let same = brought.iter().find(|brought| brought.trim() == line.trim());
-            same.or_else(|| brought.iter().find(|brought| goes_on(line, brought)))
+            let same = brought.iter().find(|brought| brought.said.trim() == line.trim());
+            same.or_else(|| brought.iter().find(|brought| goes_on(line, brought.said)))
         };
         let (old, new) = (paragraphs(words), paragraphs(&self.prose));
         let [old_lines, new_lines] =
@@ -69,15 +73,15 @@ impl<'s, 't> Saved<'s, 't> {
         let mut lines = String::new();
         for change in capture_diff_slices(Algorithm::Patience, &old_lines, &new_lines) {
             let is_same = change.tag() == DiffTag::Equal;
-            for (line, empty) in &old[change.old_range()] {
-                if is_same || !taken.contains(line.trim()) {
-                    lines.extend([*line, *empty]);
-                }
-            }
+            let kept = old[change.old_range()].iter().filter(|(line, _)| is_same || !taken.contains(line.trim()));
+            let mut kept: Vec<(String, &str)> = kept.map(|(line, empty)| ((*line).to_owned(), *empty)).collect();
             for (line, empty) in new[change.new_range()].iter().filter(|_| !is_same) {
-                let end = &line[line.trim_end().len()..];
-                lines.extend(brought_as(line).into_iter().flat_map(|brought| [*brought, end, *empty]));
+                let Some(brought) = brought_as(line) else { continue };
+                let place = |next: Option<&str>| kept.iter().position(|(line, _)| Some(line.trim()) == next);
+                let at = place(brought.below).map(|at| at + 1).or_else(|| place(brought.above)).unwrap_or(kept.len());
+                kept.insert(at, (format!("{}{}", brought.said, &line[line.trim_end().len()..]), empty));
             }
+            lines.extend(kept.iter().flat_map(|(line, empty)| [line, *empty]));
         }
         lines
     }
@@ -102,6 +106,15 @@ impl<'s, 't> Saved<'s, 't> {
         let same = nameless.clone().find(|other| self.document.title(other) == title);
         same.or_else(|| nameless.find(|other| self.document.title(other).starts_with(title)))
     }
+}
+
+/// A line that a save has brought.
+struct Brought<'e> {
+    said: &'e str,
+    /// The line that it was put below.
+    below: Option<&'e str>,
+    /// The one that it was put above.
+    above: Option<&'e str>,
 }
 
 /// Lines, each with the empty ones behind it.
