@@ -23,7 +23,7 @@ const FOLDER: &str = "seen";
 const ASIDE: &str = "aside";
 
 /// Longer than any first line.
-const HEAD: usize = 320;
+const HEAD: usize = 360;
 
 #[derive(Debug)]
 pub(super) struct Baseline {
@@ -49,12 +49,16 @@ pub(super) struct Sight {
     pub moves_of_head: Option<u64>,
     /// The first event that the file never showed, since somebody saved it in the moment of its replacement.
     pub unshown: Option<u64>,
+    /// The digest of the last text that git put there and that did not stay as it was: somebody may have loaded it. `None`: the one
+    /// that is known.
+    pub put_by_git: Option<u64>,
 }
 
 impl Sight {
     pub(super) fn of(board: &Board, queue: &Queue) -> Sight {
         let moves_of_head = Some(board.moves_of_head());
-        Sight { file: Stamp::at(&queue.path), old: Stamp::at(&old_path(board, queue)), moves_of_head, unshown: None }
+        let (file, old) = (Stamp::at(&queue.path), Stamp::at(&old_path(board, queue)));
+        Sight { file, old, moves_of_head, unshown: None, put_by_git: None }
     }
 
     /// There is no file, nor anything else in its place.
@@ -75,8 +79,8 @@ impl Sight {
 
     /// As the baseline has them; `None` if there is none.
     pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
-        let Header { file, old, moves_of_head, unshown, .. } = header(board, queue)?;
-        Some(Sight { file: Some(file), old, moves_of_head, unshown })
+        let Header { file, old, moves_of_head, unshown, put_by_git, .. } = header(board, queue)?;
+        Some(Sight { file: Some(file), old, moves_of_head, unshown, put_by_git })
     }
 
     /// The same files, and nobody has written to them.
@@ -125,7 +129,7 @@ impl Baseline {
             let mut bytes = files::read(path(board, queue)).ok()?;
             let header = parsed(&bytes)?;
             let content = String::from_utf8(bytes.split_off(header.length)).ok()?;
-            let is_whole = xxh3_64(content.as_bytes()) == header.digest;
+            let is_whole = digest(&content) == header.digest;
             let Header { seq, file, old, moves_of_head, unshown, .. } = header;
             is_whole.then_some(Baseline { seq, content, file, old, moves_of_head, unshown })
         };
@@ -135,11 +139,12 @@ impl Baseline {
 
     /// Keeps what the queue's file, as of `sight`, says after event `seq`.
     pub(super) fn write(board: &Board, queue: &Queue, content: &str, sight: &Sight, seq: u64) -> Result<(), Error> {
-        let digest = xxh3_64(content.as_bytes());
+        let digest = digest(content);
         let stamp = |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let (moves, unshown) = (number(sight.moves_of_head), number(sight.unshown));
-        let head = format!("{seq} {} {} {digest:x} {moves} {unshown}\n", stamp(sight.file), stamp(sight.old));
+        let put_by_git = sight.put_by_git.or_else(|| header(board, queue)?.put_by_git);
+        let [moves, unshown, put] = [sight.moves_of_head, sight.unshown, put_by_git].map(number);
+        let head = format!("{seq} {} {} {digest:x} {moves} {unshown} {put}\n", stamp(sight.file), stamp(sight.old));
         let parts = [head.as_bytes(), content.as_bytes()];
         let path = path(board, queue);
         replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
@@ -160,7 +165,7 @@ impl Baseline {
     pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
         match Baseline::read(board, queue).filter(|seen| seen.old != Some(old)) {
             Some(Baseline { seq, content, file, moves_of_head, unshown, .. }) => {
-                let sight = Sight { file: Some(file), old: Some(old), moves_of_head, unshown };
+                let sight = Sight { file: Some(file), old: Some(old), moves_of_head, unshown, put_by_git: None };
                 Baseline::write(board, queue, &content, &sight, seq)
             }
             None => Ok(()),
@@ -209,6 +214,11 @@ fn unescaped(name: &str) -> String {
     name.replace("%2F", "/").replace("%25", "%")
 }
 
+/// Of a queue's text.
+pub(super) fn digest(text: &str) -> u64 {
+    xxh3_64(text.as_bytes())
+}
+
 /// The first line.
 pub(super) struct Header {
     seq: u64,
@@ -218,8 +228,16 @@ pub(super) struct Header {
     /// As in [`Sight`]; nothing if an earlier version wrote the line.
     pub(super) moves_of_head: Option<u64>,
     unshown: Option<u64>,
+    put_by_git: Option<u64>,
     /// Of the line, its end included.
     length: usize,
+}
+
+impl Header {
+    /// git put this text there once, and it did not stay as it was.
+    pub(super) fn was_put_by_git(&self, text: &str) -> bool {
+        self.put_by_git == Some(digest(text))
+    }
 }
 
 pub(super) fn header(board: &Board, queue: &Queue) -> Option<Header> {
@@ -236,8 +254,9 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
     let file = words.next()?.parse().ok()?;
     let old = words.next().filter(|word| *word != "-").map(str::parse).transpose().ok()?;
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
-    let [moves_of_head, unshown] = [words.next(), words.next()].map(|word| word.and_then(|word| word.parse().ok()));
-    Some(Header { seq, file, old, digest, moves_of_head, unshown, length })
+    let [moves_of_head, unshown, put_by_git] =
+        [words.next(), words.next(), words.next()].map(|word| word.and_then(|word| word.parse().ok()));
+    Some(Header { seq, file, old, digest, moves_of_head, unshown, put_by_git, length })
 }
 
 #[cfg(test)]
@@ -249,7 +268,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a temp dir");
         let board = Board::open(scratch.path()).expect("it is there");
         let queue = Queue { id: "docs/TODO.md".to_owned(), path: scratch.path().join("docs/TODO.md") };
-        let sight = Sight { file: Some(Stamp::NONE), old: None, moves_of_head: None, unshown: None };
+        let sight = Sight { file: Some(Stamp::NONE), old: None, moves_of_head: None, unshown: None, put_by_git: None };
         let texts = ["one", "a longer one\n", "", "two"];
         for (seq, text) in (1..).zip(texts) {
             Baseline::write(&board, &queue, text, &sight, seq).expect("the folder is ours");

@@ -36,13 +36,15 @@ const UNDER_WAY: [&str; 5] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "
 
 impl Board {
     /// What HEAD holds of the queue, and how it came there since Tavern last looked. What was there all the time counts only if git
-    /// may have put it into the file since: else whoever saves something like it has typed that.
+    /// may have put it into the file since, or did so and Tavern made it another: else whoever saves something like it has typed that.
     pub(super) fn head_text(&self, queue: &Queue) -> Option<HeadText> {
         let header = baseline::header(self, queue);
         let known = header.as_ref().map_or(Some(0), |header| header.moves_of_head)?;
         let (ask, root, path) = self.whom_to_ask(queue)?;
         let head = (ask.head_text)(&root, &path, known)?;
-        let is_put = |header: Header| (ask.may_have_written)(&root, &path, header.file.modified());
+        let is_put = |header: Header| {
+            header.was_put_by_git(&head.text) || (ask.may_have_written)(&root, &path, header.file.modified())
+        };
         let is_there = !matches!(head.from, Some(FromGit::Restored)) || header.is_none_or(is_put);
         is_there.then_some(head)
     }

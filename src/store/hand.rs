@@ -11,7 +11,7 @@ use std::path::Path;
 use super::appended::{tell_moved, with_appended, with_line_ends};
 use super::applied::is_of_this_boot;
 use super::archived::statuses;
-use super::baseline::{Baseline, Sight, free_aside, header, old_path};
+use super::baseline::{Baseline, Sight, digest, free_aside, header, old_path};
 use super::brought::{brought_text, with_uncommitted};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
@@ -180,6 +180,7 @@ fn saved(
             ours = merged(board, queue, &save, [known, &ours], come, now, &mut taken)?;
         }
     }
+    sight.put_by_git = from_git.filter(|(head, _)| head.text != ours).map(|(head, _)| digest(&head.text));
     let is_shown = match &text {
         Some(text) => text.content == ours,
         None => !is_gone && ours == seen.content,

@@ -59,7 +59,7 @@ impl<'s, 't> Saved<'s, 't> {
                 for (at, said) in after.iter().enumerate().filter(|(_, line)| !before.contains(line)) {
                     let [below, above] =
                         [at.checked_sub(1), at.checked_add(1)].map(|at| after.get(at?).map(|line| line.trim()));
-                    brought.push(Brought { said, below, above });
+                    brought.push(BroughtLine { said, below, above });
                 }
             }
         }
@@ -109,7 +109,7 @@ impl<'s, 't> Saved<'s, 't> {
 }
 
 /// A line that a save has brought.
-struct Brought<'e> {
+struct BroughtLine<'e> {
     said: &'e str,
     /// The line that it was put below.
     below: Option<&'e str>,

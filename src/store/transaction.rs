@@ -306,7 +306,8 @@ impl<'b> Locked<'b> {
                 // What git brings to where there is no file is still to come.
                 let looked = replaced.map_or_else(|| Sight::known(self.board, queue), |_| Some(found));
                 let moves_of_head = looked.and_then(|looked| looked.moves_of_head);
-                let sight = Sight { file: Some(file), old: replaced.or(expected.old), moves_of_head, unshown: None };
+                let (file, old) = (Some(file), replaced.or(expected.old));
+                let sight = Sight { file, old, moves_of_head, unshown: None, put_by_git: expected.put_by_git };
                 Baseline::write(self.board, queue, content, &sight, self.seq)
             }
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half

@@ -743,6 +743,30 @@ fn a_reset_to_what_was_merged_undoes_nothing() {
     is_calm(&scratch);
 }
 
+/// The same, loaded before Tavern made it right, and saved long after.
+#[test]
+fn who_loaded_what_was_merged_undoes_nothing() {
+    let items = "- [ ] T-2: two\n- [ ] T-3: three\n";
+    let scratch = board(&pending(items), &pending(&format!("- [ ] T-1: one\n{items}")));
+    scratch.git(&["branch", "old"]);
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--failed", "no"]).ends(1);
+    scratch.commit(&[QUEUE], "Failed");
+    git(&scratch, "switch --quiet other");
+    let token = scratch.claim("T-2", &[]);
+    scratch.run("tavern-report", &["T-2", "--token", &token, "--waiting", "which?"]).ends(8);
+    scratch.commit(&[QUEUE], "Asked");
+    scratch.git(&["merge", "--quiet", "--no-edit", "old"]);
+    let loaded = scratch.queue();
+    scratch.settle();
+    has(&scratch.queue(), &["T-1: one (attempt: 1, ", "question: which?"]);
+    let token = scratch.claim("T-3", &[]);
+    scratch.run("tavern-release", &["T-3", "--token", &token]).succeeds();
+    scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
+    scratch.settle();
+    has(&scratch.queue(), &["T-1: one (attempt: 1, ", "question: which?", "T-3: three, typed (returns: 1"]);
+}
+
 #[test]
 fn a_reset_takes_items_away_and_undoes_nothing() {
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
