@@ -10,6 +10,7 @@ use super::change::{Change, QueueRewrite, Rewrite};
 use super::entry::{Entry, HAND, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
+use super::hand::is_blank;
 use super::index::homes;
 use super::loaded_base::never_seen;
 use super::log::walk_log;
@@ -85,6 +86,8 @@ pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: T
             // Nobody knows what is in it.
             _ => continue,
         };
+        // Of a file in which nothing is left all items are removed, unless they are known to stand elsewhere.
+        let is_emptied = saved.as_deref().is_some_and(is_blank);
         let left = saved.as_ref().map_or_else(HashSet::new, |saved| named(&parse(saved).0));
         if is_gone {
             // So that it is known that this was looked for.
@@ -106,7 +109,9 @@ pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: T
                     }
                 }
                 // Of a line without an ID nothing is known that would have to go along.
-                (None, Some(_)) if is_gone => moves.text(queue)?.set.set_nameless(document.block(item), item.status),
+                (None, Some(_)) if is_gone || is_emptied => {
+                    moves.text(queue)?.set.set_nameless(document.block(item), item.status)
+                }
                 _ => {}
             }
         }

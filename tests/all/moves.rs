@@ -99,6 +99,20 @@ fn items_that_are_cut_and_pasted_into_another_queue_are_moved() {
     }
 }
 
+/// A file that is emptied is otherwise taken for a broken save.
+#[test]
+fn the_only_line_of_a_list_is_moved_once_also_without_an_id() {
+    let scratch = Scratch::board(MAIN);
+    let line = "- [ ] an idea\n  with words\n";
+    scratch.write(WORK, line);
+    scratch.settle();
+    let main = format!("{MAIN}\n").replace("- [ ] four\n", &format!("- [ ] four\n{line}"));
+    scratch.write(QUEUE, &main);
+    scratch.write(WORK, "");
+    scratch.settle();
+    assert_eq!([scratch.read(QUEUE), scratch.read(WORK)], [main, String::new()]);
+}
+
 /// Pasted and saved, and only then cut; or the other way round, from a buffer that is old by now.
 #[test]
 fn an_item_that_is_moved_by_two_saves_has_its_newest_state() {
