@@ -67,6 +67,19 @@ fn an_archived_item_is_still_known() {
 }
 
 #[test]
+fn what_is_open_in_an_archive_is_named() {
+    let done = "- [x] T-1: One (completed: 2026-01-01T00:00:00Z)\n  - [ ] a step that was left\n";
+    let scratch = board(&lanes(done), "{after: 30d}");
+    scratch.settle();
+    assert_eq!(archived(&scratch), ["T-1"]);
+    scratch.run("tavern-check", &[]).ends(0).says_not("archive");
+    let text = scratch.read(ARCHIVE);
+    scratch.write(ARCHIVE, text.replace("- [x] T-1", "- [ ] T-1") + "- [ ] Two\n");
+    let told = "open items stand in an archive, and no agent takes them there: T-1, Two";
+    scratch.run("tavern-check", &[]).ends(0).says(told).says("move their lines to a queue");
+}
+
+#[test]
 fn parts_go_and_come_back_with_the_whole() {
     let scratch = board("- [x] T-1: One\n  - [x] T-1.1: Part\n- [x] T-2: Two\n  - [ ] T-2.1: Part\n", "{keep: 1}");
     scratch.write(CONFIG, "archive: {keep: 1}\n");

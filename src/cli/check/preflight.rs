@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::board::document::{Item, parse};
 use crate::board::eligible::NotReady;
 use crate::board::event::Kind;
-use crate::board::problem::{Problem, Severity};
+use crate::board::problem::{Problem, Severity, listed};
 use crate::board::task::{Status, TaskId};
 use crate::config::{Config, Role};
 use crate::files;
@@ -183,15 +184,30 @@ fn stays(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Archives that can't be read: nothing is archived there, and nobody knows what they hold.
+/// Archives that can't be read: nothing is archived there, and nobody knows what they hold. And those with items that somebody has
+/// put there, or opened, which no program takes.
 fn archives(board: &Board, faults: &mut Faults<'_>) {
     let paths = files(&board.path("queues/archive")).into_iter();
     for path in paths.filter(|path| is_queue(path)) {
-        if let Err(error) = files::read_text(&path) {
-            let move_away = hints::move_away(shown(&path, faults.here));
-            let hint =
-                format!("have it put back from the log: {move_away}; tavern check --fix; or save the file as UTF-8");
-            faults.error("unreadable-archive", &path, format!("it can't be read: {error}"), hint);
+        let text = match files::read_text(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                let move_away = hints::move_away(shown(&path, faults.here));
+                let hint = format!(
+                    "have it put back from the log: {move_away}; tavern check --fix; or save the file as UTF-8"
+                );
+                faults.error("unreadable-archive", &path, format!("it can't be read: {error}"), hint);
+                continue;
+            }
+        };
+        let (document, _) = parse(&text);
+        let is_open = |item: &&Item<'_>| item.within.is_none() && !item.status.is_ended();
+        let name =
+            |item: &Item<'_>| item.id.as_ref().map_or_else(|| document.title(item).to_owned(), TaskId::to_string);
+        let open: Vec<String> = document.items().iter().filter(is_open).map(name).collect();
+        if !open.is_empty() {
+            let message = format!("open items stand in an archive, and no agent takes them there: {}", listed(&open));
+            faults.warning("open-in-archive", &path, message, "move their lines to a queue".to_owned());
         }
     }
 }
