@@ -41,11 +41,10 @@ impl Board {
         let header = baseline::header(self, queue);
         let known = header.as_ref().map_or(Some(0), |header| header.moves_of_head)?;
         let (ask, root, path) = self.whom_to_ask(queue)?;
-        let head = (ask.head_text)(&root, &path, known)?;
-        let is_put = |header: Header| {
-            header.was_put_by_git(&head.text) || (ask.may_have_written)(&root, &path, header.file.modified())
-        };
-        let is_there = !matches!(head.from, Some(FromGit::Restored)) || header.is_none_or(is_put);
+        let mut head = (ask.head_text)(&root, &path, known)?;
+        head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
+        let may_be_put = |header: Header| (ask.may_have_written)(&root, &path, header.file.modified());
+        let is_there = !matches!(head.from, Some(FromGit::Restored)) || head.was_put || header.is_none_or(may_be_put);
         is_there.then_some(head)
     }
 

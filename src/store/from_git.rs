@@ -23,6 +23,8 @@ pub struct HeadText {
     pub earlier: Vec<String>,
     /// `None`: somebody has committed it since.
     pub from: Option<FromGit>,
+    /// git put it there once, and it did not stay as it was: it is no text of Tavern's.
+    pub was_put: bool,
 }
 
 impl HeadText {

@@ -138,6 +138,7 @@ fn saved(
         let [from_head, from_known] = [&head.text, &loaded].map(|loaded| distance(loaded, text));
         let is_nearer = match from {
             FromGit::Brought(_) => from_head <= from_known,
+            FromGit::Restored if head.was_put => from_head < from_known,
             // What HEAD held all the time Tavern has mostly written itself: lines tell nothing.
             FromGit::Restored => from_head.0 < from_known.0,
         };

@@ -22,7 +22,8 @@ use crate::board::text::apply;
 
 /// `ours`, in which the items `own` were, with those of `saved` that were taken out or archived, wherever, and are in no queue now,
 /// as they were when they went; and their IDs. They show again from a buffer, a branch or a stash, were cut to be pasted, or git has
-/// taken the archive back to an older state. What went with the event `unknown` or later has not: whoever saved knew nothing of that.
+/// taken the archive back to an older state. What was taken out with the event `unknown` or later has not: whoever saved knew nothing
+/// of that.
 pub(super) fn with_returned(
     board: &Board,
     queue: &Queue,
@@ -43,7 +44,7 @@ pub(super) fn with_returned(
         lines += 1;
         if let Some((task, _)) = task_of(line).and_then(|task| nowhere.remove_entry(&task))
             && let Ok(entry) = serde_json::from_slice::<Entry>(line)
-            && unknown.is_none_or(|unknown| entry.save() < unknown)
+            && (entry.kind == Kind::Archived || unknown.is_none_or(|unknown| entry.save() < unknown))
             && let TextChange::Removed { from, before } = entry.change
             && matches!(entry.kind, Kind::Archived | Kind::Removed)
         {

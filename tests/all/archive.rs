@@ -1,6 +1,7 @@
 //! Ended items leave the queue for its archive, and are still known there; killed anywhere, none is lost.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 
 use tavern::board::document::parse;
@@ -286,6 +287,29 @@ fn what_is_typed_in_an_item_that_was_archived_meanwhile_is_kept_and_brings_nothi
     scratch.settle();
     assert_eq!(archived(&scratch), ["T-2", "T-1"]);
     has(&scratch.read(ARCHIVE), &["T-1: One and more"]);
+}
+
+/// The old text goes to the file that the archiving has replaced, which an editor had opened before.
+#[test]
+fn what_is_typed_in_an_item_while_it_is_archived_is_kept_and_brings_nothing_back() {
+    let items = "- [ ] T-1: One\n- [ ] T-2: Two\n- [ ] T-3: Three\n";
+    let scratch = board(&format!("## Pending\n\n{items}\n## Completed\n"), "{keep: 9}");
+    scratch.settle();
+    let buffer = scratch.queue();
+    scratch.run("tavern-release", &["T-1", "--cancel"]).succeeds();
+    scratch.run("tavern-release", &["T-2", "--cancel"]).succeeds();
+    let mut file =
+        OpenOptions::new().write(true).truncate(false).open(scratch.work().join(QUEUE)).expect("it is there");
+    scratch.write(CONFIG, "archive: {keep: 1}\n");
+    scratch.settle();
+    assert_eq!(archived(&scratch), ["T-1"]);
+    file.set_len(0).expect("it is open");
+    file.write_all(buffer.replace("One", "One\n  and more").as_bytes()).expect("it is open");
+    drop(file);
+    scratch.settle();
+    scratch.stands("T-1", "cancelled", 0);
+    State::of(&scratch).agrees();
+    assert_eq!(format!("{}{}", scratch.queue(), scratch.read(ARCHIVE)).matches("and more").count(), 1);
 }
 
 /// A buffer, or a branch, has an item that is archived as it was before somebody else typed in it.

@@ -540,6 +540,25 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_saved_upon_it() {
     is_calm(&clone);
 }
 
+/// The same, with nothing in the text that Tavern has changed: it is no version of Tavern's all the same.
+#[test]
+fn who_loaded_what_was_pulled_takes_nothing_out_that_was_typed_in_it_at_once() {
+    let [origin, clone] = clone_of("- [ ] T-1: one\n- [ ] T-2: two\n");
+    pull(&origin, &clone, &pending("- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] T-4: four\n"));
+    origin.change(QUEUE, "T-3: three", "T-3: three, theirs");
+    origin.change(QUEUE, "- [ ] T-4: four\n", "- [ ] T-4: four\n- [ ] T-5: five\n");
+    origin.commit(&[QUEUE], "Theirs");
+    clone.git(&["pull", "--quiet", "--ff-only"]);
+    let loaded = clone.queue();
+    clone.change(QUEUE, "- [ ] T-3", "- [ ] another\n- [ ] T-3");
+    clone.settle();
+    let token = clone.claim("T-2", &[]);
+    clone.run("tavern-release", &["T-2", "--token", &token]).succeeds();
+    clone.write(QUEUE, loaded.replace("T-1: one", "T-1: one, typed"));
+    clone.settle();
+    has(&clone.queue(), &["T-1: one, typed\n", "- [ ] another\n", "T-2: two (returns: 1"]);
+}
+
 /// Another branch lacks an item, and others have been done since: an editor loads what git puts back, and saves it twice.
 #[test]
 fn who_saves_again_what_head_has_finds_nothing_twice() {
