@@ -110,7 +110,7 @@ pub(super) fn moved(board: &Board, by_hand: &[(Queue, Sight)], last: u64, now: T
                 }
                 // Of a line without an ID nothing is known that would have to go along.
                 (None, Some(_)) if is_gone || is_emptied => {
-                    moves.text(queue)?.set.set_nameless(document.block(item), item.status)
+                    moves.text(queue)?.set.set_nameless(document.block(item), item.status);
                 }
                 _ => {}
             }
