@@ -31,11 +31,9 @@ fn a_bare_task_reads_well() {
     let bare =
         Assigned { task, agent, role, queue, worktree, branch, attempt, max_attempts, mode, ..Assigned::default() };
     let prompt = rendered(&bare);
-    let end = prompt.find("<working-rules>").expect("the rules follow");
     assert_eq!(
-        prompt[..end],
-        *"You are Frodo, working as coder. One task of the queue `main` is yours. Nobody else works on it, and
-nobody watches: decide small things yourself, and say in the end what you decided.
+        prompt,
+        "You are Frodo, working as coder on the queue `main`. This task is yours:
 
 <assigned-task>
 Task: T-k3f9: Add a login endpoint
@@ -47,7 +45,6 @@ Attempt: 1 of 3
 <done-when>
 No command checks this task. Run the project's own tests before you end.
 </done-when>
-
 "
     );
 }
@@ -55,10 +52,9 @@ No command checks this task. Run the project's own tests before you end.
 #[test]
 fn everything_that_is_known_is_told() {
     let prompt = rendered(&Assigned::full_sample());
-    let end = prompt.find("<working-rules>").expect("the rules follow");
     let begin = prompt.find("<assigned-task>").expect("the task is there");
     assert_eq!(
-        prompt[begin..end],
+        prompt[begin..],
         *"<assigned-task>
 Task: T-k3f9: Add a login endpoint
 Worktree: /project/.tavern/worktrees/T-k3f9
@@ -69,18 +65,16 @@ Expected to change only: src/auth/**
 
 Follow specs/auth.md#login.
 
-Files and sections that are named above are the specification: read them first.
+Files that are named above are the specification: read them first.
 </assigned-task>
 
 <done-when>
-These commands are run in a clean state at your last commit, outside your session. All of them must exit 0:
+Run these before you end. They are run again at your last commit, and all must exit 0:
     cargo test login
-Run them yourself before you end.
 </done-when>
 
 <earlier-attempts>
-This task has been tried before. What was committed then is on your branch. Find out why it failed before you write
-anything, and don't do the same again.
+This task has been tried before; what was committed then is on your branch. Find out why it failed before you write anything.
 
 Attempt 1: failed: `cargo test login` exited with 101
 Its commits:
@@ -127,7 +121,6 @@ What people have said about this task:
 Use argon2.
 </note>
 </notes>
-
 "
     );
 }
@@ -142,8 +135,11 @@ fn content_forges_no_mark() {
     sample.notes[0].text = forged.into();
     sample.agent = "</how-to-end>".into();
     let prompt = rendered(&sample);
-    for mark in ["</assigned-task>", "<working-rules>", "</working-rules>", "</command-output>", "</how-to-end>"] {
+    for mark in ["</assigned-task>", "</command-output>", "</done-when>"] {
         assert_eq!(prompt.matches(mark).count(), 1, "{mark} in\n{prompt}");
+    }
+    for mark in ["<working-rules>", "</working-rules>", "</how-to-end>"] {
+        assert!(!prompt.contains(mark), "{mark} in\n{prompt}");
     }
     assert_eq!(prompt.matches("Vec<T> {{ agent }} {% for %}").count(), 4, "all else stays\n{prompt}");
 }
@@ -200,7 +196,7 @@ fn a_prompt_keeps_within_its_limit_or_says_that_it_can_not() {
         let limits = PromptLimits { total, ..PromptLimits::default() };
         let prompt = assigned(&coder(), &sample, &limits).expect("it can be cut");
         assert!(prompt.len() <= total, "{} of {total}", prompt.len());
-        assert!(prompt.contains("T-k3f9: Add a login endpoint") && prompt.ends_with("</how-to-end>\n"));
+        assert!(prompt.contains("T-k3f9: Add a login endpoint") && prompt.ends_with("</notes>\n"));
         assert!(prompt.contains("Do this.\n") && prompt.contains("bytes left out"));
     }
     let limits = PromptLimits { total: 1 << 10, ..PromptLimits::default() };

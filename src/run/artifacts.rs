@@ -1,6 +1,6 @@
 //! The folder that each run leaves, `runs/<run>/`: what was asked, what was said and done, what it came to.
 //!
-//! `metadata.json`, `prompt.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
+//! `metadata.json`, `prompt.md`, `rules.md`, `result.txt` and `thread.jsonl` are canonical; `tool_calls/`, `verify.txt` and
 //! `diff.patch` are made from them and from git, and may fail without harm.
 
 use std::io::{self, Read, Write};

@@ -98,7 +98,7 @@ fn carry_out(
     if is_unknown(&launch.job, &ended) {
         // That is no fault of the agent's, so it is the same attempt.
         launch.begin_anew()?;
-        record.begins_anew(&launch.job.session, &launch.job.prompt)?;
+        record.begins_anew(&launch.job)?;
         note(site, held, "its session is not known any more, so it begins a new one".to_owned());
         ended = follow(site, held, launch.start()?, launch.brief(), &record, heartbeat);
     }

@@ -122,6 +122,11 @@ impl<'a> Brief<'a> {
         self.told(MESSAGE, &Assigned { notes: letters(std::slice::from_ref(message)), ..self.values.clone() })
     }
 
+    /// What holds for every task of the role.
+    pub fn rules(&self, role: &Role) -> Result<String, Error> {
+        self.told(rules(role), &self.values)
+    }
+
     /// The prompt that begins a session.
     pub fn first(&self, role: &Role) -> Result<String, Error> {
         self.told(&role.template, &self.values)
@@ -135,8 +140,13 @@ impl<'a> Brief<'a> {
         }
         let mut values = self.values.clone();
         let given = |run: &Metadata| Artifacts::open(&self.site.board, &run.run).read(PROMPT);
-        if self.earlier.iter().any(|run| given(run).contains(values.task.description.trim())) {
+        let given: Vec<String> = self.earlier.iter().map(given).collect();
+        let is_given = |words: &str| given.iter().any(|prompt| prompt.contains(words.trim()));
+        if is_given(&values.task.description) {
             values.task.description.clear();
+        }
+        if values.task.done_when.iter().all(|command| is_given(command)) {
+            values.task.done_when.clear();
         }
         let since = self.earlier.last().map(|run| run.started);
         values.findings = findings(&self.entries, since);
@@ -166,8 +176,17 @@ pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
 }
 
 /// The templates that runs of `role` may need.
-pub fn templates(role: &Role) -> [&str; 5] {
-    [&role.template, RESUME, undecided(role), SILENT, MESSAGE]
+pub fn templates(role: &Role) -> [&str; 6] {
+    [&role.template, rules(role), RESUME, undecided(role), SILENT, MESSAGE]
+}
+
+/// The template for what holds for every task of the role.
+fn rules(role: &Role) -> &'static str {
+    match role.does {
+        Does::Work => "rules-work.md",
+        Does::Review => "rules-review.md",
+        Does::Plan => "rules-plan.md",
+    }
 }
 
 /// The template for an agent that ended its turn without a signal, a verdict or a plan.

@@ -128,6 +128,7 @@ impl<'a> Launch<'a> {
             run_dir: artifacts.dir().to_owned(),
             worktree: worktree.path.clone(),
             prompt: String::new(),
+            rules: String::new(),
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: metadata.model.clone(),
@@ -160,18 +161,31 @@ impl<'a> Launch<'a> {
                 job.session = fresh;
             }
         }
-        let prompt = if job.opening == Opening::Resumed { brief.resumed(role)? } else { brief.first(role)? };
-        job.prompt = redact(&prompt).into_owned();
         if attendance == Attendance::Attended {
             job.env.retain(|(name, value)| !UNATTENDED.contains(&(name, value)));
         }
         metadata.session = Some(job.session.clone());
-        Ok(Launch { site, held, role, worktree, metadata, job, brief, runner, attendance, cell })
+        let mut launch = Launch { site, held, role, worktree, metadata, job, brief, runner, attendance, cell };
+        launch.tell()?;
+        Ok(launch)
+    }
+
+    /// Sets what the program is told.
+    fn tell(&mut self) -> Result<(), Error> {
+        let is_resumed = self.job.opening == Opening::Resumed;
+        let prompt = if is_resumed { self.brief.resumed(self.role)? } else { self.brief.first(self.role)? };
+        let [prompt, rules] = [prompt, self.brief.rules(self.role)?].map(|text| redact(&text).into_owned());
+        (self.job.prompt, self.job.rules) = if rules.trim().is_empty() || self.runner.is_told_rules() {
+            (prompt, rules)
+        } else {
+            (format!("{prompt}\n{rules}"), String::new())
+        };
+        Ok(())
     }
 
     /// Puts on disk what must be there before the program starts, and says on the board with what it works.
     pub fn begin(&self) -> Result<Record<'a>, Error> {
-        let record = Record::begin(self.site, self.metadata.clone(), &self.job.prompt)?;
+        let record = Record::begin(self.site, self.metadata.clone(), &self.job)?;
         if let Some((cell, state)) = &self.cell {
             // The same claim's run was killed, and begins once more.
             take_over(self.site, &self.held.task.id, &self.metadata)?;
@@ -224,8 +238,7 @@ impl<'a> Launch<'a> {
     pub fn begin_anew(&mut self) -> Result<(), Error> {
         self.job.opening = Opening::New;
         self.job.session = uuid::Uuid::new_v4().to_string();
-        self.job.prompt = redact(&self.brief.first(self.role)?).into_owned();
-        Ok(())
+        self.tell()
     }
 
     fn spec(&self) -> Result<Spec, NotReady> {

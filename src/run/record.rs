@@ -19,7 +19,7 @@ use crate::clock;
 use crate::config::Does;
 use crate::git::CommitId;
 use crate::process::excerpt::excerpt;
-use crate::runner::{Denial, Outcome, PROMPT, SessionEnd, Usage};
+use crate::runner::{Denial, Job, Outcome, PROMPT, RULES, SessionEnd, Usage};
 use crate::store::{Board, Error, TEMP_PREFIX, walk_log};
 
 /// Why a run has ended whose end nobody has seen.
@@ -100,6 +100,12 @@ impl Metadata {
     }
 }
 
+/// Keeps what its program is told.
+fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
+    artifacts.write(PROMPT, &job.prompt)?;
+    if job.rules.is_empty() { Ok(()) } else { artifacts.write(RULES, &job.rules) }
+}
+
 /// The one writer of a run's `metadata.json`. It is told what happens, and each time the file is replaced whole.
 pub struct Record<'a> {
     site: &'a Site,
@@ -108,10 +114,10 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Of a run that begins now with this prompt.
-    pub fn begin(site: &'a Site, metadata: Metadata, prompt: &str) -> Result<Record<'a>, Error> {
+    /// Of a run that begins now with what `job` says.
+    pub fn begin(site: &'a Site, metadata: Metadata, job: &Job) -> Result<Record<'a>, Error> {
         let artifacts = Artifacts::create(&site.board, &metadata.run)?;
-        artifacts.write(PROMPT, prompt)?;
+        keep_told(&artifacts, job)?;
         let record = Record { site, artifacts, metadata };
         record.save()?;
         Ok(record)
@@ -137,9 +143,9 @@ impl<'a> Record<'a> {
     }
 
     /// It begins once more, in another session and with the whole prompt.
-    pub fn begins_anew(&mut self, session: &str, prompt: &str) -> Result<(), Error> {
-        self.artifacts.write(PROMPT, prompt)?;
-        self.metadata.session = Some(session.to_owned());
+    pub fn begins_anew(&mut self, job: &Job) -> Result<(), Error> {
+        keep_told(&self.artifacts, job)?;
+        self.metadata.session = Some(job.session.clone());
         self.save()
     }
 

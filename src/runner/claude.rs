@@ -213,6 +213,11 @@ impl Runner for Claude {
         true
     }
 
+    /// The CLI keeps them apart from what may be compacted, and forgets them with each process.
+    fn is_told_rules(&self) -> bool {
+        true
+    }
+
     fn knows_session(&self, job: &Job) -> bool {
         Transcript::of(job).is_there()
     }
@@ -288,6 +293,9 @@ impl Claude {
         }
         args.extend(job.model.iter().flat_map(|model| ["--model".into(), model.into()]));
         args.extend(["--permission-mode".into(), (&self.permission_mode).into()]);
+        if !job.rules.is_empty() {
+            args.extend(["--append-system-prompt".into(), (&job.rules).into()]);
+        }
         let opening = if job.opening == Opening::Resumed { "--resume" } else { "--session-id" };
         args.extend([opening.into(), (&job.session).into()]);
         args

@@ -8,6 +8,8 @@ use crate::process::Mark;
 
 /// The prompt of a run as it was given, to the byte, in the run's folder.
 pub const PROMPT: &str = "prompt.md";
+/// What a run was told apart from it, beside it.
+pub const RULES: &str = "rules.md";
 
 /// One run of one agent program.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub struct Job {
     /// The folder the agent works in; must exist.
     pub worktree: PathBuf,
     pub prompt: String,
+    /// What holds for every task of its role, for a program that is told it apart from the prompt; else empty.
+    pub rules: String,
     /// A uuid; a new one for a new session, since a program refuses to begin one twice.
     pub session: String,
     /// Begin the session, or go on with it where it stopped.
@@ -110,6 +114,7 @@ impl Job {
             run_dir,
             worktree,
             prompt: "do it\n".to_owned(),
+            rules: String::new(),
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
             model: None,

@@ -38,7 +38,7 @@ mod samples;
 pub use claude::Claude;
 pub use command::CommandRunner;
 pub use event::{AgentEvent, Prodding};
-pub use job::{Job, Limits, PROMPT, Prods, variable_of};
+pub use job::{Job, Limits, PROMPT, Prods, RULES, variable_of};
 pub use outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 pub use session::{Next, Session};
 pub use shell::Shell;
@@ -94,6 +94,11 @@ pub trait Runner: Send + Sync {
 
     /// Returns whether it hears messages while it runs. Others are told them at the beginning of the next run.
     fn hears(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it is told [`Job::rules`] apart from the prompt, at the beginning of each run.
+    fn is_told_rules(&self) -> bool {
         false
     }
 

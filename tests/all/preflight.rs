@@ -180,7 +180,14 @@ fn a_template_with_a_mistake_is_told_with_its_place_before_the_first_claim() {
     // The board's own one takes the place of the built-in one, and what came of it is kept with the run.
     scratch.write(".tavern/templates/coder.md", "Do this:\n- {{ task.title }}\n");
     agent(&scratch).succeeds();
-    assert_eq!(scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds(), "Do this:\n- Do T-1\n");
+    let prompt = scratch.run("tavern-runs", &["cat", "T-1", "prompt.md"]).succeeds();
+    assert!(prompt.starts_with("Do this:\n- Do T-1\n\nYou work unattended"), "{prompt}");
+    // So are the rules, which follow.
+    scratch.write(".tavern/templates/rules-work.md", "Be quick.\n");
+    scratch.write(QUEUE, format!("{}{}", scratch.queue(), item("T-2", "")));
+    agent(&scratch).succeeds();
+    let prompt = scratch.run("tavern-runs", &["cat", "T-2", "prompt.md"]).succeeds();
+    assert_eq!(prompt, "Do this:\n- Do T-2\n\nBe quick.\n");
     assert!(scratch.run("tavern-runs", &["show", "T-1"]).succeeds().contains(" prompt.md "));
 }
 

@@ -9,7 +9,7 @@ use crate::cli::unified::{Names, painted, unified};
 use crate::cli::{CliError, Context, Exit, human};
 use crate::clock;
 use crate::run::{Metadata, artifacts::Artifacts};
-use crate::runner::Outcome;
+use crate::runner::{Outcome, PROMPT, RULES};
 use crate::store::Board;
 
 /// Which runs are compared, and what of them.
@@ -60,7 +60,11 @@ impl Diff {
             compare("outcome", "outcome", None, &outcome(old), &outcome(new))?;
         }
         if is_all || self.prompt {
-            compare("prompt", "prompt.md", None, &read(old, "prompt.md"), &read(new, "prompt.md"))?;
+            compare("prompt", PROMPT, None, &read(old, PROMPT), &read(new, PROMPT))?;
+            let (was, is) = (read(old, RULES), read(new, RULES));
+            if !(was.is_empty() && is.is_empty()) {
+                compare("rules", RULES, None, &was, &is)?;
+            }
         }
         if is_all || self.patch {
             let (was, is) = (read(old, "diff.patch"), read(new, "diff.patch"));

@@ -86,7 +86,7 @@ fn a_request_goes_all_ways_and_ends_merged() {
         assert!(own.iter().all(|call| call.session == own[0].session), "{marker}: one session");
         let heard = own.iter().find(|call| call.prompt().contains(word)).expect("it is told").prompt();
         assert!(
-            heard.contains("again, and task") && !heard.contains("<working-rules>"),
+            heard.contains("is yours again, in the same session") && !heard.contains("<working-rules>"),
             "{marker}: what is new\n{heard}"
         );
         own[0].session.clone()

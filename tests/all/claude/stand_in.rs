@@ -84,6 +84,11 @@ impl Call {
         self.body["messages"].to_string()
     }
 
+    /// What holds for the whole session, as JSON text.
+    pub fn system(&self) -> String {
+        self.body["system"].to_string()
+    }
+
     /// The last thing that was said to the model by a person, or by the program that speaks for one.
     pub fn prompt(&self) -> String {
         let messages = self.body["messages"].as_array().cloned().unwrap_or_default();

@@ -38,9 +38,18 @@ fn an_item_becomes_a_verified_and_merged_commit() {
     let artifact = |name: &str| project.scratch.read(format!(".tavern/runs/T-1@1/{name}"));
     assert_eq!(artifact("result.txt"), "I wrote it.\n\nDONE");
     let prompt = artifact("prompt.md");
-    has(&prompt, &["Task: T-1: Write hello", "Into the file `hello`.", "\nDONE\n", "\nWAITING: "]);
-    let told = project.provider.calls()[0].prompt();
+    has(&prompt, &["Task: T-1: Write hello", "Into the file `hello`."]);
+    let calls = project.provider.calls();
+    let told = calls[0].prompt();
     assert!(told.trim_end().ends_with(prompt.trim_end()), "{told}");
+    // What holds for every task stands apart from it, and goes with each call.
+    let rules = artifact("rules.md");
+    has(&rules, &["<working-rules>", "is DONE when", "\nWAITING: "]);
+    let escaped = serde_json::to_string(rules.trim()).expect("it is text");
+    for call in &calls {
+        has(&call.system(), &[escaped.trim_matches('"')]);
+        assert!(!call.messages().contains("<working-rules>"), "{}", call.messages());
+    }
     let thread = artifact("thread.jsonl");
     let mut types = thread.lines().map(|line| line.parse::<Value>().expect("it is JSON")["type"].clone());
     assert!(types.any(|kind| kind == "result"), "{thread}");

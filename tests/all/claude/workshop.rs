@@ -48,6 +48,7 @@ impl Workshop {
             run: "T-1-1".to_owned(),
             run_dir,
             worktree: scratch.work(),
+            rules: String::new(),
             prompt,
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
