@@ -117,15 +117,16 @@ impl Repository {
         Ok(commits.any(|commit| self.blob_at(commit, path) == Some(coming)))
     }
 
-    /// git may have written the file at `path` since another was modified at `modified` (seconds and nanoseconds): whatever git
-    /// writes, it notes in the index.
-    pub fn may_have_written(&self, path: &Path, modified: (i64, i64)) -> Result<bool, GitError> {
+    /// git may have written the file at `path` since the file `inode` was modified at `modified` (seconds and nanoseconds), and was
+    /// no other: whatever git writes, it notes in the index.
+    pub fn may_have_written(&self, path: &Path, inode: u64, modified: (i64, i64)) -> Result<bool, GitError> {
         let index = self.git.index().map_err(GitError::library("read the index"))?;
         let Some(entry) = index.get_path(path, 0) else { return Ok(true) };
         // git keeps 32 bits of the seconds, and not everywhere the rest.
         let (seconds, nanoseconds) = (entry.mtime.seconds(), i64::from(entry.mtime.nanoseconds()));
         let then = modified.0 as i32;
-        Ok(seconds > then || seconds == then && (nanoseconds == 0 || nanoseconds >= modified.1))
+        let is_it = nanoseconds == modified.1 && entry.ino == inode as u32;
+        Ok(seconds > then || seconds == then && !is_it && (nanoseconds == 0 || nanoseconds >= modified.1))
     }
 
     fn blob_at(&self, commit: Oid, path: &Path) -> Option<Oid> {

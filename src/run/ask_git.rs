@@ -20,8 +20,9 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     Some(HeadText { text, earlier, from, was_put: false })
 }
 
-fn may_have_written(root: &Path, path: &Path, modified: (i64, i64)) -> bool {
-    Repository::discover(root).and_then(|repository| repository.may_have_written(path, modified)).unwrap_or(true)
+fn may_have_written(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool {
+    let asked = |repository: Repository| repository.may_have_written(path, inode, modified);
+    Repository::discover(root).and_then(asked).unwrap_or(true)
 }
 
 fn is_bringing(root: &Path, path: &Path, text: &str) -> bool {

@@ -43,7 +43,7 @@ impl Board {
         let (ask, root, path) = self.whom_to_ask(queue)?;
         let mut head = (ask.head_text)(&root, &path, known)?;
         head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
-        let may_be_put = |header: Header| (ask.may_have_written)(&root, &path, header.file.modified());
+        let may_be_put = |Header { file, .. }| (ask.may_have_written)(&root, &path, file.inode(), file.modified());
         let is_there = !matches!(head.from, Some(FromGit::Restored)) || head.was_put || header.is_none_or(may_be_put);
         is_there.then_some(head)
     }

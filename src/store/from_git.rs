@@ -7,8 +7,8 @@ use std::path::Path;
 pub struct AskGit {
     /// What HEAD holds at a path, and how it came there since git's log of HEAD had so many bytes; `None`: nothing.
     pub head_text: fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>,
-    /// git may have written the file at the path since another was modified at this time (seconds and nanoseconds).
-    pub may_have_written: fn(root: &Path, path: &Path, modified: (i64, i64)) -> bool,
+    /// git may have written the file at the path since one with this inode was modified at this time (seconds and nanoseconds).
+    pub may_have_written: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
     /// git has written this text at the path, and is about to move HEAD to what has it.
     pub is_bringing: fn(root: &Path, path: &Path, text: &str) -> bool,
     /// A branch has a file at the path.

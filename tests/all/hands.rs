@@ -127,14 +127,21 @@ fn who_takes_back_what_was_typed_since_a_commit_means_it() {
         // Taken out, and put back.
         ("- [ ] T-1: one\n", "", "- [ ] T-1: one\n"),
     ];
-    for (from, to, back) in edits {
+    for ((from, to, back), is_put_by_git) in edits.into_iter().flat_map(|edit| [(edit, false), (edit, true)]) {
         let scratch = Scratch::board(board);
         scratch.commit(&["--all"], "Board");
+        if is_put_by_git {
+            scratch.git(&["rm", "--quiet", QUEUE]);
+            scratch.git(&["reset", "--quiet", "--hard"]);
+            scratch.settle();
+        }
         let save = |text: String| {
             scratch.write(QUEUE, &text);
             scratch.settle();
             assert_eq!(scratch.queue(), text, "{to}");
         };
+        save(board.replace(from, to));
+        save(board.to_owned());
         save(board.replace(from, to));
         save(board.replace(from, to).replace("two", "two, typed"));
         save(board.replace(from, back).replace("two", "two, typed, and more"));
