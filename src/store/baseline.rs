@@ -201,6 +201,11 @@ pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
     paths.find(is_free).expect("there are more numbers than files")
 }
 
+/// Where a save is kept that did not stay as it was.
+pub(super) fn stale_path(board: &Board, queue: &Queue, number: u64) -> PathBuf {
+    board.private(FOLDER).join(format!("{}.{number}.stale", escaped(queue)))
+}
+
 /// Where its text is kept.
 pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
     board.private(FOLDER).join(format!("{}.md", escaped(queue)))

@@ -28,6 +28,7 @@ use super::moved::gone;
 use super::queue::{Queue, Text};
 use super::redo::{said, up_to_date};
 use super::returned::{with_later_ids, with_returned, without_archived};
+use super::stale::{goes_on_from, keep_stale, stale_saves};
 use super::stamp::Stamp;
 use super::stays;
 use crate::board::document::{Document, Item, open, parse};
@@ -145,6 +146,13 @@ fn saved(
         Ok(is_nearer.then_some(head.text.as_str()))
     };
     let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, seen.unshown)?);
+    // Who goes on in what they saved before rests on that.
+    let stale = stale_saves(board, queue);
+    let goes_on_in = |saved: &Option<String>, replaced_at: Option<u64>| {
+        let Some(text) = saved.as_deref().filter(|_| !stale.is_empty()) else { return Ok::<_, Error>(None) };
+        Ok(goes_on_from(&stale, [&known, &loaded_of_known(text, replaced_at)?, text]))
+    };
+    let (own_old, own_typed) = (goes_on_in(&old, Some(seen.seq))?, goes_on_in(&typed, seen.unshown)?);
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
     let goes_on =
         |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || brought.is_ahead || is_gone);
@@ -171,8 +179,8 @@ fn saved(
     let known_to_typed = typed.as_deref().map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
     let saves = [
         (below_old.or(below_typed).filter(|_| is_brought).or(was_there), &known, None, None),
-        (old.as_deref(), &known, Some(seen.seq), below_old),
-        (typed.as_deref(), &known_to_typed, seen.unshown, below_typed),
+        (old.as_deref(), &known, Some(seen.seq), below_old.or(own_old)),
+        (typed.as_deref(), &known_to_typed, seen.unshown, below_typed.or(own_typed)),
     ];
     for (text, known, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
@@ -181,6 +189,10 @@ fn saved(
             ours = merged(board, queue, &save, [known, &ours], come, now, &mut taken)?;
         }
     }
+    let is_gits = |text: &str| head_text.as_ref().is_some_and(|head| head.is(text));
+    let not_as_saved = (last..).zip([&old, &typed]).filter_map(|(nth, text)| Some((nth, text.as_deref()?)));
+    let not_as_saved = not_as_saved.filter(|(_, text)| *text != ours && !is_gits(text));
+    taken.files.extend(not_as_saved.map(|(nth, text)| keep_stale(board, queue, text, nth)));
     sight.put_by_git = from_git.filter(|(head, _)| head.text != ours).map(|(head, _)| digest(&head.text));
     let is_shown = match &text {
         Some(text) => text.content == ours,

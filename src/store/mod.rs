@@ -51,6 +51,7 @@ mod seek;
 mod set_up;
 mod since;
 mod slots;
+mod stale;
 mod stamp;
 mod stays;
 mod submit;

@@ -98,6 +98,27 @@ fn an_old_text_takes_back_no_line_of_somebody_who_took_back_anothers() {
     has(&scratch.queue(), &["three\n  BOB", "no luck"]);
 }
 
+/// An editor does not load what became of its save.
+#[test]
+fn who_goes_on_in_an_old_text_takes_nothing_out_by_the_next_saves() {
+    let scratch = Scratch::board(
+        "## Pending\n\n- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n\n## In Progress\n\n## Completed\n",
+    );
+    scratch.settle();
+    let mut buffer = scratch.queue();
+    save(&scratch, &scratch.queue().replace("T-1: one", "T-1: one, others'"));
+    save(&scratch, &scratch.queue().replace("- [ ] T-3", "- [ ] nine\n- [ ] T-3"));
+    scratch.run("tavern-add", &["eight", "--id", "T-8"]).succeeds();
+    for (from, to) in
+        [("two", "two, typed"), ("three", "three, typed"), ("two, typed", "two, typed, and more"), ("", "")]
+    {
+        buffer = buffer.replace(from, to);
+        save(&scratch, &buffer);
+        let typed = buffer.lines().find(|line| line.contains(to)).unwrap_or_default().to_owned();
+        has(&scratch.queue(), &["T-1: one, others'", "- [ ] nine\n", "T-8: eight\n", &typed]);
+    }
+}
+
 /// What took the place of a line is known where it stands, and not behind the lines that the save has changed next to it.
 #[test]
 fn who_changes_the_line_beside_one_that_was_changed_doubles_nothing() {

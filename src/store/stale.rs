@@ -1,0 +1,79 @@
+//! Saves that did not stay as they were, since they rested on an old text: whoever made one goes on in it, and not in what
+//! Tavern made of it.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::baseline::stale_path;
+use super::change::Rewrite;
+use super::find::Board;
+use super::loaded_base::distance;
+use super::queue::Queue;
+use super::redo::said;
+use crate::board::document::{Document, parse};
+use crate::board::merge::prose;
+use crate::board::task::Status;
+use crate::files;
+
+/// So many of the last ones are kept of a queue: more editors than these have nobody's attention.
+const MOST: u64 = 3;
+
+/// The saves that are kept of `queue`.
+pub(super) fn stale_saves(board: &Board, queue: &Queue) -> Vec<String> {
+    paths(board, queue).filter_map(|path| files::read_text(path).ok()).collect()
+}
+
+/// Keeps `saved` in the place of another one, by its number.
+pub(super) fn keep_stale(board: &Board, queue: &Queue, saved: &str, number: u64) -> Rewrite {
+    Rewrite::File { path: stale_path(board, queue, number % MOST), content: saved.to_owned() }
+}
+
+fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
+    (0..MOST).map(move |number| stale_path(board, queue, number))
+}
+
+/// The one of `stale` in which `saved` goes on: it shows two things or more as they were there, and nothing as it is in `newest`
+/// only. It is nearer to it than to `loaded`, a version of Tavern's. One who takes things out of the newest text twice means
+/// it: something must be there as it was.
+pub(super) fn goes_on_from<'s>(stale: &'s [String], [newest, loaded, saved]: [&str; 3]) -> Option<&'s str> {
+    let from_loaded = distance(loaded, saved);
+    let [newest, saved_things] = [newest, saved].map(Things::of);
+    let is_older = |then: &Things| {
+        let names = newest.all.keys().chain(then.all.keys());
+        let (mut lacking, mut shown) = (HashSet::new(), HashSet::new());
+        for name in names {
+            let [now, was, is] = [&newest, then, &saved_things].map(|things| things.all.get(name));
+            match is {
+                _ if now == was => {}
+                is if is == now => return false,
+                is if is == was && was.is_some() => drop(shown.insert(name)),
+                is if is == was => drop(lacking.insert(name)),
+                _ => {}
+            }
+        }
+        !shown.is_empty() && shown.len() + lacking.len() > 1
+    };
+    let nearest = stale.iter().filter(|then| is_older(&Things::of(then)));
+    let nearest = nearest.map(|then| (distance(then, saved), then)).filter(|(from, _)| *from < from_loaded);
+    nearest.min_by_key(|(from, _)| *from).map(|(_, then)| then.as_str())
+}
+
+/// What stands in a text: its items, and the lines between them.
+struct Things {
+    all: HashMap<String, Option<(Status, String)>>,
+}
+
+impl Things {
+    fn of(text: &str) -> Things {
+        let (document, _) = parse(text);
+        let items = document.items().iter().filter(|item| item.within.is_none());
+        let name = |document: &Document<'_>, item| document.title(item).to_owned();
+        let items = items.map(|item| {
+            let name = item.id.as_ref().map_or_else(|| name(&document, item), ToString::to_string);
+            (name, Some((item.status, said(document.block(item)).collect::<Vec<_>>().join("\n"))))
+        });
+        let prose = prose(text);
+        let lines = said(&prose).filter(|line| !line.starts_with('#')).map(|line| (format!("\n{}", line.trim()), None));
+        Things { all: items.chain(lines).collect() }
+    }
+}
