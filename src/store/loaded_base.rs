@@ -18,6 +18,7 @@ use crate::board::document::{Document, Item, parse, parse_alone};
 use crate::board::edit::Patch;
 use crate::board::event::Kind;
 use crate::board::front::Front;
+use crate::board::lane::{LaneKind, LanePlace};
 use crate::board::merge::{Named, merge, prose};
 use crate::board::metadata::{Field, Fields, Key, Owner};
 use crate::board::task::{Status, TaskId};
@@ -316,13 +317,17 @@ struct Facts<'t> {
     status: Status,
     /// A person ticks also what stands under a lane that says the same.
     is_ticked: bool,
+    /// It is ticked where nothing that has ended stands. Tavern moves what it ends; a person may leave it there.
+    is_left: bool,
     keys: Vec<(Key, Field<'t>)>,
 }
 
 impl Facts<'_> {
     fn is_like(&self, other: &Facts<'_>, aspect: Aspect) -> bool {
         match aspect {
-            Aspect::Status => (self.status, self.is_ticked) == (other.status, other.is_ticked),
+            Aspect::Status => {
+                (self.status, self.is_ticked, self.is_left) == (other.status, other.is_ticked, other.is_left)
+            }
             Aspect::Keys => self.keys == other.keys,
         }
     }
@@ -332,7 +337,13 @@ type ByName<'t> = HashMap<Name, Facts<'t>>;
 
 /// Of an ID that is there twice the item counts that is as `known`, else the first.
 fn items<'t>(document: &Document<'t>, known: &ByName<'_>) -> ByName<'t> {
-    let told = |item: &Item<'_>| (name(document, item), facts(document, item, item.status));
+    let is_left = |item: &Item<'_>| {
+        let is_of_open = |kind| !matches!(kind, LaneKind::Completed | LaneKind::Dead | LaneKind::Archive);
+        item.checked && matches!(document.place(item), LanePlace::Lane(kind) if is_of_open(kind))
+    };
+    let told = |item: &Item<'_>| {
+        (name(document, item), Facts { is_left: is_left(item), ..facts(document, item, item.status) })
+    };
     let all = document.items().iter().rev().map(told);
     let (known, others): (Vec<_>, Vec<_>) = all.partition(|(name, told)| known.get(name) == Some(told));
     others.into_iter().chain(known).collect()
@@ -346,7 +357,7 @@ fn facts<'t>(document: &Document<'t>, item: &Item<'_>, status: Status) -> Facts<
     let Fields(mut keys) = document.fields(item);
     keys.retain(|(key, _)| key.owner() == Owner::State && *key != Key::Status);
     keys.sort_by_key(|(key, _)| *key as u32);
-    Facts { status, is_ticked: item.checked, keys }
+    Facts { status, is_ticked: item.checked, is_left: false, keys }
 }
 
 /// An event of the queue.

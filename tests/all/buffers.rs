@@ -119,6 +119,27 @@ fn who_goes_on_in_an_old_text_takes_nothing_out_by_the_next_saves() {
     }
 }
 
+/// They tick what they saw done, where it stood then: that is no tick in the newest text.
+#[test]
+fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
+    let items = "- [ ] T-1: one (worktree: false, empty: allowed)\n- [ ] T-2: two\n- [ ] T-3: three\n";
+    let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"));
+    scratch.settle();
+    let loaded = scratch.queue();
+    let token = scratch.claim("T-1", &[]);
+    scratch.run("tavern-report", &["T-1", "--token", &token, "--done"]).ends(0);
+    save(&scratch, &scratch.queue().replace("- [ ] T-3", "- [ ] T-9: nine\n- [ ] T-3"));
+    save(&scratch, &scratch.queue().replace("T-2: two", "T-2: two, others'"));
+    save(&scratch, &loaded.replace("[ ] T-1", "[x] T-1"));
+    let parts = [
+        "T-9: nine\n",
+        "T-2: two, others'\n",
+        "- [x] T-1: one (worktree: false, empty: allowed, attempt: 1, completed: ",
+    ];
+    has(&scratch.queue(), &parts);
+    scratch.stands("T-1", "completed", 1);
+}
+
 /// What took the place of a line is known where it stands, and not behind the lines that the save has changed next to it.
 #[test]
 fn who_changes_the_line_beside_one_that_was_changed_doubles_nothing() {
