@@ -32,9 +32,9 @@ fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
     (0..MOST).map(move |number| stale_path(board, queue, number))
 }
 
-/// The one of `stale` in which `saved` goes on: it shows two things or more as they were there, and nothing as it is in `newest`
-/// only. It is nearer to it than to `loaded`, a version of Tavern's. One who takes things out of the newest text twice means
-/// it: something must be there as it was.
+/// The one of `stale` in which `saved` goes on: it has all its words, shows two things or more as they were there, and nothing as it
+/// is in `newest` only. It is nearer to it than to `loaded`, a version of Tavern's. One who takes things out of the newest text
+/// twice means it: something must be there as it was.
 pub(super) fn goes_on_from<'s>(stale: &'s [String], [newest, loaded, saved]: [&str; 3]) -> Option<&'s str> {
     let from_loaded = distance(loaded, saved);
     let [newest, saved_things] = [newest, saved].map(Things::of);
@@ -53,9 +53,21 @@ pub(super) fn goes_on_from<'s>(stale: &'s [String], [newest, loaded, saved]: [&s
         }
         !shown.is_empty() && shown.len() + lacking.len() > 1
     };
-    let nearest = stale.iter().filter(|then| is_older(&Things::of(then)));
+    // So nothing is ever taken out by it.
+    let words_of_saved = counted(saved);
+    let has_all = |then: &str| {
+        counted(then).iter().all(|(word, count)| words_of_saved.get(word).is_some_and(|found| found >= count))
+    };
+    let nearest = stale.iter().filter(|then| has_all(then) && is_older(&Things::of(then)));
     let nearest = nearest.map(|then| (distance(then, saved), then)).filter(|(from, _)| *from < from_loaded);
     nearest.min_by_key(|(from, _)| *from).map(|(_, then)| then.as_str())
+}
+
+fn counted(text: &str) -> HashMap<&str, usize> {
+    let mut words = HashMap::new();
+    let all = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    all.for_each(|word| *words.entry(word).or_default() += 1);
+    words
 }
 
 /// What stands in a text: its items, and the lines between them.
