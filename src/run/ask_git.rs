@@ -17,7 +17,7 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
             (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, committed, is_ahead })))
         }
     };
-    Some(HeadText { text, earlier, from, was_put: false })
+    Some(HeadText { text, earlier, from, was_put: false, may_be_put: true })
 }
 
 fn may_have_written(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool {

@@ -44,8 +44,8 @@ impl Board {
         let mut head = (ask.head_text)(&root, &path, known)?;
         head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
         let may_be_put = |Header { file, .. }| (ask.may_have_written)(&root, &path, file.inode(), file.modified());
-        let is_there = !matches!(head.from, Some(FromGit::Restored)) || head.was_put || header.is_none_or(may_be_put);
-        is_there.then_some(head)
+        head.may_be_put = !matches!(head.from, Some(FromGit::Restored)) || header.is_none_or(may_be_put);
+        Some(head).filter(|head| head.was_put || head.may_be_put)
     }
 
     /// With the root and the queue's path from there.

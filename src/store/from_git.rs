@@ -25,6 +25,8 @@ pub struct HeadText {
     pub from: Option<FromGit>,
     /// git put it there once, and it did not stay as it was: it is no text of Tavern's.
     pub was_put: bool,
+    /// git may have put it there since Tavern last looked, so that the file is as git made it if it reads so.
+    pub may_be_put: bool,
 }
 
 impl HeadText {

@@ -128,7 +128,7 @@ fn saved(
     let head_text = board.head_text(queue);
     let is_apart = |text: &str| [&old, &typed].iter().all(|saved| saved.as_deref() != Some(text));
     let from_git = head_text.as_ref().and_then(|head| Some((head, head.from.as_ref()?)));
-    let head = from_git.filter(|(head, _)| is_apart(&head.text));
+    let head = from_git.filter(|(head, _)| !head.may_be_put || is_apart(&head.text));
     let loaded_of_known = |text: &str, replaced_at: Option<u64>| {
         let save = Save { text, replaced_at, rests_on: None, from_git: None };
         Ok::<_, Error>(loaded(board, queue, &known, &save, &HashSet::new())?.text)
@@ -184,7 +184,7 @@ fn saved(
     ];
     for (text, known, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
-            let from_git = from_git.filter(|(head, _)| head.is(text)).map(|(_, from)| from);
+            let from_git = from_git.filter(|(head, _)| head.may_be_put && head.is(text)).map(|(_, from)| from);
             let save = Save { text, replaced_at, rests_on, from_git };
             ours = merged(board, queue, &save, [known, &ours], come, now, &mut taken)?;
         }
