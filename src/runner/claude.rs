@@ -1,5 +1,6 @@
 //! The Claude runner: which command line and environment start the Claude CLI for unattended work.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ pub struct Claude {
     pub program: PathBuf,
     /// `--permission-mode`. None of them asks in this mode: what isn't allowed is denied, and listed in the outcome.
     pub permission_mode: String,
-    /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`.
+    /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`. Unattended no tool but these is offered (`--tools`), unless there are
+    /// none or all are allowed.
     pub allowed_tools: Vec<String>,
     /// `--disallowedTools`: tools that are not offered, and rules that go before all others.
     pub denied_tools: Vec<String>,
@@ -280,9 +282,29 @@ impl Claude {
         for (option, most) in limits {
             args.extend(most.into_iter().flat_map(|most| [option.into(), most.into()]));
         }
+        let offered = self.offered_tools().join(",");
+        if !offered.is_empty() {
+            args.extend(["--tools".into(), offered.into()]);
+        }
         args.extend(tools_option("--disallowedTools", &self.denied_tools));
         args.extend(self.common_args(job));
         args
+    }
+
+    /// The tools of its own that it is told of, and that its calls carry: what it may not use without being asked it could not
+    /// use at all. Empty: all of them.
+    fn offered_tools(&self) -> Vec<&str> {
+        /// With which it follows what it has running in the background.
+        const OF_BACKGROUND: [&str; 2] = ["TaskOutput", "TaskStop"];
+        let names = self.allowed_tools.iter().map(|rule| rule.split('(').next().unwrap_or_default().trim());
+        let mut offered: Vec<&str> = names.filter(|name| !name.starts_with("mcp__")).collect();
+        if self.permission_mode == "bypassPermissions" || offered.is_empty() {
+            return Vec::new();
+        }
+        offered.extend(OF_BACKGROUND);
+        let mut seen = HashSet::new();
+        offered.retain(|name| seen.insert(*name));
+        offered
     }
 
     fn common_args(&self, job: &Job) -> Vec<OsString> {
@@ -333,7 +355,7 @@ mod tests {
         let line = |args: Vec<OsString>| args.join(OsStr::new(" ")).into_string().expect("it is text");
         let live = "--print --input-format stream-json --output-format stream-json --verbose --replay-user-messages \
                     --include-partial-messages";
-        let denied = "--disallowedTools CronCreate";
+        let denied = "--tools Bash,Edit,TaskOutput,TaskStop --disallowedTools CronCreate";
         let new = "--allowedTools Bash Edit --permission-mode acceptEdits --session-id U";
         assert_eq!(line(claude.args(&job)), format!("{live} {denied} {new}"));
         assert_eq!(line(claude.attended_args(&job)), format!("{new} do it\n"));

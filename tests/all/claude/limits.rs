@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::project::{Project, bash, say};
+use super::project::{COMMIT, Project, bash, say};
 use super::workshop::versions;
 
 /// The one run of an item with one attempt, under `settings`.
@@ -81,6 +81,37 @@ fn time_and_memory_bound_every_kind_of_program() {
         assert_eq!((&run["outcome"], &run["reason"]), (&json!(outcome), &json!(reason)), "{run:#}");
         // What it had to say until then is kept.
         assert_eq!(project.scratch.read(".tavern/runs/T-1@1/result.txt").trim_end(), "begun");
+    }
+}
+
+/// Each tool is described in every call, and paid for.
+#[test]
+fn no_tool_is_offered_that_a_role_may_not_use() {
+    for program in versions() {
+        let settings = |mode: &str, tools: &[&str]| {
+            json!({
+                "roles": {"coder": {"permission_mode": mode, "allowed_tools": tools}},
+                "runners": {"claude": {"program": program, "env": {"IS_SANDBOX": "1"}}}
+            })
+        };
+        let first = |settings| {
+            let project = Project::with(settings, ITEM, json!([bash(COMMIT), say("DONE")]));
+            project.work();
+            let call = project.provider.calls().swap_remove(0);
+            let tools = call.body["tools"].as_array().cloned().unwrap_or_default();
+            let mut names: Vec<String> =
+                tools.iter().map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect();
+            names.sort();
+            (names, call.body.to_string().len())
+        };
+        let (few, short) = first(settings("acceptEdits", &["Bash(git:*)", "Bash", "Read", "Edit", "mcp__x__y"]));
+        // Newer versions have no `TaskOutput`, and a name that stands for what they might load.
+        let may_be = ["Bash", "DeferredToolPlaceholder", "Edit", "Read", "TaskOutput", "TaskStop"];
+        assert!(few.iter().all(|name| may_be.contains(&name.as_str())), "{}: {few:?}", program.display());
+        assert!(["Bash", "Edit", "Read"].iter().all(|name| few.contains(&(*name).to_owned())), "{few:?}");
+        let (all, long) = first(settings("bypassPermissions", &["Bash"]));
+        assert!(all.len() > few.len(), "{}: {all:?}", program.display());
+        assert!(3 * short < 2 * long, "{}: {short} bytes of {long}", program.display());
     }
 }
 
