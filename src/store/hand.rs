@@ -149,8 +149,8 @@ fn saved(
     // Who goes on in what they saved before rests on that.
     let stale = stale_saves(board, queue);
     let goes_on_in = |saved: &Option<String>, replaced_at: Option<u64>| {
-        let Some(text) = saved.as_deref().filter(|_| !stale.is_empty()) else { return Ok::<_, Error>(None) };
-        Ok(goes_on_from(&stale, [&known, &loaded_of_known(text, replaced_at)?, text]))
+        let Some(text) = saved.as_deref().filter(|_| !stale.is_empty()) else { return Ok(None) };
+        goes_on_from(&stale, [&known, text], || loaded_of_known(text, replaced_at))
     };
     let (own_old, own_typed) = (goes_on_in(&old, Some(seen.seq))?, goes_on_in(&typed, seen.unshown)?);
     // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::baseline::stale_path;
 use super::change::Rewrite;
+use super::error::Error;
 use super::find::Board;
 use super::loaded_base::distance;
 use super::queue::Queue;
@@ -33,10 +34,13 @@ fn paths(board: &Board, queue: &Queue) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The one of `stale` in which `saved` goes on: it has all its words, shows two things or more as they were there, and nothing as it
-/// is in `newest` only. It is nearer to it than to `loaded`, a version of Tavern's. One who takes things out of the newest text
-/// twice means it: something must be there as it was.
-pub(super) fn goes_on_from<'s>(stale: &'s [String], [newest, loaded, saved]: [&str; 3]) -> Option<&'s str> {
-    let from_loaded = distance(loaded, saved);
+/// is in `newest` only. It is nearer to it than to what was `loaded`, a version of Tavern's. One who takes things out of the newest
+/// text twice means it: something must be there as it was.
+pub(super) fn goes_on_from<'s>(
+    stale: &'s [String],
+    [newest, saved]: [&str; 2],
+    loaded: impl FnOnce() -> Result<String, Error>,
+) -> Result<Option<&'s str>, Error> {
     let [newest, saved_things] = [newest, saved].map(Things::of);
     let is_older = |then: &Things| {
         let names = newest.all.keys().chain(then.all.keys());
@@ -58,9 +62,11 @@ pub(super) fn goes_on_from<'s>(stale: &'s [String], [newest, loaded, saved]: [&s
     let has_all = |then: &str| {
         counted(then).iter().all(|(word, count)| words_of_saved.get(word).is_some_and(|found| found >= count))
     };
-    let nearest = stale.iter().filter(|then| has_all(then) && is_older(&Things::of(then)));
-    let nearest = nearest.map(|then| (distance(then, saved), then)).filter(|(from, _)| *from < from_loaded);
-    nearest.min_by_key(|(from, _)| *from).map(|(_, then)| then.as_str())
+    let older = stale.iter().filter(|then| has_all(then) && is_older(&Things::of(then)));
+    let nearest = older.map(|then| (distance(then, saved), then.as_str())).min();
+    let Some((from, then)) = nearest else { return Ok(None) };
+    let is_nearer = from < distance(&loaded()?, saved);
+    Ok(is_nearer.then_some(then))
 }
 
 fn counted(text: &str) -> HashMap<&str, usize> {
