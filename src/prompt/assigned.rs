@@ -25,6 +25,8 @@ pub struct Assigned {
     pub mode: String,
     /// The branch that work is merged to.
     pub integration: String,
+    /// A person talks with it.
+    pub attended: bool,
     /// For who looks at the work of somebody else.
     pub review: Option<ReviewTask>,
     /// For who turns it into items.
@@ -165,6 +167,7 @@ impl Assigned {
             }],
             mode: "unify".into(),
             integration: "tavern/integration".into(),
+            attended: true,
             review: Some(ReviewTask {
                 commit: Some("9f8e7d6".into()),
                 author: "Sam".into(),

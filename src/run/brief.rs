@@ -3,6 +3,7 @@
 use super::artifacts::Artifacts;
 use super::children::results;
 use super::error::Error;
+use super::launch::Attendance;
 use super::plan;
 use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
@@ -75,6 +76,7 @@ impl<'a> Brief<'a> {
             earlier: attempts(site, held, &earlier, &entries),
             mode: task.mode().to_string(),
             integration: site.integration().to_owned(),
+            attended: false,
             review,
             findings: findings(&entries, None),
             answers: answers(&entries, None),
@@ -123,8 +125,9 @@ impl<'a> Brief<'a> {
     }
 
     /// What holds for every task of the role.
-    pub fn rules(&self, role: &Role) -> Result<String, Error> {
-        self.told(rules(role), &self.values)
+    pub fn rules(&self, role: &Role, attendance: Attendance) -> Result<String, Error> {
+        let attended = attendance == Attendance::Attended;
+        self.told(rules(role), &Assigned { attended, ..self.values.clone() })
     }
 
     /// The prompt that begins a session.

@@ -174,7 +174,8 @@ impl<'a> Launch<'a> {
     fn tell(&mut self) -> Result<(), Error> {
         let is_resumed = self.job.opening == Opening::Resumed;
         let prompt = if is_resumed { self.brief.resumed(self.role)? } else { self.brief.first(self.role)? };
-        let [prompt, rules] = [prompt, self.brief.rules(self.role)?].map(|text| redact(&text).into_owned());
+        let [prompt, rules] =
+            [prompt, self.brief.rules(self.role, self.attendance)?].map(|text| redact(&text).into_owned());
         (self.job.prompt, self.job.rules) = if rules.trim().is_empty() || self.runner.is_told_rules() {
             (prompt, rules)
         } else {

@@ -117,6 +117,7 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         assert!(run.contains("\"outcome\":\"success\"") && run.contains("\"reason\":\"chat\""), "{run}");
         let prompt = scratch.note("prompt");
         assert!(prompt.contains(&format!("Task: {task}: ")), "{prompt}");
+        assert!(prompt.contains("a person talks with you") && !prompt.contains("unattended"), "{prompt}");
         let token = env.split_whitespace().nth(1).expect("a token");
         assert_eq!(scratch.read(format!(".tavern/runs/{task}@{token}/prompt.md")), prompt);
         scratch.run("tavern-log", &[task]).ends(0).says(&format!("Frodo took {task} to talk with a person"));
