@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_planners_are_shown_is_a_plan() {
-        let template = Template::built_in("planner.md").expect("it is built in");
+        let template = Template::built_in("rules-plan.md").expect("it is built in");
         let shown = checklist(&template.text).expect("it shows one");
         let roles = [DEFAULT_ROLE.to_owned()];
         let rules = Rules { roles: &roles, role: DEFAULT_ROLE, most: 9, may_be_empty: false, status_of: &|_| None };
