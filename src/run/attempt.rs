@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::artifacts::{Artifacts, ToolCalls};
-use super::brief::Brief;
+use super::brief::{Attendance, Brief};
 use super::children;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
 use super::inbox::Inbox;
-use super::launch::{Attendance, Launch};
+use super::launch::Launch;
 use super::mail::Mailbox;
 use super::plan;
 use super::record::{Record, run_name, run_of};

@@ -3,7 +3,6 @@
 use super::artifacts::Artifacts;
 use super::children::results;
 use super::error::Error;
-use super::launch::Attendance;
 use super::plan;
 use super::record::{DEAD_SUPERVISOR, Metadata, run_name, runs_of};
 use super::report::most_attempts;
@@ -27,6 +26,15 @@ const RESUME: &str = "resume.md";
 const MESSAGE: &str = "message.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
+
+/// Who sees what the program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attendance {
+    /// The supervisor, to the end.
+    Followed,
+    /// A person, at the terminal.
+    Attended,
+}
 
 /// All that is known of a held task, for the prompts of one run.
 pub struct Brief<'a> {

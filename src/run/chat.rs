@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::brief::Attendance;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
-use super::launch::{Attendance, Launch};
+use super::launch::Launch;
 use super::mail::Mailbox;
 use super::processes::end_processes;
 use super::record::Metadata;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::artifacts::Artifacts;
-use super::brief::Brief;
+use super::brief::{Attendance, Brief};
 use super::cell::Cell;
 use super::enclosure::Terminal;
 use super::error::Error;
@@ -44,15 +44,6 @@ pub struct Launch<'a> {
     attendance: Attendance,
     /// What its sandbox has for its own, and what its program writes.
     cell: Option<(Cell, ProgramState)>,
-}
-
-/// Who sees what the program writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attendance {
-    /// The supervisor, to the end.
-    Followed,
-    /// A person, at the terminal.
-    Attended,
 }
 
 /// A launch in words.

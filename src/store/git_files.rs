@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 
 use super::find::{Board, GITIGNORE};
-use super::hand::is_blank;
+use super::queue::is_blank;
 use crate::files;
 
 /// The file in `.tavern/` that says what is volatile.

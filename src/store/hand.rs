@@ -25,7 +25,7 @@ use super::index::ItemIndex;
 use super::loaded_base::{Save, as_read, distance, loaded};
 use super::log::{MOST_LINES, walk_log};
 use super::moved::gone;
-use super::queue::{Queue, Text};
+use super::queue::{Queue, Text, is_blank};
 use super::redo::{said, up_to_date};
 use super::returned::{with_later_ids, with_returned, without_archived};
 use super::stale::{goes_on_from, keep_stale, stale_saves};
@@ -336,11 +336,6 @@ fn set_aside(
     let told = "a text that lacks most of it, or its end, was saved; the queue stands as it was, and the save was set aside in";
     entries.push(note(queue, format!("{told} {name}"), now));
     files.push(Rewrite::File { path, content: saved.to_owned() });
-}
-
-/// No text, as a full disk or a power cut leaves it.
-pub(super) fn is_blank(saved: &str) -> bool {
-    saved.trim_matches(|c: char| c == '\0' || c.is_whitespace()).is_empty()
 }
 
 /// The change that puts a queue back whose file has gone, and logs `note`; `None` if nothing is known of it.

@@ -223,3 +223,8 @@ pub fn has_too_many(text: &str) -> bool {
         boxes.count() > MOST_ITEMS
     }
 }
+
+/// No text, as a full disk or a power cut leaves it.
+pub(super) fn is_blank(saved: &str) -> bool {
+    saved.trim_matches(|c: char| c == '\0' || c.is_whitespace()).is_empty()
+}
