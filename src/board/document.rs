@@ -189,6 +189,11 @@ impl<'t> Document<'t> {
         &self.text[item.title.clone()]
     }
 
+    /// What people call it: its ID, else its title.
+    pub fn called(&self, item: &Item<'_>) -> String {
+        item.id.as_ref().map_or_else(|| self.title(item).to_owned(), TaskId::to_string)
+    }
+
     /// All that the item says, with the queue's defaults. `id` is its own, or the one that it is about to get.
     pub fn task(&self, item: &Item<'_>, id: TaskId) -> Task {
         self.task_as(item, id, item.status)

@@ -154,7 +154,7 @@ pub(super) fn with_uncommitted(
         if !is_held && !is_kept {
             continue;
         }
-        names.push(item.id.as_ref().map_or_else(|| mine.title(item).to_owned(), TaskId::to_string));
+        names.push(mine.called(item));
         let (before, from) = (mine.block(item).to_owned(), item.status);
         match &item.id {
             Some(id) => stays.set(id.clone(), Some((before, from))),

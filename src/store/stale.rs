@@ -11,7 +11,7 @@ use super::find::Board;
 use super::loaded_base::distance;
 use super::queue::Queue;
 use super::redo::said;
-use crate::board::document::{Document, parse};
+use crate::board::document::parse;
 use crate::board::merge::prose;
 use crate::board::task::Status;
 use crate::files;
@@ -41,12 +41,12 @@ pub(super) fn goes_on_from<'s>(
     [newest, saved]: [&str; 2],
     loaded: impl FnOnce() -> Result<String, Error>,
 ) -> Result<Option<&'s str>, Error> {
-    let [newest, saved_things] = [newest, saved].map(Things::of);
+    let [newest, saved_things] = [newest, saved].map(things);
     let is_older = |then: &Things| {
-        let names = newest.all.keys().chain(then.all.keys());
+        let names = newest.keys().chain(then.keys());
         let (mut lacking, mut shown) = (HashSet::new(), HashSet::new());
         for name in names {
-            let [now, was, is] = [&newest, then, &saved_things].map(|things| things.all.get(name));
+            let [now, was, is] = [&newest, then, &saved_things].map(|things| things.get(name));
             match is {
                 _ if now == was => {}
                 is if is == now => return false,
@@ -62,7 +62,7 @@ pub(super) fn goes_on_from<'s>(
     let has_all = |then: &str| {
         counted(then).iter().all(|(word, count)| words_of_saved.get(word).is_some_and(|found| found >= count))
     };
-    let older = stale.iter().filter(|then| has_all(then) && is_older(&Things::of(then)));
+    let older = stale.iter().filter(|then| has_all(then) && is_older(&things(then)));
     let nearest = older.map(|then| (distance(then, saved), then.as_str())).min();
     let Some((from, then)) = nearest else { return Ok(None) };
     let is_nearer = from < distance(&loaded()?, saved);
@@ -76,22 +76,15 @@ fn counted(text: &str) -> HashMap<&str, usize> {
     words
 }
 
-/// What stands in a text: its items, and the lines between them.
-struct Things {
-    all: HashMap<String, Option<(Status, String)>>,
-}
+/// What stands in a text by what it is called: its items, each with how it stands and what it says, and the lines between them.
+type Things = HashMap<String, Option<(Status, String)>>;
 
-impl Things {
-    fn of(text: &str) -> Things {
-        let (document, _) = parse(text);
-        let items = document.items().iter().filter(|item| item.within.is_none());
-        let name = |document: &Document<'_>, item| document.title(item).to_owned();
-        let items = items.map(|item| {
-            let name = item.id.as_ref().map_or_else(|| name(&document, item), ToString::to_string);
-            (name, Some((item.status, said(document.block(item)).collect::<Vec<_>>().join("\n"))))
-        });
-        let prose = prose(text);
-        let lines = said(&prose).filter(|line| !line.starts_with('#')).map(|line| (format!("\n{}", line.trim()), None));
-        Things { all: items.chain(lines).collect() }
-    }
+fn things(text: &str) -> Things {
+    let document = parse(text).0;
+    let whole = document.items().iter().filter(|item| item.within.is_none());
+    let words = |item| said(document.block(item)).collect::<Vec<_>>().join("\n");
+    let items = whole.map(|item| (document.called(item), Some((item.status, words(item)))));
+    let prose = prose(text);
+    let lines = said(&prose).filter(|line| !line.starts_with('#')).map(|line| (format!("\n{}", line.trim()), None));
+    items.chain(lines).collect()
 }

@@ -202,9 +202,7 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
         };
         let (document, _) = parse(&text);
         let is_open = |item: &&Item<'_>| item.within.is_none() && !item.status.is_ended();
-        let name =
-            |item: &Item<'_>| item.id.as_ref().map_or_else(|| document.title(item).to_owned(), TaskId::to_string);
-        let open: Vec<String> = document.items().iter().filter(is_open).map(name).collect();
+        let open: Vec<String> = document.items().iter().filter(is_open).map(|item| document.called(item)).collect();
         if !open.is_empty() {
             let message = format!("open items stand in an archive, and no agent takes them there: {}", listed(&open));
             faults.warning("open-in-archive", &path, message, "move their lines to a queue".to_owned());
