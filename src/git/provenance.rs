@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use git2::{ErrorCode, Oid};
+use git2::{ErrorCode, IndexEntry, Oid};
 
 use super::{GitError, Repository};
 
@@ -20,6 +20,9 @@ const ONTO: [&str; 3] = ["cherry-pick", "revert", "am"];
 pub enum Provenance {
     /// HEAD has held it all the time.
     Before,
+    /// HEAD has held it all the time, and its files were reset to it, as by `git stash`. (Who has git write one file alone leaves no
+    /// trace.)
+    Reset,
     /// Somebody committed it, after these texts, the oldest first.
     Committed { earlier: Vec<String> },
     /// git brought it along.
@@ -59,13 +62,16 @@ impl Repository {
         let (mut provenance, mut last, mut is_onto) = (Provenance::Before, Some(now), false);
         for entry in reflog.iter().take(moves) {
             let old = self.blob_at(entry.id_old(), path);
+            let how = entry.message().ok().flatten().unwrap_or_default();
             if old == last {
+                if provenance == Provenance::Before && how.starts_with("reset: ") {
+                    provenance = Provenance::Reset;
+                }
                 continue;
             }
             let since = std::mem::replace(&mut last, old);
-            let how = entry.message().ok().flatten().unwrap_or_default();
             let is_commit = how.starts_with("commit");
-            if provenance == Provenance::Before {
+            if matches!(provenance, Provenance::Before | Provenance::Reset) {
                 if is_commit {
                     provenance = Provenance::Committed { earlier: Vec::new() };
                     continue;
@@ -90,7 +96,7 @@ impl Repository {
                 Provenance::Committed { earlier } if is_commit => {
                     earlier.splice(..0, since.and_then(|since| self.text_of(since)));
                 }
-                Provenance::Committed { .. } | Provenance::Before => break,
+                Provenance::Committed { .. } | Provenance::Before | Provenance::Reset => break,
             }
         }
         Ok(Some((text, provenance)))
@@ -125,8 +131,15 @@ impl Repository {
         // git keeps 32 bits of the seconds, and not everywhere the rest.
         let (seconds, nanoseconds) = (entry.mtime.seconds(), i64::from(entry.mtime.nanoseconds()));
         let then = modified.0 as i32;
-        let is_it = nanoseconds == modified.1 && entry.ino == inode as u32;
-        Ok(seconds > then || seconds == then && !is_it && (nanoseconds == 0 || nanoseconds >= modified.1))
+        let is_later = seconds > then || seconds == then && (nanoseconds == 0 || nanoseconds >= modified.1);
+        Ok(is_later && !is_noted(&entry, inode, modified))
+    }
+
+    /// By its index git has written the very file `inode` at `path`, which was modified at `modified` (seconds and nanoseconds); or
+    /// has looked since, and it says what git would have written.
+    pub fn has_noted(&self, path: &Path, inode: u64, modified: (i64, i64)) -> Result<bool, GitError> {
+        let index = self.git.index().map_err(GitError::library("read the index"))?;
+        Ok(index.get_path(path, 0).is_some_and(|entry| is_noted(&entry, inode, modified)))
     }
 
     fn blob_at(&self, commit: Oid, path: &Path) -> Option<Oid> {
@@ -137,6 +150,14 @@ impl Repository {
     fn text_of(&self, blob: Oid) -> Option<String> {
         String::from_utf8(self.git.find_blob(blob).ok()?.content().to_vec()).ok()
     }
+}
+
+/// The file is the one of `entry`, and was not written since. Not all that write an index keep the nanoseconds and the inode.
+fn is_noted(entry: &IndexEntry, inode: u64, (seconds, nanoseconds): (i64, i64)) -> bool {
+    let noted = i64::from(entry.mtime.nanoseconds());
+    entry.mtime.seconds() == seconds as i32
+        && (noted == 0 || noted == nanoseconds)
+        && (entry.ino == 0 || entry.ino == inode as u32)
 }
 
 /// A step of a rebase, of a pull's too: `pull --rebase (pick): …`. It may leave out commits that stood there.
@@ -167,6 +188,9 @@ mod tests {
         assert_eq!(trace("one\n", 0), None);
         assert_eq!(trace("two\n", 0), Some(Provenance::Committed { earlier: vec!["one\n".to_owned()] }));
         assert_eq!(trace("two\n", log()), Some(Provenance::Before));
+        let before = log();
+        fixture.git(&["reset", "--quiet", "--hard"]);
+        assert_eq!(trace("two\n", before), Some(Provenance::Reset));
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
             let before: Vec<String> = before.iter().map(|text| (*text).to_owned()).collect();
             let committed = vec!["one\n".to_owned(), "two\n".to_owned()];

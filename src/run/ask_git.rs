@@ -6,12 +6,13 @@ use crate::git::{Provenance, Repository};
 use crate::store::{AskGit, Brought, FromGit, HeadText};
 
 /// What can't be read is as if it came by hand.
-pub const ASK_GIT: AskGit = AskGit { head_text, may_have_written, is_bringing, is_on_a_branch };
+pub const ASK_GIT: AskGit = AskGit { head_text, may_have_written, has_noted, is_bringing, is_on_a_branch };
 
 fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
     let (text, provenance) = Repository::discover(root).ok()?.trace(path, known).ok()??;
     let (earlier, from) = match provenance {
-        Provenance::Before => (Vec::new(), Some(FromGit::Restored)),
+        Provenance::Before => (Vec::new(), Some(FromGit::Held)),
+        Provenance::Reset => (Vec::new(), Some(FromGit::Restored)),
         Provenance::Committed { earlier } => (earlier, None),
         Provenance::Moved { how, goes_on, before, committed, is_ahead } => {
             (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, committed, is_ahead })))
@@ -22,6 +23,11 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
 
 fn may_have_written(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool {
     let asked = |repository: Repository| repository.may_have_written(path, inode, modified);
+    Repository::discover(root).and_then(asked).unwrap_or(true)
+}
+
+fn has_noted(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool {
+    let asked = |repository: Repository| repository.has_noted(path, inode, modified);
     Repository::discover(root).and_then(asked).unwrap_or(true)
 }
 

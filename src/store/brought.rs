@@ -17,6 +17,7 @@ use super::loaded_base::as_read;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::since::Since;
+use super::stamp::Stamp;
 use super::uncommitted::without_uncommitted;
 use crate::board::document::{Document, Item, parse};
 use crate::board::edit::Patch;
@@ -44,8 +45,14 @@ impl Board {
         let mut head = (ask.head_text)(&root, &path, known)?;
         head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
         let may_be_put = |Header { file, .. }| (ask.may_have_written)(&root, &path, file.inode(), file.modified());
-        head.may_be_put = !matches!(head.from, Some(FromGit::Restored)) || header.is_none_or(may_be_put);
+        head.may_be_put = !matches!(head.from, Some(FromGit::Held | FromGit::Restored)) || header.is_none_or(may_be_put);
         Some(head).filter(|head| head.was_put || head.may_be_put)
+    }
+
+    /// git has written the very `file` in the place of the queue, or has found it to be as it would have written it.
+    pub(super) fn is_noted_by_git(&self, queue: &Queue, file: Stamp) -> bool {
+        let asked = self.whom_to_ask(queue);
+        asked.is_some_and(|(ask, root, path)| (ask.has_noted)(&root, &path, file.inode(), file.modified()))
     }
 
     /// With the root and the queue's path from there.
@@ -139,7 +146,7 @@ pub(super) fn with_uncommitted(
     let (mine, theirs) = (parse(ours).0, parse(text).0);
     let before: Vec<Document<'_>> = match from_git {
         FromGit::Brought(brought) => brought.before.iter().map(|text| parse(text).0).collect(),
-        FromGit::Restored => Vec::new(),
+        FromGit::Held | FromGit::Restored => Vec::new(),
     };
     let (mut stays, mut names) = (Since::default(), Vec::new());
     let whole = mine.items().iter().filter(|item| item.within.is_none());
@@ -149,7 +156,7 @@ pub(super) fn with_uncommitted(
         let is_held = parts.any(|part| part.id.as_ref().is_some_and(|id| held.contains(id)));
         let is_kept = match from_git {
             FromGit::Brought(_) => !before.iter().any(|before| stands(&mine, item, before)),
-            FromGit::Restored => item.id.as_ref().map_or(Ok(false), |id| is_known(board, id))?,
+            FromGit::Held | FromGit::Restored => item.id.as_ref().map_or(Ok(false), |id| is_known(board, id))?,
         };
         if !is_held && !is_kept {
             continue;

@@ -9,6 +9,8 @@ pub struct AskGit {
     pub head_text: fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>,
     /// git may have written the file at the path since one with this inode was modified at this time (seconds and nanoseconds).
     pub may_have_written: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
+    /// By git's index the file at the path with this inode, which was modified at this time, is git's own.
+    pub has_noted: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
     /// git has written this text at the path, and is about to move HEAD to what has it.
     pub is_bringing: fn(root: &Path, path: &Path, text: &str) -> bool,
     /// A branch has a file at the path.
@@ -40,7 +42,7 @@ impl HeadText {
         match &self.from {
             None => self.earlier.iter().chain([&self.text]).map(String::as_str).collect(),
             Some(FromGit::Brought(brought)) => brought.committed.iter().map(String::as_str).collect(),
-            Some(FromGit::Restored) => Vec::new(),
+            Some(FromGit::Held | FromGit::Restored) => Vec::new(),
         }
     }
 }
@@ -48,7 +50,9 @@ impl HeadText {
 /// How a text came from git.
 #[derive(Clone, Debug)]
 pub enum FromGit {
-    /// HEAD held it before: the file was put back.
+    /// HEAD has held it all the time. Whether anybody had git write it is not known.
+    Held,
+    /// HEAD has held it all the time, and files were reset to it.
     Restored,
     Brought(Brought),
 }

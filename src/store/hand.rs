@@ -128,7 +128,19 @@ fn saved(
     let head_text = board.head_text(queue);
     let is_apart = |text: &str| [&old, &typed].iter().all(|saved| saved.as_deref() != Some(text));
     let from_git = head_text.as_ref().and_then(|head| Some((head, head.from.as_ref()?)));
-    let head = from_git.filter(|(head, _)| !head.may_be_put || is_apart(&head.text));
+    let put_by_git = |saved: &Option<String>, file: Option<Stamp>| {
+        let (head, from) = from_git.filter(|(head, _)| saved.as_deref().is_some_and(|saved| head.is(saved)))?;
+        // What a person made as HEAD has it throws nothing away.
+        let is_gits = match from {
+            FromGit::Brought(_) => true,
+            FromGit::Restored => file.is_some_and(|file| board.is_noted_by_git(queue, file)),
+            FromGit::Held => false,
+        };
+        is_gits.then_some((head, from))
+    };
+    let [old_by_git, typed_by_git] = [put_by_git(&old, sight.old), put_by_git(&typed, sight.file)];
+    let is_by_git = old_by_git.or(typed_by_git).is_some();
+    let head = from_git.filter(|(head, _)| !is_by_git && (head.was_put || is_apart(&head.text)));
     let loaded_of_known = |text: &str, replaced_at: Option<u64>| {
         let save = Save { text, replaced_at, rests_on: None, from_git: None };
         Ok::<_, Error>(loaded(board, queue, &known, &save, &HashSet::new())?.text)
@@ -139,9 +151,9 @@ fn saved(
         let [from_head, from_known] = [&head.text, &loaded].map(|loaded| distance(loaded, text));
         let is_nearer = match from {
             FromGit::Brought(_) => from_head <= from_known,
-            FromGit::Restored if head.was_put => from_head < from_known,
+            FromGit::Held | FromGit::Restored if head.was_put => from_head < from_known,
             // What HEAD held all the time Tavern has mostly written itself: lines tell nothing.
-            FromGit::Restored => from_head.0 < from_known.0,
+            FromGit::Held | FromGit::Restored => from_head.0 < from_known.0,
         };
         Ok(is_nearer.then_some(head.text.as_str()))
     };
@@ -178,13 +190,13 @@ fn saved(
     }
     let known_to_typed = typed.as_deref().map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
     let saves = [
-        (below_old.or(below_typed).filter(|_| is_brought).or(was_there), &known, None, None),
-        (old.as_deref(), &known, Some(seen.seq), below_old.or(own_old)),
-        (typed.as_deref(), &known_to_typed, seen.unshown, below_typed.or(own_typed)),
+        (below_old.or(below_typed).filter(|_| is_brought).or(was_there), from_git, &known, None, None),
+        (old.as_deref(), old_by_git, &known, Some(seen.seq), below_old.or(own_old)),
+        (typed.as_deref(), typed_by_git, &known_to_typed, seen.unshown, below_typed.or(own_typed)),
     ];
-    for (text, known, replaced_at, rests_on) in saves {
+    for (text, from_git, known, replaced_at, rests_on) in saves {
         if let Some(text) = text.filter(|text| *text != ours) {
-            let from_git = from_git.filter(|(head, _)| head.may_be_put && head.is(text)).map(|(_, from)| from);
+            let from_git = from_git.map(|(_, from)| from);
             let save = Save { text, replaced_at, rests_on, from_git };
             ours = merged(board, queue, &save, [known, &ours], come, now, &mut taken)?;
         }
@@ -475,7 +487,7 @@ fn merged(
                     entry.cause.get_or_insert_with(|| format!("git, {}", brought.how));
                 }
             }
-            Some(FromGit::Restored) => entry.agent = Some(RESTORED.to_owned()),
+            Some(FromGit::Held | FromGit::Restored) => entry.agent = Some(RESTORED.to_owned()),
             None => {}
         }
         entries.push(entry);

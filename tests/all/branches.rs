@@ -582,6 +582,23 @@ fn who_saves_again_what_head_has_finds_nothing_twice() {
     is_calm(&scratch);
 }
 
+/// Bob's editor still has what was committed; as it saves that, his prompt runs `git status`.
+#[test]
+fn who_saves_what_head_has_throws_nothing_away_that_another_typed() {
+    let scratch = Scratch::board(&pending(FOUR));
+    scratch.commit(&[QUEUE], "Four items");
+    let loaded = scratch.queue();
+    scratch.write(QUEUE, loaded.replace("T-2: two\n", "T-2: two\n  Alice's.\n"));
+    scratch.settle();
+    scratch.claim("T-4", &[]);
+    scratch.write(QUEUE, &loaded);
+    git(&scratch, "status --short");
+    scratch.settle();
+    has(&scratch.queue(), &["  Alice's.\n"]);
+    scratch.stands("T-4", "in_progress", 1);
+    is_calm(&scratch);
+}
+
 /// Bob loads what was committed, which no program has taken over by then; Alice types, and only then somebody looks.
 #[test]
 fn what_was_typed_since_a_commit_stays_whoever_goes_on_in_what_was_committed() {
