@@ -34,6 +34,8 @@ pub enum Provenance {
         /// The texts of the commits that HEAD was moved away from, the newest first. What somebody committed in the place of
         /// another text is no branch's any more.
         before: Vec<String>,
+        /// What HEAD held at first.
+        stood: Option<String>,
         /// Those of them, and of the texts before them, that somebody committed here, the oldest first.
         committed: Vec<String>,
         /// It was put onto what stood there, or nothing that HEAD was moved away from is left behind: its commit is an ancestor, or
@@ -79,8 +81,8 @@ impl Repository {
                 let begins = |words: &[&str]| words.iter().any(|word| how.starts_with(word));
                 let goes_on = !is_rebase(how) && begins(&["pull", "merge"]);
                 is_onto = goes_on || is_rebase(how) || begins(&ONTO);
-                let (how, before) = (how.to_owned(), Vec::new());
-                provenance = Provenance::Moved { how, goes_on, before, committed: Vec::new(), is_ahead: true };
+                let (how, before, committed) = (how.to_owned(), Vec::new(), Vec::new());
+                provenance = Provenance::Moved { how, goes_on, before, stood: None, committed, is_ahead: true };
             }
             match &mut provenance {
                 Provenance::Moved { committed, .. } if is_commit => {
@@ -98,6 +100,9 @@ impl Repository {
                 }
                 Provenance::Committed { .. } | Provenance::Before | Provenance::Reset => break,
             }
+        }
+        if let Provenance::Moved { stood, .. } = &mut provenance {
+            *stood = last.and_then(|last| self.text_of(last));
         }
         Ok(Some((text, provenance)))
     }
@@ -194,7 +199,7 @@ mod tests {
         let moved = |how: &str, goes_on: bool, before: &[&str]| {
             let before: Vec<String> = before.iter().map(|text| (*text).to_owned()).collect();
             let committed = vec!["one\n".to_owned(), "two\n".to_owned()];
-            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, committed, is_ahead: false })
+            Some(Provenance::Moved { how: how.to_owned(), goes_on, before, stood: None, committed, is_ahead: false })
         };
         let name = fixture.git(&["branch", "--show-current"]).trim().to_owned();
         fixture.git(&["checkout", "--quiet", "old"]);

@@ -14,8 +14,8 @@ fn head_text(root: &Path, path: &Path, known: u64) -> Option<HeadText> {
         Provenance::Before => (Vec::new(), Some(FromGit::Held)),
         Provenance::Reset => (Vec::new(), Some(FromGit::Restored)),
         Provenance::Committed { earlier } => (earlier, None),
-        Provenance::Moved { how, goes_on, before, committed, is_ahead } => {
-            (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, committed, is_ahead })))
+        Provenance::Moved { how, goes_on, before, stood, committed, is_ahead } => {
+            (Vec::new(), Some(FromGit::Brought(Brought { how, goes_on, before, stood, committed, is_ahead })))
         }
     };
     Some(HeadText { text, earlier, from, was_put: false, may_be_put: true })

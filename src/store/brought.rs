@@ -45,7 +45,8 @@ impl Board {
         let mut head = (ask.head_text)(&root, &path, known)?;
         head.was_put = header.as_ref().is_some_and(|header| header.was_put_by_git(&head.text));
         let may_be_put = |Header { file, .. }| (ask.may_have_written)(&root, &path, file.inode(), file.modified());
-        head.may_be_put = !matches!(head.from, Some(FromGit::Held | FromGit::Restored)) || header.is_none_or(may_be_put);
+        head.may_be_put =
+            !matches!(head.from, Some(FromGit::Held | FromGit::Restored)) || header.is_none_or(may_be_put);
         Some(head).filter(|head| head.was_put || head.may_be_put)
     }
 
@@ -119,7 +120,7 @@ pub(super) fn brought_text(
     let before: Vec<Document<'_>> = brought.before.iter().map(|before| parse(before).0).collect();
     let ids = parse(ours).0.items().iter().filter_map(|item| item.id.clone()).collect();
     let saved = with_ids(saved, ours, &ids);
-    let [states, base] = states(board, brought, &before, newest, &saved)?;
+    let [states, base] = states(board, brought, newest, &saved)?;
     let is_held = |id: &TaskId| held.contains(id);
     let mut merged = merge(&with_states(&saved, base), &with_states(&saved, states), &saved, &is_held);
     let committed = if before.is_empty() { ours.to_owned() } else { without_uncommitted(ours, &before) };
@@ -196,13 +197,7 @@ fn stands(document: &Document<'_>, item: &Item<'_>, other: &Document<'_>) -> boo
 }
 
 /// Of the items of `saved` that stand otherwise in `newest`: how they stand there, and how they stood in what both rest on.
-fn states(
-    board: &Board,
-    brought: &Brought,
-    before: &[Document<'_>],
-    newest: &str,
-    saved: &str,
-) -> Result<[HashMap<TaskId, State>; 2], Error> {
+fn states(board: &Board, brought: &Brought, newest: &str, saved: &str) -> Result<[HashMap<TaskId, State>; 2], Error> {
     let of = |document: &Document<'_>, id: &TaskId| Some(document.task_of(document.find(id)?).state);
     let (mine, theirs) = (parse(newest).0, parse(saved).0);
     let ids = theirs.items().iter().filter_map(|item| item.id.clone());
@@ -210,10 +205,11 @@ fn states(
         ids.filter(|id| of(&mine, id).is_some_and(|here| Some(here) != of(&theirs, id))).collect();
     let known = as_read(board, newest, saved, &differing)?;
     let known = parse(&known).0;
+    let [before, stood] = [brought.before.first(), brought.stood.as_ref()].map(|text| text.map(|text| parse(text).0));
     let (mut states, mut base) = (HashMap::new(), HashMap::new());
     for id in differing {
         let (Some(here), Some(there)) = (of(&mine, &id), of(&theirs, &id)) else { continue };
-        let [was, stood] = [before.first(), before.last()].map(|before| before.and_then(|before| of(before, &id)));
+        let [was, stood] = [&before, &stood].map(|document| of(document.as_ref()?, &id));
         let is_known = of(&known, &id).map(State::without_answer) == Some(there.clone().without_answer());
         let rests_on = match was {
             // What somebody held when a branch was committed, and has given back since, is not held by them again.

@@ -66,6 +66,8 @@ pub struct Brought {
     pub goes_on: bool,
     /// What stood there in the commits that HEAD was moved away from, the newest first.
     pub before: Vec<String>,
+    /// What stood there when Tavern last looked.
+    pub stood: Option<String>,
     /// What somebody has committed since, before or between the moves; the oldest first.
     pub committed: Vec<String>,
     /// It was put onto what stood there, or no commit that HEAD was moved away from is left behind.

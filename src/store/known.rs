@@ -36,12 +36,19 @@ impl<'s, 't> Saved<'s, 't> {
             }
             TextChange::Added { after, .. } => self.find(&alone(after)).is_some(),
             TextChange::Removed { before, .. } => self.find(&alone(before)).is_none(),
-            TextChange::Edited { before, after, .. } => {
+            TextChange::Edited { before, after, moved } => {
                 let (before, after) = (alone(before), alone(after));
                 // Whoever lacks it has not seen what became of it.
                 let Some(item) = self.find(&after).or_else(|| self.find(&before)) else { return Some(false) };
+                if moved.is_some_and(|(from, _)| item.status == from) {
+                    return Some(false);
+                }
                 let [before, after] = [&before, &after]
                     .map(|document| document.items().first().map_or_else(Vec::new, |item| parts(document, item)));
+                // That it lacks what was taken tells nothing where it stands otherwise than before and since.
+                if moved.is_some_and(|(_, to)| item.status != to) && after.iter().all(|part| before.contains(part)) {
+                    return None;
+                }
                 is_gone_on([before, after, parts(self.document, item)])
             }
         };

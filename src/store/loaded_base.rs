@@ -317,17 +317,13 @@ struct Facts<'t> {
     status: Status,
     /// A person ticks also what stands under a lane that says the same.
     is_ticked: bool,
-    /// It is ticked where nothing that has ended stands. Tavern moves what it ends; a person may leave it there.
-    is_left: bool,
     keys: Vec<(Key, Field<'t>)>,
 }
 
 impl Facts<'_> {
     fn is_like(&self, other: &Facts<'_>, aspect: Aspect) -> bool {
         match aspect {
-            Aspect::Status => {
-                (self.status, self.is_ticked, self.is_left) == (other.status, other.is_ticked, other.is_left)
-            }
+            Aspect::Status => (self.status, self.is_ticked) == (other.status, other.is_ticked),
             Aspect::Keys => self.keys == other.keys,
         }
     }
@@ -335,14 +331,20 @@ impl Facts<'_> {
 
 type ByName<'t> = HashMap<Name, Facts<'t>>;
 
-/// Of an ID that is there twice the item counts that is as `known`, else the first.
+/// What is ticked where nothing that has ended stands is as it was before: Tavern moves what it ends, and a person may leave it
+/// there. Of an ID that is there twice the item counts that is as `known`, else the first.
 fn items<'t>(document: &Document<'t>, known: &ByName<'_>) -> ByName<'t> {
-    let is_left = |item: &Item<'_>| {
-        let is_of_open = |kind| !matches!(kind, LaneKind::Completed | LaneKind::Dead | LaneKind::Archive);
-        item.checked && matches!(document.place(item), LanePlace::Lane(kind) if is_of_open(kind))
-    };
+    let is_of_open = |kind: &LaneKind| !kind.status().is_ended();
     let told = |item: &Item<'_>| {
-        (name(document, item), Facts { is_left: is_left(item), ..facts(document, item, item.status) })
+        let lane = match document.place(item) {
+            LanePlace::Lane(kind) => Some(kind).filter(|kind| item.checked && is_of_open(kind)),
+            _ => None,
+        };
+        let facts = match lane {
+            Some(lane) => Facts { is_ticked: false, ..facts(document, item, lane.status()) },
+            None => facts(document, item, item.status),
+        };
+        (name(document, item), facts)
     };
     let all = document.items().iter().rev().map(told);
     let (known, others): (Vec<_>, Vec<_>) = all.partition(|(name, told)| known.get(name) == Some(told));
@@ -357,7 +359,7 @@ fn facts<'t>(document: &Document<'t>, item: &Item<'_>, status: Status) -> Facts<
     let Fields(mut keys) = document.fields(item);
     keys.retain(|(key, _)| key.owner() == Owner::State && *key != Key::Status);
     keys.sort_by_key(|(key, _)| *key as u32);
-    Facts { status, is_ticked: item.checked, is_left: false, keys }
+    Facts { status, is_ticked: item.checked, keys }
 }
 
 /// An event of the queue.

@@ -688,6 +688,24 @@ fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
     }
 }
 
+/// Nobody looks before the pick: what was ticked on the other branch was never so here, and never otherwise.
+#[test]
+fn what_was_ticked_on_another_branch_and_picked_is_done() {
+    let scratch = board(EMPTY, &pending(FOUR));
+    scratch.git(&["switch", "--quiet", "-c", "feature"]);
+    scratch.change(QUEUE, "- [ ] T-2: two\n", "- [x] T-2: two\n  Theirs.\n");
+    scratch.git(&["add", QUEUE]);
+    // What is picked within the second would be the very same commit.
+    let commit = scratch.command(Path::new("git")).args(&["commit", "--quiet", "--message=Ticked"]);
+    commit.variable("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z").run().succeeds();
+    scratch.git(&["switch", "--quiet", "main"]);
+    scratch.git(&["cherry-pick", "feature"]);
+    scratch.settle();
+    scratch.stands("T-2", "completed", 0);
+    has(&scratch.queue(), &["  Theirs.\n"]);
+    is_calm(&scratch);
+}
+
 /// What is staged is older than what stands in the file, or a part of it.
 #[test]
 fn what_was_committed_in_part_throws_nothing_away() {

@@ -140,6 +140,26 @@ fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
     scratch.stands("T-1", "completed", 1);
 }
 
+/// The same of what has been cancelled. Then another, whose text is older still, goes on in an item of their own.
+#[test]
+fn who_ticks_in_an_old_text_what_has_been_cancelled_undoes_nothing() {
+    let items = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] no ID yet\n  Its words.\n";
+    let scratch = Scratch::board(&format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"));
+    scratch.settle();
+    let oldest = scratch.queue();
+    let token = scratch.claim("T-3", &[]);
+    save(&scratch, &scratch.queue().replace("T-1: one", "T-1: one zulu"));
+    let old = scratch.queue();
+    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    scratch.run("tavern-report", &["T-3", "--token", &token, "--waiting", "which?"]).ends(8);
+    save(&scratch, &scratch.queue().replace("- [ ] T-2", "- [ ] T-9: nine\n- [ ] T-2"));
+    save(&scratch, &old.replace("[ ] T-1", "[x] T-1").replace("T-2: two", "T-2: two xray"));
+    has(&scratch.queue(), &["T-9: nine\n", "T-2: two xray\n", "- [x] T-1: one zulu"]);
+    save(&scratch, &oldest.replace("Its words.", "Its words, and more."));
+    has(&scratch.queue(), &["T-9: nine\n", "T-2: two xray\n", "- [x] T-1: one zulu", "Its words, and more."]);
+    scratch.stands("T-3", "waiting", 0);
+}
+
 /// What took the place of a line is known where it stands, and not behind the lines that the save has changed next to it.
 #[test]
 fn who_changes_the_line_beside_one_that_was_changed_doubles_nothing() {
